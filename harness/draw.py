@@ -1,0 +1,100 @@
+"""Everything that must happen in the same way on both sides of the process border.
+
+The judge and the worker each build their model and draw their inputs from
+seeds; nothing but the seed crosses between them. So both call these functions,
+and equal seeds give equal tensors because device and order of draws are equal.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from harness.problem import Workload
+
+DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+
+
+def pin_math_modes() -> dict[str, str]:
+    """Set PyTorch's documented FP32 defaults, whatever the environment says; return them for the record."""
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = True
+    torch.backends.cudnn.benchmark = False
+    return {"matmul_fp32": "ieee", "cudnn_fp32": "tf32", "cudnn_benchmark": "off"}
+
+
+def draw_inputs(workload: Workload, seed: int, device: torch.device, dtype: torch.dtype) -> list:
+    """The inputs of one call, drawn on ``device``.
+
+    Floating-point tensors are cast to ``dtype``; integer and boolean ones keep
+    their type, and scalars stay scalars.
+    """
+    seed_generators(seed, device)
+    with torch.device(device):
+        inputs = workload.get_inputs()
+    return [_place(value, device, dtype) for value in inputs]
+
+
+def build_model(model_class: type, workload: Workload, seed: int, device: torch.device, dtype: torch.dtype):
+    """``model_class(*get_init_inputs())`` under ``seed``, its parameters drawn on ``device``.
+
+    The model stays in train mode, as its constructor leaves it.
+    """
+    with torch.device(device):
+        init_inputs = workload.get_init_inputs()
+        seed_generators(seed, device)
+        model = model_class(*init_inputs)
+    return model.to(device=device, dtype=dtype)
+
+
+def copy_matching_state(source: torch.nn.Module, target: torch.nn.Module) -> bool:
+    """Copy parameters and buffers where both state dicts have the same names and shapes."""
+    ours, theirs = source.state_dict(), target.state_dict()
+    if {k: v.shape for k, v in ours.items()} != {k: v.shape for k, v in theirs.items()}:
+        return False
+    with torch.no_grad():
+        for name, value in ours.items():
+            theirs[name].copy_(value)
+    return True
+
+
+def seed_generators(seed: int, device: torch.device) -> None:
+    """Seed the generators of CPU and device.
+
+    Not ``torch.manual_seed``: before CUDA is initialised that formats a stack
+    trace at every call, which takes as long as a small kernel.
+    """
+    torch.default_generator.manual_seed(seed)
+    if device.type == "cuda":
+        torch.cuda.init()
+        torch.cuda.default_generators[device.index or 0].manual_seed(seed)
+
+
+def call(model, inputs: list) -> Any:
+    """One forward without gradients."""
+    with torch.no_grad():
+        return model(*inputs)
+
+
+def flatten(output: Any) -> list:
+    """The leaves of an output (tensor, scalar, or any nesting of tuples, lists and dicts), in order."""
+    return pytree.tree_leaves(output)
+
+
+def as_tensor(leaf: Any) -> torch.Tensor:
+    """A leaf of an output as a tensor; Python numbers become 0-dim tensors of 64 bits."""
+    if isinstance(leaf, torch.Tensor):
+        return leaf
+    if isinstance(leaf, bool):
+        return torch.tensor(leaf)
+    return torch.tensor(leaf, dtype=torch.float64 if isinstance(leaf, float) else torch.int64)
+
+
+def _place(value: Any, device: torch.device, dtype: torch.dtype) -> Any:
+    if not isinstance(value, torch.Tensor):
+        return value
+    if value.is_floating_point():
+        return value.to(device=device, dtype=dtype)
+    return value.to(device=device)

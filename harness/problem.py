@@ -1,0 +1,187 @@
+"""Find, load and validate problem modules.
+
+A problem module is data plus one ``nn.Module``. Two formats load here: ours
+(``WORKLOADS``, ``get_flops``, functions that take the sizes of a workload) and
+KernelBench's (``Model``, ``get_inputs``, ``get_init_inputs`` without arguments).
+
+This module itself imports no torch, so that listing problems stays quick;
+``load_problem`` does, because problem modules do. Drawing inputs and building
+models is in ``draw``.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import importlib.util
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+_LEVEL_FOLDER = re.compile(r"level[_-]?(\d+)", re.IGNORECASE)
+_PROBLEM_FILE = re.compile(r"0*(\d+)_(\w+)\.py", re.ASCII)
+
+
+class ProblemError(Exception):
+    """A problem that cannot be used: which file, what is wrong, what to do."""
+
+
+@dataclass(frozen=True, order=True)
+class ProblemId:
+    """``level/number``, written ``1/19``."""
+
+    level: int
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.level}/{self.number}"
+
+    @classmethod
+    def parse(cls, text: str) -> ProblemId:
+        match = re.fullmatch(r"0*(\d+)/0*(\d+)", text.strip())
+        if not match:
+            raise ValueError(f"'{text}' is not a problem id; write LEVEL/NUMBER, for example 1/19")
+        return cls(int(match[1]), int(match[2]))
+
+
+@dataclass(frozen=True)
+class ProblemFile:
+    """A problem on disk, not loaded yet."""
+
+    id: ProblemId
+    name: str
+    path: Path
+
+    @functools.cached_property
+    def syntax(self) -> ast.Module:
+        """The module's syntax tree, for what can be known without importing it."""
+        try:
+            return ast.parse(self.path.read_text(encoding="utf-8"), str(self.path))
+        except (SyntaxError, ValueError) as error:
+            raise ProblemError(f"{self.path} is not Python source: {error}") from error
+
+    def summary(self) -> str:
+        """First line of the module's docstring, or '' (KernelBench's modules have none)."""
+        docstring = ast.get_docstring(self.syntax) or ""
+        return docstring.partition("\n")[0]
+
+    def workload_names(self) -> list[str]:
+        for node in self.syntax.body:
+            if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "WORKLOADS":
+                # written as a dictionary display or as dict(name=...)
+                keys = getattr(node.value, "keys", None) or getattr(node.value, "keywords", [])
+                return [key.value if isinstance(key, ast.Constant) else key.arg for key in keys]
+        return ["full"]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A loaded problem module."""
+
+    id: ProblemId
+    name: str
+    path: Path
+    module: ModuleType = field(repr=False, compare=False)
+
+    @property
+    def workloads(self) -> dict[str, dict[str, Any]]:
+        """Workload name -> sizes; KernelBench's modules have one, ``full``, without sizes."""
+        return getattr(self.module, "WORKLOADS", {"full": {}})
+
+    def workload(self, name: str) -> Workload:
+        if name not in self.workloads:
+            known = ", ".join(self.workloads)
+            raise ProblemError(f"problem {self.id} has no workload '{name}'; it has: {known}")
+        return Workload(name, self.workloads[name], self)
+
+    def default_workload(self, device_type: str) -> Workload:
+        """``full`` on a GPU; ``small`` on a CPU where the problem declares one."""
+        small = device_type == "cpu" and "small" in self.workloads
+        return self.workload("small" if small else next(iter(self.workloads)))
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One set of sizes of one problem."""
+
+    name: str
+    sizes: dict[str, Any]
+    problem: Problem = field(repr=False)
+
+    @property
+    def flops(self) -> int | None:
+        """Floating-point operations of one forward; None where the module does not say."""
+        return self._optional("get_flops")
+
+    @property
+    def declared_bytes(self) -> int | None:
+        """Bytes of one forward where the module overrides the derived traffic, else None."""
+        return self._optional("get_bytes")
+
+    def get_inputs(self) -> list:
+        return self._call("get_inputs")
+
+    def get_init_inputs(self) -> list:
+        return self._call("get_init_inputs")
+
+    def _optional(self, name: str) -> int | None:
+        return self._call(name) if hasattr(self.problem.module, name) else None
+
+    def _call(self, name: str) -> Any:
+        function: Callable = getattr(self.problem.module, name)
+        try:
+            return function(**self.sizes)
+        except TypeError as error:
+            sizes = ", ".join(f"{key}={value}" for key, value in self.sizes.items())
+            raise ProblemError(f"{self.problem.path}: {name}({sizes}) failed: {error}") from error
+
+
+def find_problems(root: Path) -> list[ProblemFile]:
+    """All ``level{L}/{number}_{name}.py`` below ``root``, in order of their ids.
+
+    Raises ProblemError where there is none, or where two files claim one id.
+    """
+    found: dict[ProblemId, ProblemFile] = {}
+    for path in sorted(root.glob("*/*.py")):
+        level = _LEVEL_FOLDER.fullmatch(path.parent.name)
+        stem = _PROBLEM_FILE.fullmatch(path.name)
+        if not (level and stem):
+            continue
+        problem = ProblemFile(ProblemId(int(level[1]), int(stem[1])), stem[2].rstrip("_"), path)
+        if problem.id in found:
+            raise ProblemError(f"two files for problem {problem.id}: {found[problem.id].path} and {path}")
+        found[problem.id] = problem
+    if not found:
+        raise ProblemError(f"no problems in {root}: expected files such as level1/019_relu.py")
+    return [found[key] for key in sorted(found)]
+
+
+def load_problem(file: ProblemFile) -> Problem:
+    """Import a problem module and check that it keeps the contract.
+
+    Raises ProblemError with the file and the reason.
+    """
+    module = import_file(file.path, f"kb_problem_{file.id.level}_{file.id.number}")
+    for name in ("Model", "get_inputs", "get_init_inputs"):
+        if not callable(getattr(module, name, None)):
+            raise ProblemError(f"{file.path} defines no {name}; a problem needs Model, get_inputs and get_init_inputs")
+    workloads = getattr(module, "WORKLOADS", {"full": {}})
+    if not workloads or not all(isinstance(sizes, dict) for sizes in workloads.values()):
+        raise ProblemError(f"{file.path}: WORKLOADS must map workload names to dictionaries of sizes")
+    return Problem(file.id, file.name, file.path, module)
+
+
+def import_file(path: Path, name: str) -> ModuleType:
+    """Import a problem file under a name of our choice; ProblemError if it fails."""
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise ProblemError(f"{path} does not load: {type(error).__name__}: {error}") from error
+    return module

@@ -1,0 +1,141 @@
+"""The C signature of a problem: what ``extern "C" void solution(...)`` is called with.
+
+Derived from the problem on the meta device, so it costs no memory at any size:
+one ``const T*`` for each tensor input in forward order, one ``const T*`` for
+each parameter and buffer in state-dict order, one ``T*`` for each output, then
+the sizes of the workload and the values of the scalar inputs.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from harness.draw import as_tensor, build_model, call, draw_inputs, flatten
+from harness.problem import ProblemError, Workload
+
+# C element type of each tensor dtype, for host code and for CUDA.
+C_TYPES = {
+    torch.float32: "float",
+    torch.float64: "double",
+    torch.float16: "__half",
+    torch.bfloat16: "__nv_bfloat16",
+    torch.int64: "int64_t",
+    torch.int32: "int32_t",
+    torch.int16: "int16_t",
+    torch.int8: "int8_t",
+    torch.uint8: "uint8_t",
+    torch.bool: "bool",
+}
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """Name, shape and element type of one tensor that crosses the call."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+
+    @property
+    def bytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A size of the workload or a scalar input, passed by value."""
+
+    name: str
+    value: int | float | bool
+    c_type: str
+
+
+@dataclass(frozen=True)
+class Signature:
+    inputs: tuple[TensorSpec, ...]
+    parameters: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+    scalars: tuple[Scalar, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Least traffic of one call: every input, parameter and output element once."""
+        return sum(spec.bytes for spec in (*self.inputs, *self.parameters, *self.outputs))
+
+    def declaration(self) -> str:
+        """The C declaration, one argument a line."""
+        arguments = [f"const {C_TYPES[t.dtype]}* {t.name}" for t in (*self.inputs, *self.parameters)]
+        arguments += [f"{C_TYPES[t.dtype]}* {t.name}" for t in self.outputs]
+        arguments += [f"{s.c_type} {s.name}" for s in self.scalars]
+        return 'extern "C" void solution(\n    ' + ",\n    ".join(arguments) + ")"
+
+
+def derive_signature(workload: Workload, dtype: torch.dtype = torch.float32) -> Signature:
+    """Signature of ``workload`` with floating-point tensors of ``dtype``.
+
+    Raises ProblemError where the reference cannot be traced without data.
+    """
+    module = workload.problem.module
+    meta = torch.device("meta")
+    try:
+        inputs = draw_inputs(workload, 0, meta, dtype)
+        model = build_model(module.Model, workload, 0, meta, dtype)
+        state = model.state_dict()
+        with meta:  # for tensors that forward itself creates
+            outputs = [as_tensor(leaf) for leaf in flatten(call(model, inputs))]
+    except Exception as error:
+        problem = workload.problem
+        raise ProblemError(
+            f"problem {problem.id} ({problem.path}), workload {workload.name}: "
+            f"the reference fails: {type(error).__name__}: {error}"
+        ) from error
+
+    input_names = list(inspect.signature(module.Model.forward).parameters)[1:]
+    taken: set[str] = set()
+
+    def spec(name: str, tensor: torch.Tensor) -> TensorSpec:
+        return TensorSpec(_unique(name, taken), tuple(tensor.shape), tensor.dtype)
+
+    named = list(zip(input_names, inputs))
+    tensors = tuple(spec(name, value) for name, value in named if isinstance(value, torch.Tensor))
+    parameters = tuple(spec(name, value) for name, value in state.items())
+    output_names = ["output"] if len(outputs) == 1 else [f"output{i}" for i in range(len(outputs))]
+    results = tuple(spec(name, value) for name, value in zip(output_names, outputs))
+    sizes = [pair for name, value in workload.sizes.items() for pair in _spread(name, value)]
+    scalars = [Scalar(_unique(name, taken), value, _c_type(value, "size_t")) for name, value in sizes]
+    scalars += [
+        Scalar(_unique(name, taken), value, _c_type(value, "int64_t"))
+        for name, value in named
+        if isinstance(value, (bool, int, float))
+    ]
+    return Signature(tensors, parameters, results, tuple(scalars))
+
+
+def _spread(name: str, value: Any) -> list[tuple[str, Any]]:
+    """A size that is a tuple or list becomes one argument an element: ``kernel_0, kernel_1``."""
+    if isinstance(value, (tuple, list)):
+        return [(f"{name}_{i}", element) for i, element in enumerate(value)]
+    return [(name, value)] if isinstance(value, (bool, int, float)) else []
+
+
+def _c_type(value: int | float | bool, integer: str) -> str:
+    if isinstance(value, bool):
+        return "bool"
+    return "double" if isinstance(value, float) else integer
+
+
+def _unique(name: str, taken: set[str]) -> str:
+    """A C identifier not used yet; state-dict dots become underscores."""
+    base = candidate = re.sub(r"\W", "_", name)
+    count = 2
+    while candidate in taken:
+        candidate = f"{base}_{count}"
+        count += 1
+    taken.add(candidate)
+    return candidate
