@@ -1,0 +1,46 @@
+"""Which compilers are here, and which version."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Compiler:
+    path: str
+    version: str
+
+
+@functools.cache
+def nvcc() -> Compiler | None:
+    """nvcc of CUDA_HOME or CUDA_PATH, else of PATH, else of /usr/local/cuda; None where there is none."""
+    homes = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH")]
+    candidates = [os.path.join(home, "bin", "nvcc") for home in homes if home]
+    candidates += ["nvcc", "/usr/local/cuda/bin/nvcc"]
+    return _first(candidates, r"release [\d.]+, V([\d.]+)")
+
+
+@functools.cache
+def host_compiler() -> Compiler | None:
+    """The C++ compiler: $CXX, else c++, g++ or clang++."""
+    candidates = [os.environ.get("CXX") or "", "c++", "g++", "clang++"]
+    return _first(candidates, r"(\d+\.\d+\.\d+)")
+
+
+def _first(candidates: list[str], version: str) -> Compiler | None:
+    for candidate in candidates:
+        path = shutil.which(candidate) if candidate else None
+        if not path:
+            continue
+        try:
+            output = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=60).stdout
+        except (OSError, subprocess.TimeoutExpired):
+            continue
+        match = re.search(version, output)
+        return Compiler(path, match[1] if match else "unknown")
+    return None

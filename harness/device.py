@@ -1,0 +1,169 @@
+"""What device this is, what state it is in, and the lock that keeps timings apart."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import platform
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+
+class DeviceError(Exception):
+    """The device that was asked for cannot be used, and what to do about it."""
+
+
+def select(name: str | None) -> torch.device:
+    """The device called ``name`` (``cuda``, ``cuda:1``, ``cpu``); without one, the GPU if there is one.
+
+    Raises DeviceError where it cannot be used.
+    """
+    if name is None:
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise DeviceError(f"'{name}' is no device; use cpu, cuda or cuda:INDEX") from None
+    if device.type == "cpu":
+        return torch.device("cpu")
+    if device.type != "cuda":
+        raise DeviceError(f"devices of type '{device.type}' are not supported; use cpu, cuda or cuda:INDEX")
+    if not torch.cuda.is_available():
+        why = "this PyTorch is a CPU build" if torch.version.cuda is None else "PyTorch finds no GPU"
+        raise DeviceError(f"no GPU to run on: {why}. `kb doctor` says more; --device cpu runs on the CPU")
+    index = device.index or 0
+    if index >= torch.cuda.device_count():
+        raise DeviceError(f"no device cuda:{index}: this machine has {torch.cuda.device_count()} GPU(s)")
+    return torch.device("cuda", index)
+
+
+def describe(device: torch.device) -> dict[str, Any]:
+    """The device as the record names it."""
+    if device.type == "cpu":
+        return {"type": "cpu", "name": cpu_name(), "cores": os.cpu_count(), "threads": torch.get_num_threads()}
+    properties = torch.cuda.get_device_properties(device)
+    return {
+        "type": "cuda",
+        "name": properties.name,
+        "compute_capability": f"{properties.major}.{properties.minor}",
+        "multiprocessors": properties.multi_processor_count,
+        "memory_bytes": properties.total_memory,
+        "l2_bytes": properties.L2_cache_size,
+        "uuid": str(properties.uuid),
+    }
+
+
+def versions(device: torch.device) -> dict[str, str]:
+    found = {"python": platform.python_version(), "torch": torch.__version__, "platform": platform.platform()}
+    if device.type == "cuda":
+        found["cuda"] = torch.version.cuda
+        nvml = Nvml.open(device)
+        found["driver"] = nvml.driver() if nvml else "not observed"
+    return found
+
+
+def architecture(device: torch.device) -> str | None:
+    """Compute capability to build for, as in ``9.0``; None on a CPU."""
+    if device.type != "cuda":
+        return None
+    major, minor = torch.cuda.get_device_capability(device)
+    return f"{major}.{minor}"
+
+
+def cpu_name() -> str:
+    try:
+        with open("/proc/cpuinfo") as cpuinfo:
+            return next(line.split(":", 1)[1].strip() for line in cpuinfo if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.machine()
+
+
+@contextlib.contextmanager
+def exclusive(device: torch.device) -> Iterator[None]:
+    """Hold the device against every other evaluation on this host: one timed kernel at a time."""
+    name = "cpu" if device.type == "cpu" else str(torch.cuda.get_device_properties(device).uuid)
+    path = Path(tempfile.gettempdir()) / f"kernelbench-{name}.lock"
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    with open(descriptor, "r+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+class Observer:
+    """Watches clocks, power and throttling of a GPU through NVML, never sets them.
+
+    Without NVML (a CPU, or the ``nvml`` extra not installed) the conditions say so.
+    """
+
+    _EVERY_S = 0.05
+
+    def __init__(self, device: torch.device):
+        self._nvml = Nvml.open(device) if device.type == "cuda" else None
+        self._samples: list[dict[str, int]] = []
+        self._last = 0.0
+
+    def observe(self) -> None:
+        """Take a sample, unless the last one is recent."""
+        if self._nvml and time.monotonic() - self._last >= self._EVERY_S:
+            self._samples.append(self._nvml.sample())
+            self._last = time.monotonic()
+
+    def conditions(self) -> dict[str, Any]:
+        if not self._samples:
+            return {"clocks": "not observed"}
+        found: dict[str, Any] = {"observations": len(self._samples)}
+        for key in ("sm_clock_mhz", "memory_clock_mhz", "power_w", "temperature_c"):
+            values = sorted(sample[key] for sample in self._samples)
+            found[key] = {"min": values[0], "median": values[len(values) // 2], "max": values[-1]}
+        reasons = set().union(*(sample["throttle_reasons"] for sample in self._samples))
+        found["throttled"] = sorted(reasons)
+        return found
+
+
+class Nvml:
+    """The few NVML queries that a record needs."""
+
+    # Reasons that mean the clocks were held down; idle and application settings are none.
+    _THROTTLING = {
+        0x4: "sw_power_cap",
+        0x8: "hw_slowdown",
+        0x20: "sw_thermal_slowdown",
+        0x40: "hw_thermal_slowdown",
+        0x80: "hw_power_brake",
+    }
+
+    def __init__(self, library, handle):
+        self._library, self._handle = library, handle
+
+    @classmethod
+    def open(cls, device: torch.device) -> Nvml | None:
+        """None where the nvml extra or the driver's library is missing."""
+        try:
+            import pynvml
+
+            pynvml.nvmlInit()
+            uuid = str(torch.cuda.get_device_properties(device).uuid)
+            return cls(pynvml, pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid}".encode()))
+        except Exception:  # pynvml is optional, and its errors are of many types
+            return None
+
+    def driver(self) -> str:
+        version = self._library.nvmlSystemGetDriverVersion()
+        return version.decode() if isinstance(version, bytes) else version
+
+    def sample(self) -> dict[str, Any]:
+        n, handle = self._library, self._handle
+        reasons = n.nvmlDeviceGetCurrentClocksThrottleReasons(handle)
+        return {
+            "sm_clock_mhz": n.nvmlDeviceGetClockInfo(handle, n.NVML_CLOCK_SM),
+            "memory_clock_mhz": n.nvmlDeviceGetClockInfo(handle, n.NVML_CLOCK_MEM),
+            "power_w": round(n.nvmlDeviceGetPowerUsage(handle) / 1e3),
+            "temperature_c": n.nvmlDeviceGetTemperature(handle, n.NVML_TEMPERATURE_GPU),
+            "throttle_reasons": [name for bit, name in self._THROTTLING.items() if reasons & bit],
+        }

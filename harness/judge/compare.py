@@ -1,0 +1,150 @@
+"""Compare a candidate's output with the reference's: first what it is, then every element.
+
+An element is right where ``|actual - expected| <= tolerance * (|expected| + scale)``,
+``scale`` being the root mean square of the expected tensor. An absolute term in
+the units of the output, and not a constant, so that outputs which are small as a
+whole are still checked.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from harness.result import CandidateFailure, Status
+
+TOLERANCES = {torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 1e-2, torch.float64: 1e-6}
+
+_CHUNK = 1 << 26  # elements compared at a time, so that temporaries stay small
+_TINY = torch.finfo(torch.float32).tiny
+
+
+@dataclass
+class Errors:
+    """The worst found so far, over all outputs of all trials."""
+
+    max_abs_error: float = 0.0
+    max_error_ratio: float = 0.0  # error over what is allowed; above 1 is wrong
+
+    def to_json(self) -> dict[str, float]:
+        return {"max_abs_error": self.max_abs_error, "max_error_ratio": self.max_error_ratio}
+
+
+def check_kind(described: Any, expected: list[torch.Tensor], device: torch.device) -> None:
+    """Number, shapes, types and place of the outputs, from what the worker says of them.
+
+    Raises CandidateFailure ``wrong_shape`` or ``wrong_dtype``.
+    """
+    if not isinstance(described, list) or len(described) != len(expected):
+        count = len(described) if isinstance(described, list) else "no"
+        raise CandidateFailure(Status.WRONG_SHAPE, f"returned {count} output(s), expected {len(expected)}")
+    for index, (actual, tensor) in enumerate(zip(described, expected)):
+        actual = actual if isinstance(actual, dict) else {}
+        which = "the output" if len(expected) == 1 else f"output {index}"
+        if actual.get("type") != "Tensor":
+            raise CandidateFailure(
+                Status.WRONG_DTYPE, f"{which} is a {actual.get('type')}, expected a plain torch.Tensor"
+            )
+        if actual.get("shape") != list(tensor.shape):
+            raise CandidateFailure(
+                Status.WRONG_SHAPE, f"{which} has shape {actual.get('shape')}, expected {list(tensor.shape)}"
+            )
+        dtype = str(tensor.dtype).removeprefix("torch.")
+        if actual.get("dtype") != dtype:
+            raise CandidateFailure(Status.WRONG_DTYPE, f"{which} is {actual.get('dtype')}, expected {dtype}")
+        if actual.get("device") != str(device):
+            raise CandidateFailure(Status.WRONG_DTYPE, f"{which} is on {actual.get('device')}, expected {device}")
+
+
+def check_values(actual: torch.Tensor, expected: torch.Tensor, tolerance: float, which: str, worst: Errors) -> None:
+    """Every element of one output; updates ``worst`` where all are right.
+
+    Raises CandidateFailure ``nonfinite`` or ``wrong_value`` with the first
+    mismatching index, both values there, the worst error and how many are off.
+    """
+    if expected.is_floating_point():
+        scale = _root_mean_square(expected)
+        within = all(_within(*chunk, tolerance, scale, worst) for chunk in _chunks(actual, expected))
+    else:
+        scale = 0.0
+        within = torch.equal(actual, expected)
+    if not within:
+        _explain(actual, expected, tolerance, scale, which)
+
+
+def _within(actual: torch.Tensor, expected: torch.Tensor, tolerance: float, scale: float, worst: Errors) -> bool:
+    """Whether a chunk is right as a whole; quick, because nearly all are. NaN and infinity are left to ``_explain``."""
+    if expected.dtype.itemsize < 4:
+        actual, expected = actual.float(), expected.float()
+    error = (actual - expected).abs_()
+    allowed = expected.abs().mul_(tolerance).add_(max(tolerance * scale, _TINY))
+    max_error, max_ratio = float(error.max()), float(error.div_(allowed).max())
+    if not max_ratio <= 1.0:
+        return False
+    worst.max_abs_error = max(worst.max_abs_error, max_error)
+    worst.max_error_ratio = max(worst.max_error_ratio, max_ratio)
+    return True
+
+
+def _explain(actual: torch.Tensor, expected: torch.Tensor, tolerance: float, scale: float, which: str) -> None:
+    """Find out exactly which elements are off, and raise if there are any."""
+    wrong = nonfinite = 0
+    first: int | None = None
+    largest = (0.0, 0)  # error, index
+    begin = 0
+    for a, e in _chunks(actual, expected):
+        a, e = a.double(), e.double()
+        same = (a == e) | (a.isnan() & e.isnan())  # infinities and NaNs must be the reference's own
+        error = torch.where(same, 0.0, (a - e).abs())
+        off = ~same & ~(e.isfinite() & (error <= tolerance * (e.abs() + scale)))
+        nonfinite += int((~a.isfinite() & e.isfinite()).sum())
+        if count := int(off.sum()):
+            wrong += count
+            first = begin + int(off.nonzero()[0]) if first is None else first
+            error = torch.where(error.isfinite(), error, 0.0)
+            peak = int(error.argmax())
+            largest = max(largest, (float(error[peak]), begin + peak))
+        begin += a.numel()
+    if not wrong:
+        return
+
+    shape = tuple(expected.shape)
+    actual, expected = actual.reshape(-1), expected.reshape(-1)
+
+    def at(index: int) -> str:
+        return f"at {_unravel(index, shape)} got {actual[index].item():.7g}, expected {expected[index].item():.7g}"
+
+    share = f"{wrong} of {expected.numel()} elements of {which} are off ({100 * wrong / expected.numel():.3g} %)"
+    message = f"{share}; first {at(first)}"
+    if nonfinite:
+        raise CandidateFailure(Status.NONFINITE, f"NaN or infinity in {nonfinite} elements of {which}; {message}")
+    message += f"; worst error {largest[0]:.3g} {at(largest[1])}; tolerance {tolerance:g} x (|expected| + {scale:.3g})"
+    raise CandidateFailure(Status.WRONG_VALUE, message)
+
+
+def _chunks(actual: torch.Tensor, expected: torch.Tensor) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Both tensors piece by piece, flat."""
+    if expected.numel() == 0:
+        return iter(())
+    return zip(actual.reshape(-1).split(_CHUNK), expected.reshape(-1).split(_CHUNK))
+
+
+def _root_mean_square(tensor: torch.Tensor) -> float:
+    """Over the finite elements."""
+    norm = float(torch.linalg.vector_norm(tensor, dtype=torch.float64))
+    if math.isfinite(norm):
+        return norm / math.sqrt(max(tensor.numel(), 1))
+    finite = tensor[tensor.isfinite()].double()
+    return float(finite.square().mean().sqrt()) if finite.numel() else 0.0
+
+
+def _unravel(index: int, shape: tuple[int, ...]) -> str:
+    coordinates = []
+    for size in reversed(shape):
+        coordinates.append(index % size)
+        index //= size
+    return "[" + ", ".join(map(str, reversed(coordinates))) + "]"

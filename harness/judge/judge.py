@@ -1,0 +1,301 @@
+"""The trusted side of one evaluation: seeds, reference, comparison, timing, verdict.
+
+The path of a candidate: ``evaluate`` starts a worker, has it load the candidate,
+then plays rounds. In each round the worker runs the candidate on inputs drawn
+from seeds that it learns only then; afterwards, and only then, the judge draws
+the same inputs, runs the reference and compares. Rounds of one call come first
+(the correctness trials), then timed rounds of several calls, candidate and
+baseline in turn; of each of those, one call that nobody could foresee is
+compared too.
+"""
+
+from __future__ import annotations
+
+import datetime
+import random
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from harness import device as devices
+from harness.build.artefact import Artefact
+from harness.codec import encode_problem
+from harness.draw import DTYPES, as_tensor, pin_math_modes
+from harness.integrity import overwritten_inputs
+from harness.judge.compare import TOLERANCES, Errors, check_kind, check_values
+from harness.outbox import Outbox, lay_out
+from harness.problem import Problem, ProblemError, Workload
+from harness.process import ForkServer, Worker
+from harness.result import CandidateFailure, Result, Status
+from harness.rounds import Round, Setting, play
+from harness.signature import derive_signature
+from harness.solution import Solution
+from harness.timing import timer_for
+from harness.timing.convergence import Convergence
+from harness.timing.statistics import summarise
+
+TRIALS = 5
+
+_WARM_UP_S = 0.1
+_MAX_CALLS_A_ROUND = 8
+_LAUNCH_BOUND_CALLS = 20
+_ROUND_MEMORY_SHARE = 8  # a round's inputs and outputs may take one part in so many of the memory
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """How a candidate is evaluated, apart from problem and solution."""
+
+    device: torch.device
+    precision: str = "fp32"
+    timeout_s: float = 120.0
+    memory_bytes: int = 8 << 30
+
+
+def evaluate(
+    workload: Workload,
+    solution: Solution,
+    artefact: Artefact,
+    conditions: Conditions,
+    server: ForkServer,
+    phase: Callable[[str], None] = lambda text: None,
+) -> Result:
+    """Check and time one built candidate.
+
+    Raises ProblemError where the reference itself does not run; everything that
+    the candidate does ends in the result's status.
+    """
+    begin = time.perf_counter()
+    result = blank_result(workload, solution, conditions)
+    result.build = artefact.to_json()
+    try:
+        with devices.exclusive(conditions.device):
+            _Evaluation(workload, solution, artefact, conditions, server, phase).into(result)
+        result.status = Status.OK
+    except CandidateFailure as failure:
+        record_failure(result, failure)
+    result.seconds = round(time.perf_counter() - begin + artefact.seconds, 3)
+    return result
+
+
+def blank_result(workload: Workload, solution: Solution, conditions: Conditions) -> Result:
+    """A record with everything that is known before anything has run."""
+    problem = workload.problem
+    return Result(
+        problem=str(problem.id),
+        problem_name=problem.name,
+        workload={"name": workload.name, "sizes": workload.sizes, "flops": workload.flops, "bytes": None},
+        solution={
+            "name": solution.name,
+            "sample": solution.sample,
+            "kind": solution.kind,
+            "language": solution.language,
+            "sha256": solution.sha256,
+        },
+        status=Status.CRASHED,
+        precision=conditions.precision,
+        device=devices.describe(conditions.device),
+        versions=devices.versions(conditions.device),
+        started=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+    )
+
+
+def record_failure(result: Result, failure: CandidateFailure) -> None:
+    result.status, result.message, result.log, result.rule = failure.status, failure.message, failure.log, failure.rule
+
+
+class _Evaluation:
+    """One candidate's way through check and timing."""
+
+    def __init__(self, workload, solution, artefact, conditions, server, phase):
+        self._workload: Workload = workload
+        self._problem: Problem = workload.problem
+        self._solution: Solution = solution
+        self._artefact: Artefact = artefact
+        self._conditions: Conditions = conditions
+        self._server: ForkServer = server
+        self._phase = phase
+        self._device = conditions.device
+        self._setting = Setting(workload, conditions.device, DTYPES[conditions.precision])
+        self._weight_seed = secrets.randbits(62)
+        self._random = random.SystemRandom()
+        self._errors = Errors()
+
+    def into(self, result: Result) -> None:
+        """Fill ``result`` as things become known; raises CandidateFailure where the candidate fails."""
+        result.conditions = pin_math_modes()
+        self._timer = timer_for(self._device)
+        self._reference = self._setting.build(self._problem.module.Model, self._weight_seed)
+        example = self._play_reference([secrets.randbits(62)])
+        self._expected_kind = [as_tensor(leaf) for leaf in example.outputs[0]]
+        inputs = _tensors(example.inputs[0])
+        traffic = self._traffic(inputs, self._expected_kind)
+        result.workload["bytes"] = traffic
+        outbox = Outbox(self._device, self._expected_kind, inputs)
+        del example, inputs
+        try:
+            with self._server.fork(self._artefact.env, self._conditions.memory_bytes, outbox.fds) as worker:
+                self._worker: Worker = worker
+                self._outbox = outbox
+                self._phase("load")
+                loaded = self._load()
+                self._check()
+                result.correctness = self._correctness(loaded)
+                self._phase("time")
+                result.timing, result.baselines["eager"], observed = self._time(traffic)
+                result.correctness |= self._errors.to_json()
+                result.conditions |= observed
+        finally:
+            outbox.close()
+        median_ms = result.timing["median_ms"]
+        result.speedup = result.baselines["eager"]["median_ms"] / median_ms
+        result.gbps = traffic / median_ms / 1e6
+        if self._workload.flops is not None:
+            result.gflops = self._workload.flops / median_ms / 1e6
+
+    def _load(self) -> dict[str, Any]:
+        signature = None
+        if self._artefact.library:
+            derived = derive_signature(self._workload, self._setting.dtype)
+            signature = {
+                "outputs": [{"shape": t.shape, "dtype": str(t.dtype).removeprefix("torch.")} for t in derived.outputs],
+                "scalars": [{"value": s.value, "c_type": s.c_type} for s in derived.scalars],
+            }
+        return self._ask(
+            op="load",
+            problem=encode_problem(self._problem),
+            workload=self._workload.name,
+            solution=str(self._solution.path),
+            library=str(self._artefact.library) if self._artefact.library else None,
+            signature=signature,
+            device=str(self._device),
+            precision=self._conditions.precision,
+            seed=self._weight_seed,
+            outbox=self._outbox.handle,
+        )
+
+    def _check(self) -> None:
+        """The correctness trials: one call each, every output compared."""
+        for trial in range(TRIALS):
+            self._phase(f"check {trial + 1}/{TRIALS}")
+            seeds = [secrets.randbits(62)]
+            self._play_candidate(seeds)
+            self._compare(0, self._play_reference(seeds), with_inputs=trial == 0)
+
+    def _time(self, traffic: int) -> tuple[dict, dict, dict]:
+        """Paired rounds until both series converge: statistics of candidate and baseline, and the conditions."""
+        calls = self._calls_a_round(traffic)
+        observer = devices.Observer(self._device)
+        warm_until = time.monotonic() + _WARM_UP_S
+        self._timed_round(calls, with_inputs=True)
+        while time.monotonic() < warm_until:
+            self._timed_round(calls)
+        ours, theirs, full = [], [], [True, True]
+        convergence = Convergence(**self._timer.limits)
+        while (stopped := convergence.reason(ours, theirs)) is None:
+            observer.observe()
+            candidate, reference = self._timed_round(calls)
+            ours += candidate.times_ms
+            theirs += reference.times_ms
+            full = [full[0] and candidate.queue_full, full[1] and reference.queue_full]
+        described = self._timer.describe() | {"calls_a_round": calls, "stopped": stopped}
+        timing = described | {"queue_full": full[0]} | summarise(ours)
+        baseline = described | {"queue_full": full[1]} | summarise(theirs)
+        if self._device.type == "cuda":
+            seeds = [secrets.randbits(62) for _ in range(min(_LAUNCH_BOUND_CALLS, 2 * calls))]
+            timing["launch_bound_ms"] = _number(self._ask(op="launch_bound", seeds=seeds).get("wall_ms"))
+        return timing, baseline, observer.conditions()
+
+    def _timed_round(self, calls: int, with_inputs: bool = False) -> tuple[Round, Round]:
+        """Candidate, then baseline on the same inputs; one call's output is compared."""
+        seeds = [secrets.randbits(62) for _ in range(calls)]
+        candidate = self._play_candidate(seeds)
+        reference = self._play_reference(seeds)
+        self._compare(self._random.randrange(calls), reference, with_inputs)
+        return candidate, reference
+
+    def _calls_a_round(self, traffic: int) -> int:
+        """As many as fit, because all inputs and outputs of a round exist at once."""
+        if self._device.type == "cuda":
+            memory = torch.cuda.get_device_properties(self._device).total_memory
+        else:
+            memory = self._conditions.memory_bytes
+        return max(1, min(_MAX_CALLS_A_ROUND, memory // _ROUND_MEMORY_SHARE // max(traffic, 1)))
+
+    def _play_candidate(self, seeds: list[int]) -> Round:
+        """The candidate's round; its outputs stay in the worker, what they look like is checked here."""
+        answer = self._ask(op="run", seeds=seeds)
+        times, outputs = answer.get("times_ms"), answer.get("outputs")
+        if not isinstance(times, list) or not isinstance(outputs, list) or not len(times) == len(outputs) == len(seeds):
+            raise CandidateFailure(Status.CRASHED, "the worker's answer does not match the calls that were asked for")
+        for described in outputs:
+            check_kind(described, self._expected_kind, self._device)
+        return Round([], [], [_number(t) for t in times], answer.get("queue_full") is True)
+
+    def _play_reference(self, seeds: list[int]) -> Round:
+        try:
+            played = play(self._reference, self._setting, seeds, self._timer)
+        except Exception as error:
+            problem = self._problem
+            raise ProblemError(
+                f"the reference of {problem.id} ({self._workload.name}, {self._conditions.precision}) fails on "
+                f"{self._device}: {type(error).__name__}: {error}"
+            ) from error
+        _give_memory_back(self._device)
+        return played
+
+    def _compare(self, call: int, reference: Round, with_inputs: bool) -> None:
+        """Every output of one call of the last round, and with ``with_inputs`` what became of its inputs."""
+        expected = [as_tensor(leaf) for leaf in reference.outputs[call]]
+        inputs = _tensors(reference.inputs[call])
+        reference.outputs, reference.inputs = [], []  # frees those of the other calls
+        self._ask(op="fetch", call=call, what="outputs")
+        for index, (slot, tensor) in enumerate(zip(lay_out(expected), expected)):
+            which = "the output" if len(expected) == 1 else f"output {index}"
+            tolerance = getattr(self._problem.module, "TOLERANCE", TOLERANCES.get(tensor.dtype, 0.0))
+            check_values(self._outbox.read(slot), tensor, tolerance, which, self._errors)
+        if with_inputs:
+            self._ask(op="fetch", call=call, what="inputs")
+            overwritten_inputs.check([self._outbox.read(slot) for slot in lay_out(inputs)], inputs)
+
+    def _ask(self, **request: Any) -> dict[str, Any]:
+        return self._worker.request(request, self._conditions.timeout_s)
+
+    def _correctness(self, loaded: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "trials": TRIALS,
+            "weights": loaded.get("weights"),
+            "setup_s": _number(loaded.get("setup_s")),
+            "tolerance": getattr(self._problem.module, "TOLERANCE", TOLERANCES[self._setting.dtype]),
+        }
+
+    def _traffic(self, inputs: list[torch.Tensor], outputs: list[torch.Tensor]) -> int:
+        """Bytes of one call: inputs, parameters, buffers and outputs once each, unless the problem declares them."""
+        if self._workload.declared_bytes is not None:
+            return self._workload.declared_bytes
+        state = self._reference.state_dict().values()
+        return sum(t.numel() * t.element_size() for t in (*inputs, *state, *outputs))
+
+
+def _tensors(values: list) -> list[torch.Tensor]:
+    return [value for value in values if isinstance(value, torch.Tensor)]
+
+
+def _number(value: Any) -> float:
+    """A finite, non-negative number from the worker; anything else is the candidate's failure."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e12:
+        return float(value)
+    raise CandidateFailure(Status.CRASHED, f"the worker reported {value!r} where a time was expected")
+
+
+def _give_memory_back(device: torch.device) -> None:
+    """Leave the device's memory to the worker where the judge's cache holds much of it."""
+    if device.type != "cuda":
+        return
+    total = torch.cuda.get_device_properties(device).total_memory
+    if torch.cuda.memory_reserved(device) > total // _ROUND_MEMORY_SHARE:
+        torch.cuda.empty_cache()

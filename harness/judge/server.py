@@ -1,0 +1,87 @@
+"""The judge as a process of its own, so that neither a reference nor a driver can take the run down.
+
+Started by ``kernelbench``; reads jobs and answers with phases and results over
+a Unix socket. One server owns one device.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import signal
+import socket
+import traceback
+from typing import Any
+
+import torch
+
+from harness import device as devices
+from harness import wire
+from harness.codec import decode_artefact, decode_problem, decode_solution
+from harness.judge.judge import Conditions, blank_result, evaluate, record_failure
+from harness.problem import Problem, ProblemError, load_problem
+from harness.process import ForkServer
+from harness.result import CandidateFailure, Status
+
+_PR_SET_PDEATHSIG = 1
+
+
+def serve(fd: int) -> None:
+    """Answer jobs until the other end closes the socket."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    connection = socket.socket(fileno=fd)
+    hello = wire.receive(connection)
+    try:
+        device = devices.select(hello["device"])
+    except devices.DeviceError as error:
+        wire.send(connection, {"unavailable": str(error)})
+        return
+    conditions = Conditions(device, hello["precision"], hello["timeout_s"], hello["memory_bytes"])
+    wire.send(
+        connection,
+        {
+            "device": devices.describe(device),
+            "arch": devices.architecture(device),
+            "torch": torch.__version__,
+        },
+    )
+    with ForkServer() as server:
+        judge = _Judge(conditions, server, connection)
+        while True:
+            try:
+                job = wire.receive(connection)
+            except wire.Closed:
+                return
+            wire.send(connection, judge.answer(job))
+
+
+class _Judge:
+    def __init__(self, conditions: Conditions, server: ForkServer, connection: socket.socket):
+        self._conditions, self._server, self._connection = conditions, server, connection
+        self._problems: dict[str, Problem] = {}
+
+    def answer(self, job: dict[str, Any]) -> dict[str, Any]:
+        """{"result": record}, or {"unevaluated": reason} where not the candidate is at fault."""
+        try:
+            workload = self._workload(job["problem"], job["workload"])
+            solution = decode_solution(job["solution"])
+            if failure := job.get("failure"):  # it did not build: only the record is ours to write
+                result = blank_result(workload, solution, self._conditions)
+                record_failure(result, CandidateFailure(Status(failure["status"]), failure["message"], failure["log"]))
+            else:
+                artefact = decode_artefact(job["artefact"])
+                result = evaluate(workload, solution, artefact, self._conditions, self._server, self._phase)
+            return {"result": result.to_json()}
+        except ProblemError as error:
+            return {"unevaluated": str(error)}
+        except Exception:
+            return {"unevaluated": "the judge failed, please report this:\n" + traceback.format_exc()}
+
+    def _workload(self, problem: dict[str, Any], name: str | None):
+        if problem["path"] not in self._problems:
+            self._problems[problem["path"]] = load_problem(decode_problem(problem))
+        loaded = self._problems[problem["path"]]
+        return loaded.workload(name) if name else loaded.default_workload(self._conditions.device.type)
+
+    def _phase(self, text: str) -> None:
+        wire.send(self._connection, {"phase": text})

@@ -1,0 +1,169 @@
+"""Memory that the judge owns and a worker writes tensors into.
+
+The judge knows the shapes to expect, so it makes the memory and the worker
+only fills it: nothing that a candidate says is ever opened or unpickled. On a
+CUDA device it is one allocation shared through CUDA IPC, in whole 2 MiB so that
+it shares its pages with nothing else; on a CPU, and where the driver offers no
+IPC, it is an anonymous shared file.
+
+The judge copies a tensor out of the outbox before it looks at it, because the
+worker can still write there.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import mmap
+import os
+from dataclasses import dataclass
+
+import torch
+
+_ALIGNMENT = 256
+_PAGE = 2 << 20
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Where one tensor lies in the outbox."""
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    offset: int
+
+    @property
+    def bytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+def lay_out(tensors: list[torch.Tensor]) -> list[Slot]:
+    """A slot for each tensor, one behind the other."""
+    slots, offset = [], 0
+    for tensor in tensors:
+        slots.append(Slot(tuple(tensor.shape), tensor.dtype, offset))
+        offset += -(-slots[-1].bytes // _ALIGNMENT) * _ALIGNMENT
+    return slots
+
+
+class Outbox:
+    """The judge's end, with room for each of the lists of tensors, one list at a time.
+
+    ``handle`` and ``fds`` are what the worker needs to open its own.
+    """
+
+    def __init__(self, device: torch.device, *contents: list[torch.Tensor]):
+        self.device = device
+        ends = [slot.offset + slot.bytes for tensors in contents for slot in lay_out(tensors)]
+        size = -(-max(ends, default=1) // _PAGE) * _PAGE or _PAGE
+        self.handle: dict = {"bytes": size}
+        self.fds: list[int] = []
+        self._cuda = None
+        if device.type == "cuda":
+            try:
+                self._cuda = _CudaMemory.allocate(size)
+                self.handle["ipc"] = self._cuda.export().hex()
+            except _DriverError:
+                self.close()
+        if self._cuda is None:
+            self.fds = [os.memfd_create("kb-outbox", os.MFD_CLOEXEC)]
+            os.truncate(self.fds[0], size)
+
+    def read(self, slot: Slot) -> torch.Tensor:
+        """A private copy of one tensor, on the device."""
+        copy = torch.empty(slot.shape, dtype=slot.dtype, device=self.device)
+        if slot.bytes == 0:
+            return copy
+        if self._cuda:
+            self._cuda.copy_out(copy.data_ptr(), slot.offset, slot.bytes)
+            return copy
+        data = bytearray(slot.bytes)
+        view, done = memoryview(data), 0
+        while done < slot.bytes:  # one call moves 2 GiB at most
+            done += os.preadv(self.fds[0], [view[done:]], slot.offset + done)
+        return copy.copy_(torch.frombuffer(data, dtype=slot.dtype).view(slot.shape))
+
+    def close(self) -> None:
+        if self._cuda:
+            self._cuda.free()
+            self._cuda = None
+        for fd in self.fds:
+            os.close(fd)
+        self.fds = []
+
+
+class OpenedOutbox:
+    """The worker's end: write only."""
+
+    def __init__(self, handle: dict, fds: list[int]):
+        self._cuda = _CudaMemory.open(bytes.fromhex(handle["ipc"])) if "ipc" in handle else None
+        self._map = None if self._cuda else mmap.mmap(fds[0], handle["bytes"])
+
+    def write(self, slot: Slot, tensor: torch.Tensor) -> None:
+        tensor = tensor.detach().contiguous()
+        if slot.bytes == 0:
+            return
+        if self._cuda:
+            torch.cuda.synchronize()
+            self._cuda.copy_in(tensor.data_ptr(), slot.offset, slot.bytes)
+            return
+        target = torch.frombuffer(self._map, dtype=tensor.dtype, count=tensor.numel(), offset=slot.offset)
+        target.copy_(tensor.reshape(-1))
+
+
+class _DriverError(Exception):
+    pass
+
+
+class _CudaMemory:
+    """A raw device allocation of the driver API, in the context that torch made current."""
+
+    def __init__(self, pointer: ctypes.c_uint64):
+        self._pointer = pointer
+
+    @classmethod
+    def allocate(cls, size: int) -> _CudaMemory:
+        torch.cuda.synchronize()  # makes torch's context current
+        pointer = ctypes.c_uint64()
+        _driver("cuMemAlloc_v2", ctypes.byref(pointer), ctypes.c_size_t(size))
+        return cls(pointer)
+
+    @classmethod
+    def open(cls, handle: bytes) -> _CudaMemory:
+        torch.cuda.synchronize()
+        pointer = ctypes.c_uint64()
+        lazy_peer_access = ctypes.c_uint(1)
+        _driver("cuIpcOpenMemHandle_v2", ctypes.byref(pointer), _IpcHandle.from_buffer_copy(handle), lazy_peer_access)
+        return cls(pointer)
+
+    def export(self) -> bytes:
+        handle = _IpcHandle()
+        _driver("cuIpcGetMemHandle", ctypes.byref(handle), self._pointer)
+        return bytes(handle)
+
+    def copy_out(self, target: int, offset: int, size: int) -> None:
+        self._copy(target, self._pointer.value + offset, size)
+
+    def copy_in(self, source: int, offset: int, size: int) -> None:
+        self._copy(self._pointer.value + offset, source, size)
+
+    def free(self) -> None:
+        _driver("cuMemFree_v2", self._pointer)
+
+    @staticmethod
+    def _copy(target: int, source: int, size: int) -> None:
+        _driver("cuMemcpyDtoD_v2", ctypes.c_uint64(target), ctypes.c_uint64(source), ctypes.c_size_t(size))
+        _driver("cuCtxSynchronize")
+
+
+class _IpcHandle(ctypes.Structure):
+    _fields_ = [("reserved", ctypes.c_char * 64)]
+
+    def __bytes__(self) -> bytes:
+        return ctypes.string_at(ctypes.addressof(self), 64)
+
+
+def _driver(function: str, *arguments) -> None:
+    code = getattr(ctypes.CDLL("libcuda.so.1"), function)(*arguments)
+    if code != 0:
+        raise _DriverError(f"{function} failed with CUDA driver error {code}")

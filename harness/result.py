@@ -1,0 +1,93 @@
+"""The result record, its status vocabulary, its JSON form.
+
+One record can be read alone: it names the problem and its workload, the
+solution by content, the device, the versions, the method and every sample.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+FORMAT = 1
+
+
+class Status(str, Enum):
+    """How an evaluation ended; exactly one a result."""
+
+    OK = "ok"
+    BUILD_ERROR = "build_error"  # the compiler (of C++, CUDA or Python) refused the source
+    LOAD_ERROR = "load_error"  # import, ModelNew or the library's symbol failed
+    RUNTIME_ERROR = "runtime_error"  # a call raised
+    TIMEOUT = "timeout"
+    OUT_OF_MEMORY = "out_of_memory"
+    CRASHED = "crashed"  # the process died, or it lost its device context
+    WRONG_SHAPE = "wrong_shape"
+    WRONG_DTYPE = "wrong_dtype"
+    WRONG_VALUE = "wrong_value"
+    NONFINITE = "nonfinite"
+    REJECTED = "rejected"  # right by value, but an integrity rule forbids it
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class CandidateFailure(Exception):
+    """Why a candidate is not ``ok``; raised wherever that becomes known.
+
+    ``message`` is for the candidate's author (a person, or a model that must
+    repair the code); ``log`` holds compiler or process output in full; ``rule``
+    names the integrity rule of a rejection.
+    """
+
+    def __init__(self, status: Status, message: str, log: str = "", rule: str | None = None):
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.log = log
+        self.rule = rule
+
+
+@dataclass
+class Result:
+    """One evaluation of one solution on one workload of its problem. Times in ms unless named otherwise."""
+
+    problem: str
+    problem_name: str
+    workload: dict[str, Any]  # name, sizes, flops, bytes
+    solution: dict[str, Any]  # name, sample, kind, language, sha256
+    status: Status
+    message: str = ""
+    log: str = ""
+    rule: str | None = None  # the integrity rule behind ``rejected``
+    precision: str = "fp32"
+    correctness: dict[str, Any] | None = None  # trials, worst errors, tolerance, weights
+    timing: dict[str, Any] | None = None  # statistics and samples of the candidate
+    baselines: dict[str, dict[str, Any]] = field(default_factory=dict)  # the same for each baseline
+    speedup: float | None = None  # baseline median / candidate median
+    gflops: float | None = None
+    gbps: float | None = None
+    build: dict[str, Any] | None = None
+    device: dict[str, Any] = field(default_factory=dict)
+    conditions: dict[str, Any] = field(default_factory=dict)  # clocks, power, throttling, cache, math modes
+    versions: dict[str, str] = field(default_factory=dict)
+    started: str = ""  # UTC, ISO 8601
+    seconds: float = 0.0  # wall time of build and evaluation together
+    format: int = FORMAT
+
+    @property
+    def correct(self) -> bool:
+        return self.status is Status.OK
+
+    def to_json(self) -> dict[str, Any]:
+        return {**dataclasses.asdict(self), "status": self.status.value}
+
+    @classmethod
+    def from_json(cls, record: dict[str, Any]) -> Result:
+        """Inverse of ``to_json``; ValueError for a record of another format."""
+        if record.get("format") != FORMAT:
+            raise ValueError(f"result format {record.get('format')!r} is not {FORMAT}, which this version reads")
+        known = {f.name for f in dataclasses.fields(cls)}
+        return cls(**{**{k: v for k, v in record.items() if k in known}, "status": Status(record["status"])})

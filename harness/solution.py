@@ -1,0 +1,212 @@
+"""Discover solution files, tell their kind, map each to a problem and a sample number.
+
+Nothing here runs a candidate: Python sources are parsed, never imported.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.problem import ProblemId
+
+SUFFIXES = (".py", ".cu", ".cpp")
+PREBUILT_SUFFIX = ".so"
+
+_KERNELBENCH = re.compile(r"level_(?P<level>\d+)_problem_(?P<number>\d+)_sample_(?P<sample>\d+)_kernel")
+_PAIR = re.compile(r"(?P<level>\d+)_(?P<number>\d+)")
+_IN_LEVEL = re.compile(r"0*(?P<number>\d+)(?:_(?!s\d+$)\w+?)?(?:_s(?P<sample>\d+))?", re.ASCII)
+_LEVEL_FOLDER = re.compile(r"level[_-]?(\d+)")
+_DIRECTIVE = re.compile(r"^\s*(?:#|//|/?\*)\s*kb:\s*(?P<settings>.+?)\s*(?:\*/)?$")
+_DIRECTIVE_LINES = 10
+_DEVICES = ("any", "cpu", "cuda")
+
+
+class SolutionError(Exception):
+    """A solution directory or file that cannot be used, and what to do about it."""
+
+
+@dataclass(frozen=True)
+class Solution:
+    """One file that solves one problem.
+
+    ``device`` is the kind of device that the solution is for: ``cpu``, ``cuda``
+    or ``any``. ``language`` is what its kernels are written in: ``cuda``,
+    ``cpp``, ``triton`` or ``pytorch``.
+    """
+
+    path: Path
+    name: str
+    problem: ProblemId
+    sample: int
+    kind: str
+    language: str
+    device: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Discovery:
+    """What a solution directory holds: solutions, and the files that map to no problem with the reason."""
+
+    solutions: tuple[Solution, ...]
+    unmapped: tuple[tuple[Path, str], ...]
+
+
+def discover(root: Path, prebuilt: bool = False) -> Discovery:
+    """All solutions below ``root``, sorted by problem and sample; ``.so`` files only with ``prebuilt``.
+
+    Raises SolutionError where the directory is missing, holds no candidate file
+    at all, or holds two files for the same problem and sample.
+    """
+    if not root.exists():
+        raise SolutionError(f"no such directory: {root}")
+    if not root.is_dir():
+        raise SolutionError(f"{root} is not a directory; give the folder that holds the solutions")
+    suffixes = (*SUFFIXES, PREBUILT_SUFFIX) if prebuilt else SUFFIXES
+    paths = [path for path in sorted(root.rglob("*")) if path.suffix in suffixes and _is_candidate(path, root)]
+    if not paths:
+        raise SolutionError(f"no solutions in {root}: expected files ending in {', '.join(suffixes)}")
+
+    solutions: dict[tuple[ProblemId, int], Solution] = {}
+    clashes, unmapped = [], []
+    for path in paths:
+        try:
+            solution = read_solution(path, root)
+        except (SolutionError, OSError) as error:
+            unmapped.append((path, str(error)))
+            continue
+        other = solutions.setdefault((solution.problem, solution.sample), solution)
+        if other is not solution:
+            clashes.append(f"  {solution.problem} sample {solution.sample}: {other.name} and {solution.name}")
+    if clashes:
+        raise SolutionError(
+            "two files for the same problem and sample:\n" + "\n".join(clashes) + "\n"
+            "give each its own sample number: in its name (_s1) or in a first-lines comment (kb: problem=1/19 sample=1)"
+        )
+    ordered = sorted(solutions.values(), key=lambda s: (s.problem, s.sample))
+    return Discovery(tuple(ordered), tuple(unmapped))
+
+
+def read_solution(path: Path, root: Path | None = None, problem: ProblemId | None = None) -> Solution:
+    """The solution in one file; ``problem`` overrides what name and comment say.
+
+    Raises SolutionError where the file maps to no problem.
+    """
+    content = path.read_bytes()
+    source = "" if path.suffix == PREBUILT_SUFFIX else content.decode("utf-8", errors="replace")
+    settings = _directive(source)
+    mapped, sample = _mapping(path, settings, problem)
+    language, device = _describe(path.suffix, source)
+    device = settings.get("device", device)
+    if device not in _DEVICES:
+        raise SolutionError(f"kb: device={device} is not one of {', '.join(_DEVICES)}")
+    return Solution(
+        path=path.resolve(),
+        name=path.relative_to(root).as_posix() if root else path.name,
+        problem=mapped,
+        sample=sample,
+        kind=path.suffix.removeprefix("."),
+        language=language,
+        device=device,
+        sha256=hashlib.sha256(content).hexdigest(),
+    )
+
+
+def _is_candidate(path: Path, root: Path) -> bool:
+    parts = path.relative_to(root).parts
+    hidden = any(part.startswith(".") or part == "__pycache__" for part in parts)
+    return path.is_file() and not hidden and path.name != "__init__.py"
+
+
+def _mapping(path: Path, settings: dict[str, str], problem: ProblemId | None) -> tuple[ProblemId, int]:
+    """Problem and sample: the comment wins over the name, the caller over both."""
+    named, sample = _from_name(path)
+    if "problem" in settings:
+        try:
+            named = ProblemId.parse(settings["problem"])
+        except ValueError as error:
+            raise SolutionError(f"kb comment: {error}") from error
+        sample = 0
+    if "sample" in settings:
+        if not settings["sample"].isdigit():
+            raise SolutionError(f"kb comment: sample={settings['sample']} is not a number")
+        sample = int(settings["sample"])
+    named = problem or named
+    if named is None:
+        raise SolutionError(
+            "maps to no problem: name it like level1/19_relu.py, 1_19.py or "
+            "level_1_problem_19_sample_0_kernel.py, or add a first-lines comment `kb: problem=1/19`"
+        )
+    return named, sample
+
+
+def _from_name(path: Path) -> tuple[ProblemId | None, int]:
+    if match := _KERNELBENCH.fullmatch(path.stem):
+        return ProblemId(int(match["level"]), int(match["number"])), int(match["sample"])
+    folder = _LEVEL_FOLDER.fullmatch(path.parent.name)
+    if folder and (match := _IN_LEVEL.fullmatch(path.stem)):
+        return ProblemId(int(folder[1]), int(match["number"])), int(match["sample"] or 0)
+    if match := _PAIR.fullmatch(path.stem):
+        return ProblemId(int(match["level"]), int(match["number"])), 0
+    return None, 0
+
+
+def _directive(source: str) -> dict[str, str]:
+    """Settings of the ``kb: key=value ...`` comment among the first lines, if there is one."""
+    for line in source.splitlines()[:_DIRECTIVE_LINES]:
+        if match := _DIRECTIVE.match(line):
+            pairs = (word.partition("=") for word in match["settings"].split())
+            return {key: value for key, separator, value in pairs if separator}
+    return {}
+
+
+def _describe(suffix: str, source: str) -> tuple[str, str]:
+    """Language of the kernels, and the kind of device they need."""
+    if suffix == ".cpp":
+        return "cpp", "cpu"
+    if suffix != ".py":
+        return "cuda", "cuda"
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return "pytorch", "any"  # the build reports the syntax error
+    if _imports(tree, "triton"):
+        return "triton", "cuda"
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    extension_calls = [node for node in calls if _called_name(node) in ("load_inline", "load")]
+    if any(_mentions_cuda(node) for node in extension_calls):
+        return "cuda", "cuda"
+    return ("cpp" if uses_extensions(tree) else "pytorch"), "any"
+
+
+def uses_extensions(tree: ast.AST) -> bool:
+    """Whether a Python solution mentions torch.utils.cpp_extension, so that there is something to build."""
+    return _imports(tree, "cpp_extension") or any(
+        isinstance(node, ast.Attribute) and node.attr == "cpp_extension" for node in ast.walk(tree)
+    )
+
+
+def _imports(tree: ast.AST, module: str) -> bool:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import) and any(module in alias.name.split(".") for alias in node.names):
+            return True
+        if isinstance(node, ast.ImportFrom):
+            names = (node.module or "").split(".") + [alias.name for alias in node.names]
+            if module in names:
+                return True
+    return False
+
+
+def _called_name(call: ast.Call) -> str:
+    return getattr(call.func, "attr", getattr(call.func, "id", ""))
+
+
+def _mentions_cuda(call: ast.Call) -> bool:
+    keywords = {keyword.arg for keyword in call.keywords}
+    strings = [node.value for node in ast.walk(call) if isinstance(node, ast.Constant)]
+    files = any(isinstance(value, str) and value.endswith(".cu") for value in strings)
+    return bool(keywords & {"cuda_sources", "with_cuda"}) or len(call.args) > 2 or files

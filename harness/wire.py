@@ -1,0 +1,73 @@
+"""Messages between processes: JSON with a length in front, over a Unix socket.
+
+Never pickle: one end of such a socket may be held by a candidate. A message
+that is too long, not JSON or not an object raises ``Garbled``.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+from typing import Any
+
+MAX_BYTES = 16 << 20
+_LENGTH = struct.Struct("!I")
+
+
+class Garbled(Exception):
+    """The peer sent something that is no message."""
+
+
+class Closed(Exception):
+    """The peer closed the connection."""
+
+
+def send(connection: socket.socket, message: dict[str, Any]) -> None:
+    data = json.dumps(message).encode()
+    connection.sendall(_LENGTH.pack(len(data)) + data)
+
+
+def receive(connection: socket.socket) -> dict[str, Any]:
+    """The next message; blocks. Raises Closed or Garbled."""
+    reader = Reader()
+    while (message := reader.message()) is None:
+        reader.feed(connection.recv(reader.wanted()))
+    return message
+
+
+class Reader:
+    """Puts messages together from the pieces in which they arrive."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def wanted(self) -> int:
+        """How many bytes complete the message at hand, so that none of the next one is taken."""
+        if len(self._buffer) < _LENGTH.size:
+            return _LENGTH.size - len(self._buffer)
+        return min(self._length() + _LENGTH.size - len(self._buffer), 1 << 20)
+
+    def feed(self, data: bytes) -> None:
+        if not data:
+            raise Closed
+        self._buffer += data
+        if len(self._buffer) >= _LENGTH.size and self._length() > MAX_BYTES:
+            raise Garbled(f"a message of {self._length()} bytes")
+
+    def message(self) -> dict[str, Any] | None:
+        """The message, once it is whole."""
+        if len(self._buffer) < _LENGTH.size or len(self._buffer) < _LENGTH.size + self._length():
+            return None
+        body = bytes(self._buffer[_LENGTH.size :])
+        self._buffer.clear()
+        try:
+            message = json.loads(body)
+        except (ValueError, RecursionError) as error:
+            raise Garbled("not JSON") from error
+        if not isinstance(message, dict):
+            raise Garbled("not an object")
+        return message
+
+    def _length(self) -> int:
+        return _LENGTH.unpack_from(self._buffer)[0]

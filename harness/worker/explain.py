@@ -1,0 +1,58 @@
+"""Turn what a candidate raised into a status and a message that its author can act on."""
+
+from __future__ import annotations
+
+import traceback
+from pathlib import Path
+
+import torch
+
+from harness.build.diagnostics import compiler_errors
+from harness.result import CandidateFailure, Status
+
+_EXTENSION_ERRORS = ("Error building extension", "Error compiling objects for extension")
+_ASSUMED_NAMES = ("torch", "nn", "F")
+_MAX_FRAMES = 8
+
+
+def explain(error: BaseException, solution: Path, status: Status) -> CandidateFailure:
+    """The failure behind ``error``; ``status`` is what it is if nothing says otherwise."""
+    if isinstance(error, CandidateFailure):
+        return error
+    text = str(error)
+    if isinstance(error, SyntaxError):
+        where = f"{Path(error.filename or solution).name}, line {error.lineno}"
+        source = (error.text or "").rstrip()
+        return CandidateFailure(Status.BUILD_ERROR, f"{type(error).__name__}: {error.msg} ({where})\n  {source}")
+    if any(phrase in text for phrase in _EXTENSION_ERRORS):
+        return CandidateFailure(Status.BUILD_ERROR, compiler_errors(text, solution), text)
+    log = "".join(traceback.format_exception(error))
+    message = f"{type(error).__name__}: {text}\n{own_frames(error, solution)}".rstrip()
+    if isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "can't allocate memory" in text:
+        return CandidateFailure(Status.OUT_OF_MEMORY, message, log)
+    if isinstance(error, NameError) and getattr(error, "name", None) in _ASSUMED_NAMES:
+        message += f"\n'{error.name}' is not imported: a solution sees only what it imports itself"
+    if context_lost():
+        message = f"the kernel lost the device context: {text.splitlines()[0]}\n{own_frames(error, solution)}"
+        return CandidateFailure(Status.CRASHED, message.rstrip(), log)
+    return CandidateFailure(status, message, log)
+
+
+def own_frames(error: BaseException, solution: Path) -> str:
+    """The frames of the traceback from the candidate's first one on."""
+    frames = traceback.extract_tb(error.__traceback__)
+    for index, frame in enumerate(frames):
+        if Path(frame.filename).resolve() == solution.resolve():
+            return "".join(traceback.format_list(frames[index:][:_MAX_FRAMES])).rstrip()
+    return ""
+
+
+def context_lost() -> bool:
+    """Whether a CUDA fault (illegal address, launch failure, device assert) has ended this process's context."""
+    if not torch.cuda.is_initialized():
+        return False
+    try:
+        torch.cuda.synchronize()
+    except Exception:
+        return True
+    return False

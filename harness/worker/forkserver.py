@@ -1,0 +1,144 @@
+"""Forks worker processes from a warm parent: torch imported, no device context, no candidate ever.
+
+Importing torch takes seconds and a fork milliseconds, so one such server serves
+a whole run. It talks to ``harness.process`` over a SOCK_SEQPACKET socket: a
+request is one JSON object plus file descriptors, in this order: the worker's
+channel, its output pipe, a pipe for its exit status, and whatever else the
+worker is to inherit.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import json
+import os
+import resource
+import selectors
+import signal
+import socket
+import sys
+import traceback
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_MAX_REQUEST_BYTES = 1 << 17
+_MAX_FDS = 16
+
+_libc = ctypes.CDLL(None)
+
+
+def serve(control_fd: int) -> None:
+    """Serve until the other end of the socket closes; then kill every worker."""
+    import torch  # noqa: F401  (what the workers are to find loaded)
+    import torch.utils._pytree  # noqa: F401
+
+    from harness.worker import main  # noqa: F401
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    # Orphans of a worker come to us, so that they can be found and killed.
+    _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    control = socket.socket(fileno=control_fd)
+    selector = selectors.DefaultSelector()
+    selector.register(control, selectors.EVENT_READ)
+    workers: dict[int, tuple[int, int]] = {}  # pidfd -> (pid, exit-status pipe)
+    while True:
+        for key, _ in selector.select():
+            if key.fd in workers:
+                selector.unregister(key.fd)
+                pid, status_fd = workers.pop(key.fd)
+                _reap(pid, status_fd)
+                os.close(key.fd)
+                if not workers:
+                    _kill_orphans()
+                continue
+            data, fds, _, _ = socket.recv_fds(control, _MAX_REQUEST_BYTES, _MAX_FDS)
+            if not data:
+                for pid, _ in workers.values():
+                    _kill_group(pid)
+                return
+            pid = os.fork()
+            if pid == 0:
+                control.close()
+                selector.close()
+                _close_all_but(fds)  # those of other workers
+                _become_worker(json.loads(data), fds)
+            pidfd = os.pidfd_open(pid)
+            workers[pidfd] = (pid, fds[2])
+            selector.register(pidfd, selectors.EVENT_READ)
+            for fd in (*fds[:2], *fds[3:]):
+                os.close(fd)
+            control.send(json.dumps({"pid": pid}).encode())
+
+
+def _become_worker(request: dict, fds: list[int]) -> None:
+    """In the child: own session, scrubbed environment, limits, then the worker's loop. Never returns."""
+    code = 1
+    try:
+        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        _libc.prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+        os.setsid()
+        channel_fd, output_fd, status_fd, *inherited = fds
+        os.close(status_fd)
+        null = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(null, 0)
+        os.dup2(output_fd, 1)
+        os.dup2(output_fd, 2)
+        sys.stdout = open(1, "w", buffering=1, closefd=False, errors="replace")
+        sys.stderr = open(2, "w", buffering=1, closefd=False, errors="replace")
+        os.close(output_fd)
+        os.environ.clear()
+        os.environ.update(request["env"])
+        os.chdir(request["cwd"])
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (request["max_file_bytes"],) * 2)
+        faulthandler.enable(file=sys.__stderr__ if sys.__stderr__ else 2)
+        from harness.worker import main
+
+        main.run(socket.socket(fileno=channel_fd), inherited)
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(code)
+
+
+def _close_all_but(kept: list[int]) -> None:
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > 2 and int(name) not in kept:
+            try:
+                os.close(int(name))
+            except OSError:
+                pass  # the listing's own descriptor
+
+
+def _reap(pid: int, status_fd: int) -> None:
+    """Kill what the worker left in its group, then report how it ended."""
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)  # keeps the group's number taken
+    _kill_group(pid)
+    _, status = os.waitpid(pid, 0)
+    try:
+        os.write(status_fd, json.dumps(os.waitstatus_to_exitcode(status)).encode())
+    except BrokenPipeError:
+        pass
+    os.close(status_fd)
+
+
+def _kill_orphans() -> None:
+    """With no worker alive, every child left is something a candidate started and hid in a new session."""
+    for _ in range(100):
+        with open(f"/proc/self/task/{os.getpid()}/children") as children:
+            orphans = [int(pid) for pid in children.read().split()]
+        if not orphans:
+            return
+        for pid in orphans:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+
+
+def _kill_group(pid: int) -> None:
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+

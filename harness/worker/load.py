@@ -1,0 +1,77 @@
+"""Load a candidate into this process: a Python module with ``ModelNew``, or a shared library with ``solution``."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import linecache
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from harness.result import CandidateFailure, Status
+
+_C_NUMBERS = {"size_t": ctypes.c_size_t, "int64_t": ctypes.c_int64, "double": ctypes.c_double, "bool": ctypes.c_bool}
+# What outputs hold before a call, alternating: an element that is never written differs between two calls.
+_POISONS = ((float("nan"), 85), (-12345.0, 42))
+
+
+def load_module(path: Path) -> type:
+    """``ModelNew`` of a Python solution. Exceptions of its import pass through."""
+    spec = importlib.util.spec_from_file_location("solution", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["solution"] = module
+    linecache.checkcache(str(path))
+    spec.loader.exec_module(module)
+    if not hasattr(module, "ModelNew"):
+        raise CandidateFailure(
+            Status.LOAD_ERROR, f"{path.name} defines no ModelNew; a Python solution is a class ModelNew(nn.Module)"
+        )
+    return module.ModelNew
+
+
+class LibraryModel(torch.nn.Module):
+    """A shared library behind the interface of a model.
+
+    Holds the reference's parameters, because a C function brings none.
+    ``prepare`` must have been called for each ``forward``.
+    """
+
+    def __init__(self, path: Path, state: dict[str, torch.Tensor], outputs: list[dict], scalars: list[dict]):
+        super().__init__()
+        try:
+            self._function = ctypes.CDLL(str(path)).solution
+        except OSError as error:
+            raise CandidateFailure(Status.LOAD_ERROR, f"the library does not load: {error}") from None
+        except AttributeError:
+            raise CandidateFailure(
+                Status.LOAD_ERROR,
+                'the library has no symbol `solution`: declare it as extern "C" void solution(...); '
+                "`kb starter` prints the whole signature",
+            ) from None
+        self._function.restype = None
+        self._state = [value.detach().contiguous() for value in state.values()]
+        self._outputs = [(o["shape"], getattr(torch, o["dtype"])) for o in outputs]
+        self._scalars = [_C_NUMBERS[s["c_type"]](s["value"]) for s in scalars]
+        self._prepared: list[list[torch.Tensor]] = []
+
+    def prepare(self, calls: int, device: torch.device) -> None:
+        """Allocate and poison the outputs of the next ``calls`` calls, outside of what is timed."""
+        self._prepared = [
+            [_poisoned(shape, dtype, device, _POISONS[call % len(_POISONS)]) for shape, dtype in self._outputs]
+            for call in range(calls)
+        ]
+        self._prepared.reverse()
+
+    def forward(self, *inputs: Any) -> Any:
+        tensors = [value.contiguous() for value in inputs if isinstance(value, torch.Tensor)]
+        results = self._prepared.pop()
+        pointers = [ctypes.c_void_p(t.data_ptr()) for t in (*tensors, *self._state, *results)]
+        self._function(*pointers, *self._scalars)
+        return results[0] if len(results) == 1 else tuple(results)
+
+
+def _poisoned(shape: list[int], dtype: torch.dtype, device: torch.device, poison: tuple[float, int]) -> torch.Tensor:
+    return torch.full(shape, poison[0 if dtype.is_floating_point else 1], dtype=dtype, device=device)

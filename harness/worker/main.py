@@ -1,0 +1,144 @@
+"""The worker's loop: load a candidate, run it on drawn inputs, hand over an output.
+
+One request, one answer. What the candidate raises becomes an answer too; what
+kills the process is the judge's to find out.
+"""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from harness import wire
+from harness.codec import decode_problem
+from harness.draw import DTYPES, as_tensor, copy_matching_state, pin_math_modes
+from harness.outbox import OpenedOutbox, lay_out
+from harness.problem import load_problem
+from harness.result import Status
+from harness.rounds import Round, Setting, launch_bound_ms, play
+from harness.timing import timer_for
+from harness.worker.explain import explain
+from harness.worker.load import LibraryModel, load_module
+
+_LOG_CHARACTERS = 1 << 18
+
+
+def run(channel: socket.socket, fds: list[int]) -> None:
+    """Answer requests until the judge closes the channel."""
+    candidate = Candidate(fds)
+    operations: dict[str, Callable[..., dict]] = {
+        "compile": compile_source,
+        "import": candidate.import_only,
+        "load": candidate.load,
+        "run": candidate.run,
+        "launch_bound": candidate.launch_bound,
+        "fetch": candidate.fetch,
+    }
+    while True:
+        try:
+            request = wire.receive(channel)
+        except wire.Closed:
+            return
+        operation = operations[request.pop("op")]
+        candidate.expects = Status.LOAD_ERROR if operation != candidate.run else Status.RUNTIME_ERROR
+        try:
+            answer = operation(**request)
+        except BaseException as error:
+            failure = explain(error, candidate.path, candidate.expects)
+            answer = {"error": {"status": failure.status.value, "message": failure.message, "log": failure.log}}
+        wire.send(channel, answer)
+
+
+def compile_source(command: list[str]) -> dict:
+    """Run a compiler in this process's group, so that it shares its limits and its end."""
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    return {"code": done.returncode, "log": done.stdout.decode(errors="replace")[:_LOG_CHARACTERS]}
+
+
+class Candidate:
+    """The candidate in this process, and the outputs of its last round."""
+
+    def __init__(self, fds: list[int]):
+        self._fds = fds
+        self._round = Round([], [], [], True)
+        self._prepare = lambda calls, device: None
+        self.path = Path("solution")
+        self.expects = Status.LOAD_ERROR
+
+    def import_only(self, solution: str) -> dict:
+        """Import a Python solution, so that the extensions it builds at import are built."""
+        self.path = Path(solution)
+        load_module(self.path)
+        return {"ok": True}
+
+    def load(self, *, problem: dict, workload: str, solution: str, library: str | None, signature: dict | None,
+             device: str, precision: str, seed: int, outbox: dict) -> dict:  # fmt: skip
+        """Build the candidate's model, with the reference's weights where the state dicts match."""
+        begin = time.perf_counter()
+        self.path = Path(solution)
+        self._device = torch.device(device)
+        if self._device.type == "cuda":
+            torch.cuda.set_device(self._device)
+        pin_math_modes()
+        loaded = load_problem(decode_problem(problem))
+        self._setting = Setting(loaded.workload(workload), self._device, DTYPES[precision])
+        reference = self._setting.build(loaded.module.Model, seed)
+        self._outbox = OpenedOutbox(outbox, self._fds)
+        self._timer = timer_for(self._device)
+        if library:
+            self._model = LibraryModel(Path(library), reference.state_dict(), **signature)
+            self._prepare = self._model.prepare
+            copied = True
+        else:
+            self._model = self._setting.build(load_module(self.path), seed)
+            copied = copy_matching_state(reference, self._model)
+        self._synchronize()
+        return {"weights": "copied" if copied else "seeded", "setup_s": time.perf_counter() - begin}
+
+    def run(self, seeds: list[int]) -> dict:
+        """One round; answers with its times and what its outputs look like."""
+        self._round = Round([], [], [], True)  # frees the last round's outputs before this one's exist
+        self._prepare(len(seeds), self._device)
+        self._round = play(self._model, self._setting, seeds, self._timer)
+        return {
+            "times_ms": self._round.times_ms,
+            "queue_full": self._round.queue_full,
+            "outputs": [[self._describe(leaf) for leaf in leaves] for leaves in self._round.outputs],
+        }
+
+    def launch_bound(self, seeds: list[int]) -> dict:
+        self._round = Round([], [], [], True)
+        self._prepare(len(seeds), self._device)
+        return {"wall_ms": launch_bound_ms(self._model, self._setting, seeds, self._timer)}
+
+    def fetch(self, call: int, what: str) -> dict:
+        """Copy the ``outputs`` or the ``inputs`` of one call of the last round into the judge's memory."""
+        if what == "inputs":
+            tensors = [value for value in self._round.inputs[call] if isinstance(value, torch.Tensor)]
+        else:
+            tensors = [as_tensor(leaf) for leaf in self._round.outputs[call]]
+        for slot, tensor in zip(lay_out(tensors), tensors):
+            self._outbox.write(slot, tensor)
+        self._synchronize()
+        return {"ok": True}
+
+    def _describe(self, leaf: Any) -> dict:
+        if not isinstance(leaf, (torch.Tensor, bool, int, float)):
+            return {"type": type(leaf).__name__}
+        tensor = as_tensor(leaf)
+        return {
+            "type": "Tensor" if isinstance(leaf, (torch.nn.Parameter, bool, int, float)) else type(leaf).__name__,
+            "shape": list(tensor.shape),
+            "dtype": str(tensor.dtype).removeprefix("torch."),
+            "device": str(leaf.device if isinstance(leaf, torch.Tensor) else self._device),
+        }
+
+    def _synchronize(self) -> None:
+        if self._device.type == "cuda":
+            torch.cuda.synchronize()
