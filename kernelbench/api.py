@@ -1,0 +1,77 @@
+"""The main job as Python functions, for notebooks, search loops and training runs.
+
+The calling process becomes the judge; candidates still run in processes of
+their own.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+from pathlib import Path
+
+import torch
+
+from harness import device as devices
+from harness.build import BuildContext, build
+from harness.judge.judge import Conditions, blank_result, record_failure
+from harness.judge.judge import evaluate as judge
+from harness.problem import Problem, ProblemId
+from harness.problem import load_problem as load_file
+from harness.process import ForkServer, default_memory_bytes
+from harness.result import CandidateFailure, Result
+from harness.solution import read_solution
+from kernelbench import suite
+
+
+def load_problem(problem: str, root: str | Path | None = None) -> Problem:
+    """The problem ``1/19`` of the suite, or of another folder of problems with ``root``.
+
+    Raises ``suite.SelectorError`` where there is none, ProblemError where it does not load.
+    """
+    ProblemId.parse(problem)
+    return load_file(suite.find(problem, Path(root) if root else None)[0])
+
+
+def evaluate(
+    problem: str | Problem,
+    solution: str | Path,
+    *,
+    workload: str | None = None,
+    device: str | None = None,
+    precision: str = "fp32",
+    timeout_s: float = 120.0,
+    build_timeout_s: float = 900.0,
+) -> Result:
+    """Build, check and time one solution file; the same record as ``kb eval`` writes.
+
+    Without ``device`` it is the GPU if there is one, else the CPU; without
+    ``workload`` the problem's default for that device. A candidate that fails is
+    a result with the status that says how, never an exception.
+
+    Raises ProblemError where the reference itself does not run, SolutionError
+    where there is no such file, DeviceError and ToolchainError where this machine
+    lacks what it takes.
+    """
+    loaded = load_problem(problem) if isinstance(problem, str) else problem
+    candidate = read_solution(Path(solution), problem=loaded.id)
+    conditions = Conditions(devices.select(device), precision, timeout_s, default_memory_bytes())
+    chosen = loaded.workload(workload) if workload else loaded.default_workload(conditions.device.type)
+    server = _fork_server()
+    arch = devices.architecture(conditions.device)
+    context = BuildContext(server, arch, torch.__version__, build_timeout_s, conditions.memory_bytes)
+    try:
+        artefact = build(candidate, context)
+    except CandidateFailure as failure:
+        result = blank_result(chosen, candidate, conditions)
+        record_failure(result, failure)
+        return result
+    return judge(chosen, candidate, artefact, conditions, server)
+
+
+@functools.cache
+def _fork_server() -> ForkServer:
+    """One for the life of this process, because starting it costs an import of torch."""
+    server = ForkServer()
+    atexit.register(server.close)
+    return server

@@ -1,0 +1,48 @@
+"""The command `kb`. A command is one module with a click command of its name, and its line in ``COMMANDS``.
+
+Modules are imported only when their command runs, so that `kb --help` is quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+
+import click
+
+from kernelbench import __version__
+
+# name -> one line of help; the module is kernelbench.cli.<name>
+COMMANDS = {
+    "eval": "Build, check and time a directory of solutions.",
+    "problems": "List the problems of the suite, or show one.",
+    "starter": "Print a starter file for a problem.",
+    "doctor": "Say what can run on this machine, and how to fix what cannot.",
+}
+
+DONE, GATE_FAILED, WRONG_USAGE, UNFIT = 0, 1, 2, 3  # exit statuses
+
+
+class _LazyGroup(click.Group):
+    def list_commands(self, context):
+        return list(COMMANDS)
+
+    def get_command(self, context, name):
+        if name not in COMMANDS:
+            return None
+        return importlib.import_module(f"kernelbench.cli.{name}").command
+
+    def format_commands(self, context, formatter):
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="kb")
+def main() -> None:
+    """Is this GPU kernel right, is it really faster, and can I trust that?
+
+    \b
+    Start here:
+      kb doctor
+      kb eval --solutions examples
+    """

@@ -1,0 +1,119 @@
+"""``kb eval`` as a function: a directory of solutions in, a run directory with results out."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.problem import ProblemFile
+from harness.solution import Solution, discover
+from kernelbench import __version__, leaderboard, suite
+from kernelbench.pipeline import Evaluated, Judge, Options, Skipped, evaluate_all
+from kernelbench.run import Run
+
+
+@dataclass
+class Outcome:
+    """What became of everything that the directory held."""
+
+    run: Run
+    device: dict
+    problems: list[str]  # ids that count in fast_p
+    resumed: int = 0  # results that were in the log already
+    skipped: list[Skipped] = field(default_factory=list)
+    unmapped: list[tuple[Path, str]] = field(default_factory=list)
+    unselected: int = 0  # solutions of problems outside the selection
+
+
+class Watcher:
+    """Told what happens; the command line shows it. The default shows nothing."""
+
+    def started(self, outcome: Outcome, todo: int) -> None: ...
+
+    def status(self, what: str, text: str) -> None: ...
+
+    def ended(self, item: Evaluated | Skipped) -> None: ...
+
+
+def evaluate_directory(
+    solutions: Path,
+    options: Options,
+    *,
+    selector: str | None = None,
+    problem_dir: Path | None = None,
+    out: Path | None = None,
+    resume: bool = False,
+    prebuilt: bool = False,
+    watcher: Watcher | None = None,
+) -> Outcome:
+    """Evaluate what is missing and write the leaderboard.
+
+    Raises SolutionError, SelectorError, ProblemError or RunError for wrong
+    input, before anything runs, and EnvironmentUnfit where this machine cannot
+    do it. Interrupted at any point, the log holds every result but the one in
+    flight.
+    """
+    watcher = watcher or Watcher()
+    files = {file.id: file for file in suite.find(selector or "all", problem_dir)}
+    everything = {file.id for file in suite.find("all", problem_dir)}
+    found = discover(solutions, prebuilt)
+    pairs = [(files[s.problem], s) for s in found.solutions if s.problem in files]
+    unmapped = list(found.unmapped)
+    unmapped += [(s.path, f"there is no problem {s.problem}") for s in found.solutions if s.problem not in everything]
+    unselected = len(found.solutions) - len(pairs) - (len(unmapped) - len(found.unmapped))
+
+    judge = Judge(options)
+    try:
+        outcome = Outcome(
+            run=_open_run(solutions, options, judge.device, selector, problem_dir, out, resume),
+            device=judge.device,
+            problems=_counted(selector, files, pairs, judge.device["type"]),
+            unmapped=unmapped,
+            unselected=unselected,
+        )
+        missing = set(outcome.run.missing([solution for _, solution in pairs]))
+        outcome.resumed = len(pairs) - len(missing)
+        todo = [(file, solution) for file, solution in pairs if solution in missing]
+        watcher.started(outcome, len(todo))
+        with contextlib.closing(evaluate_all(todo, options, judge, watcher.status)) as items:
+            for item in items:
+                if isinstance(item, Evaluated):
+                    outcome.run.append(item.result)
+                else:
+                    outcome.skipped.append(item)
+                watcher.ended(item)
+    except BaseException:
+        judge.kill()
+        raise
+    judge.close()
+    leaderboard.write(outcome.run, outcome.problems)
+    return outcome
+
+
+def _open_run(solutions, options, device, selector, problem_dir, out, resume) -> Run:
+    now = datetime.datetime.now()
+    if out is None:
+        out = Path("runs") / f"{solutions.resolve().name}-{now:%Y%m%d-%H%M%S}"
+    config = {
+        "solutions": os.path.normpath(solutions),
+        "problem_dir": os.path.normpath(problem_dir) if problem_dir else None,
+        "problems": selector,
+        "device": device["name"],
+        "workload": options.workload,
+        "precision": options.precision,
+        "timeout_s": options.timeout_s,
+        "memory_bytes": options.memory_bytes,
+        "started": now.astimezone().isoformat(timespec="seconds"),
+        "kernelbench": __version__,
+    }
+    return Run.resume(out, config) if resume else Run.create(out, config)
+
+
+def _counted(selector, files: dict, pairs: list[tuple[ProblemFile, Solution]], device_type: str) -> list[str]:
+    """Every selected problem; without a selection those that have a solution which can run here."""
+    if selector:
+        return [str(problem_id) for problem_id in files]
+    return sorted({str(file.id) for file, solution in pairs if solution.device in ("any", device_type)})

@@ -1,0 +1,133 @@
+"""Results as tables, for the terminal, Markdown and JSON: views of the results log."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from tabulate import tabulate
+
+from harness.result import Result, Status
+from kernelbench import metrics
+from kernelbench.run import Run
+
+_HEADERS = ("problem", "solution", "language", "status", "time", "eager", "speedup", "GFLOP/s", "GB/s")
+_ALIGN = ("left", "left", "left", "left", "right", "right", "right", "right", "right")
+
+
+def summary(run: Run, problems: list[str]) -> dict[str, Any]:
+    """The leaderboard as data. ``problems`` are the ids that count, solved or not."""
+    results = run.latest()
+    best = {**dict.fromkeys(problems), **metrics.best_of_each_problem(results)}
+    speedups = [result.speedup if result else None for result in best.values()]
+    correct = [s for s in speedups if s is not None]
+    return {
+        "device": _only(result.device for result in results),
+        "versions": _only(result.versions for result in results),
+        "workload": run.config.get("workload"),
+        "precision": run.config.get("precision"),
+        "problems": len(best),
+        "solved": len(correct),
+        "fast_p": {f"{p:g}": metrics.fast_p(speedups, p) for p in metrics.THRESHOLDS},
+        "geometric_mean_speedup": metrics.geometric_mean(correct),
+        "statuses": dict(Counter(result.status.value for result in results)),
+        "results": [_row(result) for result in results],
+    }
+
+
+def write(run: Run, problems: list[str]) -> None:
+    """leaderboard.json and leaderboard.md in the run's directory."""
+    data = summary(run, problems)
+    (run.path / "leaderboard.json").write_text(json.dumps(data, indent=2) + "\n")
+    (run.path / "leaderboard.md").write_text(markdown(run, data))
+
+
+def markdown(run: Run, data: dict[str, Any]) -> str:
+    device = data["device"].get("name", "unknown device")
+    parts = [
+        f"# Leaderboard: {Path(run.config['solutions']).name}",
+        f"{device}, {_versions(data['versions'])}, workload {data['workload'] or 'default'}, "
+        f"precision {data['precision']}. Speedup is the baseline's median over the solution's, "
+        "both timed in turn on the same fresh inputs.",
+        fast_p_table(data, "github"),
+        result_table(run.latest(), "github"),
+    ]
+    failures = [r for r in run.latest() if not r.correct]
+    if failures:
+        parts.append("## Failures")
+        parts += [f"**{r.problem} {r.solution['name']}**: {r.status}\n\n```\n{r.message}\n```" for r in failures]
+    return "\n\n".join(parts) + "\n"
+
+
+def fast_p_table(data: dict[str, Any], style: str = "simple") -> str:
+    headers = ["problems", "solved", *(f"fast_{p}" for p in data["fast_p"]), "geo. mean speedup"]
+    mean = data["geometric_mean_speedup"]
+    shares = [f"{share:.3f}" for share in data["fast_p"].values()]
+    row = [data["problems"], data["solved"], *shares, f"{mean:.2f}x" if mean else "-"]
+    return tabulate([row], headers, tablefmt=style, disable_numparse=True)
+
+
+def result_table(results: list[Result], style: str = "simple") -> str:
+    """One line a result; what is correct first within each problem, then by speed."""
+    rows = [
+        (
+            f"{r.problem} {r.problem_name}",
+            r.solution["name"],
+            r.solution["language"],
+            r.status.value,
+            _time(r.timing),
+            _time(r.baselines.get("eager")),
+            f"{r.speedup:.2f}x" if r.speedup else "",
+            f"{r.gflops:,.0f}" if r.gflops and r.gflops >= 10 else f"{r.gflops:.2f}" if r.gflops else "",
+            f"{r.gbps:,.1f}" if r.gbps else "",
+        )
+        for r in results
+    ]
+    return tabulate(rows, _HEADERS, tablefmt=style, colalign=_ALIGN if rows else None, disable_numparse=True)
+
+
+def failure_list(results: list[Result]) -> str:
+    """The failures with the first lines of their messages."""
+    lines = []
+    for result in results:
+        if result.status is not Status.OK:
+            message = result.message.strip().splitlines() or [""]
+            lines.append(f"{result.problem} {result.solution['name']}: {result.status}")
+            lines += [f"    {line}" for line in message[:4]]
+    return "\n".join(lines)
+
+
+def _row(result: Result) -> dict[str, Any]:
+    return {
+        "problem": result.problem,
+        "name": result.problem_name,
+        "solution": result.solution["name"],
+        "sample": result.solution["sample"],
+        "language": result.solution["language"],
+        "status": result.status.value,
+        "message": result.message,
+        "median_ms": result.timing["median_ms"] if result.timing else None,
+        "baseline_ms": {name: timing["median_ms"] for name, timing in result.baselines.items()},
+        "speedup": result.speedup,
+        "gflops": result.gflops,
+        "gbps": result.gbps,
+    }
+
+
+def _time(timing: dict[str, Any] | None) -> str:
+    if not timing:
+        return ""
+    ms = timing["median_ms"]
+    return f"{ms * 1e3:.1f} us" if ms < 1 else f"{ms:.3f} ms"
+
+
+def _versions(versions: dict[str, str]) -> str:
+    return ", ".join(f"{name} {versions[name]}" for name in ("torch", "cuda", "driver") if versions.get(name))
+
+
+def _only(values) -> dict[str, Any]:
+    """The one value that all share, or {} where they differ or there is none."""
+    values = list(values)
+    return values[0] if values and all(value == values[0] for value in values) else {}

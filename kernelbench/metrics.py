@@ -1,0 +1,39 @@
+"""Figures over results: pure functions, no I/O."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable
+
+from harness.result import Result
+
+THRESHOLDS = (0.0, 0.5, 0.8, 1.0, 1.5, 2.0)
+
+
+def best_of_each_problem(results: Iterable[Result]) -> dict[str, Result | None]:
+    """For each problem its fastest correct result by speedup, or None where none is correct."""
+    best: dict[str, Result | None] = {}
+    for result in results:
+        current = best.setdefault(result.problem, None)
+        if result.correct and (current is None or result.speedup > current.speedup):
+            best[result.problem] = result
+    return best
+
+
+def fast_p(speedups: Iterable[float | None], p: float) -> float:
+    """Share of problems with a correct solution that is more than ``p`` times as fast as the baseline.
+
+    fast_p = |{i : correct_i and speedup_i > p}| / N, after Ouyang et al.,
+    "KernelBench: Can LLMs Write Efficient GPU Kernels?" (2025), section 3. The
+    inequality is strict. ``None`` stands for a problem without a correct
+    solution; it counts in N. An empty suite gives 0.
+    """
+    values = list(speedups)
+    return sum(s is not None and s > p for s in values) / len(values) if values else 0.0
+
+
+def geometric_mean(speedups: Iterable[float]) -> float | None:
+    """exp(mean(log s)) of positive speedups; None for none at all."""
+    values = list(speedups)
+    return math.exp(statistics.fmean(map(math.log, values))) if values else None

@@ -1,0 +1,51 @@
+"""Progress of a run on the terminal: a line for each result, a bar with what is built and timed now."""
+
+from __future__ import annotations
+
+import sys
+
+from tqdm import tqdm
+
+from kernelbench.evaluation import Outcome, Watcher
+from kernelbench.pipeline import Evaluated, Skipped
+
+_NAMES_WIDTH = 40
+
+
+class Progress(Watcher):
+    def __init__(self) -> None:
+        self._bar: tqdm | None = None
+        self._now = {"building": "", "judging": ""}
+
+    def started(self, outcome: Outcome, todo: int) -> None:
+        device = outcome.device
+        self._say(f"device: {device['name']}" + (" (no GPU is used)" if device["type"] == "cpu" else ""))
+        if outcome.run.torn:
+            self._say("the results log ended in half a line, from an interrupted write; it was dropped")
+        if outcome.resumed:
+            self._say(f"{outcome.resumed} result(s) are in {outcome.run.path} already and are kept")
+        self._bar = tqdm(total=todo, unit="solution", file=sys.stderr, dynamic_ncols=True, disable=todo == 0)
+
+    def status(self, what: str, text: str) -> None:
+        self._now[what] = text if len(text) <= _NAMES_WIDTH else text[: _NAMES_WIDTH - 3] + "..."
+        if self._bar is not None:
+            parts = [f"{label} {text}" for label, text in self._now.items() if text]
+            self._bar.set_postfix_str(" | ".join(parts), refresh=True)
+
+    def ended(self, item: Evaluated | Skipped) -> None:
+        solution = item.solution
+        if isinstance(item, Skipped):
+            line = f"  skipped        {solution.problem} {solution.name}: {item.reason.splitlines()[0]}"
+        else:
+            result = item.result
+            speed = f"  {result.timing['median_ms']:.4g} ms  {result.speedup:.2f}x" if result.correct else ""
+            line = f"  {result.status.value:<14} {solution.problem} {solution.name}{speed}"
+        self._say(line)
+        self._bar.update()
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+    def _say(self, line: str) -> None:
+        tqdm.write(line, file=sys.stderr)

@@ -1,0 +1,126 @@
+"""A run directory: the configuration, and an append-only log with one result a line.
+
+Every other file in it is a view that can be made again from the log.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.result import Result
+from harness.solution import Solution
+
+CONFIG = "config.json"
+LOG = "results.jsonl"
+
+# What must agree for results to stand in one log.
+_IDENTITY = ("solutions", "problem_dir", "workload", "precision", "device")
+
+
+class RunError(Exception):
+    """A run directory that cannot be used, and what to do about it."""
+
+
+class WriteError(RunError):
+    """The run directory cannot be written: no room, no permission."""
+
+
+@dataclass
+class Run:
+    """An open run directory. ``results`` are those already in the log, in order."""
+
+    path: Path
+    config: dict[str, Any]
+    results: list[Result]
+    torn: bool = False  # the log ended in a half-written line, which was dropped
+
+    @classmethod
+    def create(cls, path: Path, config: dict[str, Any]) -> Run:
+        """A new run; RunError where ``path`` holds one already."""
+        if (path / LOG).exists() or (path / CONFIG).exists():
+            raise RunError(f"{path} holds a run already; continue it with --resume, or choose another --out")
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            (path / CONFIG).write_text(json.dumps(config, indent=2) + "\n")
+            (path / LOG).touch()
+        except OSError as error:
+            raise WriteError(f"cannot make a run directory in {path}: {error.strerror}") from error
+        return cls(path, config, [])
+
+    @classmethod
+    def resume(cls, path: Path, config: dict[str, Any]) -> Run:
+        """Continue the run in ``path``, or start it; RunError where its configuration is another one."""
+        if not (path / CONFIG).exists():
+            return cls.create(path, config)
+        run = cls.load(path, repair=True)
+        different = [key for key in _IDENTITY if run.config.get(key) != config.get(key)]
+        if different:
+            details = ", ".join(f"{key} was {run.config.get(key)!r} and is {config.get(key)!r}" for key in different)
+            raise RunError(f"{path} is a run of another configuration: {details}; choose another --out")
+        return run
+
+    @classmethod
+    def load(cls, path: Path, repair: bool = False) -> Run:
+        """The run in ``path``; with ``repair``, a torn last line is also cut off the log.
+
+        Raises RunError where there is no run, or the log is damaged elsewhere.
+        """
+        try:
+            config = json.loads((path / CONFIG).read_text())
+            data = (path / LOG).read_bytes()
+        except FileNotFoundError as error:
+            raise RunError(f"{path} is no run directory: it has no {Path(error.filename).name}") from None
+        except ValueError as error:
+            raise RunError(f"{path / CONFIG} is not JSON: {error}") from None
+        whole, _, rest = data.rpartition(b"\n")
+        if rest and repair:
+            os.truncate(path / LOG, len(data) - len(rest))
+        results = []
+        for number, line in enumerate(whole.splitlines(), start=1):
+            try:
+                results.append(Result.from_json(json.loads(line)))
+            except (ValueError, KeyError, TypeError) as error:
+                raise RunError(f"{path / LOG}, line {number}, is no result: {error}") from None
+        return cls(path, config, results, torn=bool(rest))
+
+    def append(self, result: Result) -> None:
+        """Write one result and make sure that it is on the disk."""
+        line = (json.dumps(result.to_json()) + "\n").encode()
+        descriptor = os.open(self.path / LOG, os.O_WRONLY | os.O_APPEND)
+        try:
+            size = os.fstat(descriptor).st_size
+            try:
+                written = os.write(descriptor, line)
+                if written < len(line):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                os.fsync(descriptor)
+            except OSError as error:
+                if os.path.isfile(self.path / LOG):
+                    os.truncate(self.path / LOG, size)
+                raise WriteError(
+                    f"cannot write {self.path / LOG}: {error.strerror}. Everything up to here is kept; "
+                    "make room and continue with --resume"
+                ) from error
+        finally:
+            os.close(descriptor)
+        self.results.append(result)
+
+    def missing(self, solutions: list[Solution]) -> list[Solution]:
+        """Solutions without a result of their present content."""
+        known = {(r.problem, r.solution["name"], r.solution["sha256"]) for r in self.results}
+        return [s for s in solutions if (str(s.problem), s.name, s.sha256) not in known]
+
+    def latest(self) -> list[Result]:
+        """The last result of each (problem, solution file), in order of problem and sample."""
+        last = {(r.problem, r.solution["name"]): r for r in self.results}
+        return sorted(last.values(), key=result_order)
+
+
+def result_order(result: Result) -> tuple[int, int, int]:
+    level, number = map(int, result.problem.split("/"))
+    return level, number, result.solution["sample"]

@@ -1,0 +1,110 @@
+"""Starter files and descriptions of problems, derived from the problem."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+from harness.draw import DTYPES
+from harness.problem import Workload
+from harness.signature import C_TYPES, Signature, derive_signature
+from kernelbench.api import load_problem
+
+_CUDA_HEADERS = {"__half": "<cuda_fp16.h>", "__nv_bfloat16": "<cuda_bf16.h>"}
+
+_DATA = {"WORKLOADS", "DOMAIN", "EXPLOITS", "TOLERANCE"}
+_FUNCTIONS = {"get_inputs", "get_init_inputs", "get_flops", "get_bytes"}
+
+
+def source(problem: str, kind: str, precision: str = "fp32", root: Path | None = None) -> str:
+    """A starter of ``kind`` (``py``, ``cu`` or ``cpp``) that builds as it is and computes nothing yet.
+
+    Raises ValueError or ProblemError for a problem that there is not, and
+    ValueError for a type that host C++ has no name for.
+    """
+    workload = load_problem(problem, root).workload("full")
+    if kind == "py":
+        return _python(workload)
+    signature = derive_signature(workload, DTYPES[precision])
+    if kind == "cpp" and any(C_TYPES[t.dtype] in _CUDA_HEADERS for t in _tensors(signature)):
+        raise ValueError(f"host C++ has no standard type for {precision}; use --kind cu or --kind py")
+    return _native(workload, signature, kind)
+
+
+def description(problem: str, workload_name: str | None = None, root: Path | None = None) -> str:
+    """Source, workloads, work and signature of a problem, as text."""
+    loaded = load_problem(problem, root)
+    workload = loaded.workload(workload_name or next(iter(loaded.workloads)))
+    signature = derive_signature(workload)
+    traffic = workload.declared_bytes or signature.bytes
+    work = [f"bytes   {traffic:,}"]
+    if workload.flops is not None:
+        work = [f"FLOPs   {workload.flops:,}", *work, f"FLOPs/byte   {workload.flops / traffic:.2f}"]
+    groups = {"input": signature.inputs, "parameter": signature.parameters, "output": signature.outputs}
+    tensors = [
+        f"  {role:<10} {t.name:<24} {str(t.dtype).removeprefix('torch.'):<9} {list(t.shape)}"
+        for role, group in groups.items()
+        for t in group
+    ]
+    sizes = [f"  {name:<10} {values}" for name, values in loaded.workloads.items()]
+    parts = [
+        f"{loaded.id} {loaded.name}",
+        loaded.path.read_text().rstrip(),
+        "\n".join(["Workloads:", *sizes]),
+        "\n".join([f"Workload {workload.name}:", *(f"  {line}" for line in work), *tensors]),
+        "Signature of a .cu or .cpp solution:\n\n" + signature.declaration() + ";",
+    ]
+    if exploits := getattr(loaded.module, "EXPLOITS", None):
+        parts.append("\n".join(["Shortcuts that the published inputs allow:", *(f"  - {line}" for line in exploits)]))
+    return "\n\n".join(parts)
+
+
+def _native(workload: Workload, signature: Signature, kind: str) -> str:
+    problem = workload.problem
+    headers = ["<cstddef>", "<cstdint>"]
+    if kind == "cu":
+        used = {C_TYPES[t.dtype] for t in _tensors(signature)}
+        headers += [header for c_type, header in _CUDA_HEADERS.items() if c_type in used]
+    shapes = "\n".join(f"//   {t.name:<20} {list(t.shape)}" for t in _tensors(signature))
+    where = "device" if kind == "cu" else "host"
+    todo = (
+        "    // Launch your kernels on the default stream; there is no need to synchronise."
+        if kind == "cu"
+        else "    // Fill the output."
+    )
+    return (
+        f"// kb: problem={problem.id}\n"
+        f"// {_summary(workload)}\n"
+        f"//\n"
+        f"// All pointers are contiguous {where} memory. Shapes of the workload '{workload.name}':\n{shapes}\n\n"
+        + "".join(f"#include {header}\n" for header in headers)
+        + f"\n{signature.declaration()} {{\n{todo}\n}}\n"
+    )
+
+
+def _python(workload: Workload) -> str:
+    """The reference renamed: a correct solution to start from."""
+    problem = workload.problem
+    text = problem.path.read_text()
+    parts = []
+    for node in ast.parse(text).body:
+        name = getattr(node, "name", None) or getattr(getattr(node, "targets", [None])[0], "id", "")
+        docstring = isinstance(node, ast.Expr)
+        if docstring or name in _DATA | _FUNCTIONS:
+            continue
+        part = ast.get_source_segment(text, node)
+        if name == "Model":
+            part = re.sub(r"\bModel\b", "ModelNew", part)
+        imports = isinstance(node, (ast.Import, ast.ImportFrom))
+        parts.append(part if imports else f"\n\n{part}")
+    return f"# kb: problem={problem.id}\n# {_summary(workload)}\n\n" + "\n".join(parts) + "\n"
+
+
+def _summary(workload: Workload) -> str:
+    docstring = workload.problem.module.__doc__ or workload.problem.name
+    return docstring.strip().splitlines()[0]
+
+
+def _tensors(signature: Signature):
+    return (*signature.inputs, *signature.parameters, *signature.outputs)
