@@ -1,0 +1,86 @@
+"""What all tests share: a build cache of their own, a warm fork server, one evaluation as a function."""
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+from harness.build import BuildContext, build
+from harness.judge.judge import Conditions, blank_result, evaluate, record_failure
+from harness.problem import ProblemFile, ProblemId, load_problem
+from harness.process import ForkServer
+from harness.result import CandidateFailure
+from harness.solution import read_solution
+from kernelbench import suite
+
+GIB = 1 << 30
+
+
+def pytest_collection_modifyitems(items):
+    if torch.cuda.is_available():
+        return
+    for item in items:
+        if "gpu" in item.keywords:
+            item.add_marker(pytest.mark.skip(reason="needs an NVIDIA GPU, and PyTorch sees none"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def build_cache(tmp_path_factory):
+    """Builds of the tests, apart from the user's."""
+    path = tmp_path_factory.mktemp("cache")
+    os.environ["KERNELBENCH_CACHE"] = str(path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def server():
+    with ForkServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def problem():
+    """The problem of the suite with the given id."""
+    return lambda problem_id: load_problem(suite.find(problem_id)[0])
+
+
+@pytest.fixture
+def write_problem(tmp_path):
+    """Write the source of a problem module and load it."""
+
+    def write(source, name="001_own.py"):
+        path = tmp_path / "level1" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(source)
+        return load_problem(ProblemFile(ProblemId(1, 1), "own", path))
+
+    return write
+
+
+@pytest.fixture
+def judged(server, tmp_path):
+    """Build, check and time a solution given as source: the whole way of a candidate."""
+
+    def judged(problem, source, suffix=".py", *, device="cpu", workload=None, precision="fp32",
+               timeout_s=60.0, memory_bytes=4 * GIB):  # fmt: skip
+        path = tmp_path / f"candidate{suffix}"
+        path.write_text(source)
+        solution = read_solution(path, problem=problem.id)
+        conditions = Conditions(torch.device(device), precision, timeout_s, memory_bytes)
+        chosen = problem.workload(workload) if workload else problem.default_workload(conditions.device.type)
+        arch = "{}.{}".format(*torch.cuda.get_device_capability()) if device != "cpu" else None
+        try:
+            artefact = build(solution, BuildContext(server, arch, torch.__version__, 300, memory_bytes, jobs=2))
+        except CandidateFailure as failure:
+            result = blank_result(chosen, solution, conditions)
+            record_failure(result, failure)
+            return result
+        return evaluate(chosen, solution, artefact, conditions, server)
+
+    return judged
+
+
+@pytest.fixture(scope="session")
+def examples():
+    return Path(__file__).parent.parent / "examples"

@@ -1,0 +1,118 @@
+"""The comparison sees every element, and says what is wrong where."""
+
+import pytest
+import torch
+
+from harness.judge.compare import Errors, check_kind, check_values
+from harness.result import CandidateFailure, Status
+
+CPU = torch.device("cpu")
+
+
+def compare(actual, expected, tolerance=1e-4):
+    worst = Errors()
+    check_values(actual, expected, tolerance, "the output", worst)
+    return worst
+
+
+def failure(*arguments, **keywords):
+    with pytest.raises(CandidateFailure) as caught:
+        compare(*arguments, **keywords)
+    return caught.value
+
+
+def test_equal_and_nearly_equal_pass_and_the_worst_error_is_kept():
+    expected = torch.randn(1000)
+    worst = compare(expected + 5e-5, expected)
+    assert worst.max_abs_error == pytest.approx(5e-5, rel=0.01)
+    assert 0 < worst.max_error_ratio <= 1
+
+
+def test_one_wrong_element_among_many_is_found_at_its_index():
+    expected = torch.rand(70, 80, 90)
+    actual = expected.clone()
+    actual[12, 34, 56] += 0.5
+    error = failure(actual, expected)
+    assert error.status is Status.WRONG_VALUE
+    assert "1 of 504000 elements" in error.message
+    assert "first at [12, 34, 56]" in error.message and "worst error 0.5" in error.message
+
+
+def test_zeros_do_not_pass_for_small_outputs():
+    softmax = torch.softmax(torch.rand(4, 100_000), dim=1)  # all about 1e-5
+    assert torch.allclose(torch.zeros_like(softmax), softmax, atol=1e-4)
+    assert failure(torch.zeros_like(softmax), softmax).status is Status.WRONG_VALUE
+
+
+def test_the_criterion_does_not_depend_on_the_unit():
+    expected = torch.randn(1000)
+    for unit in (1e-12, 1.0, 1e12):
+        compare(expected * unit * (1 + 5e-5), expected * unit)
+        assert failure(expected * unit * (1 + 5e-3), expected * unit)
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
+def test_nonfinite_where_the_reference_is_finite(bad):
+    expected = torch.rand(100)
+    actual = expected.clone()
+    actual[7] = bad
+    error = failure(actual, expected)
+    assert error.status is Status.NONFINITE and "[7]" in error.message
+
+
+def test_the_references_own_infinities_and_nans_must_be_matched():
+    expected = torch.tensor([1.0, float("inf"), -float("inf"), float("nan")])
+    compare(expected.clone(), expected)
+    assert failure(torch.tensor([1.0, 2.0, -float("inf"), float("nan")]), expected).status is Status.WRONG_VALUE
+    assert failure(torch.tensor([1.0, -float("inf"), -float("inf"), float("nan")]), expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.bool])
+def test_integers_and_booleans_must_be_equal(dtype):
+    expected = torch.tensor([0, 1, 1, 0]).to(dtype)
+    compare(expected.clone(), expected)
+    error = failure(torch.tensor([0, 1, 0, 0]).to(dtype), expected)
+    assert "first at [2]" in error.message
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_compared_in_single(dtype):
+    expected = torch.randn(1000).to(dtype)
+    compare(expected * 1.004, expected, tolerance=1e-2)
+    assert failure(expected * 1.1, expected, tolerance=1e-2)
+
+
+def test_all_zero_expected_wants_zeros():
+    compare(torch.zeros(10), torch.zeros(10))
+    assert failure(torch.full((10,), 1e-6), torch.zeros(10))
+
+
+def test_empty_and_scalar_outputs():
+    compare(torch.empty(0, 3), torch.empty(0, 3))
+    compare(torch.tensor(2.0), torch.tensor(2.0))
+    assert "at []" in failure(torch.tensor(3.0), torch.tensor(2.0)).message
+
+
+def described(**changes):
+    return [{"type": "Tensor", "shape": [2, 3], "dtype": "float32", "device": "cpu", **changes}]
+
+
+@pytest.mark.parametrize(
+    "outputs, status, message",
+    [
+        (described(shape=[6]), Status.WRONG_SHAPE, r"shape \[6\], expected \[2, 3\]"),
+        (described(shape=[1, 3]), Status.WRONG_SHAPE, "shape"),  # would broadcast
+        (described(dtype="float16"), Status.WRONG_DTYPE, "float16, expected float32"),
+        (described(device="cuda:0"), Status.WRONG_DTYPE, "on cuda:0, expected cpu"),
+        (described(type="LazyTensor"), Status.WRONG_DTYPE, "a LazyTensor, expected a plain"),
+        ([], Status.WRONG_SHAPE, "returned 0 output"),
+        (described() * 2, Status.WRONG_SHAPE, "returned 2 output"),
+        (None, Status.WRONG_SHAPE, "no output"),
+        ([None], Status.WRONG_DTYPE, "a None"),
+    ],
+)
+def test_kind_of_the_output_comes_first(outputs, status, message):
+    with pytest.raises(CandidateFailure, match=message) as caught:
+        check_kind(outputs, [torch.zeros(2, 3)], CPU)
+    assert caught.value.status is status
+    check_kind(described(), [torch.zeros(2, 3)], CPU)

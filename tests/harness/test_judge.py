@@ -1,0 +1,289 @@
+"""Every status of the contract, reached by a real candidate; the honest ones pass; forged ones do not."""
+
+import pytest
+import torch
+
+from harness.problem import ProblemError
+from harness.result import Result, Status
+
+RELU = """
+import torch, torch.nn as nn
+class ModelNew(nn.Module):
+    def forward(self, x):
+        {body}
+"""
+
+INLINE_CPP_ERROR = """
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+CPP = r'''
+#include <torch/types.h>
+torch::Tensor relu(torch::Tensor x) {
+    int unused = 1;
+    return x.no_such_method();
+}
+'''
+extension = load_inline(name="kb_bad", cpp_sources=CPP, functions=["relu"])
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return extension.relu(x)
+"""
+
+
+def relu(body):
+    return RELU.format(body=body.replace("\n", "\n        "))
+
+
+def test_an_honest_solution_is_ok_with_all_that_a_record_needs(judged, problem):
+    result = judged(problem("1/19"), relu("return x.clamp(min=0)"))
+    assert result.status is Status.OK, result.message
+    assert result.correctness["trials"] == 5
+    assert result.speedup == pytest.approx(result.baselines["eager"]["median_ms"] / result.timing["median_ms"])
+    median_s = result.timing["median_ms"] / 1e3
+    assert result.gflops == pytest.approx(64 * 4096 / median_s / 1e9)
+    assert result.gbps == pytest.approx(2 * 64 * 4096 * 4 / median_s / 1e9)
+    assert result.timing["samples"] >= 10 and len(result.timing["samples_ms"]) == result.timing["samples"]
+    assert result.timing["method"] == "perf_counter_ns" and result.timing["cache"] == "cold"
+    assert result.timing["stopped"] in ("converged", "max_samples", "max_seconds")
+    assert result.device["name"] and result.versions["torch"] == torch.__version__ and result.started
+    assert Result.from_json(result.to_json()) == result
+
+
+FAILING = {
+    "never returns": ("while True: pass", Status.TIMEOUT, "no answer within 2 s"),
+    "asks for too much": ("return x + torch.empty(1 << 48)[0]", Status.OUT_OF_MEMORY, "allocate"),
+    "takes too much": ("hog = []\nwhile True: hog.append(torch.ones(8 << 20))", Status.OUT_OF_MEMORY, "host memory"),
+    "segfaults": ("import ctypes; ctypes.string_at(0)", Status.CRASHED, "SIGSEGV"),
+    "exits with 0": ("import os; os._exit(0)", Status.CRASHED, "exited with code 0"),
+    "raises": ("return x + undefined", Status.RUNTIME_ERROR, "'undefined' is not defined"),
+    "assumes an import": ("return F.relu(x)", Status.RUNTIME_ERROR, "sees only what it imports itself"),
+    "exits politely": ("raise SystemExit(0)", Status.RUNTIME_ERROR, "SystemExit"),
+    "wrong shape": ("return x.relu().flatten()", Status.WRONG_SHAPE, "expected [64, 4096]"),
+    "broadcastable": ("return x.relu()[:1]", Status.WRONG_SHAPE, "shape [1, 4096]"),
+    "too many": ("return x.relu(), x", Status.WRONG_SHAPE, "2 output(s), expected 1"),
+    "none": ("pass", Status.WRONG_DTYPE, "NoneType"),
+    "wrong type": ("return x.relu().double()", Status.WRONG_DTYPE, "float64, expected float32"),
+    "subclass": (
+        "class Lazy(torch.Tensor): pass\nreturn x.relu().as_subclass(Lazy)", Status.WRONG_DTYPE, "a Lazy, expected",
+    ),
+    "zeros": ("return torch.zeros_like(x)", Status.WRONG_VALUE, "first at [0, 0] got 0"),
+    "last row": ("y = x.relu(); y[-1, -1] = 2.0; return y", Status.WRONG_VALUE, "first at [63, 4095] got 2"),
+    "nan": ("y = x.relu(); y[3, 5] = float('nan'); return y", Status.NONFINITE, "[3, 5] got nan"),
+    "scribbles": ("y = x.relu(); x.zero_(); return y", Status.REJECTED, "overwrites_inputs"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FAILING)
+def test_what_a_call_does_decides_the_status(judged, problem, name):
+    body, status, message = FAILING[name]
+    limits = {"timeout_s": 2} if status is Status.TIMEOUT else {"memory_bytes": 1 << 30}
+    result = judged(problem("1/19"), relu(body), **limits)
+    assert result.status is status, result.message
+    assert message in result.message
+    assert result.timing is None and result.speedup is None
+    assert result.rule == ("overwrites_inputs" if status is Status.REJECTED else None)
+
+
+LOADING = {
+    "syntax error": ("import torch\nclass ModelNew(:\n", ".py", Status.BUILD_ERROR, "line 2"),
+    "null byte": ("x = '\0'", ".py", Status.BUILD_ERROR, "null byte"),
+    "no ModelNew": ("class Model: pass", ".py", Status.LOAD_ERROR, "defines no ModelNew"),
+    "import fails": ("import nothing_there", ".py", Status.LOAD_ERROR, "candidate.py"),
+    "constructor fails": (
+        "class ModelNew:\n    def __init__(self, n): pass", ".py", Status.LOAD_ERROR, "missing 1 required",
+    ),
+    "inline C++ does not compile": (INLINE_CPP_ERROR, ".py", Status.BUILD_ERROR, "candidate.py:8: "),
+    "C++ does not compile": ("int f() {\n  return g();\n}", ".cpp", Status.BUILD_ERROR, "candidate.cpp:2: "),
+    "no symbol": ("void solution() {}", ".cpp", Status.LOAD_ERROR, "no symbol `solution`"),
+    "unresolved symbol": (
+        'extern "C" int missing();\nextern "C" int solution() { return missing(); }', ".cpp",
+        Status.LOAD_ERROR, "missing",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LOADING)
+def test_what_does_not_load_says_where(judged, problem, name):
+    source, suffix, status, message = LOADING[name]
+    result = judged(problem("1/19"), source, suffix)
+    assert result.status is status, result.message
+    assert message in result.message
+
+
+def test_a_cpp_solution_gets_inputs_state_outputs_and_sizes_in_order(judged, problem):
+    source = r"""
+#include <cstddef>
+extern "C" void solution(const float* x, const float* bias, const float* w, float* out, size_t b, size_t in, size_t n) {
+    for (size_t r = 0; r < b; r++) for (size_t o = 0; o < n; o++) {
+        float s = bias[o];
+        for (size_t k = 0; k < in; k++) s += x[r * in + k] * w[o * in + k];
+        out[r * n + o] = s > 0 ? s : 0;
+    }
+}"""
+    result = judged(problem("2/76"), source, ".cpp")
+    assert result.status is Status.OK, result.message
+
+
+def test_an_element_that_is_never_written_is_found(judged, problem):
+    source = r"""
+#include <cstddef>
+extern "C" void solution(const float* x, float* out, size_t b, size_t d) {
+    for (size_t i = 0; i + 1 < b * d; i++) out[i] = x[i] > 0 ? x[i] : 0;
+}"""
+    result = judged(problem("1/19"), source, ".cpp")
+    assert result.status in (Status.NONFINITE, Status.WRONG_VALUE) and "[63, 4095]" in result.message
+
+
+SEVERAL = """
+import torch, torch.nn as nn
+class Model(nn.Module):
+    def forward(self, x, index, mask, factor):
+        picked = x[index] * factor
+        return picked, {"mask": ~mask, "count": int(index.numel()), "mean": picked.mean()}
+def get_inputs():
+    return [torch.rand(32, 64), torch.randint(0, 32, (16,)), torch.rand(32, 64) > 0.5, 1.5]
+def get_init_inputs():
+    return []
+"""
+
+
+def test_several_outputs_integers_booleans_and_scalars_of_a_kernelbench_module(judged, write_problem):
+    own = write_problem(SEVERAL)
+    honest = SEVERAL.replace("class Model", "class ModelNew")
+    assert judged(own, honest).status is Status.OK
+    assert judged(own, honest.replace("~mask", "mask")).status is Status.WRONG_VALUE
+    assert judged(own, honest.replace("index.numel()", "3")).status is Status.WRONG_VALUE
+    assert judged(own, honest.replace("~mask", "mask.float()")).status is Status.WRONG_DTYPE
+
+
+def test_random_forwards_draw_the_same_numbers_on_both_sides(judged, write_problem):
+    source = (
+        "import torch, torch.nn as nn\nclass Model(nn.Module):\n"
+        "    def forward(self, x): return torch.dropout(x, 0.5, True)\n"
+        "def get_inputs(): return [torch.rand(128, 128)]\ndef get_init_inputs(): return []\n"
+    )
+    assert judged(write_problem(source), source.replace("class Model", "class ModelNew")).status is Status.OK
+
+
+@pytest.mark.parametrize("precision", ["fp16", "bf16"])
+def test_lower_precisions(judged, problem, precision):
+    result = judged(problem("1/19"), relu("return x.clamp(min=0)"), precision=precision)
+    assert result.status is Status.OK and result.precision == precision
+
+
+def test_weights_are_matched_by_seed_where_names_differ(judged, problem):
+    source = """
+import torch, torch.nn as nn
+class ModelNew(nn.Module):
+    def __init__(self, in_features, out_features, bias_shape):
+        super().__init__()
+        self.renamed = nn.Linear(in_features, out_features, bias=False)
+        self.offset = nn.Parameter(torch.randn(bias_shape))
+    def forward(self, x):
+        return torch.relu(self.renamed(x) + self.offset)
+"""
+    result = judged(problem("2/76"), source)
+    assert result.status is Status.OK and result.correctness["weights"] == "seeded"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "global kept\ntry: return kept\nexcept NameError: kept = x.relu(); return kept",
+        "self.calls = getattr(self, 'calls', 0) + 1\nreturn x.relu() if self.calls <= 5 else torch.empty_like(x)",
+        "self.by = getattr(self, 'by', {})\nreturn self.by.setdefault(x.data_ptr(), x.relu())",
+    ],
+    ids=["replays its first output", "computes only while it is checked", "caches by address"],
+)
+def test_shortcuts_that_a_naive_harness_accepts_are_caught(judged, problem, body):
+    assert judged(problem("1/19"), relu(body)).status is Status.WRONG_VALUE
+
+
+FORGED = """
+import gc, json, socket, struct
+import torch, torch.nn as nn
+class ModelNew(nn.Module):
+    def forward(self, x):
+        channel = next(o for o in gc.get_objects() if type(o) is socket.socket and o.fileno() >= 0)
+        body = json.dumps({answer}).encode()
+        channel.sendall(struct.pack("!I", len(body)) + body)
+        while True: pass
+"""
+RIGHT_KIND = "{'type': 'Tensor', 'shape': [64, 4096], 'dtype': 'float32', 'device': 'cpu'}"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "{'times_ms': [1e-9], 'queue_full': True, 'outputs': []}",
+        "{'times_ms': ['x'], 'outputs': [[]]}",
+        "{'times_ms': [-1.0], 'outputs': [[" + RIGHT_KIND + "]]}",
+        "{'status': 'ok', 'speedup': 100}",
+        "{'times_ms': [1e-9], 'outputs': [[" + RIGHT_KIND + "]]}",
+    ],
+)
+def test_a_forged_answer_is_a_failure_of_the_candidate(judged, problem, answer):
+    result = judged(problem("1/19"), FORGED.format(answer=answer), timeout_s=5)
+    assert result.status is not Status.OK and result.timing is None
+
+
+def test_a_reference_that_fails_is_not_the_candidates_failure(judged, write_problem):
+    source = (
+        "import torch, torch.nn as nn\nclass Model(nn.Module):\n    def forward(self, x): raise ValueError('broken')\n"
+        "def get_inputs(): return [torch.rand(2)]\ndef get_init_inputs(): return []\n"
+    )
+    with pytest.raises(ProblemError, match="the reference of 1/1 .* fails on cpu: ValueError: broken"):
+        judged(write_problem(source), relu("return x"))
+
+
+ILLEGAL_ACCESS = r"""
+__global__ void f(float* out) { out[1ull << 40] = 1.f; }
+extern "C" void solution(const float* x, float* out, size_t b, size_t d) { f<<<1, 1>>>(out); }
+"""
+GOOD_CUDA = r"""
+__global__ void f(const float* x, float* y, size_t n) {
+    size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
+    if (i < n) y[i] = fmaxf(x[i], 0.f);
+}
+extern "C" void solution(const float* x, float* out, size_t b, size_t d) {
+    f<<<unsigned((b * d + 255) / 256), 256>>>(x, out, b * d);
+}
+"""
+ENDLESS_KERNEL = r"""
+__global__ void f(volatile float* out) { while (out[0] != 12.f) {} }
+extern "C" void solution(const float* x, float* out, size_t b, size_t d) { f<<<1, 1>>>(out); }
+"""
+
+
+@pytest.mark.gpu
+def test_an_illegal_access_on_the_gpu_is_crashed_and_spares_the_next_candidate(judged, problem):
+    crashed = judged(problem("1/19"), ILLEGAL_ACCESS, ".cu", device="cuda", workload="small")
+    assert crashed.status is Status.CRASHED and "illegal" in crashed.message.lower()
+    good = judged(problem("1/19"), GOOD_CUDA, ".cu", device="cuda", workload="small")
+    assert good.status is Status.OK, good.message
+    assert good.timing["method"] == "cuda_events" and good.timing["queue_full"]
+    assert good.timing["launch_bound_ms"] > 0
+
+
+@pytest.mark.gpu
+def test_an_endless_kernel_is_a_timeout_and_spares_the_next_candidate(judged, problem):
+    hung = judged(problem("1/19"), ENDLESS_KERNEL, ".cu", device="cuda", workload="small", timeout_s=5)
+    assert hung.status is Status.TIMEOUT
+    assert judged(problem("1/19"), GOOD_CUDA, ".cu", device="cuda", workload="small").status is Status.OK
+
+
+@pytest.mark.gpu
+def test_too_much_device_memory_is_out_of_memory(judged, problem):
+    body = "hog = []\nwhile True: hog.append(torch.ones(1 << 30, device=x.device))"
+    result = judged(problem("1/19"), relu(body), device="cuda", workload="small", memory_bytes=16 << 30)
+    assert result.status is Status.OUT_OF_MEMORY
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("problem_id", ["1/1", "1/19", "1/95", "2/76", "3/43", "3/48"])
+def test_a_reference_against_itself_is_even_on_a_gpu(judged, problem, problem_id):
+    own = problem(problem_id)
+    source = own.path.read_text().replace("class Model(", "class ModelNew(")
+    result = judged(own, source, device="cuda")
+    assert result.status is Status.OK, result.message
+    assert 0.95 < result.speedup < 1.05

@@ -1,0 +1,170 @@
+"""Workers: started warm, watched from outside, gone without a trace."""
+
+import json
+import os
+import struct
+import time
+
+import pytest
+
+from harness.process import ForkServer, resident_bytes, scrubbed_environment
+from harness.result import CandidateFailure, Status
+
+GIB = 1 << 30
+
+
+def import_source(server, tmp_path, source, timeout_s=20, memory_bytes=2 * GIB):
+    """Have a fresh worker import ``source``, which then does what it does."""
+    path = tmp_path / "module.py"
+    path.write_text(source)
+    with server.fork({}, memory_bytes) as worker:
+        return worker.request({"op": "import", "solution": str(path)}, timeout_s)
+
+
+def failing(server, tmp_path, source, **limits):
+    with pytest.raises(CandidateFailure) as caught:
+        import_source(server, tmp_path, source, **limits)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    "source, message",
+    [
+        ("import os; os._exit(0)", "exited with code 0"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "killed by SIGKILL"),
+        ("import ctypes; ctypes.string_at(0)", "killed by SIGSEGV"),
+    ],
+)
+def test_death_is_crashed_whatever_the_exit_code(server, tmp_path, source, message):
+    error = failing(server, tmp_path, source)
+    assert error.status is Status.CRASHED and message in error.message
+
+
+def test_the_stack_of_a_segfault_names_the_candidates_line(server, tmp_path):
+    error = failing(server, tmp_path, "import ctypes\n\n\nctypes.string_at(0)")
+    assert 'module.py", line 4' in error.message
+
+
+def test_an_endless_loop_is_a_timeout(server, tmp_path):
+    begin = time.monotonic()
+    assert failing(server, tmp_path, "while True: pass", timeout_s=1).status is Status.TIMEOUT
+    assert time.monotonic() - begin < 5
+
+
+def test_memory_is_limited(server, tmp_path):
+    source = "hog = []\nwhile True: hog.append(bytearray(64 << 20))"
+    error = failing(server, tmp_path, source, memory_bytes=GIB)
+    assert error.status is Status.OUT_OF_MEMORY and "1.1 GB" in error.message
+
+
+def test_a_flood_of_output_is_cut_and_kept_at_its_end(server, tmp_path):
+    error = failing(server, tmp_path, "import os\nprint('x' * 10_000_000); print('the end', flush=True); os._exit(3)")
+    assert error.message.rstrip().endswith("the end") and len(error.log) <= 64 << 10
+
+
+def test_sys_exit_is_no_way_out(server, tmp_path):
+    error = failing(server, tmp_path, "raise SystemExit(0)")
+    assert error.status is Status.LOAD_ERROR and "SystemExit" in error.message
+
+
+def test_children_of_a_worker_die_with_it_even_in_a_session_of_their_own(server, tmp_path):
+    note = tmp_path / "pids"
+    source = f"""
+import os, subprocess
+children = [subprocess.Popen(["sleep", "300"], start_new_session=new).pid for new in (False, True)]
+open({str(note)!r}, "w").write(" ".join(map(str, children)))
+class ModelNew: pass
+"""
+    import_source(server, tmp_path, source)
+    pids = [int(pid) for pid in note.read_text().split()]
+    deadline = time.monotonic() + 5
+    while any(os.path.exists(f"/proc/{pid}") for pid in pids) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(os.path.exists(f"/proc/{pid}") for pid in pids)
+
+
+def test_each_worker_has_a_fresh_directory_that_goes_with_it(server, tmp_path):
+    note = tmp_path / "cwd"
+    source = f"""
+import os
+open({str(note)!r}, "w").write(os.getcwd())
+open("litter", "w").write("x")
+class ModelNew: pass
+"""
+    import_source(server, tmp_path, source)
+    assert not os.path.exists(note.read_text())
+
+
+def test_the_environment_is_scrubbed(server, tmp_path, monkeypatch):
+    monkeypatch.setenv("SECRET_TOKEN", "42")
+    monkeypatch.setenv("LD_PRELOAD", "/nowhere.so")
+    environment = scrubbed_environment(str(tmp_path))
+    assert "SECRET_TOKEN" not in environment and "LD_PRELOAD" not in environment
+    assert environment["HOME"] == environment["TMPDIR"] == str(tmp_path)
+
+
+GARBAGE = """
+import gc, json, socket, struct
+channel = next(o for o in gc.get_objects() if type(o) is socket.socket and o.fileno() >= 0)
+channel.sendall({data!r})
+while True: pass
+"""
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"\xff" * 64, struct.pack("!I", 5) + b"hello", struct.pack("!I", 2) + b"[]"],
+    ids=["too long", "no JSON", "no object"],
+)
+def test_forged_garbage_is_the_candidates_failure(server, tmp_path, data):
+    error = failing(server, tmp_path, GARBAGE.format(data=data))
+    assert error.status is Status.CRASHED and "garbage" in error.message
+
+
+def test_a_forged_status_cannot_be_ok(server, tmp_path):
+    body = json.dumps({"error": {"status": "ok", "message": "fine"}}).encode()
+    error = failing(server, tmp_path, GARBAGE.format(data=struct.pack("!I", len(body)) + body))
+    assert error.status is Status.RUNTIME_ERROR
+
+
+def test_the_server_ends_its_workers_when_it_goes():
+    with ForkServer() as own:
+        worker = own.fork({}, GIB)
+        pid = worker._pid
+        assert os.path.exists(f"/proc/{pid}")
+    deadline = time.monotonic() + 5
+    while os.path.exists(f"/proc/{pid}") and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not os.path.exists(f"/proc/{pid}")
+    worker.close()
+
+
+def test_resident_memory_of_nobody_is_nothing():
+    assert resident_bytes(2**22 + 1) == 0
+    assert resident_bytes(os.getpid()) > 10 << 20
+
+
+def test_many_workers_leave_no_descriptors(server, tmp_path):
+    def count():
+        return len(os.listdir("/proc/self/fd"))
+
+    import_source(server, tmp_path, "class ModelNew: pass")
+    before = count()
+    for _ in range(20):
+        import_source(server, tmp_path, "class ModelNew: pass")
+    assert count() == before
+
+
+def test_a_socket_is_all_that_a_worker_inherits(server, tmp_path):
+    """Nothing of the judge's: no log, no control socket of the fork server."""
+    note = tmp_path / "fds"
+    source = f"""
+import os
+paths = [f"/proc/self/fd/{{fd}}" for fd in os.listdir("/proc/self/fd")]
+targets = [os.readlink(path) for path in paths if os.path.lexists(path)]
+open({str(note)!r}, "w").write("\\n".join(targets))
+class ModelNew: pass
+"""
+    import_source(server, tmp_path, source)
+    sockets = [line for line in note.read_text().splitlines() if line.startswith("socket:")]
+    assert len(sockets) == 1

@@ -1,0 +1,106 @@
+"""Discovery: which files are solutions, of which kind, and of which problem."""
+
+import pytest
+
+from harness.solution import SolutionError, discover, read_solution
+
+INLINE_CUDA = "from torch.utils.cpp_extension import load_inline\nm = load_inline('n', '', cuda_sources='x')"
+INLINE_CPP = "from torch.utils import cpp_extension\nm = cpp_extension.load_inline('n', 'src')"
+LOADED_CUDA = "import torch.utils.cpp_extension as e\nm = e.load('n', ['kernel.cu'])"
+
+
+def put(root, name, text=""):
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize(
+    "name, text, problem, sample",
+    [
+        ("run/level_1_problem_19_sample_3_kernel.py", "", "1/19", 3),
+        ("2_76.py", "", "2/76", 0),
+        ("1_19.cu", "", "1/19", 0),
+        ("level1/19.cu", "", "1/19", 0),
+        ("level1/019_relu.py", "", "1/19", 0),
+        ("level3/43_attention_s2.cpp", "", "3/43", 2),
+        ("level1/19_s4.py", "", "1/19", 4),
+        ("anything.py", "# kb: problem=1/19 sample=3", "1/19", 3),
+        ("level2/7.cu", "\n// kb: problem=1/19", "1/19", 0),
+        ("level2/7_s5.cu", "/* kb: problem=1/19 */", "1/19", 0),
+        ("level2/7.py", "# kb: sample=8", "2/7", 8),
+    ],
+)
+def test_files_map_to_problems_and_the_comment_wins(tmp_path, name, text, problem, sample):
+    put(tmp_path, name, text)
+    (solution,) = discover(tmp_path).solutions
+    assert (str(solution.problem), solution.sample, solution.name) == (problem, sample, name)
+
+
+@pytest.mark.parametrize(
+    "name, text, language, device",
+    [
+        ("1_1.cu", "", "cuda", "cuda"),
+        ("1_1.cpp", "", "cpp", "cpu"),
+        ("1_1.py", "import torch", "pytorch", "any"),
+        ("1_1.py", "import triton.language as tl", "triton", "cuda"),
+        ("1_1.py", INLINE_CUDA, "cuda", "cuda"),
+        ("1_1.py", LOADED_CUDA, "cuda", "cuda"),
+        ("1_1.py", INLINE_CPP, "cpp", "any"),
+        ("1_1.py", "# kb: device=cpu\n" + INLINE_CPP, "cpp", "cpu"),
+        ("1_1.py", "text = 'import triton'  # import triton", "pytorch", "any"),
+        ("1_1.py", "this is no python", "pytorch", "any"),
+    ],
+)
+def test_language_and_device_are_told_from_the_parsed_source(tmp_path, name, text, language, device):
+    solution = read_solution(put(tmp_path, name, text))
+    assert (solution.language, solution.device) == (language, device)
+
+
+def test_what_maps_to_no_problem_is_listed_with_the_reason(tmp_path):
+    put(tmp_path, "1_19.py")
+    put(tmp_path, "helper.py")
+    put(tmp_path, "odd.py", "# kb: problem=nineteen")
+    found = discover(tmp_path)
+    assert len(found.solutions) == 1
+    reasons = {path.name: reason for path, reason in found.unmapped}
+    assert "maps to no problem" in reasons["helper.py"] and "1/19" in reasons["helper.py"]
+    assert "'nineteen' is not a problem id" in reasons["odd.py"]
+
+
+def test_hidden_files_caches_and_other_endings_are_no_candidates(tmp_path):
+    for name in (".hidden/1_1.py", "__pycache__/1_1.py", "pkg/__init__.py", "README.md", "1_2.so"):
+        put(tmp_path, name)
+    put(tmp_path, "1_19.py")
+    found = discover(tmp_path)
+    assert [s.name for s in found.solutions] == ["1_19.py"] and not found.unmapped
+
+
+def test_prebuilt_libraries_only_where_asked_for(tmp_path):
+    put(tmp_path, "1_2.so")
+    with pytest.raises(SolutionError, match="no solutions in"):
+        discover(tmp_path)
+    assert discover(tmp_path, prebuilt=True).solutions[0].kind == "so"
+
+
+def test_two_files_for_one_problem_and_sample_name_both_and_the_way_out(tmp_path):
+    put(tmp_path, "a/1_19.py")
+    put(tmp_path, "b/1_19.cu")
+    with pytest.raises(SolutionError, match=r"1/19 sample 0: a/1_19.py and b/1_19.cu(.|\n)*sample=1"):
+        discover(tmp_path)
+
+
+def test_missing_empty_and_wrong_directories(tmp_path):
+    with pytest.raises(SolutionError, match="no such directory"):
+        discover(tmp_path / "nowhere")
+    with pytest.raises(SolutionError, match="no solutions in"):
+        discover(tmp_path)
+    with pytest.raises(SolutionError, match="is not a directory"):
+        discover(put(tmp_path, "1_19.py"))
+
+
+def test_content_decides_the_hash(tmp_path):
+    first = read_solution(put(tmp_path, "1_19.py", "a = 1"))
+    second = read_solution(put(tmp_path, "1_19.py", "a = 2"))
+    assert first.sha256 != second.sha256

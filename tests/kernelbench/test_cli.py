@@ -1,0 +1,236 @@
+"""The command line as a person uses it: real processes, exit statuses, wrong input, interruption."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+KB = [sys.executable, "-m", "kernelbench"]
+GOOD = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return x.clamp(min=0)\n"
+SLOW = GOOD.replace("return", "__import__('time').sleep(100); return")
+
+
+def kb(*arguments, cwd=None, **keywords):
+    return subprocess.run([*KB, *map(str, arguments)], capture_output=True, text=True, cwd=cwd, timeout=300, **keywords)
+
+
+@pytest.fixture
+def solutions(tmp_path):
+    folder = tmp_path / "solutions"
+    (folder / "level1").mkdir(parents=True)
+    (folder / "level1" / "19_relu.py").write_text(GOOD)
+    return folder
+
+
+def evaluate(solutions, out, *more):
+    return kb("eval", "--solutions", solutions, "--device", "cpu", "--out", out, "--timeout", 20, *more)
+
+
+@pytest.mark.parametrize("command", [["--help"], ["problems", "list"], ["eval", "--help"], ["doctor", "--help"]])
+def test_help_and_lists_import_no_torch(command):
+    code = f"import sys; sys.argv = ['kb', *{command!r}]\nfrom kernelbench.cli import main\n" \
+           "try: main()\nfinally: print('torch' in sys.modules, file=sys.stderr)"  # fmt: skip
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stderr.strip() == "False", done.stderr
+
+
+@pytest.mark.parametrize("command", ["eval", "problems list", "problems show", "starter", "doctor"])
+def test_every_command_shows_an_example(command):
+    assert "Example" in kb(*command.split(), "--help").stdout
+
+
+def test_eval_prints_a_leaderboard_and_keeps_log_markdown_and_json(solutions, tmp_path):
+    done = evaluate(solutions, tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    assert "level1/19_relu.py" in done.stdout and "fast_1.5" in done.stdout and "no GPU is used" in done.stderr
+    data = json.loads((tmp_path / "run" / "leaderboard.json").read_text())
+    assert data["solved"] == 1 and data["fast_p"]["0"] == 1.0
+    assert list(data["fast_p"]) == ["0", "0.5", "0.8", "1", "1.5", "2"]
+    assert "| 1/19 relu" in (tmp_path / "run" / "leaderboard.md").read_text()
+    (record,) = map(json.loads, (tmp_path / "run" / "results.jsonl").read_text().splitlines())
+    assert record["status"] == "ok" and record["device"]["type"] == "cpu" and record["timing"]["samples_ms"]
+
+
+def test_json_on_stdout_is_json(solutions, tmp_path):
+    done = evaluate(solutions, tmp_path / "run", "--json")
+    assert json.loads(done.stdout)["statuses"] == {"ok": 1}
+
+
+def test_resume_evaluates_only_what_is_missing_or_has_changed(solutions, tmp_path):
+    evaluate(solutions, tmp_path / "run")
+    (solutions / "level1" / "19_s1.py").write_text(GOOD)
+    second = evaluate(solutions, tmp_path / "run", "--resume")
+    assert "1 result(s) are in" in second.stderr
+    (solutions / "level1" / "19_relu.py").write_text(GOOD.replace("clamp(min=0)", "neg()"))
+    evaluate(solutions, tmp_path / "run", "--resume")
+    log = (tmp_path / "run" / "results.jsonl").read_text().splitlines()
+    assert [json.loads(line)["solution"]["name"] for line in log] == [
+        "level1/19_relu.py", "level1/19_s1.py", "level1/19_relu.py",
+    ]  # fmt: skip
+    data = json.loads((tmp_path / "run" / "leaderboard.json").read_text())
+    assert {r["solution"]: r["status"] for r in data["results"]} == {
+        "level1/19_relu.py": "wrong_value", "level1/19_s1.py": "ok",
+    }  # fmt: skip
+
+
+def test_problems_that_are_selected_count_even_without_a_solution(solutions, tmp_path):
+    done = evaluate(solutions, tmp_path / "run", "--problems", "1/19,1/23", "--json")
+    assert json.loads(done.stdout)["fast_p"]["0"] == 0.5
+
+
+def test_a_kernelbench_directory_of_problems_and_solutions_evaluates_as_it_is(tmp_path):
+    problems, run = tmp_path / "KernelBench" / "level1", tmp_path / "runs" / "model_x"
+    problems.mkdir(parents=True)
+    run.mkdir(parents=True)
+    module = (
+        "import torch\nimport torch.nn as nn\n\nclass Model(nn.Module):\n"
+        "    def __init__(self):\n        super(Model, self).__init__()\n"
+        "    def forward(self, x: torch.Tensor) -> torch.Tensor:\n        return torch.tanh(x)\n\n"
+        "batch_size = 64\ndim = 512\n\ndef get_inputs():\n    x = torch.rand(batch_size, dim)\n    return [x]\n\n"
+        "def get_init_inputs():\n    return []\n"
+    )
+    (problems / "22_Tanh.py").write_text(module)
+    candidate = module.replace("class Model(", "class ModelNew(").replace("super(Model,", "super(ModelNew,")
+    (run / "level_1_problem_22_sample_0_kernel.py").write_text(candidate)
+    (run / "level_1_problem_22_sample_1_kernel.py").write_text(candidate.replace("tanh", "sin"))
+    (run / "eval_results.json").write_text("{}")
+    done = evaluate(run, tmp_path / "out", "--problem-dir", problems.parent, "--json")
+    assert done.returncode == 0, done.stderr
+    assert [r["status"] for r in json.loads(done.stdout)["results"]] == ["ok", "wrong_value"]
+
+
+@pytest.mark.parametrize(
+    "arguments, status, message",
+    [
+        (["--solutions", "nowhere"], 2, "no such directory: nowhere"),
+        (["--solutions", "empty"], 2, "no solutions in empty"),
+        (["--solutions", "solutions", "--problems", "9/9"], 2, "no problem matches '9/9'"),
+        (["--solutions", "solutions", "--problems", "relu"], 2, "not a problem selector"),
+        (["--solutions", "solutions", "--problem-dir", "empty"], 2, "no problems in empty"),
+        (["--solutions", "twice"], 2, "two files for the same problem and sample"),
+        (["--solutions", "solutions", "--device", "cuda:99"], 3, "--device cpu"),
+        (["--solutions", "solutions", "--device", "tpu"], 3, "is no device"),
+        (["--solutions", "solutions", "--resume"], 2, "--resume needs --out"),
+        (["--solutions", "solutions", "--precision", "fp8"], 2, "fp8"),
+        (["--solutions", "solutions", "--timeout", "-3"], 2, "-3"),
+        (["--solutions", "solutions", "--out", "/proc/run"], 3, "/proc/run"),
+    ],
+)
+def test_wrong_input_is_one_clear_error(solutions, tmp_path, arguments, status, message):
+    import torch
+
+    if "cuda:99" in arguments and torch.cuda.is_available():
+        message = "no device cuda:99"
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "twice").mkdir()
+    (tmp_path / "twice" / "1_19.py").write_text(GOOD)
+    (tmp_path / "twice" / "1_19.cpp").write_text("")
+    done = kb("eval", *arguments, cwd=tmp_path)
+    assert done.returncode == status
+    assert message in done.stderr and "Traceback" not in done.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+def test_files_without_a_problem_and_gpu_solutions_are_listed_not_lost(solutions, tmp_path):
+    (solutions / "notes.py").write_text("# nothing")
+    (solutions / "9_99.py").write_text(GOOD)
+    (solutions / "1_23.cu").write_text("")
+    done = evaluate(solutions, tmp_path / "run")
+    assert "Files without a problem (2):" in done.stdout
+    assert "notes.py: maps to no problem" in done.stdout and "there is no problem 9/99" in done.stdout
+    assert "Not evaluated here (1):" in done.stdout and "1_23.cu: cuda solution, needs a GPU" in done.stdout
+
+
+def test_nothing_that_can_run_here_is_status_3(tmp_path):
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s" / "1_23.cu").write_text("")
+    assert evaluate(tmp_path / "s", tmp_path / "run").returncode == 3
+
+
+def test_without_a_compiler_the_candidate_is_not_blamed(solutions, tmp_path):
+    (solutions / "1_19.cpp").write_text("")
+    os.remove(solutions / "level1" / "19_relu.py")
+    empty = tmp_path / "bin"
+    empty.mkdir()
+    environment = {**os.environ, "PATH": str(empty), "CXX": ""}
+    done = kb("eval", "--solutions", solutions, "--device", "cpu", "--out", tmp_path / "run", env=environment)
+    assert done.returncode == 3 and "no C++ compiler: install g++" in done.stdout
+
+
+def test_a_broken_reference_is_told_and_not_a_result(tmp_path):
+    problems, run = tmp_path / "P" / "level1", tmp_path / "s"
+    problems.mkdir(parents=True)
+    run.mkdir()
+    (problems / "1_bad.py").write_text("raise ValueError('no good')")
+    (run / "1_1.py").write_text(GOOD)
+    done = evaluate(run, tmp_path / "out", "--problem-dir", problems.parent)
+    assert done.returncode == 3 and "does not load: ValueError: no good" in done.stdout
+    assert (tmp_path / "out" / "results.jsonl").read_text() == ""
+
+
+def processes_below(pid):
+    found = subprocess.run(["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True).stdout
+    return [line for line in found.splitlines() if "harness" in line and str(pid) not in line.split()[:1]]
+
+
+@pytest.mark.parametrize("with_signal", [signal.SIGINT, signal.SIGKILL])
+def test_an_interrupted_run_keeps_what_was_finished_and_leaves_nothing_running(solutions, tmp_path, with_signal):
+    (solutions / "level1" / "19_s1.py").write_text(SLOW)
+    out = tmp_path / "run"
+    command = [*KB, "eval", "--solutions", solutions, "--device", "cpu", "--out", out]
+    before = set(processes_below(0))
+    process = subprocess.Popen(list(map(str, command)), stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    log = out / "results.jsonl"
+    while time.monotonic() < deadline and not (log.exists() and log.read_text()):
+        time.sleep(0.1)
+    time.sleep(1)  # well into the second candidate
+    process.send_signal(with_signal)
+    _, errors = process.communicate(timeout=20)
+    assert process.returncode == (130 if with_signal == signal.SIGINT else -signal.SIGKILL)
+    if with_signal == signal.SIGINT:
+        assert "Continue with --resume" in errors and "Traceback" not in errors
+    deadline = time.monotonic() + 10
+    while set(processes_below(0)) - before and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not set(processes_below(0)) - before
+
+    (solutions / "level1" / "19_s1.py").write_text(GOOD)
+    done = evaluate(solutions, out, "--resume", "--json")
+    assert "1 result(s) are in" in done.stderr
+    assert json.loads(done.stdout)["statuses"] == {"ok": 2}
+
+
+def test_show_prints_source_sizes_work_and_signature():
+    done = kb("problems", "show", "1/95")
+    assert done.returncode == 0
+    for text in ("class Model(nn.Module)", "FLOPs", "const int64_t* targets", "size_t num_classes", "Shortcuts"):
+        assert text in done.stdout
+
+
+def test_unknown_problems_are_wrong_usage():
+    for command in (["problems", "show", "1/999"], ["starter", "nineteen"], ["problems", "list", "9/1"]):
+        done = kb(*command)
+        assert done.returncode == 2 and "Traceback" not in done.stderr
+
+
+def test_doctor_says_what_can_run_here():
+    done = kb("doctor")
+    assert done.returncode == 0
+    assert "C++ compiler" in done.stdout and "yes  C++ (.cpp), on the CPU" in done.stdout
+
+
+def test_doctor_without_tools_says_how_to_fix_it(tmp_path):
+    environment = {**os.environ, "PATH": str(tmp_path), "CXX": "", "CUDA_HOME": str(tmp_path)}
+    done = kb("doctor", env=environment)
+    assert "install g++ or clang++" in done.stdout
+
+
+def test_python_is_enough_to_find_kb():
+    script = shutil.which("kb", path=os.path.dirname(sys.executable))
+    assert script, "the console script is not installed beside the interpreter"

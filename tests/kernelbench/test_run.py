@@ -1,0 +1,108 @@
+"""A run directory loses nothing: interrupted writes, full disks, other configurations."""
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness.problem import ProblemId
+from harness.result import Result, Status
+from harness.solution import Solution
+from kernelbench.run import CONFIG, LOG, Run, RunError
+
+CONFIGURATION = {"solutions": "s", "problem_dir": None, "workload": None, "precision": "fp32", "device": "cpu"}
+
+
+def result(problem="1/1", name="a.py", sha256="0", status=Status.OK):
+    solution = {"name": name, "sample": 0, "kind": "py", "language": "pytorch", "sha256": sha256}
+    return Result(problem=problem, problem_name="x", workload={}, solution=solution, status=status)
+
+
+def solution(problem="1/1", name="a.py", sha256="0"):
+    return Solution(Path(name), name, ProblemId.parse(problem), 0, "py", "pytorch", "any", sha256)
+
+
+def test_results_are_appended_and_read_again(tmp_path):
+    run = Run.create(tmp_path / "r", CONFIGURATION)
+    run.append(result())
+    run.append(result("1/2", status=Status.CRASHED))
+    assert Run.load(tmp_path / "r").results == run.results
+    assert len((tmp_path / "r" / LOG).read_text().splitlines()) == 2
+
+
+def test_a_run_is_not_overwritten(tmp_path):
+    Run.create(tmp_path, CONFIGURATION)
+    with pytest.raises(RunError, match="--resume, or choose another --out"):
+        Run.create(tmp_path, CONFIGURATION)
+
+
+def test_resume_finds_what_is_missing_or_has_changed(tmp_path):
+    Run.create(tmp_path, CONFIGURATION).append(result())
+    run = Run.resume(tmp_path, CONFIGURATION)
+    changed, other, same = solution(sha256="1"), solution("1/2"), solution()
+    assert run.missing([same, changed, other]) == [changed, other]
+
+
+def test_the_latest_result_of_a_file_counts(tmp_path):
+    run = Run.create(tmp_path, CONFIGURATION)
+    run.append(result(status=Status.TIMEOUT))
+    run.append(result(sha256="1"))
+    assert [r.status for r in run.latest()] == [Status.OK]
+
+
+def test_resume_of_nothing_starts_a_run(tmp_path):
+    assert Run.resume(tmp_path / "new", CONFIGURATION).results == []
+
+
+@pytest.mark.parametrize("cut", [1, 10, 200])
+def test_a_torn_last_line_is_dropped_and_the_rest_kept(tmp_path, cut):
+    run = Run.create(tmp_path, CONFIGURATION)
+    run.append(result())
+    run.append(result("1/2"))
+    log = tmp_path / LOG
+    os.truncate(log, log.stat().st_size - cut)
+    resumed = Run.resume(tmp_path, CONFIGURATION)
+    assert resumed.torn and [r.problem for r in resumed.results] == ["1/1"]
+    resumed.append(result("1/3"))
+    assert [r.problem for r in Run.load(tmp_path).results] == ["1/1", "1/3"]
+
+
+def test_damage_elsewhere_is_an_error_with_the_line(tmp_path):
+    run = Run.create(tmp_path, CONFIGURATION)
+    run.append(result())
+    log = tmp_path / LOG
+    log.write_text("garbage\n" + log.read_text())
+    with pytest.raises(RunError, match="line 1, is no result"):
+        Run.resume(tmp_path, CONFIGURATION)
+
+
+def test_a_record_of_another_format_is_refused(tmp_path):
+    Run.create(tmp_path, CONFIGURATION)
+    record = replace(result()).to_json() | {"format": 99}
+    (tmp_path / LOG).write_text(json.dumps(record) + "\n")
+    with pytest.raises(RunError, match="format 99"):
+        Run.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "key, value", [("precision", "fp16"), ("device", "H100"), ("workload", "full"), ("solutions", "t")]
+)
+def test_another_configuration_is_refused_and_named(tmp_path, key, value):
+    Run.create(tmp_path, CONFIGURATION)
+    with pytest.raises(RunError, match=f"another configuration: {key} was"):
+        Run.resume(tmp_path, CONFIGURATION | {key: value})
+
+
+def test_a_full_disk_is_an_error_that_says_what_is_kept(tmp_path):
+    run = Run.create(tmp_path, CONFIGURATION)
+    (tmp_path / LOG).unlink()
+    (tmp_path / LOG).symlink_to("/dev/full")
+    with pytest.raises(RunError, match="No space left on device.*kept"):
+        run.append(result())
+
+
+def test_no_run_directory(tmp_path):
+    with pytest.raises(RunError, match=f"no {CONFIG}"):
+        Run.load(tmp_path)

@@ -1,0 +1,49 @@
+"""Selectors, and where the suite is."""
+
+import pytest
+
+from kernelbench import suite
+
+IDS = ["1/1", "1/19", "1/20", "2/7", "3/1"]
+
+
+@pytest.fixture
+def root(tmp_path):
+    for problem in IDS:
+        level, number = problem.split("/")
+        folder = tmp_path / f"level{level}"
+        folder.mkdir(exist_ok=True)
+        (folder / f"{int(number):03}_x.py").write_text("")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "selector, expected",
+    [
+        ("all", IDS),
+        ("1/19", ["1/19"]),
+        ("1/2-19", ["1/19"]),
+        ("1/019-20", ["1/19", "1/20"]),
+        ("level2", ["2/7"]),
+        ("level3, 1/1,1/1-5", ["1/1", "3/1"]),
+    ],
+)
+def test_selectors_name_problems_in_order_and_once(root, selector, expected):
+    assert [str(p.id) for p in suite.find(selector, root)] == expected
+
+
+@pytest.mark.parametrize("selector", ["1/2-18", "level9", "4/1", "1/1,2/9"])
+def test_a_part_that_matches_nothing_is_an_error(root, selector):
+    with pytest.raises(suite.SelectorError, match="no problem matches"):
+        suite.find(selector, root)
+
+
+@pytest.mark.parametrize("selector", ["", "relu", "1", "1/", "1/1-", "level", "1/1;1/2"])
+def test_a_malformed_selector_shows_examples(root, selector):
+    with pytest.raises(suite.SelectorError, match="examples: 1/19"):
+        suite.find(selector, root)
+
+
+def test_the_suite_holds_the_published_problems():
+    published = {"1/1", "1/19", "1/23", "1/36", "1/40", "1/95", "2/63", "2/76", "2/86", "3/1", "3/43", "3/48"}
+    assert published <= {str(p.id) for p in suite.find()}
