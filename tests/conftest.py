@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from harness import device as devices
 from harness.build import BuildContext, build
 from harness.judge.judge import Conditions, blank_result, evaluate, record_failure
 from harness.problem import ProblemFile, ProblemId, load_problem
@@ -67,7 +68,7 @@ def judged(server, tmp_path):
         path = tmp_path / f"candidate{suffix}"
         path.write_text(source)
         solution = read_solution(path, problem=problem.id)
-        conditions = Conditions(torch.device(device), precision, timeout_s, memory_bytes)
+        conditions = Conditions(devices.select(device), precision, timeout_s, memory_bytes)
         chosen = problem.workload(workload) if workload else problem.default_workload(conditions.device.type)
         arch = "{}.{}".format(*torch.cuda.get_device_capability()) if device != "cpu" else None
         try:

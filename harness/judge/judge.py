@@ -44,6 +44,7 @@ _WARM_UP_S = 0.1
 _MAX_CALLS_A_ROUND = 8
 _LAUNCH_BOUND_CALLS = 20
 _ROUND_MEMORY_SHARE = 8  # a round's inputs and outputs may take one part in so many of the memory
+_CACHE_MEMORY_SHARE = 4  # and what the judge's allocator keeps between rounds, one in so many
 
 
 @dataclass(frozen=True)
@@ -124,6 +125,7 @@ class _Evaluation:
         self._weight_seed = secrets.randbits(62)
         self._random = random.SystemRandom()
         self._errors = Errors()
+        self._worker: Worker | None = None
 
     def into(self, result: Result) -> None:
         """Fill ``result`` as things become known; raises CandidateFailure where the candidate fails."""
@@ -139,7 +141,7 @@ class _Evaluation:
         del example, inputs
         try:
             with self._server.fork(self._artefact.env, self._conditions.memory_bytes, outbox.fds) as worker:
-                self._worker: Worker = worker
+                self._worker = worker
                 self._outbox = outbox
                 self._phase("load")
                 loaded = self._load()
@@ -238,7 +240,9 @@ class _Evaluation:
 
     def _play_reference(self, seeds: list[int]) -> Round:
         try:
-            played = play(self._reference, self._setting, seeds, self._timer)
+            played = self._with_room(lambda: play(self._reference, self._setting, seeds, self._timer))
+        except CandidateFailure:
+            raise
         except Exception as error:
             problem = self._problem
             raise ProblemError(
@@ -251,16 +255,30 @@ class _Evaluation:
     def _compare(self, call: int, reference: Round, with_inputs: bool) -> None:
         """Every output of one call of the last round, and with ``with_inputs`` what became of its inputs."""
         expected = [as_tensor(leaf) for leaf in reference.outputs[call]]
-        inputs = _tensors(reference.inputs[call])
-        reference.outputs, reference.inputs = [], []  # frees those of the other calls
+        inputs = _tensors(reference.inputs[call]) if with_inputs else []
+        reference.outputs, reference.inputs = [], []  # frees what is not needed here
         self._ask(op="fetch", call=call, what="outputs")
         for index, (slot, tensor) in enumerate(zip(lay_out(expected), expected)):
             which = "the output" if len(expected) == 1 else f"output {index}"
             tolerance = getattr(self._problem.module, "TOLERANCE", TOLERANCES.get(tensor.dtype, 0.0))
-            check_values(self._outbox.read(slot), tensor, tolerance, which, self._errors)
+            actual = self._with_room(lambda slot=slot: self._outbox.read(slot))
+            check_values(actual, tensor, tolerance, which, self._errors)
         if with_inputs:
             self._ask(op="fetch", call=call, what="inputs")
-            overwritten_inputs.check([self._outbox.read(slot) for slot in lay_out(inputs)], inputs)
+            for index, (slot, tensor) in enumerate(zip(lay_out(inputs), inputs)):
+                left = self._with_room(lambda slot=slot: self._outbox.read(slot))
+                overwritten_inputs.check(left, tensor, index)
+
+    def _with_room(self, action: Callable[[], Any]) -> Any:
+        """``action()``; where the device's memory is full, once more after both sides emptied their caches."""
+        try:
+            return action()
+        except torch.OutOfMemoryError:
+            if self._worker is None:
+                raise
+        self._ask(op="trim")
+        torch.cuda.empty_cache()
+        return action()
 
     def _ask(self, **request: Any) -> dict[str, Any]:
         return self._worker.request(request, self._conditions.timeout_s)
@@ -297,5 +315,5 @@ def _give_memory_back(device: torch.device) -> None:
     if device.type != "cuda":
         return
     total = torch.cuda.get_device_properties(device).total_memory
-    if torch.cuda.memory_reserved(device) > total // _ROUND_MEMORY_SHARE:
+    if torch.cuda.memory_reserved(device) > total // _CACHE_MEMORY_SHARE:
         torch.cuda.empty_cache()
