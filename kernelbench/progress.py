@@ -24,7 +24,7 @@ class Progress(Watcher):
             self._say("the results log ended in half a line, from an interrupted write; it was dropped")
         if outcome.resumed:
             self._say(f"{outcome.resumed} result(s) are in {outcome.run.path} already and are kept")
-        self._bar = tqdm(total=todo, unit="solution", file=sys.stderr, dynamic_ncols=True, disable=todo == 0)
+        self._bar = tqdm(total=todo, unit="solution", file=sys.stderr, dynamic_ncols=True, disable=None)
 
     def status(self, what: str, text: str) -> None:
         self._now[what] = text if len(text) <= _NAMES_WIDTH else text[: _NAMES_WIDTH - 3] + "..."
