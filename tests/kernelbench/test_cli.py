@@ -1,5 +1,6 @@
 """The command line as a person uses it: real processes, exit statuses, wrong input, interruption."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -7,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -173,19 +175,29 @@ def test_a_broken_reference_is_told_and_not_a_result(tmp_path):
     assert (tmp_path / "out" / "results.jsonl").read_text() == ""
 
 
-def processes_below(pid):
-    found = subprocess.run(["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True).stdout
-    return [line for line in found.splitlines() if "harness" in line and str(pid) not in line.split()[:1]]
+def harness_processes():
+    """Process numbers of the judges, fork servers and workers on this machine."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if b"from harness." in path.read_bytes():
+                found.append(path.parent.name)
+    return found
 
 
 @pytest.mark.parametrize("with_signal", [signal.SIGINT, signal.SIGKILL])
-def test_an_interrupted_run_keeps_what_was_finished_and_leaves_nothing_running(solutions, tmp_path, with_signal):
+def test_an_interrupted_run_keeps_what_was_finished_and_leaves_nothing_running(
+    solutions, tmp_path, request, with_signal
+):
     (solutions / "level1" / "19_s1.py").write_text(SLOW)
     out = tmp_path / "run"
     command = [*KB, "eval", "--solutions", solutions, "--device", "cpu", "--out", out]
-    before = set(processes_below(0))
+    before = set(harness_processes())
+    # a test run in the background may have been told to ignore SIGINT, which children inherit
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     process = subprocess.Popen(list(map(str, command)), stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 60
+    request.addfinalizer(process.kill)
+    deadline = time.monotonic() + 120
     log = out / "results.jsonl"
     while time.monotonic() < deadline and not (log.exists() and log.read_text()):
         time.sleep(0.1)
@@ -196,9 +208,9 @@ def test_an_interrupted_run_keeps_what_was_finished_and_leaves_nothing_running(s
     if with_signal == signal.SIGINT:
         assert "Continue with --resume" in errors and "Traceback" not in errors
     deadline = time.monotonic() + 10
-    while set(processes_below(0)) - before and time.monotonic() < deadline:
+    while set(harness_processes()) - before and time.monotonic() < deadline:
         time.sleep(0.1)
-    assert not set(processes_below(0)) - before
+    assert not set(harness_processes()) - before
 
     (solutions / "level1" / "19_s1.py").write_text(GOOD)
     done = evaluate(solutions, out, "--resume", "--json")
