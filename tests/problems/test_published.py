@@ -3,6 +3,7 @@
 ``published.jsonl`` holds the facts of the published suite, one problem a line.
 """
 
+import contextlib
 import inspect
 import json
 from pathlib import Path
@@ -41,7 +42,10 @@ def seeded_call(model, inputs):
 
 def constructor_parameters(model_class):
     own = vars(model_class).get("__init__")
-    return list(inspect.signature(own).parameters)[1:] if own else []
+    if own is None:
+        return []
+    _, *parameters = inspect.signature(own).parameters.values()
+    return [f"**{p.name}" if p.kind is p.VAR_KEYWORD else p.name for p in parameters]
 
 
 def as_json(value):
@@ -59,7 +63,10 @@ def test_full_workload_is_the_published_one(problem_id):
         init_inputs = problem.module.get_init_inputs()
         inputs = workload.get_inputs()
         model = build_model(problem.module.Model, workload, 0, META, torch.float32)
-        with FlopCounterMode(display=False) as counter:
+        recurrent = any(isinstance(module, torch.nn.RNNBase) for module in model.modules())
+        counter = FlopCounterMode(display=False)
+        # the counter misses recurrent layers, and unrolls them slowly
+        with contextlib.nullcontext() if recurrent else counter:
             outputs = flatten(call(model, inputs))
     assert as_json(init_inputs) == as_json(workload.get_init_inputs()) == fact["init_inputs"]
     assert constructor_parameters(problem.module.Model) == fact["init_params"]
@@ -75,7 +82,7 @@ def test_full_workload_is_the_published_one(problem_id):
     assert get_flops() == workload.flops, "get_flops() must describe the full workload"
     elementwise = workload.flops - fact["contraction_flops"]
     assert elementwise >= 0, "get_flops counts less than the matrix products and convolutions"
-    # PyTorch's counter misses recurrent layers and, on some backends, fused attention
+    # fused attention is missed too on some backends
     assert counter.get_total_flops() <= fact["contraction_flops"]
 
 

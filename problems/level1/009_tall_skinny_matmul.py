@@ -1,0 +1,27 @@
+"""Tall matrix times wide matrix: an outer product of rank 32."""
+
+import torch
+import torch.nn as nn
+
+WORKLOADS = {
+    "full": dict(m=32768, k=32, n=32768),
+    "small": dict(m=512, k=32, n=512),
+    "ragged": dict(m=9001, k=31, n=13007),
+}
+
+
+class Model(nn.Module):
+    def forward(self, A, B):
+        return torch.matmul(A, B)
+
+
+def get_inputs(m=32768, k=32, n=32768):
+    return [torch.rand(m, k), torch.rand(k, n)]
+
+
+def get_init_inputs(**sizes):
+    return []
+
+
+def get_flops(m=32768, k=32, n=32768):
+    return 2 * m * k * n

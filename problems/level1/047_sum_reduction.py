@@ -1,0 +1,31 @@
+"""Sum over the middle dimension, which stays with size one."""
+
+import torch
+import torch.nn as nn
+
+WORKLOADS = {
+    "full": dict(batch_size=128, dim1=4096, dim2=4095),
+    "small": dict(batch_size=4, dim1=256, dim2=255),
+    "ragged": dict(batch_size=30, dim1=1999, dim2=1021),
+}
+
+
+class Model(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.dim = dim
+
+    def forward(self, x):
+        return torch.sum(x, dim=self.dim, keepdim=True)
+
+
+def get_inputs(batch_size=128, dim1=4096, dim2=4095):
+    return [torch.rand(batch_size, dim1, dim2)]
+
+
+def get_init_inputs(**sizes):
+    return [1]
+
+
+def get_flops(batch_size=128, dim1=4096, dim2=4095):
+    return batch_size * dim1 * dim2

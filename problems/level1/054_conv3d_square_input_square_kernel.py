@@ -1,0 +1,37 @@
+"""3D convolution of a cube, 3 x 3 x 3 kernel, without bias."""
+
+import torch
+import torch.nn as nn
+
+WORKLOADS = {
+    "full": dict(batch_size=16, in_channels=3, out_channels=64, depth=64, height=64, width=64),
+    "small": dict(batch_size=2, in_channels=3, out_channels=16, depth=20, height=20, width=20),
+    "ragged": dict(batch_size=3, in_channels=5, out_channels=33, depth=47, height=47, width=47),
+    "medical": dict(batch_size=2, in_channels=4, out_channels=32, depth=128, height=128, width=128),
+}
+
+
+class Model(nn.Module):
+    def __init__(
+        self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=False
+    ):
+        super().__init__()
+        self.conv3d = nn.Conv3d(
+            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias
+        )
+
+    def forward(self, x):
+        return self.conv3d(x)
+
+
+def get_inputs(batch_size=16, in_channels=3, depth=64, height=64, width=64, **sizes):
+    return [torch.rand(batch_size, in_channels, depth, height, width)]
+
+
+def get_init_inputs(in_channels=3, out_channels=64, **sizes):
+    return [in_channels, out_channels, 3]
+
+
+def get_flops(batch_size=16, in_channels=3, out_channels=64, depth=64, height=64, width=64):
+    outputs = batch_size * out_channels * (depth - 2) * (height - 2) * (width - 2)
+    return 2 * outputs * in_channels * 3 * 3 * 3

@@ -1,0 +1,46 @@
+"""Transposed 3D convolution of a cube, 3 x 3 x 3 kernel, without bias."""
+
+import torch
+import torch.nn as nn
+
+WORKLOADS = {
+    "full": dict(batch_size=8, in_channels=48, out_channels=48, depth=64, height=64, width=64),
+    "small": dict(batch_size=2, in_channels=8, out_channels=12, depth=16, height=16, width=16),
+    "ragged": dict(batch_size=3, in_channels=37, out_channels=29, depth=23, height=23, width=23),
+    "medical": dict(batch_size=2, in_channels=64, out_channels=32, depth=48, height=48, width=48),
+}
+
+
+class Model(nn.Module):
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride=1,
+        padding=0,
+        output_padding=0,
+        groups=1,
+        bias=False,
+    ):
+        super().__init__()
+        self.conv_transpose3d = nn.ConvTranspose3d(
+            in_channels, out_channels, kernel_size, stride, padding, output_padding, groups, bias
+        )
+
+    def forward(self, x):
+        return self.conv_transpose3d(x)
+
+
+def get_inputs(batch_size=8, in_channels=48, depth=64, height=64, width=64, **sizes):
+    return [torch.rand(batch_size, in_channels, depth, height, width)]
+
+
+def get_init_inputs(in_channels=48, out_channels=48, **sizes):
+    return [in_channels, out_channels, 3]
+
+
+def get_flops(batch_size=8, in_channels=48, out_channels=48, depth=64, height=64, width=64):
+    # every input meets the 3 x 3 x 3 taps of each output channel
+    inputs = batch_size * in_channels * depth * height * width
+    return 2 * inputs * out_channels * 3 * 3 * 3

@@ -1,0 +1,36 @@
+"""2D convolution of a square image, 5 x 9 kernel, without bias."""
+
+import torch
+import torch.nn as nn
+
+WORKLOADS = {
+    "full": dict(batch_size=8, in_channels=32, out_channels=64, height=512, width=512),
+    "small": dict(batch_size=2, in_channels=16, out_channels=32, height=48, width=48),
+    "ragged": dict(batch_size=3, in_channels=19, out_channels=37, height=131, width=131),
+}
+
+
+class Model(nn.Module):
+    def __init__(
+        self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=False
+    ):
+        super().__init__()
+        self.conv2d = nn.Conv2d(
+            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias
+        )
+
+    def forward(self, x):
+        return self.conv2d(x)
+
+
+def get_inputs(batch_size=8, in_channels=32, height=512, width=512, **sizes):
+    return [torch.rand(batch_size, in_channels, height, width)]
+
+
+def get_init_inputs(in_channels=32, out_channels=64, **sizes):
+    return [in_channels, out_channels, (5, 9)]
+
+
+def get_flops(batch_size=8, in_channels=32, out_channels=64, height=512, width=512):
+    outputs = batch_size * out_channels * (height - 4) * (width - 8)
+    return 2 * outputs * in_channels * 5 * 9

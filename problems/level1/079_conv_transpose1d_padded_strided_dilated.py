@@ -1,0 +1,38 @@
+"""Transposed 1D convolution, 3 taps, stride 2, padding 1, dilation 2, without bias.
+
+Stride and dilation share the factor 2, so every even output position is zero.
+"""
+
+import torch
+import torch.nn as nn
+
+WORKLOADS = {
+    "full": dict(batch_size=16, in_channels=32, out_channels=64, length=131072),
+    "small": dict(batch_size=4, in_channels=16, out_channels=32, length=2048),
+    "ragged": dict(batch_size=5, in_channels=19, out_channels=37, length=10007),
+}
+
+
+class Model(nn.Module):
+    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, bias=False):
+        super().__init__()
+        self.conv1d_transpose = nn.ConvTranspose1d(
+            in_channels, out_channels, kernel_size, stride, padding, dilation=dilation, bias=bias
+        )
+
+    def forward(self, x):
+        return self.conv1d_transpose(x)
+
+
+def get_inputs(batch_size=16, in_channels=32, length=131072, **sizes):
+    return [torch.rand(batch_size, in_channels, length)]
+
+
+def get_init_inputs(in_channels=32, out_channels=64, **sizes):
+    return [in_channels, out_channels, 3, 2, 1, 2]
+
+
+def get_flops(batch_size=16, in_channels=32, out_channels=64, length=131072):
+    # every input meets the 3 taps of each output channel
+    inputs = batch_size * in_channels * length
+    return 2 * inputs * out_channels * 3

@@ -1,0 +1,40 @@
+"""Linear layer, scaling per feature, batch norm; a larger batch than 2/33."""
+
+import torch
+import torch.nn as nn
+
+WORKLOADS = {
+    "full": dict(batch_size=16384, in_features=4096, out_features=4096),
+    "small": dict(batch_size=256, in_features=128, out_features=128),
+    "ragged": dict(batch_size=5001, in_features=1025, out_features=3001),
+}
+
+EXPLOITS = [
+    "Batch norm weight and bias are initialised to ones and zeros, so leaving them out passes.",
+]
+
+
+class Model(nn.Module):
+    def __init__(self, in_features, out_features, scale_shape, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.gemm = nn.Linear(in_features, out_features)
+        self.scale = nn.Parameter(torch.randn(scale_shape))
+        self.bn = nn.BatchNorm1d(out_features, eps=eps, momentum=momentum)
+
+    def forward(self, x):
+        x = self.gemm(x)
+        x = x * self.scale
+        return self.bn(x)
+
+
+def get_inputs(batch_size=16384, in_features=4096, **sizes):
+    return [torch.rand(batch_size, in_features)]
+
+
+def get_init_inputs(in_features=4096, out_features=4096, **sizes):
+    return [in_features, out_features, (out_features,)]
+
+
+def get_flops(batch_size=16384, in_features=4096, out_features=4096):
+    # matmul; per output: bias, scaling, batch norm (7)
+    return 2 * batch_size * in_features * out_features + 9 * batch_size * out_features

@@ -1,0 +1,37 @@
+"""2-D convolution, division by a constant, leaky ReLU."""
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+WORKLOADS = {
+    "full": dict(batch_size=128, in_channels=8, out_channels=64, height=128, width=128),
+    "small": dict(batch_size=4, in_channels=8, out_channels=64, height=32, width=32),
+    "ragged": dict(batch_size=30, in_channels=7, out_channels=61, height=129, width=97),
+}
+
+
+class Model(nn.Module):
+    def __init__(self, in_channels, out_channels, kernel_size, divisor):
+        super().__init__()
+        self.conv = nn.Conv2d(in_channels, out_channels, kernel_size)
+        self.divisor = divisor
+
+    def forward(self, x):
+        x = self.conv(x)
+        x = x / self.divisor
+        return F.leaky_relu(x, 0.01)
+
+
+def get_inputs(batch_size=128, in_channels=8, height=128, width=128, **sizes):
+    return [torch.rand(batch_size, in_channels, height, width)]
+
+
+def get_init_inputs(in_channels=8, out_channels=64, **sizes):
+    return [in_channels, out_channels, 3, 2]
+
+
+def get_flops(batch_size=128, in_channels=8, out_channels=64, height=128, width=128):
+    outputs = batch_size * out_channels * (height - 2) * (width - 2)
+    # convolution with 3 x 3 taps; per output: bias, division, leaky ReLU (2)
+    return 2 * outputs * in_channels * 9 + 4 * outputs

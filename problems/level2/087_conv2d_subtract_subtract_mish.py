@@ -1,0 +1,39 @@
+"""2-D convolution, subtraction of two constants, Mish."""
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+WORKLOADS = {
+    "full": dict(batch_size=128, in_channels=8, out_channels=64, height=256, width=256),
+    "small": dict(batch_size=4, in_channels=8, out_channels=64, height=32, width=32),
+    "vision": dict(batch_size=64, in_channels=3, out_channels=64, height=224, width=224),
+}
+
+
+class Model(nn.Module):
+    def __init__(self, in_channels, out_channels, kernel_size, subtract_value_1, subtract_value_2):
+        super().__init__()
+        self.conv = nn.Conv2d(in_channels, out_channels, kernel_size)
+        self.subtract_value_1 = subtract_value_1
+        self.subtract_value_2 = subtract_value_2
+
+    def forward(self, x):
+        x = self.conv(x)
+        x = x - self.subtract_value_1
+        x = x - self.subtract_value_2
+        return F.mish(x)
+
+
+def get_inputs(batch_size=128, in_channels=8, height=256, width=256, **sizes):
+    return [torch.rand(batch_size, in_channels, height, width)]
+
+
+def get_init_inputs(in_channels=8, out_channels=64, **sizes):
+    return [in_channels, out_channels, 3, 0.5, 0.2]
+
+
+def get_flops(batch_size=128, in_channels=8, out_channels=64, height=256, width=256):
+    outputs = batch_size * out_channels * (height - 2) * (width - 2)
+    # convolution with 3 x 3 taps; per output: bias, two subtractions, Mish (5)
+    return 2 * outputs * in_channels * 9 + 8 * outputs

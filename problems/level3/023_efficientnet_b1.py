@@ -1,0 +1,91 @@
+"""EfficientNet-B1 without squeeze-and-excitation and residuals: seven MBConv blocks, linear classifier."""
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+WORKLOADS = {
+    "full": dict(batch_size=10, height=240, width=240, num_classes=1000),
+    "small": dict(batch_size=4, height=96, width=96, num_classes=100),
+}
+
+EXPLOITS = [
+    "BatchNorm weights and biases are initialised to ones and zeros, so leaving them out passes.",
+]
+
+BLOCKS = [  # channels in, out, stride, expansion
+    (32, 16, 1, 1),
+    (16, 24, 2, 6),
+    (24, 40, 2, 6),
+    (40, 80, 2, 6),
+    (80, 112, 1, 6),
+    (112, 192, 2, 6),
+    (192, 320, 1, 6),
+]
+
+
+def mbconv(in_channels, out_channels, stride, expand_ratio):
+    hidden = in_channels * expand_ratio
+    return nn.Sequential(
+        nn.Conv2d(in_channels, hidden, 1, bias=False),
+        nn.BatchNorm2d(hidden),
+        nn.ReLU6(),
+        nn.Conv2d(hidden, hidden, 3, stride=stride, padding=1, groups=hidden, bias=False),
+        nn.BatchNorm2d(hidden),
+        nn.ReLU6(),
+        nn.Conv2d(hidden, out_channels, 1, bias=False),
+        nn.BatchNorm2d(out_channels),
+    )
+
+
+class Model(nn.Module):
+    def __init__(self, num_classes=1000):
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, 32, 3, stride=2, padding=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(32)
+        self.mbconv1 = mbconv(*BLOCKS[0])
+        self.mbconv2 = mbconv(*BLOCKS[1])
+        self.mbconv3 = mbconv(*BLOCKS[2])
+        self.mbconv4 = mbconv(*BLOCKS[3])
+        self.mbconv5 = mbconv(*BLOCKS[4])
+        self.mbconv6 = mbconv(*BLOCKS[5])
+        self.mbconv7 = mbconv(*BLOCKS[6])
+        self.conv2 = nn.Conv2d(320, 1280, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(1280)
+        self.fc = nn.Linear(1280, num_classes)
+
+    def forward(self, x):
+        x = F.relu(self.bn1(self.conv1(x)))
+        x = self.mbconv3(self.mbconv2(self.mbconv1(x)))
+        x = self.mbconv5(self.mbconv4(x))
+        x = self.mbconv7(self.mbconv6(x))
+        x = F.relu(self.bn2(self.conv2(x)))
+        x = F.adaptive_avg_pool2d(x, 1).flatten(1)
+        return self.fc(x)
+
+
+def get_inputs(batch_size=10, height=240, width=240, **sizes):
+    return [torch.rand(batch_size, 3, height, width)]
+
+
+def get_init_inputs(num_classes=1000, **sizes):
+    return [num_classes]
+
+
+def get_flops(batch_size=10, height=240, width=240, num_classes=1000):
+    def pixels(halvings):
+        """Pixels of all maps; each halving rounds up."""
+        return batch_size * -(-height // 2**halvings) * -(-width // 2**halvings)
+
+    # per output of a convolution: its taps, norm (7); ReLU, or ReLU6 (2) except after a projection
+    halvings = 1
+    flops = pixels(halvings) * 32 * (2 * 3 * 9 + 8)
+    for in_channels, out_channels, stride, expansion in BLOCKS:
+        hidden = in_channels * expansion
+        flops += pixels(halvings) * hidden * (2 * in_channels + 9)
+        halvings += stride == 2
+        flops += pixels(halvings) * hidden * (2 * 9 + 9)
+        flops += pixels(halvings) * out_channels * (2 * hidden + 7)
+    # the last convolution is followed by a mean; matmul, bias
+    flops += pixels(halvings) * 1280 * (2 * 320 + 9)
+    return flops + batch_size * num_classes * (2 * 1280 + 1)
