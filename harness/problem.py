@@ -23,6 +23,7 @@ from types import ModuleType
 from typing import Any
 
 _LEVEL_FOLDER = re.compile(r"level[_-]?(\d+)", re.IGNORECASE)
+_FIRST_CODE = re.compile(r"^(?:class|def|@)", re.MULTILINE)
 _PROBLEM_FILE = re.compile(r"0*(\d+)_(\w+)\.py", re.ASCII)
 
 
@@ -58,9 +59,17 @@ class ProblemFile:
 
     @functools.cached_property
     def syntax(self) -> ast.Module:
-        """The module's syntax tree, for what can be known without importing it."""
+        """The syntax tree of the module's head, for what can be known without importing it.
+
+        Its code is left out, because parsing all of a suite would take as long
+        as everything else that a listing does.
+        """
+        source = self.path.read_text(encoding="utf-8")
+        head = _FIRST_CODE.split(source, maxsplit=1)[0]
+        if "\nWORKLOADS" in source[len(head) :]:
+            head = source
         try:
-            return ast.parse(self.path.read_text(encoding="utf-8"), str(self.path))
+            return ast.parse(head, str(self.path))
         except (SyntaxError, ValueError) as error:
             raise ProblemError(f"{self.path} is not Python source: {error}") from error
 
