@@ -37,22 +37,27 @@ _PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TZ", "CC", "CXX", "C
               "NVIDIA_DRIVER_CAPABILITIES", "OMP_NUM_THREADS", "MKL_NUM_THREADS")  # fmt: skip
 
 
+def start_server(module: str, connection: socket.socket) -> subprocess.Popen:
+    """Run ``module.serve`` on ``connection`` in an interpreter and a session of its own; closes our copy of it."""
+    # -I and an explicit path: neither environment nor working directory decides what is imported
+    path = [str(ROOT), *filter(None, sys.path)]
+    start = f"import sys; sys.path[:] = {path!r}\nfrom {module} import serve; serve({connection.fileno()})"
+    process = subprocess.Popen(
+        [sys.executable, "-I", "-c", start],
+        pass_fds=[connection.fileno()],
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    connection.close()
+    return process
+
+
 class ForkServer:
     """A warm parent of workers; use as a context manager. ``fork`` may be called from several threads."""
 
     def __init__(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        # -I and an explicit path: neither environment nor working directory decides what is imported
-        path = [str(ROOT), *filter(None, sys.path)]
-        start = f"import sys; sys.path[:] = {path!r}\n" \
-                f"from harness.worker.forkserver import serve; serve({theirs.fileno()})"  # fmt: skip
-        self._process = subprocess.Popen(
-            [sys.executable, "-I", "-c", start],
-            pass_fds=[theirs.fileno()],
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        theirs.close()
+        self._process = start_server("harness.worker.forkserver", theirs)
         self._control = ours
         self._lock = threading.Lock()
 

@@ -14,7 +14,7 @@ import torch
 
 from harness import device as devices
 from harness.build import BuildContext, build
-from harness.judge.judge import Conditions, blank_result, record_failure
+from harness.judge.judge import Conditions, failed_result
 from harness.judge.judge import evaluate as judge
 from harness.problem import Problem, ProblemId
 from harness.problem import load_problem as load_file
@@ -63,9 +63,7 @@ def evaluate(
     try:
         artefact = build(candidate, context)
     except CandidateFailure as failure:
-        result = blank_result(chosen, candidate, conditions)
-        record_failure(result, failure)
-        return result
+        return failed_result(chosen, candidate, conditions, failure)
     return judge(chosen, candidate, artefact, conditions, server)
 
 

@@ -10,7 +10,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
@@ -21,7 +20,7 @@ from harness.build import Artefact, BuildContext, build
 from harness.build.artefact import ToolchainError
 from harness.codec import encode_artefact, encode_problem, encode_solution
 from harness.problem import ProblemFile
-from harness.process import ROOT, ForkServer, default_memory_bytes
+from harness.process import ForkServer, default_memory_bytes, start_server
 from harness.result import CandidateFailure, Result
 from harness.solution import Solution
 
@@ -66,15 +65,7 @@ class Judge:
 
     def _start(self) -> None:
         ours, theirs = socket.socketpair()
-        path = [str(ROOT), *filter(None, sys.path)]
-        start = f"import sys; sys.path[:] = {path!r}\nfrom harness.judge.server import serve; serve({theirs.fileno()})"
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", start],
-            pass_fds=[theirs.fileno()],
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        theirs.close()
+        self._process = start_server("harness.judge.server", theirs)
         self._connection = ours
         options = self._options
         hello = {

@@ -8,7 +8,7 @@ import torch
 
 from harness import device as devices
 from harness.build import BuildContext, build
-from harness.judge.judge import Conditions, blank_result, evaluate, record_failure
+from harness.judge.judge import Conditions, evaluate, failed_result
 from harness.problem import ProblemFile, ProblemId, load_problem
 from harness.process import ForkServer
 from harness.result import CandidateFailure
@@ -74,9 +74,7 @@ def judged(server, tmp_path):
         try:
             artefact = build(solution, BuildContext(server, arch, torch.__version__, 300, memory_bytes, jobs=2))
         except CandidateFailure as failure:
-            result = blank_result(chosen, solution, conditions)
-            record_failure(result, failure)
-            return result
+            return failed_result(chosen, solution, conditions, failure)
         return evaluate(chosen, solution, artefact, conditions, server)
 
     return judged

@@ -78,7 +78,7 @@ def evaluate(
             _Evaluation(workload, solution, artefact, conditions, server, phase).into(result)
         result.status = Status.OK
     except CandidateFailure as failure:
-        record_failure(result, failure)
+        _record_failure(result, failure)
     result.seconds = round(time.perf_counter() - begin + artefact.seconds, 3)
     return result
 
@@ -105,7 +105,16 @@ def blank_result(workload: Workload, solution: Solution, conditions: Conditions)
     )
 
 
-def record_failure(result: Result, failure: CandidateFailure) -> None:
+def failed_result(
+    workload: Workload, solution: Solution, conditions: Conditions, failure: CandidateFailure
+) -> Result:
+    """The record of a candidate that failed before it could be evaluated, as in its build."""
+    result = blank_result(workload, solution, conditions)
+    _record_failure(result, failure)
+    return result
+
+
+def _record_failure(result: Result, failure: CandidateFailure) -> None:
     result.status, result.message, result.log, result.rule = failure.status, failure.message, failure.log, failure.rule
 
 

@@ -17,7 +17,7 @@ import torch
 from harness import device as devices
 from harness import wire
 from harness.codec import decode_artefact, decode_problem, decode_solution
-from harness.judge.judge import Conditions, blank_result, evaluate, record_failure
+from harness.judge.judge import Conditions, evaluate, failed_result
 from harness.problem import Problem, ProblemError, load_problem
 from harness.process import ForkServer
 from harness.result import CandidateFailure, Status
@@ -66,8 +66,8 @@ class _Judge:
             workload = self._workload(job["problem"], job["workload"])
             solution = decode_solution(job["solution"])
             if failure := job.get("failure"):  # it did not build: only the record is ours to write
-                result = blank_result(workload, solution, self._conditions)
-                record_failure(result, CandidateFailure(Status(failure["status"]), failure["message"], failure["log"]))
+                reported = CandidateFailure(Status(failure["status"]), failure["message"], failure["log"])
+                result = failed_result(workload, solution, self._conditions, reported)
             else:
                 artefact = decode_artefact(job["artefact"])
                 result = evaluate(workload, solution, artefact, self._conditions, self._server, self._phase)
