@@ -7,11 +7,13 @@ and equal seeds give equal tensors because device and order of draws are equal.
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 
+from harness.hardened import hardened_initialisation, redraw, spread_constants
 from harness.problem import Workload
 
 DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
@@ -25,27 +27,35 @@ def pin_math_modes() -> dict[str, str]:
     return {"matmul_fp32": "ieee", "cudnn_fp32": "tf32", "cudnn_benchmark": "off"}
 
 
-def draw_inputs(workload: Workload, seed: int, device: torch.device, dtype: torch.dtype) -> list:
-    """The inputs of one call, drawn on ``device``.
+def draw_inputs(
+    workload: Workload, seed: int, device: torch.device, dtype: torch.dtype, draw: str = "published"
+) -> list:
+    """The inputs of one call, drawn on ``device`` as one of ``hardened.DRAWS``.
 
     Floating-point tensors are cast to ``dtype``; integer and boolean ones keep
     their type, and scalars stay scalars.
     """
     seed_generators(seed, device)
     with torch.device(device):
-        inputs = workload.get_inputs()
+        inputs = redraw(workload.get_inputs(), workload.problem, draw)
     return [_place(value, device, dtype) for value in inputs]
 
 
-def build_model(model_class: type, workload: Workload, seed: int, device: torch.device, dtype: torch.dtype):
+def build_model(
+    model_class: type, workload: Workload, seed: int, device: torch.device, dtype: torch.dtype, weights: str = "initial"
+):
     """``model_class(*get_init_inputs())`` under ``seed``, its parameters drawn on ``device``.
 
-    The model stays in train mode, as its constructor leaves it.
+    With ``hardened`` weights, what would start as a constant starts at random
+    around it. The model stays in train mode, as its constructor leaves it.
     """
-    with torch.device(device):
+    hardened = weights == "hardened"
+    with torch.device(device), hardened_initialisation() if hardened else contextlib.nullcontext():
         init_inputs = workload.get_init_inputs()
         seed_generators(seed, device)
         model = model_class(*init_inputs)
+        if hardened:
+            spread_constants(model)
     return model.to(device=device, dtype=dtype)
 
 

@@ -32,17 +32,17 @@ class Setting:
     device: torch.device
     dtype: torch.dtype
 
-    def draw(self, seeds: list[int]) -> list[list]:
-        """The inputs of each call."""
-        return [draw_inputs(self.workload, seed, self.device, self.dtype) for seed in seeds]
+    def draw(self, seeds: list[int], draw: str = "published") -> list[list]:
+        """The inputs of each call, drawn as one of ``hardened.DRAWS``."""
+        return [draw_inputs(self.workload, seed, self.device, self.dtype, draw) for seed in seeds]
 
-    def build(self, model_class: type, seed: int):
-        return build_model(model_class, self.workload, seed, self.device, self.dtype)
+    def build(self, model_class: type, seed: int, weights: str = "initial"):
+        return build_model(model_class, self.workload, seed, self.device, self.dtype, weights)
 
 
-def play(model, setting: Setting, seeds: list[int], timer) -> Round:
+def play(model, setting: Setting, seeds: list[int], timer, draw: str = "published") -> Round:
     """One timed call for each seed, each on inputs of its own that did not exist before this round."""
-    inputs = setting.draw(seeds)
+    inputs = setting.draw(seeds, draw)
     before = [partial(seed_generators, seed, setting.device) for seed in seeds]  # for a forward that draws
     outputs, times_ms, queue_full = timer.run(partial(call, model), inputs, before)
     return Round(inputs, [flatten(output) for output in outputs], times_ms, queue_full)

@@ -1,9 +1,10 @@
 """Compare a candidate's output with the reference's: first what it is, then every element.
 
-An element is right where ``|actual - expected| <= tolerance * (|expected| + scale)``,
-``scale`` being the root mean square of the expected tensor. An absolute term in
-the units of the output, and not a constant, so that outputs which are small as a
-whole are still checked.
+An element is right where ``|actual - expected| <= tolerance * |expected| + slack``.
+The slack is ``tolerance`` times the root mean square of the expected tensor: in the
+units of the output, and not a constant, so that outputs which are small as a whole
+are still checked. Where a correct computation cannot keep that, it is what
+PyTorch's own result loses against FP64, times ``LOSS_FACTOR``.
 """
 
 from __future__ import annotations
@@ -15,12 +16,34 @@ from typing import Any
 
 import torch
 
+from harness.problem import Problem
 from harness.result import CandidateFailure, Status
 
+LOSS_FACTOR = 4
 TOLERANCES = {torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 1e-2, torch.float64: 1e-6}
 
-_CHUNK = 1 << 25  # elements compared at a time, so that temporaries stay small
+CHUNK = 1 << 25  # elements compared at a time, so that temporaries stay small
 _TINY = torch.finfo(torch.float32).tiny
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """What error is allowed: relative to the element and to the whole, or as large as PyTorch's own, in its units."""
+
+    tolerance: float
+    loss: float = 0.0
+
+    def slack(self, scale: float) -> float:
+        """What is allowed of an element that is 0, where the root mean square is ``scale``."""
+        return max(self.tolerance * scale, LOSS_FACTOR * self.loss)
+
+
+def strict_criterion(problem: Problem, dtype: torch.dtype) -> Criterion:
+    """What a problem asks of results of ``dtype``; its ``TOLERANCE`` is for FP32."""
+    tolerance = TOLERANCES[dtype]
+    if dtype is torch.float32:
+        tolerance = getattr(problem.module, "TOLERANCE", tolerance)
+    return Criterion(tolerance)
 
 
 @dataclass
@@ -60,28 +83,28 @@ def check_kind(described: Any, expected: list[torch.Tensor], device: torch.devic
             raise CandidateFailure(Status.WRONG_DTYPE, f"{which} is on {actual.get('device')}, expected {device}")
 
 
-def check_values(actual: torch.Tensor, expected: torch.Tensor, tolerance: float, which: str, worst: Errors) -> None:
+def check_values(actual: torch.Tensor, expected: torch.Tensor, criterion: Criterion, which: str, worst: Errors) -> None:
     """Every element of one output; updates ``worst`` where all are right.
 
     Raises CandidateFailure ``nonfinite`` or ``wrong_value`` with the first
     mismatching index, both values there, the worst error and how many are off.
     """
     if expected.is_floating_point():
-        scale = _root_mean_square(expected)
-        within = all(_within(*chunk, tolerance, scale, worst) for chunk in _chunks(actual, expected))
+        scale = root_mean_square(expected)
+        within = all(_within(*chunk, criterion, scale, worst) for chunk in _chunks(actual, expected))
     else:
         scale = 0.0
         within = torch.equal(actual, expected)
     if not within:
-        _explain(actual, expected, tolerance, scale, which)
+        _explain(actual, expected, criterion, scale, which)
 
 
-def _within(actual: torch.Tensor, expected: torch.Tensor, tolerance: float, scale: float, worst: Errors) -> bool:
+def _within(actual: torch.Tensor, expected: torch.Tensor, criterion: Criterion, scale: float, worst: Errors) -> bool:
     """Whether a chunk is right as a whole; quick, because nearly all are. NaN and infinity are left to ``_explain``."""
     if expected.dtype.itemsize < 4:
         actual, expected = actual.float(), expected.float()
     error = (actual - expected).abs_()
-    allowed = expected.abs().mul_(tolerance).add_(max(tolerance * scale, _TINY))
+    allowed = expected.abs().mul_(criterion.tolerance).add_(max(criterion.slack(scale), _TINY))
     max_error, max_ratio = float(error.max()), float(error.div_(allowed).max())
     if not max_ratio <= 1.0:
         return False
@@ -90,7 +113,7 @@ def _within(actual: torch.Tensor, expected: torch.Tensor, tolerance: float, scal
     return True
 
 
-def _explain(actual: torch.Tensor, expected: torch.Tensor, tolerance: float, scale: float, which: str) -> None:
+def _explain(actual: torch.Tensor, expected: torch.Tensor, criterion: Criterion, scale: float, which: str) -> None:
     """Find out exactly which elements are off, and raise if there are any."""
     wrong = nonfinite = 0
     first: int | None = None
@@ -100,7 +123,8 @@ def _explain(actual: torch.Tensor, expected: torch.Tensor, tolerance: float, sca
         a, e = a.double(), e.double()
         same = (a == e) | (a.isnan() & e.isnan())  # infinities and NaNs must be the reference's own
         error = torch.where(same, 0.0, (a - e).abs())
-        off = ~same & ~(e.isfinite() & (error <= tolerance * (e.abs() + scale)))
+        allowed = criterion.tolerance * e.abs() + criterion.slack(scale)
+        off = ~same & ~(e.isfinite() & (error <= allowed))
         nonfinite += int((~a.isfinite() & e.isfinite()).sum())
         if count := int(off.sum()):
             wrong += count
@@ -122,7 +146,8 @@ def _explain(actual: torch.Tensor, expected: torch.Tensor, tolerance: float, sca
     message = f"{share}; first {at(first)}"
     if nonfinite:
         raise CandidateFailure(Status.NONFINITE, f"NaN or infinity in {nonfinite} elements of {which}; {message}")
-    message += f"; worst error {largest[0]:.3g} {at(largest[1])}; tolerance {tolerance:g} x (|expected| + {scale:.3g})"
+    message += f"; worst error {largest[0]:.3g} {at(largest[1])}"
+    message += f"; allowed {criterion.tolerance:g} x |expected| + {criterion.slack(scale):.3g}"
     raise CandidateFailure(Status.WRONG_VALUE, message)
 
 
@@ -130,19 +155,18 @@ def _chunks(actual: torch.Tensor, expected: torch.Tensor) -> Iterator[tuple[torc
     """Both tensors piece by piece, flat."""
     if expected.numel() == 0:
         return iter(())
-    return zip(actual.reshape(-1).split(_CHUNK), expected.reshape(-1).split(_CHUNK))
+    return zip(actual.reshape(-1).split(CHUNK), expected.reshape(-1).split(CHUNK))
 
 
-def _root_mean_square(tensor: torch.Tensor) -> float:
+def root_mean_square(tensor: torch.Tensor) -> float:
     """Over the finite elements."""
     total, count = 0.0, 0
-    for chunk in tensor.reshape(-1).split(_CHUNK):
-        wide = chunk.double()
-        squares = float(wide.square_().sum())
-        if not math.isfinite(squares):
-            wide = chunk[chunk.isfinite()].double()
-            squares = float(wide.square_().sum())
-        total, count = total + squares, count + wide.numel()
+    for chunk in tensor.reshape(-1).split(CHUNK):
+        norm = float(torch.linalg.vector_norm(chunk, dtype=torch.float64))
+        if not math.isfinite(norm):
+            chunk = chunk[chunk.isfinite()]
+            norm = float(torch.linalg.vector_norm(chunk, dtype=torch.float64))
+        total, count = total + norm**2, count + chunk.numel()
     return math.sqrt(total / count) if count else 0.0
 
 

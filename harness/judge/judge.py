@@ -4,9 +4,9 @@ The path of a candidate: ``evaluate`` starts a worker, has it load the candidate
 then plays rounds. In each round the worker runs the candidate on inputs drawn
 from seeds that it learns only then; afterwards, and only then, the judge draws
 the same inputs, runs the reference and compares. Rounds of one call come first
-(the correctness trials), then timed rounds of several calls, candidate and
-baseline in turn; of each of those, one call that nobody could foresee is
-compared too.
+(the correctness trials, on hardened draws too), then timed rounds of several
+calls on published inputs, candidate and baseline in turn; of each of those, one
+call that nobody could foresee is compared too.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import random
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -26,19 +26,18 @@ from harness.build.artefact import Artefact
 from harness.codec import encode_problem
 from harness.draw import DTYPES, as_tensor, pin_math_modes
 from harness.integrity import overwritten_inputs
-from harness.judge.compare import TOLERANCES, Errors, check_kind, check_values
+from harness.judge.compare import Errors, check_kind, check_values, strict_criterion
+from harness.judge.reference import PUBLISHED, Reference, Trial
 from harness.outbox import Outbox, lay_out
 from harness.problem import Problem, ProblemError, Workload
 from harness.process import ForkServer, Worker
 from harness.result import CandidateFailure, Result, Status
-from harness.rounds import Round, Setting, play
+from harness.rounds import Round, Setting
 from harness.signature import derive_signature
 from harness.solution import Solution
 from harness.timing import timer_for
 from harness.timing.convergence import Convergence
 from harness.timing.statistics import summarise
-
-TRIALS = 5
 
 _WARM_UP_S = 0.1
 _MAX_CALLS_A_ROUND = 8
@@ -105,9 +104,7 @@ def blank_result(workload: Workload, solution: Solution, conditions: Conditions)
     )
 
 
-def failed_result(
-    workload: Workload, solution: Solution, conditions: Conditions, failure: CandidateFailure
-) -> Result:
+def failed_result(workload: Workload, solution: Solution, conditions: Conditions, failure: CandidateFailure) -> Result:
     """The record of a candidate that failed before it could be evaluated, as in its build."""
     result = blank_result(workload, solution, conditions)
     _record_failure(result, failure)
@@ -130,8 +127,11 @@ class _Evaluation:
         self._server: ForkServer = server
         self._phase = phase
         self._device = conditions.device
-        self._setting = Setting(workload, conditions.device, DTYPES[conditions.precision])
+        setting = Setting(workload, conditions.device, DTYPES[conditions.precision])
         self._weight_seed = secrets.randbits(62)
+        self._reference = Reference(setting, self._weight_seed)
+        self._criterion = strict_criterion(self._problem, setting.dtype)
+        self._losses: dict[tuple[Trial, int], float] = {}  # by trial and output
         self._random = random.SystemRandom()
         self._errors = Errors()
         self._worker: Worker | None = None
@@ -140,8 +140,7 @@ class _Evaluation:
         """Fill ``result`` as things become known; raises CandidateFailure where the candidate fails."""
         result.conditions = pin_math_modes()
         self._timer = timer_for(self._device)
-        self._reference = self._setting.build(self._problem.module.Model, self._weight_seed)
-        example = self._play_reference([secrets.randbits(62)])
+        example = self._play_reference(PUBLISHED, [secrets.randbits(62)])
         self._expected_kind = [as_tensor(leaf) for leaf in example.outputs[0]]
         inputs = _tensors(example.inputs[0])
         traffic = self._traffic(inputs, self._expected_kind)
@@ -154,8 +153,13 @@ class _Evaluation:
                 self._outbox = outbox
                 self._phase("load")
                 loaded = self._load()
-                self._check()
-                result.correctness = self._correctness(loaded)
+                trials = self._check(loaded.get("weights") == "copied")
+                result.correctness = {
+                    "trials": [str(trial) for trial in trials],
+                    "weights": loaded.get("weights"),
+                    "setup_s": _number(loaded.get("setup_s")),
+                    "tolerance": self._criterion.tolerance,
+                }
                 self._phase("time")
                 result.timing, result.baselines["eager"], observed = self._time(traffic)
                 result.correctness |= self._errors.to_json()
@@ -171,7 +175,7 @@ class _Evaluation:
     def _load(self) -> dict[str, Any]:
         signature = None
         if self._artefact.library:
-            derived = derive_signature(self._workload, self._setting.dtype)
+            derived = derive_signature(self._workload, self._reference.setting.dtype)
             signature = {
                 "outputs": [{"shape": t.shape, "dtype": str(t.dtype).removeprefix("torch.")} for t in derived.outputs],
                 "scalars": [{"value": s.value, "c_type": s.c_type} for s in derived.scalars],
@@ -189,13 +193,24 @@ class _Evaluation:
             outbox=self._outbox.handle,
         )
 
-    def _check(self) -> None:
-        """The correctness trials: one call each, every output compared."""
-        for trial in range(TRIALS):
-            self._phase(f"check {trial + 1}/{TRIALS}")
+    def _check(self, copied: bool) -> list[Trial]:
+        """The correctness trials, one call each, every output compared; returns those that could be judged.
+
+        Only a candidate whose state is ``copied`` from the reference can follow it to other weights.
+        """
+        judged = []
+        trials = [trial for trial in self._reference.trials() if copied or trial.weights == "initial"]
+        for number, trial in enumerate(trials):
+            self._phase(f"check {number + 1}/{len(trials)}")
             seeds = [secrets.randbits(62)]
-            self._play_candidate(seeds)
-            self._compare(0, self._play_reference(seeds), with_inputs=trial == 0)
+            self._play_candidate(trial, seeds)
+            reference = self._play_reference(trial, seeds)
+            if trial == PUBLISHED or _finite(reference.outputs[0]):  # else outside of the function's domain
+                self._compare(trial, seeds, 0, reference, with_inputs=number == 0)
+                judged.append(trial)
+        self._ask(op="forget", weights="hardened")
+        self._reference.forget("hardened")
+        return judged
 
     def _time(self, traffic: int) -> tuple[dict, dict, dict]:
         """Paired rounds until both series converge: statistics of candidate and baseline, and the conditions."""
@@ -224,9 +239,9 @@ class _Evaluation:
     def _timed_round(self, calls: int, with_inputs: bool = False) -> tuple[Round, Round]:
         """Candidate, then baseline on the same inputs; one call's output is compared."""
         seeds = [secrets.randbits(62) for _ in range(calls)]
-        candidate = self._play_candidate(seeds)
-        reference = self._play_reference(seeds)
-        self._compare(self._random.randrange(calls), reference, with_inputs)
+        candidate = self._play_candidate(PUBLISHED, seeds)
+        reference = self._play_reference(PUBLISHED, seeds)
+        self._compare(PUBLISHED, seeds, self._random.randrange(calls), reference, with_inputs)
         return candidate, reference
 
     def _calls_a_round(self, traffic: int) -> int:
@@ -237,9 +252,9 @@ class _Evaluation:
             memory = self._conditions.memory_bytes
         return max(1, min(_MAX_CALLS_A_ROUND, memory // _ROUND_MEMORY_SHARE // max(traffic, 1)))
 
-    def _play_candidate(self, seeds: list[int]) -> Round:
+    def _play_candidate(self, trial: Trial, seeds: list[int]) -> Round:
         """The candidate's round; its outputs stay in the worker, what they look like is checked here."""
-        answer = self._ask(op="run", seeds=seeds)
+        answer = self._ask(op="run", seeds=seeds, draw=trial.draw, weights=trial.weights)
         times, outputs = answer.get("times_ms"), answer.get("outputs")
         if not isinstance(times, list) or not isinstance(outputs, list) or not len(times) == len(outputs) == len(seeds):
             raise CandidateFailure(Status.CRASHED, "the worker's answer does not match the calls that were asked for")
@@ -247,9 +262,9 @@ class _Evaluation:
             check_kind(described, self._expected_kind, self._device)
         return Round([], [], [_number(t) for t in times], answer.get("queue_full") is True)
 
-    def _play_reference(self, seeds: list[int]) -> Round:
+    def _play_reference(self, trial: Trial, seeds: list[int]) -> Round:
         try:
-            played = self._with_room(lambda: play(self._reference, self._setting, seeds, self._timer))
+            played = self._with_room(lambda: self._reference.play(trial, seeds, self._timer))
         except CandidateFailure:
             raise
         except Exception as error:
@@ -261,7 +276,7 @@ class _Evaluation:
         _give_memory_back(self._device)
         return played
 
-    def _compare(self, call: int, reference: Round, with_inputs: bool) -> None:
+    def _compare(self, trial: Trial, seeds: list[int], call: int, reference: Round, with_inputs: bool) -> None:
         """Every output of one call of the last round, and with ``with_inputs`` what became of its inputs."""
         expected = [as_tensor(leaf) for leaf in reference.outputs[call]]
         inputs = _tensors(reference.inputs[call]) if with_inputs else []
@@ -269,9 +284,19 @@ class _Evaluation:
         self._ask(op="fetch", call=call, what="outputs")
         for index, (slot, tensor) in enumerate(zip(lay_out(expected), expected)):
             which = "the output" if len(expected) == 1 else f"output {index}"
-            tolerance = getattr(self._problem.module, "TOLERANCE", TOLERANCES.get(tensor.dtype, 0.0))
+            which += "" if trial == PUBLISHED else f" ({trial})"
             actual = self._with_room(lambda slot=slot: self._outbox.read(slot))
-            check_values(actual, tensor, tolerance, which, self._errors)
+            criterion = replace(self._criterion, loss=self._losses.get((trial, index), 0.0))
+            try:
+                check_values(actual, tensor, criterion, which, self._errors)
+            except CandidateFailure as failure:
+                if failure.status is not Status.WRONG_VALUE:
+                    raise
+                del actual  # room for FP64
+                self._learn_losses(trial, seeds[call])
+                criterion = replace(self._criterion, loss=self._losses.get((trial, index), 0.0))
+                actual = self._with_room(lambda slot=slot: self._outbox.read(slot))
+                check_values(actual, tensor, criterion, which, self._errors)
         if with_inputs:
             self._ask(op="fetch", call=call, what="inputs")
             for index, (slot, tensor) in enumerate(zip(lay_out(inputs), inputs)):
@@ -292,24 +317,26 @@ class _Evaluation:
     def _ask(self, **request: Any) -> dict[str, Any]:
         return self._worker.request(request, self._conditions.timeout_s)
 
-    def _correctness(self, loaded: dict[str, Any]) -> dict[str, Any]:
-        return {
-            "trials": TRIALS,
-            "weights": loaded.get("weights"),
-            "setup_s": _number(loaded.get("setup_s")),
-            "tolerance": getattr(self._problem.module, "TOLERANCE", TOLERANCES[self._setting.dtype]),
-        }
+    def _learn_losses(self, trial: Trial, seed: int) -> None:
+        """What PyTorch's own result loses on this call; kept for its trial, because it costs an FP64 forward."""
+        losses = self._with_room(lambda: self._reference.losses(trial, seed))
+        for output, loss in enumerate(losses):
+            self._losses[trial, output] = max(loss, self._losses.get((trial, output), 0.0))
 
     def _traffic(self, inputs: list[torch.Tensor], outputs: list[torch.Tensor]) -> int:
         """Bytes of one call: inputs, parameters, buffers and outputs once each, unless the problem declares them."""
         if self._workload.declared_bytes is not None:
             return self._workload.declared_bytes
-        state = self._reference.state_dict().values()
+        state = self._reference.model().state_dict().values()
         return sum(t.numel() * t.element_size() for t in (*inputs, *state, *outputs))
 
 
 def _tensors(values: list) -> list[torch.Tensor]:
     return [value for value in values if isinstance(value, torch.Tensor)]
+
+
+def _finite(leaves: list) -> bool:
+    return all(bool(as_tensor(leaf).isfinite().all()) for leaf in leaves)
 
 
 def _number(value: Any) -> float:

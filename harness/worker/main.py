@@ -36,6 +36,7 @@ def run(channel: socket.socket, fds: list[int]) -> None:
         "compile": compile_source,
         "import": candidate.import_only,
         "load": candidate.load,
+        "forget": candidate.forget,
         "run": candidate.run,
         "launch_bound": candidate.launch_bound,
         "fetch": candidate.fetch,
@@ -47,7 +48,8 @@ def run(channel: socket.socket, fds: list[int]) -> None:
         except wire.Closed:
             return
         operation = operations[request.pop("op")]
-        candidate.expects = Status.LOAD_ERROR if operation != candidate.run else Status.RUNTIME_ERROR
+        loading = operation in (compile_source, candidate.import_only, candidate.load)
+        candidate.expects = Status.LOAD_ERROR if loading else Status.RUNTIME_ERROR
         try:
             answer = operation(**request)
         except BaseException as error:
@@ -68,7 +70,7 @@ class Candidate:
     def __init__(self, fds: list[int]):
         self._fds = fds
         self._round = Round([], [], [], True)
-        self._prepare = lambda calls, device: None
+        self._models: dict[str, Any] = {}
         self.path = Path("solution")
         self.expects = Status.LOAD_ERROR
 
@@ -87,26 +89,41 @@ class Candidate:
         if self._device.type == "cuda":
             torch.cuda.set_device(self._device)
         pin_math_modes()
-        loaded = load_problem(decode_problem(problem))
-        self._setting = Setting(loaded.workload(workload), self._device, DTYPES[precision])
-        reference = self._setting.build(loaded.module.Model, seed)
+        self._problem = load_problem(decode_problem(problem))
+        self._setting = Setting(self._problem.workload(workload), self._device, DTYPES[precision])
+        self._seed = seed
+        self._library = (Path(library), signature) if library else None
+        self._model_class = None if library else load_module(self.path)
         self._outbox = OpenedOutbox(outbox, self._fds)
         self._timer = timer_for(self._device)
-        if library:
-            self._model = LibraryModel(Path(library), reference.state_dict(), **signature)
-            self._prepare = self._model.prepare
-            copied = True
-        else:
-            self._model = self._setting.build(load_module(self.path), seed)
-            copied = copy_matching_state(reference, self._model)
-        self._synchronize()
+        copied = self._build("initial")
         return {"weights": "copied" if copied else "seeded", "setup_s": time.perf_counter() - begin}
 
-    def run(self, seeds: list[int]) -> dict:
+    def _build(self, weights: str) -> bool:
+        """Make the candidate's model with these weights; whether they are the reference's own values."""
+        reference = self._setting.build(self._problem.module.Model, self._seed, weights)
+        if self._library:
+            path, signature = self._library
+            self._models[weights] = LibraryModel(path, reference.state_dict(), **signature)
+            copied = True
+        else:
+            self._models[weights] = self._setting.build(self._model_class, self._seed, weights)
+            copied = copy_matching_state(reference, self._models[weights])
+        self._synchronize()
+        return copied
+
+    def forget(self, weights: str) -> dict:
+        """Free the model with these weights."""
+        self._models.pop(weights, None)
+        return {"ok": True}
+
+    def run(self, seeds: list[int], draw: str = "published", weights: str = "initial") -> dict:
         """One round; answers with its times and what its outputs look like."""
         self._round = Round([], [], [], True)  # frees the last round's outputs before this one's exist
-        self._prepare(len(seeds), self._device)
-        self._round = play(self._model, self._setting, seeds, self._timer)
+        if weights not in self._models:
+            self._build(weights)
+        model = self._prepared(weights, len(seeds))
+        self._round = play(model, self._setting, seeds, self._timer, draw)
         return {
             "times_ms": self._round.times_ms,
             "queue_full": self._round.queue_full,
@@ -115,8 +132,15 @@ class Candidate:
 
     def launch_bound(self, seeds: list[int]) -> dict:
         self._round = Round([], [], [], True)
-        self._prepare(len(seeds), self._device)
-        return {"wall_ms": launch_bound_ms(self._model, self._setting, seeds, self._timer)}
+        model = self._prepared("initial", len(seeds))
+        return {"wall_ms": launch_bound_ms(model, self._setting, seeds, self._timer)}
+
+    def _prepared(self, weights: str, calls: int):
+        """The model, with outputs for so many calls if it is a library."""
+        model = self._models[weights]
+        if self._library:
+            model.prepare(calls, self._device)
+        return model
 
     def fetch(self, call: int, what: str) -> dict:
         """Copy the ``outputs`` or the ``inputs`` of one call of the last round into the judge's memory."""

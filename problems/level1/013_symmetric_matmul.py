@@ -9,6 +9,8 @@ WORKLOADS = {
     "ragged": dict(n=1999),
 }
 
+DOMAIN = "symmetric"
+
 
 class Model(nn.Module):
     def forward(self, A, B):

@@ -9,6 +9,8 @@ WORKLOADS = {
     "ragged": dict(n=1999),
 }
 
+DOMAIN = "upper_triangular"
+
 EXPLOITS = [
     "Both inputs are upper triangular in every draw, so leaving out the final triu passes.",
 ]

@@ -9,6 +9,8 @@ WORKLOADS = {
     "ragged": dict(n=1999),
 }
 
+DOMAIN = "lower_triangular"
+
 EXPLOITS = [
     "Both inputs are lower triangular in every draw, so leaving out the final tril passes.",
 ]

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from harness.judge.compare import Errors, check_kind, check_values
+from harness.judge.compare import Criterion, Errors, check_kind, check_values
 from harness.result import CandidateFailure, Status
 
 CPU = torch.device("cpu")
@@ -11,7 +11,7 @@ CPU = torch.device("cpu")
 
 def compare(actual, expected, tolerance=1e-4):
     worst = Errors()
-    check_values(actual, expected, tolerance, "the output", worst)
+    check_values(actual, expected, Criterion(tolerance), "the output", worst)
     return worst
 
 
@@ -116,3 +116,14 @@ def test_kind_of_the_output_comes_first(outputs, status, message):
         check_kind(outputs, [torch.zeros(2, 3)], CPU)
     assert caught.value.status is status
     check_kind(described(), [torch.zeros(2, 3)], CPU)
+
+
+def test_comparing_leaves_the_tensors_as_they_were():
+    actual, expected = torch.full((10,), 2.0, dtype=torch.float64), torch.full((10,), 2.0, dtype=torch.float64)
+    compare(actual, expected)
+    assert actual.unique().tolist() == expected.unique().tolist() == [2.0]
+
+
+def test_what_pytorch_loses_widens_the_criterion_and_nothing_narrows_it():
+    assert Criterion(1e-4).slack(10.0) == Criterion(1e-4, loss=1e-6).slack(10.0) == 1e-3
+    assert Criterion(1e-4, loss=1e-2).slack(10.0) == 4e-2

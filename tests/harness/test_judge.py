@@ -37,7 +37,8 @@ def relu(body):
 def test_an_honest_solution_is_ok_with_all_that_a_record_needs(judged, problem):
     result = judged(problem("1/19"), relu("return x.clamp(min=0)"))
     assert result.status is Status.OK, result.message
-    assert result.correctness["trials"] == 5
+    assert result.correctness["trials"].count("published inputs, initial weights") == 2
+    assert "mixed inputs, initial weights" in result.correctness["trials"]
     assert result.speedup == pytest.approx(result.baselines["eager"]["median_ms"] / result.timing["median_ms"])
     median_s = result.timing["median_ms"] / 1e3
     assert result.gflops == pytest.approx(64 * 4096 / median_s / 1e9)
@@ -82,6 +83,29 @@ def test_what_a_call_does_decides_the_status(judged, problem, name):
     assert message in result.message
     assert result.timing is None and result.speedup is None
     assert result.rule == ("overwrites_inputs" if status is Status.REJECTED else None)
+
+
+def test_what_the_published_draw_hides_is_seen(judged, problem):
+    result = judged(problem("1/19"), relu("return x.clone()"))  # all published inputs are positive
+    assert result.status is Status.WRONG_VALUE and "(signed inputs, initial weights)" in result.message
+
+
+def test_weights_that_start_as_ones_and_zeros_may_not_be_left_out(judged, problem):
+    source = """
+import torch
+class ModelNew(torch.nn.Module):
+    def __init__(self, shape):
+        super().__init__()
+        self.{name} = torch.nn.LayerNorm(shape)
+    def forward(self, x):
+        return torch.nn.functional.layer_norm(x, x.shape[1:])
+"""
+    name = next(iter(problem("1/40").module.Model(*problem("1/40").workload("small").get_init_inputs())._modules))
+    result = judged(problem("1/40"), source.format(name=name))
+    assert result.status is Status.WRONG_VALUE and "hardened weights" in result.message
+    # without the reference's names, a candidate cannot be given other weights
+    result = judged(problem("1/40"), source.format(name="other"))
+    assert result.correct and result.correctness["weights"] == "seeded"
 
 
 LOADING = {

@@ -1,0 +1,127 @@
+"""The reference on the judge's side: its rounds, and what precision PyTorch itself loses in them."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+
+from harness.draw import as_tensor, call, flatten, seed_generators
+from harness.hardened import DRAWS
+from harness.judge.compare import CHUNK
+from harness.rounds import Round, Setting, play
+
+
+@dataclass(frozen=True)
+class Trial:
+    """On which draw of its inputs, and with which weights, a candidate is called."""
+
+    draw: str = "published"
+    weights: str = "initial"
+
+    def __str__(self) -> str:
+        return f"{self.draw} inputs, {self.weights} weights"
+
+
+PUBLISHED = Trial()
+# The correctness checks. Twice as published, so that an answer kept from the first does not do for the second.
+TRIALS = (
+    PUBLISHED,
+    *(Trial(draw) for draw in DRAWS),
+    Trial("signed", "hardened"),
+    Trial("mixed", "hardened"),
+)
+
+
+class Reference:
+    """``Model`` of a problem, with weights from one seed."""
+
+    def __init__(self, setting: Setting, weight_seed: int):
+        self.setting = setting
+        self._weight_seed = weight_seed
+        self._models: dict[str, torch.nn.Module] = {}
+
+    def model(self, weights: str = "initial") -> torch.nn.Module:
+        if weights not in self._models:
+            model_class = self.setting.workload.problem.module.Model
+            self._models[weights] = self.setting.build(model_class, self._weight_seed, weights)
+        return self._models[weights]
+
+    def forget(self, weights: str) -> None:
+        """Free the model with these weights; it is built again when it is needed."""
+        self._models.pop(weights, None)
+
+    def trials(self) -> list[Trial]:
+        """Those of ``TRIALS`` that differ: without parameters there are no other weights."""
+        has_parameters = any(True for _ in self.model().parameters())
+        return [trial for trial in TRIALS if has_parameters or trial.weights == "initial"]
+
+    def play(self, trial: Trial, seeds: list[int], timer) -> Round:
+        return play(self.model(trial.weights), self.setting, seeds, timer, trial.draw)
+
+    def losses(self, trial: Trial, seed: int) -> list[float]:
+        """For each output of the call with ``seed``, the largest error of PyTorch's own result, in its units.
+
+        Against the same model in FP64 on the same inputs and weights; with TF32
+        allowed where PyTorch offers it, in matmuls as in convolutions. Where FP64 does
+        not fit the memory, or an operator lacks it, against FP32 without TF32. 0 for
+        outputs that are not floating-point.
+        """
+        try:
+            exact = self._wide(trial, seed)
+        except RuntimeError:
+            exact = None
+        if exact is None:  # outside of the handler, which would hold the memory of what failed
+            with _tf32(False):
+                exact = self._outputs(self.model(trial.weights), self._inputs(trial, seed), seed)
+        with _tf32(True):
+            own = self._outputs(self.model(trial.weights), self._inputs(trial, seed), seed)
+        return [_loss(a, b) for a, b in zip(own, exact)]
+
+    def _wide(self, trial: Trial, seed: int) -> list[torch.Tensor]:
+        """Outputs computed in FP64 and rounded to their own type, which takes half the memory."""
+        inputs = [_widen(value) for value in self._inputs(trial, seed)]
+        with _default_dtype(torch.float64):  # for tensors that forward itself makes
+            outputs = self._outputs(copy.deepcopy(self.model(trial.weights)).double(), inputs, seed)
+        return [t.float() if t.dtype is torch.float64 else t for t in outputs]
+
+    def _inputs(self, trial: Trial, seed: int) -> list:
+        return self.setting.draw([seed], trial.draw)[0]
+
+    def _outputs(self, model: torch.nn.Module, inputs: list, seed: int) -> list[torch.Tensor]:
+        seed_generators(seed, self.setting.device)
+        return [as_tensor(leaf) for leaf in flatten(call(model, inputs))]
+
+
+def _loss(own: torch.Tensor, exact: torch.Tensor) -> float:
+    if not exact.is_floating_point() or not exact.numel():
+        return 0.0
+    pieces = zip(own.reshape(-1).split(CHUNK), exact.reshape(-1).split(CHUNK))
+    return max(float((a - e).abs_().nan_to_num_(posinf=0.0).max()) for a, e in pieces)
+
+
+def _widen(value):
+    return value.double() if isinstance(value, torch.Tensor) and value.is_floating_point() else value
+
+
+@contextlib.contextmanager
+def _tf32(allowed: bool) -> Iterator[None]:
+    before = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = allowed
+    try:
+        yield
+    finally:
+        torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = before
+
+
+@contextlib.contextmanager
+def _default_dtype(dtype: torch.dtype) -> Iterator[None]:
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
