@@ -13,7 +13,7 @@ from kernelbench.api import load_problem
 
 _CUDA_HEADERS = {"__half": "<cuda_fp16.h>", "__nv_bfloat16": "<cuda_bf16.h>"}
 
-_DATA = {"WORKLOADS", "DOMAIN", "EXPLOITS", "TOLERANCE"}
+_DATA = {"WORKLOADS", "DOMAIN", "EXPLOITS", "TOLERANCE", "TRIVIAL"}
 _FUNCTIONS = {"get_inputs", "get_init_inputs", "get_flops", "get_bytes"}
 
 

@@ -5,9 +5,24 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from harness.problem import ProblemFile, find_problems
+from harness.problem import ProblemFile, ProblemId, find_problems
+from kernelbench.audit.record import FILE, AuditFile
 
-_SELECTOR = re.compile(r"(?P<level>\d+)/(?P<first>\d+)(?:-(?P<last>\d+))?")
+# Named subsets, as selectors of their own.
+SUBSETS = {
+    # a dozen that build and run quickly, one of each kind of work
+    "smoke": "1/1,1/19,1/23,1/26,1/40,1/47,1/76,1/95,2/40,2/76,3/1,3/43",
+    # what language models are made of: appendix A.3 of the muCUTLASS paper
+    "llm": "1/1-4,1/6-9,1/16-18,1/21-23,1/25,1/26,1/36,1/40,1/47,1/48,1/67,1/76,1/86-92,1/95,1/97,"
+    "2/9,2/28,2/29,2/37,2/40,2/41,2/53,2/56,2/59,2/62,2/63,2/66,2/70,2/76,2/81,2/86,2/88,2/94,2/97,2/99,"
+    "3/1-3,3/43,3/44,3/48-50",
+}  # fmt: skip
+SOUND = "sound"  # those that pass the audit: nothing trivial passes, and most mutants are found
+_SOUND_GRADES = ("A", "B")
+
+_LEVEL = re.compile(r"level(\d+)")
+_RANGE = re.compile(r"(?P<level>\d+)/(?P<first>\d+)(?:-(?P<last>\d+))?")
+_EXAMPLES = "1/19   1/1-20   level2   all   llm   1/19,level3   'llm&level1'   all~smoke"
 
 
 class SelectorError(ValueError):
@@ -24,30 +39,55 @@ def problem_root() -> Path:
 def find(selector: str = "all", root: Path | None = None) -> list[ProblemFile]:
     """Problems that ``selector`` names, in order of their ids.
 
-    A selector is a comma-separated list of ``1/19``, ``1/1-20``, ``level2`` and
-    ``all``. Raises SelectorError where a part is malformed or matches nothing.
+    A selector is ``1/19``, ``1/1-20``, ``level2``, ``all`` or a subset (``smoke``, ``llm``,
+    ``sound``), or several of them, read from left to right: ``a,b`` both, ``a&b`` what is in
+    both, ``a~b`` the first without the second. Raises SelectorError where a part is malformed
+    or matches nothing, or nothing is left.
     """
-    problems = find_problems(root or problem_root())
-    chosen: dict = {}
-    for part in selector.split(","):
-        part = part.strip()
-        matching = [problem for problem in problems if _matches(part, problem)]
-        if not matching:
-            raise SelectorError(f"no problem matches '{part}'; `kb problems list` shows what there is")
-        chosen.update({problem.id: problem for problem in matching})
-    return [chosen[key] for key in sorted(chosen)]
+    root = root or problem_root()
+    problems = {problem.id: problem for problem in find_problems(root)}
+    chosen: set[ProblemId] = set()
+    parts = re.split(r"([,&~])", "," + selector)
+    for operation, part in zip(parts[1::2], parts[2::2]):
+        named = _named(part.strip(), problems, root)
+        if operation == ",":
+            chosen |= named
+        elif operation == "&":
+            chosen &= named
+        else:
+            chosen -= named
+    if not chosen:
+        raise SelectorError(f"no problem is left in '{selector}', which is read from left to right")
+    return [problems[key] for key in sorted(chosen)]
 
 
-def _matches(part: str, problem: ProblemFile) -> bool:
+def audits(root: Path | None = None) -> AuditFile:
+    """What is known about the problems in ``root``."""
+    return AuditFile((root or problem_root()) / FILE)
+
+
+def _named(part: str, problems: dict[ProblemId, ProblemFile], root: Path) -> set[ProblemId]:
     if part == "all":
-        return True
-    if level := re.fullmatch(r"level(\d+)", part):
-        return problem.id.level == int(level[1])
-    match = _SELECTOR.fullmatch(part)
+        named = set(problems)
+    elif part in SUBSETS:
+        named = {key for piece in SUBSETS[part].split(",") for key in _in_range(piece, problems)}
+    elif part == SOUND:
+        known = audits(root)
+        graded = {key: known.get(problem) for key, problem in problems.items()}
+        named = {key for key, record in graded.items() if record and record.grade in _SOUND_GRADES}
+    elif level := _LEVEL.fullmatch(part):
+        named = {key for key in problems if key.level == int(level[1])}
+    else:
+        named = _in_range(part, problems)
+    if not named:
+        raise SelectorError(f"no problem matches '{part}'; `kb problems list` shows what there is")
+    return named
+
+
+def _in_range(part: str, problems: dict[ProblemId, ProblemFile]) -> set[ProblemId]:
+    match = _RANGE.fullmatch(part)
     if not match:
-        raise SelectorError(
-            f"'{part}' is not a problem selector; examples: 1/19   1/1-20   level2   all   1/19,level3"
-        )
-    first = int(match["first"])
+        raise SelectorError(f"'{part}' is not a problem selector; examples: {_EXAMPLES}")
+    level, first = int(match["level"]), int(match["first"])
     last = int(match["last"] or first)
-    return problem.id.level == int(match["level"]) and first <= problem.id.number <= last
+    return {key for key in problems if key.level == level and first <= key.number <= last}

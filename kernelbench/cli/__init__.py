@@ -14,7 +14,7 @@ from kernelbench import __version__
 # name -> one line of help; the module is kernelbench.cli.<name>
 COMMANDS = {
     "eval": "Build, check and time a directory of solutions.",
-    "problems": "List the problems of the suite, or show one.",
+    "problems": "List the problems of the suite, show one, or audit what they are worth.",
     "starter": "Print a starter file for a problem.",
     "doctor": "Say what can run on this machine, and how to fix what cannot.",
 }

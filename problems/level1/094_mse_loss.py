@@ -13,6 +13,8 @@ EXPLOITS = [
     "All elements are drawn alike, so the mean over a tenth of the rows is within 1e-4 of the loss.",
 ]
 
+TOLERANCE = 1e-5  # a mean over thousands of elements hides a wrong one at 1e-4
+
 
 class Model(nn.Module):
     def forward(self, predictions, targets):

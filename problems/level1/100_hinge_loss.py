@@ -17,6 +17,8 @@ EXPLOITS = [
     "Rows are drawn alike, so the mean over a tenth of them is within 1e-4 of the loss.",
 ]
 
+TOLERANCE = 1e-5  # a mean over thousands of elements hides a wrong one at 1e-4
+
 
 class Model(nn.Module):
     def forward(self, predictions, targets):

@@ -11,9 +11,13 @@ WORKLOADS = {
 }
 
 EXPLOITS = [
-    "The mean of the single maximum is the maximum itself: every output is exactly 0 for every input, so "
-    "zeros pass.",
+    "The mean of the single maximum is the maximum itself: every output is exactly 0 for every input, so zeros pass.",
 ]
+
+TRIVIAL = dict.fromkeys(
+    ["zeros", "mean", "first sample", "other output", "previous output"],
+    "The maximum over one dimension, minus its own mean over that dimension of size 1, is 0 for every input.",
+)
 
 
 class Model(nn.Module):

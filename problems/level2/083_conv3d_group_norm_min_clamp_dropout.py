@@ -13,6 +13,11 @@ EXPLOITS = [
     "The minimum with 0 followed by the clamp from 0 upwards is exactly 0 for every input, so zeros pass.",
 ]
 
+TRIVIAL = dict.fromkeys(
+    ["zeros", "mean", "first sample", "other output", "previous output"],
+    "The minimum with 0, clamped to at least 0, is 0 for every input.",
+)
+
 
 class Model(nn.Module):
     def __init__(self, in_channels, out_channels, kernel_size, groups, min_value, max_value, dropout_p):

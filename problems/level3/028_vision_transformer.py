@@ -41,6 +41,11 @@ EXPLOITS = [
     " zeros, so leaving them out passes.",
 ]
 
+TRIVIAL = dict.fromkeys(
+    ["first sample", "other output", "previous output"],
+    "The class token attends to the class tokens of the other images, which all start alike: no image reaches it.",
+)
+
 
 class Model(nn.Module):
     def __init__(

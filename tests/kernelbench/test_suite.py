@@ -26,24 +26,36 @@ def root(tmp_path):
         ("1/019-20", ["1/19", "1/20"]),
         ("level2", ["2/7"]),
         ("level3, 1/1,1/1-5", ["1/1", "3/1"]),
+        ("level1&1/19-20", ["1/19", "1/20"]),
+        ("all~level1", ["2/7", "3/1"]),
+        ("level1 ~ 1/19, 2/7", ["1/1", "1/20", "2/7"]),
+        ("level1,level2 & 1/20", ["1/20"]),
+        ("smoke", ["1/1", "1/19", "3/1"]),
     ],
 )
 def test_selectors_name_problems_in_order_and_once(root, selector, expected):
     assert [str(p.id) for p in suite.find(selector, root)] == expected
 
 
-@pytest.mark.parametrize("selector", ["1/2-18", "level9", "4/1", "1/1,2/9"])
+@pytest.mark.parametrize("selector", ["1/2-18", "level9", "4/1", "1/1,2/9", "sound"])
 def test_a_part_that_matches_nothing_is_an_error(root, selector):
     with pytest.raises(suite.SelectorError, match="no problem matches"):
         suite.find(selector, root)
 
 
-@pytest.mark.parametrize("selector", ["", "relu", "1", "1/", "1/1-", "level", "1/1;1/2"])
+def test_nothing_left_is_an_error(root):
+    with pytest.raises(suite.SelectorError, match="no problem is left"):
+        suite.find("level1~all", root)
+
+
+@pytest.mark.parametrize("selector", ["", "1/1,", "level1&", "relu", "1", "1/", "1/1-", "level", "1/1;1/2"])
 def test_a_malformed_selector_shows_examples(root, selector):
     with pytest.raises(suite.SelectorError, match="examples: 1/19"):
         suite.find(selector, root)
 
 
-def test_the_suite_holds_the_published_problems():
-    published = {"1/1", "1/19", "1/23", "1/36", "1/40", "1/95", "2/63", "2/76", "2/86", "3/1", "3/43", "3/48"}
-    assert published <= {str(p.id) for p in suite.find()}
+def test_the_suite_and_its_subsets():
+    assert len(suite.find()) == 250
+    assert len(suite.find("llm")) == 59
+    assert len(suite.find("smoke")) == 12
+    assert {str(problem.id) for problem in suite.find("all~sound")} == {"2/80", "2/83", "3/28"}

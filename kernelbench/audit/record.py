@@ -1,0 +1,125 @@
+"""The record of an audit, and the file that keeps the records of a suite. Imports no torch."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.problem import ProblemFile
+
+FILE = "audit.jsonl"  # beside the problems that it is about
+_PUBLISHED = "published inputs, initial weights"
+
+
+def digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@dataclass
+class Audit:
+    """What was found about one workload. ``grade`` sums it up."""
+
+    problem: str
+    name: str
+    sha256: str  # of the module
+    workload: str
+    sizes: dict[str, Any]
+    operators: dict[str, int] = field(default_factory=dict)  # aten operator -> calls in a forward
+    flops: int | None = None
+    bytes: int | None = None
+    published_flops: int | None = None  # of the first workload
+    published_bytes: int | None = None
+    outputs: list[list[int]] = field(default_factory=list)  # shapes
+    finite: bool = False
+    deterministic: bool = False
+    shapes_as_declared: bool = False
+    trials: list[str] = field(default_factory=list)
+    without_effect: list[str] = field(default_factory=list)  # inputs and parameters that change nothing
+    answers: dict[str, list[str]] = field(default_factory=dict)  # trivial answer -> trials that it passes
+    explained: dict[str, str] = field(default_factory=dict)  # trivial answers that the module explains
+    mutants: int = 0
+    killed: int = 0
+    killed_as_published: int = 0  # by the published draw alone
+    equivalent: int = 0  # mutants that compute the same function; they do not count
+    survivors: list[str] = field(default_factory=list)
+    method: str = ""  # digest of the code that decides; a change of it makes a record stale
+    device: str = ""
+    versions: dict[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+    error: str = ""  # why nothing could be found out
+
+    @property
+    def score(self) -> float | None:
+        """Killed mutants as a share of those that compute another function; None where there are none."""
+        return self.killed / self.mutants if self.mutants else None
+
+    @property
+    def passing(self) -> list[str]:
+        """Trivial answers that pass every trial."""
+        return [name for name, passed in self.answers.items() if len(passed) == len(self.trials)]
+
+    @property
+    def passing_as_published(self) -> list[str]:
+        """Those that would pass if candidates were checked on the published draw only."""
+        return [name for name, passed in self.answers.items() if _PUBLISHED in passed]
+
+    @property
+    def grade(self) -> str:
+        """A, B, C or F.
+
+        A: nothing trivial passes, and the score is 0.95 or more. B: as A from 0.8. C: what passes is
+        explained by the module. F: anything else.
+        """
+        if self.error:
+            return "F"
+        fit = self.finite and self.deterministic and self.shapes_as_declared
+        score = 1.0 if self.score is None else self.score
+        if not fit or score < 0.8 or set(self.passing) - set(self.explained):
+            return "F"
+        if self.passing:
+            return "C"
+        return "A" if score >= 0.95 else "B"
+
+    def to_json(self) -> dict[str, Any]:
+        return {**vars(self), "score": self.score, "grade": self.grade}
+
+    @classmethod
+    def from_json(cls, record: dict[str, Any]) -> Audit:
+        names = {f.name for f in dataclasses.fields(cls)}
+        return cls(**{key: value for key, value in record.items() if key in names})
+
+
+class AuditFile:
+    """The records of a suite, a line each, in order of problem and workload."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        self._records: dict[str, dict[str, Audit]] = {}  # by problem, by workload
+        if path.exists():
+            for line in path.read_text(encoding="utf-8").splitlines():
+                self._keep(Audit.from_json(json.loads(line)))
+
+    def get(self, file: ProblemFile, workload: str | None = None) -> Audit | None:
+        """The record of a problem as it is now; None where there is none, or only one of another text.
+
+        Without ``workload``, the first one's.
+        """
+        records = self._records.get(str(file.id), {})
+        record = records.get(workload) if workload else next(iter(records.values()), None)
+        return record if record and record.sha256 == digest(file.path) else None
+
+    def put(self, record: Audit) -> None:
+        """Keep a record, on disk before this returns."""
+        self._keep(record)
+        problems = sorted(self._records, key=lambda problem: tuple(map(int, problem.split("/"))))
+        records = [record for problem in problems for _, record in sorted(self._records[problem].items())]
+        partial = self.path.with_suffix(".partial")
+        partial.write_text("".join(json.dumps(record.to_json()) + "\n" for record in records), encoding="utf-8")
+        partial.replace(self.path)
+
+    def _keep(self, record: Audit) -> None:
+        self._records.setdefault(record.problem, {})[record.workload] = record

@@ -1,0 +1,63 @@
+"""Audit many problems side by side."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+from collections.abc import Iterator
+from functools import partial
+
+import torch
+
+from harness import device as devices
+from harness.problem import ProblemError, ProblemFile, load_problem
+from kernelbench.audit.examination import audit, method
+from kernelbench.audit.record import Audit, AuditFile, digest
+
+_PROBLEMS_A_PROCESS = 8  # then a new one, because allocators keep what networks took
+
+
+def workloads(files: list[ProblemFile], name: str) -> list[tuple[ProblemFile, str]]:
+    """What to audit: the workload ``name``, or ``all``; the published one where a problem has no other."""
+    chosen = []
+    for file in files:
+        names = file.workload_names()
+        wanted = names if name == "all" else [name if name in names else names[0]]
+        chosen += [(file, workload) for workload in wanted]
+    return chosen
+
+
+def stale(chosen: list[tuple[ProblemFile, str]], known: AuditFile) -> list[tuple[ProblemFile, str]]:
+    """Those whose record is missing, or is of another text of the module or another method."""
+
+    def fresh(file: ProblemFile, workload: str) -> bool:
+        record = known.get(file, workload)
+        return record is not None and record.method == method()
+
+    return [pair for pair in chosen if not fresh(*pair)]
+
+
+def on_gpu(device: str | None) -> bool:
+    return devices.select(device).type == "cuda"
+
+
+def audit_all(chosen: list[tuple[ProblemFile, str]], device: str | None, jobs: int) -> Iterator[Audit]:
+    """Records as they become known, in any order; a problem that does not run has one that says why."""
+    context = multiprocessing.get_context("spawn")
+    threads = max(1, torch.get_num_threads() // jobs)
+    with context.Pool(jobs, _start, (threads,), maxtasksperchild=_PROBLEMS_A_PROCESS) as pool:
+        yield from pool.imap_unordered(partial(_audit_one, device=device), chosen)
+
+
+def _start(threads: int) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    torch.set_num_threads(threads)
+
+
+def _audit_one(pair: tuple[ProblemFile, str], device: str | None) -> Audit:
+    file, workload = pair
+    try:
+        return audit(load_problem(file).workload(workload), devices.select(device))
+    except (ProblemError, RuntimeError) as error:
+        reason = f"{type(error).__name__}: {error}"
+        return Audit(str(file.id), file.name, digest(file.path), workload, {}, method=method(), error=reason)

@@ -1,0 +1,65 @@
+"""Audit records as text."""
+
+from __future__ import annotations
+
+import statistics
+
+from tabulate import tabulate
+
+from kernelbench.audit.record import Audit
+
+_HEADERS = ("problem", "name", "workload", "grade", "mutants killed", "survivors",
+            "passes as published", "passes", "without effect")  # fmt: skip
+_NAMED = 3
+
+
+def table(records: list[Audit]) -> str:
+    """A row a record, and what they come to."""
+    rows = [_row(record) for record in records]
+    return tabulate(rows, _HEADERS, disable_numparse=True) + "\n\n" + summary(records)
+
+
+def summary(records: list[Audit]) -> str:
+    scores = [record.score for record in records if record.score is not None]
+    lines = [f"{len(records)} audited; grades " + ", ".join(f"{g}: {n}" for g, n in _grades(records).items())]
+    if scores:
+        mutants, killed = sum(r.mutants for r in records), sum(r.killed for r in records)
+        published = sum(r.killed_as_published for r in records)
+        lines.append(f"mutation score: median {statistics.median(scores):.3f}, lowest {min(scores):.3f}; "
+                     f"{killed} of {mutants} mutants killed, {published} of them as published")  # fmt: skip
+    as_published = sum(bool(record.passing_as_published) for record in records)
+    passing = sum(bool(set(record.passing) - set(record.explained)) for record in records)
+    lines.append(f"a trivial answer passes as published in {as_published}, and everything unexplained in {passing}")
+    return "\n".join(lines)
+
+
+def details(record: Audit) -> str:
+    """What the table has no room for."""
+    lines = [f"{record.problem} {record.name}, {record.workload}: grade {record.grade}"]
+    if record.error:
+        lines.append(f"  {record.error}")
+    lines += [f"  survives: {survivor}" for survivor in record.survivors]
+    lines += [f"  {answer}: passes with {'; '.join(trials)}" for answer, trials in record.answers.items()]
+    lines += [f"  {answer} is the function: {why}" for answer, why in record.explained.items()]
+    if record.without_effect:
+        lines.append(f"  without effect: {', '.join(record.without_effect)}")
+    return "\n".join(lines)
+
+
+def _row(record: Audit) -> tuple:
+    return (
+        record.problem, record.name, record.workload, record.grade,
+        f"{record.killed}/{record.mutants}" if record.mutants else "-", len(record.survivors),
+        ", ".join(record.passing_as_published) or "-", ", ".join(record.passing) or "-", _few(record.without_effect),
+    )  # fmt: skip
+
+
+def _few(names: list[str]) -> str:
+    if len(names) <= _NAMED:
+        return ", ".join(names) or "-"
+    return f"{len(names)} parameters"
+
+
+def _grades(records: list[Audit]) -> dict[str, int]:
+    grades = [record.grade for record in records]
+    return {grade: grades.count(grade) for grade in sorted(set(grades))}

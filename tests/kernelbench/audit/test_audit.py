@@ -1,0 +1,119 @@
+"""The audit tells a good problem from a bad one, and the committed audit is of the suite as it is."""
+
+import json
+import statistics
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from harness.problem import ProblemFile, ProblemId, load_problem
+from kernelbench import suite
+from kernelbench.audit.examination import audit
+from kernelbench.audit.record import AuditFile
+
+CPU = torch.device("cpu")
+
+PROBLEM = """
+import torch
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.used = torch.nn.Linear(16, 16)
+        self.unused = torch.nn.Parameter(torch.ones(3))
+    def forward(self, x, y):
+        return {forward}
+def get_inputs():
+    return [torch.rand(8, 16), torch.rand(8, 16)]
+def get_init_inputs():
+    return []
+"""
+
+
+def audited(tmp_path, forward, extra=""):
+    path = tmp_path / "1_x.py"
+    path.write_text(PROBLEM.format(forward=forward) + extra)
+    return audit(load_problem(ProblemFile(ProblemId(1, 1), "x", path)).workload("full"), CPU)
+
+
+def test_a_good_problem_kills_every_mutant_and_no_trivial_answer_passes(tmp_path):
+    record = audited(tmp_path, "torch.relu(self.used(x)) + y")
+    assert record.grade == "A" and record.score == 1.0 and record.mutants > 10
+    assert record.finite and record.deterministic and record.shapes_as_declared and not record.passing
+    assert record.operators == {"addmm": 1, "relu": 1, "add": 1}
+    assert record.bytes == 4 * (3 * 8 * 16 + 16 * 16 + 16 + 3)
+    assert record.without_effect == ["unused"]
+
+
+def test_a_function_that_ignores_its_inputs_fails_unless_the_module_explains_it(tmp_path):
+    record = audited(tmp_path, "torch.relu(self.used(x)) * 0")
+    assert record.grade == "F" and {"zeros", "mean", "other output"} <= set(record.passing)
+    assert "input 0" in record.without_effect and "input 1" in record.without_effect
+    names = ["zeros", "mean", "first sample", "other output", "previous output"]
+    assert audited(tmp_path, "torch.relu(self.used(x)) * 0", f"TRIVIAL = dict.fromkeys({names}, 'x 0')").grade == "C"
+
+
+def test_hardened_draws_see_what_the_published_one_hides(tmp_path):
+    record = audited(tmp_path, "torch.relu(x)")
+    assert record.passing_as_published == ["input"] and not record.passing
+    assert record.killed_as_published < record.killed == record.mutants
+
+
+def test_mutants_that_compute_the_same_function_do_not_count(tmp_path):
+    record = audited(tmp_path, "torch.relu(torch.relu(self.used(x)))")
+    assert record.equivalent >= 1 and record.score == 1.0
+
+
+def test_a_function_without_a_fixed_answer_is_found(tmp_path):
+    record = audited(tmp_path, "x + float(torch.seed() % 1000)")
+    assert not record.deterministic and record.grade == "F"
+
+
+@pytest.fixture(scope="module")
+def committed():
+    known = suite.audits()
+    return {str(file.id): known.get(file) for file in suite.find()}
+
+
+def test_the_committed_audit_covers_every_problem_as_it_is(committed):
+    stale = [problem for problem, record in committed.items() if record is None]
+    assert not stale, f"not audited since they changed: {stale}; run `kb problems audit {','.join(stale)}`"
+
+
+def test_the_suite_tells_right_from_wrong(committed):
+    records = list(committed.values())
+    scores = [record.score for record in records if record.score is not None]
+    assert statistics.median(scores) >= 0.95 and min(scores) >= 0.8
+    assert {r.problem for r in records if r.grade not in "AB"} == {r.problem for r in records if r.explained}
+    assert not [r.problem for r in records if r.grade == "F"]
+
+
+def kb(*arguments, **keywords):
+    command = [sys.executable, "-m", "kernelbench", "problems", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, **keywords)
+
+
+def test_the_command_keeps_records_and_does_not_repeat_what_holds(tmp_path):
+    out = tmp_path / "audit.jsonl"
+    done = kb("audit", "1/19,2/80", "--out", out, "--device", "cpu")
+    assert done.returncode == 0, done.stderr
+    assert "A: 1, C: 1" in done.stdout
+    before = out.read_text()
+    assert kb("audit", "1/19,2/80", "--out", out, "--device", "cpu", "--json").stdout == before
+    assert [json.loads(line)["problem"] for line in before.splitlines()] == ["1/19", "2/80"]
+
+
+def test_a_problem_that_does_not_run_is_recorded_and_fails_the_command(tmp_path):
+    level = tmp_path / "level1"
+    level.mkdir()
+    (level / "1_bad.py").write_text(PROBLEM.format(forward="x @ y"))
+    done = kb("audit", "all", "--problem-dir", tmp_path, "--device", "cpu")
+    assert done.returncode == 1
+    assert "shapes cannot be multiplied" in done.stdout
+    assert AuditFile(tmp_path / "audit.jsonl").get(suite.find("1/1", tmp_path)[0]).grade == "F"
+
+
+def test_a_place_that_cannot_be_written_is_said_before_the_work(tmp_path):
+    done = kb("audit", "1/19", "--out", tmp_path / "nowhere" / "audit.jsonl", "--device", "cpu")
+    assert done.returncode == 3 and "choose another file with --out" in done.stderr
