@@ -18,6 +18,7 @@ import torch
 
 from harness.draw import as_tensor, build_model, call, draw_inputs, flatten
 from harness.problem import ProblemError, Workload
+from harness.recurrent import RecurrentShapes
 
 # C element type of each tensor dtype, for host code and for CUDA.
 C_TYPES = {
@@ -87,7 +88,7 @@ def derive_signature(workload: Workload, dtype: torch.dtype = torch.float32) -> 
         inputs = draw_inputs(workload, 0, meta, dtype)
         model = build_model(module.Model, workload, 0, meta, dtype)
         state = model.state_dict()
-        with meta:  # for tensors that forward itself creates
+        with meta, RecurrentShapes():  # meta: for tensors that forward itself creates
             outputs = [as_tensor(leaf) for leaf in flatten(call(model, inputs))]
     except Exception as error:
         problem = workload.problem

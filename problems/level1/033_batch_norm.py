@@ -34,6 +34,5 @@ def get_init_inputs(features=64, **sizes):
 
 
 def get_flops(batch_size=64, features=64, height=512, width=512):
-    # per element: sum, subtraction, square, sum, scaling, weight, bias;
-    # per channel: two means, epsilon, root, reciprocal
-    return 7 * batch_size * features * height * width + 5 * features
+    # per element: sum, subtraction, square, sum, scaling, weight, bias
+    return 7 * batch_size * features * height * width

@@ -33,6 +33,5 @@ def get_init_inputs(features=64, **sizes):
 
 
 def get_flops(batch_size=112, features=64, height=512, width=512):
-    # per element: sum, subtraction, square, sum, scaling; per plane: two means, epsilon, root, reciprocal
-    planes = batch_size * features
-    return 5 * planes * height * width + 5 * planes
+    # per element: sum, subtraction, square, sum, scaling
+    return 5 * batch_size * features * height * width

@@ -30,6 +30,6 @@ def get_init_inputs(features=64, **sizes):
 
 
 def get_flops(batch_size=112, features=64, height=512, width=512):
-    # per element: square, sum, division; per position: mean, epsilon, root
+    # per element: square, sum, division; per position: epsilon, root
     positions = batch_size * height * width
-    return 3 * positions * features + 3 * positions
+    return 3 * positions * features + 2 * positions

@@ -32,5 +32,6 @@ def get_init_inputs(**sizes):
 
 def get_flops(batch_size=32, num_heads=32, sequence_length=512, embedding_dimension=1024):
     scores = batch_size * num_heads * sequence_length * sequence_length
-    # two matmuls; per score: scaling, softmax (5)
-    return 2 * 2 * scores * embedding_dimension + 6 * scores
+    queries = batch_size * num_heads * sequence_length * embedding_dimension
+    # two matmuls; per score: softmax (5); per query and per key: scaling
+    return 2 * 2 * scores * embedding_dimension + 5 * scores + 2 * queries

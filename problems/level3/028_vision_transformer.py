@@ -123,8 +123,8 @@ def get_flops(
     embedding = batch_size * patches * dim * (2 * channels * patch_size**2 + 1) + tokens * dim
     # matmuls of q, k, v, output and MLP; their biases (5 dim + mlp_dim), ReLU, two additions, two norms (7)
     layer = tokens * (2 * dim * (4 * dim + 2 * mlp_dim) + 21 * dim + 2 * mlp_dim)
-    # two matmuls; per score: scaling, softmax (5)
-    attention = scores * (2 * 2 * (dim // heads) + 6)
+    # two matmuls; per score: softmax (5); scaling of queries and keys
+    attention = scores * (2 * 2 * (dim // heads) + 5) + 2 * tokens * dim
     # two matmuls with bias, GELU (5)
     head = batch_size * (2 * mlp_dim * (dim + num_classes) + 6 * mlp_dim + num_classes)
     return embedding + depth * (layer + attention) + head

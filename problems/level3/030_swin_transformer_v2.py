@@ -263,9 +263,9 @@ def get_flops(batch_size=10):
     # convolution of 4 x 4 patches, bias, norm (7)
     total = tokens * dim * (2 * 3 * 4 * 4 + 8)
     for stage, (depth, heads) in enumerate(zip((2, 2, 6, 2), (3, 6, 12, 24))):
-        # position bias: two matmuls, bias and ReLU over the offsets; sigmoid (4), scaling; clamp (2), exp
+        # position bias: two matmuls, bias and ReLU over the offsets; sigmoid (4), scaling; limit, exp
         offsets = (2 * window - 1) ** 2
-        position_bias = offsets * 512 * (2 * 2 + 2 + 2 * heads) + 5 * window**4 * heads + 3 * heads
+        position_bias = offsets * 512 * (2 * 2 + 2 + 2 * heads) + 5 * window**4 * heads + 2 * heads
         # matmuls of q, k, v and output with bias; norms of q and k: square, sum, division, root, limit
         projections = tokens * (2 * dim * 4 * dim + 4 * dim + 2 * (3 * dim + 2 * heads))
         # two matmuls; per score: scaling, bias, softmax (5)

@@ -77,7 +77,7 @@ def get_flops(batch_size=10, image_size=32, in_channels=3, embed_dim=128, num_he
     # on two tokens an image: matmuls of q, k, v, output and MLP; their biases (5 dim + mlp_dim),
     # ReLU, two additions, two norms (7)
     layer = 2 * batch_size * (2 * dim * (4 * dim + 2 * mlp_dim) + 21 * dim + 2 * mlp_dim)
-    # two matmuls; per score: scaling, softmax (5)
-    attention = 4 * batch_size * num_heads * (2 * 2 * (dim // num_heads) + 6)
+    # two matmuls; per score: softmax (5); scaling of queries and keys
+    attention = 4 * batch_size * (num_heads * (2 * 2 * (dim // num_heads) + 5) + dim)
     classifier = batch_size * num_classes * (2 * dim + 1)
     return embedding + num_layers * (layer + attention) + classifier

@@ -50,5 +50,5 @@ def get_flops(batch_size=128, seq_len=512, n_embd=768, n_head=8, **sizes):
     scores = batch_size * n_head * seq_len * seq_len
     projections = 2 * tokens * n_embd * 4 * n_embd + 4 * tokens * n_embd
     attention = 2 * 2 * scores * (n_embd // n_head)
-    # per score: scaling, mask, softmax (5)
-    return projections + attention + 7 * scores
+    # per score: scaling, mask, softmax (5); comparison of the mask with 0
+    return projections + attention + 7 * scores + seq_len**2

@@ -81,5 +81,5 @@ def get_flops(batch_size=128, seq_len=512, n_embd=768, n_head=8, **sizes):
     scores = batch_size * n_head * seq_len * seq_len
     # four matmuls with bias (9 n_embd in all); two norms (7), two additions, GELU (8) on 4 n_embd
     layers = tokens * n_embd * (2 * 12 * n_embd + 9 + 14 + 2 + 32)
-    # two matmuls; per score: scaling, mask, softmax (5)
-    return layers + scores * (2 * 2 * (n_embd // n_head) + 7)
+    # two matmuls; per score: scaling, mask, softmax (5); comparison of the mask with 0
+    return layers + scores * (2 * 2 * (n_embd // n_head) + 7) + seq_len**2

@@ -73,6 +73,8 @@ def get_flops(batch_size=2048, seq_length=128, n_heads=8, d_head=64, d_state=16,
         + boundary * d_head * d_state  # states handed across chunks
     )
     # within a chunk: difference, mask, exponential, product with the decay;
-    # across: two exponentials and a difference a step, two scalings, the sum
-    elementwise = 4 * scores + 3 * boundary + steps * (4 + d_state + 2 * d_head)
+    # across: a cumulative sum, two exponentials and a difference a step, two scalings, the sum;
+    # a cumulative sum a boundary, difference, mask and exponential a pair of them
+    elementwise = 4 * scores + 3 * boundary + steps * (5 + d_state + 2 * d_head)
+    elementwise += batch_size * n_heads * (chunks + 1)
     return matmuls + elementwise

@@ -46,5 +46,5 @@ def get_flops(batch_size=16, seq_len=1024, n_embd=768, n_head=12, **sizes):
     scores = batch_size * n_head * seq_len * seq_len
     # matmul with bias
     projection = tokens * 3 * n_embd * (2 * n_embd + 1)
-    # two matmuls; per score: scaling, mask, ReLU
-    return projection + scores * (2 * 2 * (n_embd // n_head) + 3)
+    # two matmuls; per score: scaling, mask, ReLU; comparison of the mask with 0
+    return projection + scores * (2 * 2 * (n_embd // n_head) + 3) + seq_len**2
