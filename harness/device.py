@@ -157,6 +157,15 @@ class Nvml:
         version = self._library.nvmlSystemGetDriverVersion()
         return version.decode() if isinstance(version, bytes) else version
 
+    def limits(self) -> dict[str, int]:
+        """Highest clocks in MHz and the width of the memory bus in bits."""
+        n, handle = self._library, self._handle
+        return {
+            "max_mhz": n.nvmlDeviceGetMaxClockInfo(handle, n.NVML_CLOCK_SM),
+            "memory_mhz": n.nvmlDeviceGetMaxClockInfo(handle, n.NVML_CLOCK_MEM),
+            "bus_bits": n.nvmlDeviceGetMemoryBusWidth(handle),
+        }
+
     def sample(self) -> dict[str, Any]:
         n, handle = self._library, self._handle
         reasons = n.nvmlDeviceGetCurrentClocksThrottleReasons(handle)
