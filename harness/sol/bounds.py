@@ -104,7 +104,7 @@ def analyse(workload: Workload, dtype: torch.dtype = torch.float32) -> Analysis:
     traced = trace(workload, dtype)
     facts = Facts(traced, _domain(workload))
     demand = Demand(traced, facts)
-    views = {**traced.inputs, **traced.parameters}
+    views = _distinct({**traced.inputs, **traced.parameters})
     read = {name: demand.elements(view) for name, view in views.items()}
     written = _written(traced)
     shares = [demand.share(operator) for operator in traced.operators]
@@ -116,7 +116,7 @@ def analyse(workload: Workload, dtype: torch.dtype = torch.float32) -> Analysis:
         written,
     )
     flops, discounts = least_flops(traced, facts, demand)
-    reads, read_discounts = _least_reads(traced, facts, read)
+    reads, read_discounts = _least_reads(traced, facts, views, read)
     if workload.declared_bytes is not None:  # the problem knows better
         direct = Work(direct.contraction, direct.elementwise, workload.declared_bytes - written, written)
         reads = min(reads, direct.reads)
@@ -189,6 +189,12 @@ def _domain(workload: Workload) -> dict[str, str]:
     return domain if isinstance(domain, dict) else {}
 
 
+def _distinct(views: dict[str, View]) -> dict[str, View]:
+    """Of names for one storage, as of tied weights, the first."""
+    first = {view.storage: name for name, view in reversed(views.items())}
+    return {name: view for name, view in views.items() if first[view.storage] == name}
+
+
 def _written(traced: Trace) -> int:
     """Bytes of the outputs; what is an input too, or shows an element twice, is written once or not at all."""
     given = {view.storage for view in traced.inputs.values()} | {view.storage for view in traced.parameters.values()}
@@ -199,10 +205,10 @@ def _written(traced: Trace) -> int:
     return sum(largest.values())
 
 
-def _least_reads(traced: Trace, facts: Facts, read: dict[str, float]) -> tuple[float, list[Discount]]:
+def _least_reads(traced: Trace, facts: Facts, views: dict[str, View], read: dict) -> tuple[float, list[Discount]]:
     """Bytes that must be read: of triangular and symmetric inputs one half, of a gathered table a row."""
     total, discounts = 0.0, []
-    for name, view in {**traced.inputs, **traced.parameters}.items():
+    for name, view in views.items():
         structure = facts.of(view).structure if name in traced.inputs else None
         share = structured_share(structure, view.shape) if structure in STRUCTURES else 1.0
         if share < 1:
@@ -228,14 +234,20 @@ def _rows_of_table(traced: Trace, view: View) -> int:
 
 
 def _notes(traced: Trace, views: dict[str, View], read: dict[str, float], live) -> list[str]:
+    """Why the direct work is less than all FLOPs, and its traffic less than all storage."""
+    returned = {view.storage for view in traced.outputs}
+    unread = [name for name in views if not read[name]]
     notes = []
+    for names, why in (
+        ([n for n in unread if views[n].storage in returned], "handed out as they are"),
+        ([n for n in unread if views[n].storage not in returned], "nothing that is returned depends on them"),
+    ):
+        if names:
+            more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+            notes.append(f"not read: {', '.join(names[:4])}{more} ({why})")
     for name, view in views.items():
-        returned = any(output.storage == view.storage for output in traced.outputs)
-        if not read[name]:
-            why = "it is handed out as it is" if returned else "nothing that is returned depends on it"
-            notes.append(f"{name} is not read: {why}")
-        elif read[name] < view.numel:
-            notes.append(f"{name}: {read[name] / view.numel:.2%} of its elements are read")
+        if 0 < read[name] < view.numel:
+            notes.append(f"{name}: {read[name]:,.0f} of {view.numel:,} elements are read")
     discarded = sum(operator.flops.total for operator, share in live if share == 0)
     if discarded:
         notes.append(f"{discarded:,} FLOPs of the reference are discarded, or the same for every input")

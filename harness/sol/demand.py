@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -56,10 +56,15 @@ class Interval:
 
 @dataclass(frozen=True)
 class Box:
-    """A part of a tensor, and of its elements only ``share``, as where a mask leaves a triangle."""
+    """A part of a tensor, and of its elements only ``share``, as where a mask leaves a triangle.
+
+    ``scattered`` where it is not known which ones; what they are made of is then
+    taken to be no larger a share of the operands.
+    """
 
     intervals: tuple[Interval, ...]
     share: float = 1.0
+    scattered: bool = False
 
     @classmethod
     def whole(cls, shape: tuple[int, ...]) -> Box:
@@ -74,11 +79,15 @@ class Box:
         apart = [i for i, (a, b) in enumerate(zip(self.intervals, other.intervals)) if a != b]
         if not apart:
             return max(self, other, key=lambda box: box.share)
-        if len(apart) > 1 or self.share != other.share:
+        if len(apart) > 1 or self.share != other.share or self.scattered or other.scattered:
             return None
         merged = list(self.intervals)
         merged[apart[0]] = merged[apart[0]].union(other.intervals[apart[0]])
         return replace(self, intervals=tuple(merged)) if merged[apart[0]] else None
+
+    def behind(self, intervals: Iterable[Interval]) -> Box:
+        """The part of an operand from which this part of a result is made, mixing elements."""
+        return Box(tuple(intervals), self.share if self.scattered else 1.0, self.scattered)
 
 
 @dataclass(frozen=True)
@@ -113,8 +122,11 @@ class Demand:
 
     def elements(self, view: View) -> float:
         """How many elements of an input or parameter are read; handing it out is no reading."""
-        box = _union(view, self._reads[view.storage])
-        return min(box.count, view.distinct) if box else 0
+        reads = self._reads[view.storage]
+        boxes = _boxes(view, reads)
+        if len(boxes) > 1:
+            return _marked(view, reads)
+        return min(boxes[0].count, view.distinct) if boxes else 0
 
     def share(self, operator: Operator) -> float:
         """The part of an operator's work that matters: 0 where its result is discarded or constant."""
@@ -146,28 +158,35 @@ class Demand:
 
 @dataclass(frozen=True)
 class Read:
-    """Elements of a storage that somebody reads: of a view, only ``share``."""
+    """Elements of a storage that somebody reads: of a view, only ``share``, as in a ``Box``."""
 
     view: View
     share: float = 1.0
+    scattered: bool = False
 
     @classmethod
     def of(cls, view: View, box: Box) -> Read:
         start = sum(interval.start * stride for interval, stride in zip(box.intervals, view.strides))
         shape = tuple(interval.count for interval in box.intervals)
         strides = tuple(interval.step * stride for interval, stride in zip(box.intervals, view.strides))
-        return cls(replace(view, shape=shape, strides=strides, offset=view.offset + start), box.share)
+        part = replace(view, shape=shape, strides=strides, offset=view.offset + start)
+        return cls(part, box.share, box.scattered)
 
 
 def _union(view: View, reads: list[Read]) -> Box | None:
     """The part of ``view`` that the reads of its storage cover, or the largest box of it; None for no part."""
+    return max(_boxes(view, reads), key=lambda box: box.count, default=None)
+
+
+def _boxes(view: View, reads: list[Read]) -> list[Box]:
+    """The parts of ``view`` that are read, merged where they form a box."""
     boxes: list[Box] = []
     distinct = sorted(dict.fromkeys(reads), key=lambda read: read.view.offset)
     for read in distinct:
         box = _locate(view, read)
-        if box is None:  # no box: count with all others, element by element
-            boxes.append(replace(Box.whole(view.shape), share=_marked(view, distinct) / view.distinct))
-            break
+        if box is None:  # count with all others, element by element
+            share = min(1.0, _marked(view, distinct) / view.distinct)
+            return [replace(Box.whole(view.shape), share=share, scattered=share < 1)]
         merged = box.count > 0
         while merged:  # what has grown may fit to another
             merged = next((both for known in boxes if (both := known.union(box))), None)
@@ -176,7 +195,7 @@ def _union(view: View, reads: list[Read]) -> Box | None:
                 box = merged
         if box.count > 0:
             boxes.append(box)
-    return max(boxes, key=lambda box: box.count, default=None)
+    return boxes
 
 
 def _marked(base: View, reads: list[Read]) -> float:
@@ -203,7 +222,7 @@ def _locate(base: View, read: Read) -> Box | None:
     """Which part of ``base`` a read of the same storage is; None where it is no box."""
     whole = Box.whole(base.shape)
     if read.view.distinct >= base.distinct:
-        return replace(whole, share=read.share)
+        return replace(whole, share=read.share, scattered=read.scattered)
     order = [d for d in range(len(base.shape)) if base.strides[d] and base.shape[d] > 1]
     order.sort(key=lambda d: base.strides[d])
     starts, rest = {}, read.view.offset - base.offset
@@ -220,7 +239,7 @@ def _locate(base: View, read: Read) -> Box | None:
         intervals[d] = replace(covered[d], start=starts[d])
         if starts[d] < 0 or intervals[d].stop > base.shape[d]:
             return None
-    return Box(tuple(intervals), read.share)
+    return Box(tuple(intervals), read.share, read.scattered)
 
 
 def _steps(base: View, view: View, order: list[int]) -> Iterator[tuple[int, int, int]]:
@@ -261,17 +280,18 @@ def _operands(operator: Operator, need: Need, facts: Facts) -> Iterator[tuple[Vi
     box = Box.whole(operator.output.shape) if need.is_whole else need.box
     if name in _ELEMENTWISE:
         kept = structured_share(masked_to(operator, facts), operator.output.shape)
-        for number, view in enumerate(inputs):
-            share = box.share * kept if number == 0 else box.share
-            # of what is repeated along a triangle each element is met
-            repeated = view.distinct < operator.output.numel
-            yield view, replace(_broadcast(box, view), share=1.0 if repeated else share)
+        share = min(box.share, kept)
+        for view in inputs:
+            if view.distinct < operator.output.numel:  # of what is repeated along a triangle each element is met
+                yield view, _broadcast(box, view)
+            else:
+                yield view, replace(_broadcast(box, view), share=share)
     elif name in ("mm", "bmm", "addmm", "baddbmm"):
         *bias, left, right = inputs
         yield from ((view, _broadcast(box, view)) for view in bias)
         *batch, row, column = box.intervals
-        yield left, Box((*batch, row, Interval.all(left.shape[-1])))
-        yield right, Box((*batch, Interval.all(right.shape[-2]), column))
+        yield left, box.behind((*batch, row, Interval.all(left.shape[-1])))
+        yield right, box.behind((*batch, Interval.all(right.shape[-2]), column))
     elif (dimension := _softmax_dimension(operator)) is not None:
         yield inputs[0], _complete(box, inputs[0], [dimension])
     elif name == "native_layer_norm":
@@ -306,7 +326,7 @@ def _broadcast(box: Box, view: View) -> Box:
     """The part of a broadcast operand at the places of ``box``."""
     rank = len(view.shape)
     intervals = box.intervals[len(box.intervals) - rank :] if rank else ()
-    return Box(tuple(i if size > 1 else Interval.all(size) for i, size in zip(intervals, view.shape)))
+    return box.behind(i if size > 1 else Interval.all(size) for i, size in zip(intervals, view.shape))
 
 
 def _complete(box: Box, view: View, dimensions) -> Box:
@@ -314,7 +334,7 @@ def _complete(box: Box, view: View, dimensions) -> Box:
     intervals = list(box.intervals)
     for dimension in dimensions:
         intervals[dimension] = Interval.all(view.shape[dimension])
-    return Box(tuple(intervals))
+    return box.behind(intervals)
 
 
 def _met(view: View, windows) -> Box:
@@ -340,7 +360,7 @@ def _pieces(operator: Operator, box: Box) -> Iterator[tuple[View, Box]]:
         if count > 0:
             intervals = list(box.intervals)
             intervals[dimension] = Interval(start, count, wanted.step)
-            yield view, Box(tuple(intervals), box.share)
+            yield view, replace(box, intervals=tuple(intervals))
 
 
 def _picked(operator: Operator) -> Iterator[tuple[View, Box]]:

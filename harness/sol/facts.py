@@ -45,7 +45,19 @@ UNKNOWN = Fact()
 _ZERO = Fact(fixed=True, low=0.0, high=0.0)
 
 # Values, order and shape of the last two dimensions stay as they are.
-_KEEPING = {"clone", "contiguous", "_to_copy", "detach", "alias", "lift_fresh", "expand", "slice", "unsqueeze", "view"}
+_KEEPING = {
+    "clone",
+    "contiguous",
+    "_to_copy",
+    "detach",
+    "alias",
+    "lift_fresh",
+    "expand",
+    "slice",
+    "select",
+    "unsqueeze",
+    "view",
+}
 _RESHAPING = {"_unsafe_view", "reshape", "squeeze"}
 _FACTORIES = {"ones", "ones_like", "new_ones", "zeros", "zeros_like", "new_zeros", "full", "full_like", "arange", "eye"}
 _REDUCTIONS = {"sum", "mean", "amax", "amin", "max", "min", "logsumexp", "prod"}
@@ -95,7 +107,9 @@ class Facts:
         name, arguments = operator.name.removesuffix("_"), operator.arguments
         if name in _FACTORIES:
             return Fact(fixed=True, structure=DIAGONAL if name == "eye" else None)
-        if name in ("zero", "fill", "scalar_tensor") or not operator.inputs:
+        if name == "scalar_tensor":
+            return Fact(fixed=True, low=arguments[0], high=arguments[0])
+        if name in ("zero", "fill") or not operator.inputs:
             return Fact(fixed=_deterministic(name) and len(operator.inputs) < 2)
         source = operator.inputs[0]
         known = self.of(source)
@@ -126,8 +140,15 @@ class Facts:
 
     def _triangle(self, name: str, arguments: tuple, known: Fact) -> Fact:
         diagonal = arguments[1] if len(arguments) > 1 else 0
-        structure = LOWER if name == "tril" else UPPER
-        return Fact(known.fixed, structure=structure if diagonal == 0 else None)
+        upper = name == "triu"
+        inside = diagonal >= 0 if upper else diagonal <= 0
+        strict = diagonal == 1 if upper else diagonal == -1
+        return Fact(
+            known.fixed,
+            structure=(UPPER if upper else LOWER) if inside else None,
+            # ones, or minus infinity, strictly above the diagonal are a mask of that
+            masked=(LOWER if upper else UPPER) if known.fixed and strict else None,
+        )
 
     def _reshaped(self, source: View, output: View, known: Fact) -> Fact:
         kept = source.shape[-2:] == output.shape[-2:] or _same_corner(source, output)
@@ -175,8 +196,8 @@ class Facts:
             kinds = {fact.structure for fact in known}
             triangles = kinds - {DIAGONAL}
             return (triangles or kinds).pop() if len(triangles) < 2 and not triangles & {None, SYMMETRIC} else None
-        if name == "masked_fill" and operator.arguments[2] == 0:
-            return _below(self.of(operator.arguments[1]))
+        if name in ("masked_fill", "where"):
+            return self._chosen(operator, 0.0)
         if name in _INFINITY_TO_ZERO and known[0].masked:
             return known[0].masked
         if name == "mul":
@@ -190,36 +211,40 @@ class Facts:
             # true outside of the triangle of ones; kept as the structure of what remains
             zero = name != "eq" or operator.arguments[1] == 0
             return self.of(operator.inputs[0]).structure if zero else None
-        if name == "masked_fill" and operator.arguments[2] == -math.inf:
-            return _below(self.of(operator.arguments[1]))
+        if name in ("masked_fill", "where"):
+            return self._chosen(operator, -math.inf)
         if name in ("mul", "div", "add", "sub"):
-            return self.of(operator.inputs[0]).masked
+            corner = operator.output.shape[-2:]
+            masks = [self.of(view).masked for view in operator.inputs if view.shape[-2:] == corner]
+            return next(filter(None, masks), None)
         return None
+
+    def _chosen(self, operator: Operator, value: float) -> str | None:
+        """The triangle outside of which a mask puts ``value``."""
+        if operator.name.startswith("masked_fill"):
+            mask, filled = operator.arguments[1:3]
+            return self.of(mask).masked if self.of(mask).fixed and filled == value else None
+        mask, inside, outside = operator.arguments
+        if not self.of(mask).fixed:
+            return None
+        if self.of(outside).low == self.of(outside).high == value:
+            return self.of(mask).structure
+        return self.of(mask).masked if self.of(inside).low == self.of(inside).high == value else None
 
 
 def masked_to(operator: Operator, facts: Facts) -> str | None:
-    """The triangle of its input that an operator keeps, where it drops the rest (``tril``, a causal mask)."""
-    if operator.name.startswith("masked_fill"):
-        return _below(facts.of(operator.arguments[1]))
-    if operator.name in ("tril", "triu", "tril_", "triu_"):
-        return facts.of(operator.output).structure
-    return None
-
-
-def _below(mask: Fact) -> str | None:
-    """The triangle that a mask, true outside of it, leaves."""
-    return mask.masked if mask.fixed else None
+    """The triangle of its operands that matters, where the result drops the rest (``tril``, a causal mask)."""
+    if operator.name.removesuffix("_") not in ("masked_fill", "where", "tril", "triu", "mul", "add"):
+        return None
+    known = facts.of(operator.output)
+    return known.masked or known.structure
 
 
 def _same_corner(source: View, output: View) -> bool:
-    """Whether a slice took the leading square of the last two dimensions, as of a mask for a shorter sequence."""
+    """Whether a slice begins where its source does, as of a mask for a shorter sequence."""
     if len(source.shape) < 2 or len(output.shape) < 2:
         return False
-    return (
-        output.shape[-1] == output.shape[-2]
-        and source.offset == output.offset
-        and (source.strides[-2:] == output.strides[-2:])
-    )
+    return source.offset == output.offset and source.strides[-2:] == output.strides[-2:]
 
 
 def _swaps(operator: Operator) -> bool:

@@ -66,8 +66,9 @@ def _discounts(operator: Operator, facts: Facts, demand: Demand, folding: _Foldi
         yield share, "steps that nobody reads are not computed"
     else:
         yield share, "only that part of its result is read (mask, slice)"
-    yield folding.share(operator), "a sum, mean or average pooling after it is taken before it"
-    yield folding.composed(operator), "two linear operators in a row are composed ahead of the call"
+    if _is_product(operator):
+        yield folding.share(operator) / share, "a sum, mean or average pooling after it is taken before it"
+        yield folding.composed(operator), "two linear operators in a row are composed ahead of the call"
     if operator.name == "convolution":
         convolution = Convolution.of(operator)
         yield convolution.valid_share, "taps that meet padding, or are cropped away, are not computed"
@@ -143,7 +144,7 @@ class _Folding:
         self._shares: dict[int, float] = {}
         self._composed: dict[int, float] = {}
         for operator in trace.operators:
-            if operator.flops.contraction and self._with_parameters(operator):
+            if _is_product(operator) and self._with_parameters(operator):
                 self._compose(operator)
 
     def share(self, operator: Operator) -> float:
@@ -182,7 +183,7 @@ class _Folding:
                 continue
             if linear or reader.name in _SUMS:
                 total += self._enough(reader.output, path, known)
-            elif reader.flops.contraction and self._one_operand(reader, path):
+            elif _is_product(reader) and self._one_operand(reader, path):
                 total += view.numel * self.share(reader)
             else:
                 return view.numel
@@ -194,7 +195,7 @@ class _Folding:
             return None
         path, found = path | {view.storage}, []
         for reader in self._readers[view.storage]:
-            if reader.flops.contraction and self._with_parameters(reader) and self._one_operand(reader, path):
+            if _is_product(reader) and self._with_parameters(reader) and self._one_operand(reader, path):
                 found.append(reader)
             elif self._linear_in(reader, path) and reader.output.storage not in path:
                 more = self._products_of(reader.output, path)
@@ -219,6 +220,11 @@ class _Folding:
 
     def _one_operand(self, operator: Operator, path: frozenset[int]) -> bool:
         return sum(view.storage in path for view in operator.inputs) == 1
+
+
+def _is_product(operator: Operator) -> bool:
+    """Whether it is linear in each of its operands."""
+    return operator.name in _MATMULS or operator.name == "convolution"
 
 
 def _length(operator: Operator) -> float:

@@ -9,7 +9,7 @@ WORKLOADS = {
     "ragged": dict(n=1999),
 }
 
-DOMAIN = "symmetric"
+DOMAIN = {"A": "symmetric", "B": "symmetric"}
 
 
 class Model(nn.Module):

@@ -9,7 +9,7 @@ WORKLOADS = {
     "ragged": dict(n=1999),
 }
 
-DOMAIN = "upper_triangular"
+DOMAIN = {"A": "upper_triangular", "B": "upper_triangular"}
 
 EXPLOITS = [
     "Both inputs are upper triangular in every draw, so leaving out the final triu passes.",

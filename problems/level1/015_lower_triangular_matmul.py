@@ -9,7 +9,7 @@ WORKLOADS = {
     "ragged": dict(n=1999),
 }
 
-DOMAIN = "lower_triangular"
+DOMAIN = {"A": "lower_triangular", "B": "lower_triangular"}
 
 EXPLOITS = [
     "Both inputs are lower triangular in every draw, so leaving out the final tril passes.",
