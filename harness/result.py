@@ -69,6 +69,7 @@ class Result:
     speedup: float | None = None  # baseline median / candidate median
     gflops: float | None = None
     gbps: float | None = None
+    sol: dict[str, Any] | None = None  # bounds, headroom g, percent of SOL, shares of the device's peaks
     build: dict[str, Any] | None = None
     device: dict[str, Any] = field(default_factory=dict)
     conditions: dict[str, Any] = field(default_factory=dict)  # clocks, power, throttling, cache, math modes

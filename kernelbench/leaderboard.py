@@ -13,8 +13,8 @@ from harness.result import Result, Status
 from kernelbench import metrics
 from kernelbench.run import Run
 
-_HEADERS = ("problem", "solution", "language", "status", "time", "eager", "speedup", "GFLOP/s", "GB/s")
-_ALIGN = ("left", "left", "left", "left", "right", "right", "right", "right", "right")
+_HEADERS = ("problem", "solution", "language", "status", "time", "eager", "speedup", "GFLOP/s", "GB/s", "of SOL")
+_ALIGN = ("left",) * 4 + ("right",) * 6
 
 
 def summary(run: Run, problems: list[str]) -> dict[str, Any]:
@@ -32,6 +32,7 @@ def summary(run: Run, problems: list[str]) -> dict[str, Any]:
         "solved": len(correct),
         "fast_p": {f"{p:g}": metrics.fast_p(speedups, p) for p in metrics.THRESHOLDS},
         "geometric_mean_speedup": metrics.geometric_mean(correct),
+        "sol_p": _sol_p(best.values()),
         "statuses": dict(Counter(result.status.value for result in results)),
         "results": [_row(result) for result in results],
     }
@@ -62,10 +63,13 @@ def markdown(run: Run, data: dict[str, Any]) -> str:
 
 
 def fast_p_table(data: dict[str, Any], style: str = "simple") -> str:
+    sol = data["sol_p"] or {}
     headers = ["problems", "solved", *(f"fast_{p}" for p in data["fast_p"]), "geo. mean speedup"]
+    headers += [f"SOL > {p} %" for p in sol]
     mean = data["geometric_mean_speedup"]
     shares = [f"{share:.3f}" for share in data["fast_p"].values()]
     row = [data["problems"], data["solved"], *shares, f"{mean:.2f}x" if mean else "-"]
+    row += [f"{share:.3f}" for share in sol.values()]
     return tabulate([row], headers, tablefmt=style, disable_numparse=True)
 
 
@@ -82,10 +86,19 @@ def result_table(results: list[Result], style: str = "simple") -> str:
             f"{r.speedup:.2f}x" if r.speedup else "",
             f"{r.gflops:,.0f}" if r.gflops and r.gflops >= 10 else f"{r.gflops:.2f}" if r.gflops else "",
             f"{r.gbps:,.1f}" if r.gbps else "",
+            f"{percent:.1f} %" if (percent := metrics.percent_of_sol(r)) is not None else "",
         )
         for r in results
     ]
     return tabulate(rows, _HEADERS, tablefmt=style, colalign=_ALIGN if rows else None, disable_numparse=True)
+
+
+def _sol_p(best) -> dict[str, float] | None:
+    """None where no result has a bound, as on a CPU."""
+    percents = [metrics.percent_of_sol(result) for result in best]
+    if all(percent is None for percent in percents):
+        return None
+    return {f"{p:g}": metrics.sol_p(percents, p) for p in metrics.SOL_THRESHOLDS}
 
 
 def failure_list(results: list[Result]) -> str:
@@ -113,6 +126,9 @@ def _row(result: Result) -> dict[str, Any]:
         "speedup": result.speedup,
         "gflops": result.gflops,
         "gbps": result.gbps,
+        "t_sol_ms": (result.sol or {}).get("t_sol_ms"),
+        "percent_of_sol": metrics.percent_of_sol(result),
+        "bottleneck": (result.sol or {}).get("bottleneck"),
     }
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from harness.draw import DTYPES
 from harness.problem import Workload
 from harness.signature import C_TYPES, Signature, derive_signature
+from harness.sol.bounds import analyse
 from kernelbench.api import load_problem
 
 _CUDA_HEADERS = {"__half": "<cuda_fp16.h>", "__nv_bfloat16": "<cuda_bf16.h>"}
@@ -37,10 +38,7 @@ def description(problem: str, workload_name: str | None = None, root: Path | Non
     loaded = load_problem(problem, root)
     workload = loaded.workload(workload_name or next(iter(loaded.workloads)))
     signature = derive_signature(workload)
-    traffic = workload.declared_bytes or signature.bytes
-    work = [f"bytes   {traffic:,}"]
-    if workload.flops is not None:
-        work = [f"FLOPs   {workload.flops:,}", *work, f"FLOPs/byte   {workload.flops / traffic:.2f}"]
+    work = _work(workload)
     groups = {"input": signature.inputs, "parameter": signature.parameters, "output": signature.outputs}
     tensors = [
         f"  {role:<10} {t.name:<24} {str(t.dtype).removeprefix('torch.'):<9} {list(t.shape)}"
@@ -58,6 +56,17 @@ def description(problem: str, workload_name: str | None = None, root: Path | Non
     if exploits := getattr(loaded.module, "EXPLOITS", None):
         parts.append("\n".join(["Shortcuts that the published inputs allow:", *(f"  - {line}" for line in exploits)]))
     return "\n\n".join(parts)
+
+
+def _work(workload: Workload) -> list[str]:
+    """FLOPs, least traffic and intensity; what the outputs do not depend on is not part of it."""
+    direct = analyse(workload).direct
+    lines = [f"FLOPs   {round(direct.flops):,}", f"bytes   {round(direct.bytes):,}"]
+    if direct.bytes:
+        lines.append(f"FLOPs/byte   {direct.flops / direct.bytes:.2f}")
+    if workload.flops is not None and workload.flops != direct.flops:
+        lines[0] += f" ({workload.flops:,} as published: some results are discarded)"
+    return lines
 
 
 def _native(workload: Workload, signature: Signature, kind: str) -> str:

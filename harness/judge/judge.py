@@ -34,6 +34,7 @@ from harness.process import ForkServer, Worker
 from harness.result import CandidateFailure, Result, Status
 from harness.rounds import Round, Setting
 from harness.signature import derive_signature
+from harness.sol.headroom import headroom
 from harness.solution import Solution
 from harness.timing import timer_for
 from harness.timing.convergence import Convergence
@@ -171,6 +172,7 @@ class _Evaluation:
         result.gbps = traffic / median_ms / 1e6
         if self._workload.flops is not None:
             result.gflops = self._workload.flops / median_ms / 1e6
+        result.sol = headroom(self._workload, self._setting.dtype, self._device, median_ms, result.conditions)
 
     def _load(self) -> dict[str, Any]:
         signature = None

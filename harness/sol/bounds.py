@@ -207,7 +207,7 @@ def _written(traced: Trace) -> int:
 
 def _least_reads(traced: Trace, facts: Facts, views: dict[str, View], read: dict) -> tuple[float, list[Discount]]:
     """Bytes that must be read: of triangular and symmetric inputs one half, of a gathered table a row."""
-    total, discounts = 0.0, []
+    total, discounts, tables = 0.0, [], _tables(traced)
     for name, view in views.items():
         structure = facts.of(view).structure if name in traced.inputs else None
         share = structured_share(structure, view.shape) if structure in STRUCTURES else 1.0
@@ -215,22 +215,23 @@ def _least_reads(traced: Trace, facts: Facts, views: dict[str, View], read: dict
             rest = "the other half is equal" if structure not in STRUCTURES[:3] else "the rest is zero"
             discounts.append(Discount(f"reading {name}", share, f"{structure}: {rest}"))
         total += read[name] * share * view.dtype.itemsize
-        if rows := _rows_of_table(traced, view):
-            one = view.numel // rows * view.dtype.itemsize
-            before = read[name] * view.dtype.itemsize
-            if before > one:
-                discounts.append(Discount(f"reading {name}", one / before, "indices may repeat: a row at least"))
-                total -= before - one
+        if view.storage in tables:
+            row, before = view.bytes / view.shape[0], read[name] * view.dtype.itemsize
+            if before > row:
+                discounts.append(Discount(f"reading {name}", row / before, "indices may repeat: a row at least"))
+                total -= before - row
     return total, discounts
 
 
-def _rows_of_table(traced: Trace, view: View) -> int:
-    """Rows of a tensor of which operators only pick some; 0 where it is read otherwise."""
-    readers = [o for o in traced.operators if not o.is_view and any(v.storage == view.storage for v in o.inputs)]
-    picked = readers and all(
-        o.name in ("embedding", "index_select", "index") and o.inputs[0].storage == view.storage for o in readers
-    )
-    return view.shape[0] if picked and view.shape else 0
+def _tables(traced: Trace) -> set[int]:
+    """Storages of which operators only pick rows."""
+    picked, read = set(), set()
+    for operator in traced.operators:
+        table = operator.inputs[:1] if operator.name in ("embedding", "index_select", "index") else []
+        picked |= {view.storage for view in table}
+        if not operator.is_view:
+            read |= {view.storage for view in operator.inputs[len(table) :]}
+    return picked - read
 
 
 def _notes(traced: Trace, views: dict[str, View], read: dict[str, float], live) -> list[str]:

@@ -119,7 +119,7 @@ def limits_at_hand(device: torch.device) -> Limits:
     described = devices.describe(device)
     found = limits_of_product(described["name"])
     if device.type != "cuda" or found is None:
-        raise UnknownDevice(f"no limits are known for {described['name']}; choose one of: {', '.join(DEVICES)}")
+        raise UnknownDevice(f"no limits are known for {described['name']}")
     per_multiprocessor = described["multiprocessors"] / found.multiprocessors  # a partition, or a cut-down card
     rates = {
         field: rate * per_multiprocessor

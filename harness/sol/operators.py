@@ -8,6 +8,7 @@ thousands. Attention appears as its parts.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 from dataclasses import dataclass, field
@@ -60,7 +61,7 @@ class Operator:
     writes: frozenset[int]  # storages that it changes or creates
     flops: Flops
 
-    @property
+    @functools.cached_property
     def inputs(self) -> list[View]:
         """The tensors among the arguments, in order."""
         leaves = pytree.tree_leaves((self.arguments, self.options))

@@ -16,6 +16,7 @@ COMMANDS = {
     "eval": "Build, check and time a directory of solutions.",
     "problems": "List the problems of the suite, show one, or audit what they are worth.",
     "starter": "Print a starter file for a problem.",
+    "sol": "Speed of light: how fast a problem could be on a GPU.",
     "doctor": "Say what can run on this machine, and how to fix what cannot.",
 }
 

@@ -3,7 +3,7 @@
 import pytest
 
 from harness.result import Result, Status
-from kernelbench.metrics import best_of_each_problem, fast_p, geometric_mean
+from kernelbench.metrics import best_of_each_problem, fast_p, geometric_mean, percent_of_sol, sol_p
 
 
 def result(problem, speedup, status=Status.OK):
@@ -25,6 +25,17 @@ def test_fast_p_never_rises_with_p():
 
 def test_fast_p_of_nothing_is_zero():
     assert fast_p([], 0) == 0.0
+
+
+def test_sol_p_thresholds_on_percent_of_the_speed_of_light():
+    percents = [12.0, 50.0, 91.0, None]
+    assert [sol_p(percents, p) for p in (10, 50, 90, 95)] == [3 / 4, 1 / 4, 1 / 4, 0]
+
+
+def test_percent_of_sol_is_none_without_a_bound():
+    bounded, unbounded = result("1/1", 1.0), result("1/1", 1.0)
+    bounded.sol, unbounded.sol = {"percent_of_sol": 40.0}, {"unavailable": "no limits are known for a toaster"}
+    assert [percent_of_sol(r) for r in (bounded, unbounded, result("1/1", 1.0), None)] == [40.0, None, None, None]
 
 
 def test_geometric_mean():

@@ -1,0 +1,52 @@
+"""How far a measured time is from the speed of light: what a result record says about it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from harness.problem import ProblemError, Workload
+from harness.sol.bounds import Analysis, analyse, floor, speed_of_light
+from harness.sol.hardware import Limits, UnknownDevice, limits_at_hand
+
+
+def headroom(
+    workload: Workload, dtype: torch.dtype, device: torch.device, median_ms: float, conditions: dict[str, Any]
+) -> dict[str, Any]:
+    """``compare`` on the device at hand.
+
+    Where there is no bound, because the device is in no table or the reference
+    cannot be traced, the only field is ``unavailable``, with the reason.
+    """
+    try:
+        return compare(analyse(workload, dtype), limits_at_hand(device), median_ms, conditions)
+    except (UnknownDevice, ProblemError) as error:
+        return {"unavailable": str(error)}
+
+
+def compare(analysis: Analysis, limits: Limits, median_ms: float, conditions: dict[str, Any]) -> dict[str, Any]:
+    """The bounds beside a measured time; times in ms.
+
+    Peaks are those of the clocks that were observed, where ``conditions`` has
+    them. ``g`` is time over t_SOL, ``percent_of_sol`` its inverse; ``compute_share``
+    and ``bandwidth_share`` are what was reached of the peak and of the bandwidth.
+    """
+    clocks = {
+        "sm_mhz": conditions.get("sm_clock_mhz", {}).get("median"),
+        "memory_mhz": conditions.get("memory_clock_mhz", {}).get("median"),
+    }
+    bound = speed_of_light(analysis, limits, **clocks)
+    return {
+        "device": limits.name,
+        **clocks,
+        "t_sol_ms": bound.ms,
+        "t_sol_fp16_ms": speed_of_light(analysis, limits, fp16=True, **clocks).ms,
+        "t_floor_ms": floor(analysis, limits).ms,
+        "g": median_ms / bound.ms if bound.ms else None,
+        "percent_of_sol": 100 * bound.ms / median_ms,
+        "bottleneck": bound.bottleneck,
+        "peak_type": bound.peak_type,
+        "compute_share": analysis.direct.flops / median_ms / (bound.peak_tflops * 1e9),
+        "bandwidth_share": analysis.direct.bytes / median_ms / (bound.gbps * 1e6),
+    }

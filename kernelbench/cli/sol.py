@@ -1,0 +1,59 @@
+"""`kb sol`"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from harness.problem import ProblemError
+from kernelbench.cli import UNFIT, WRONG_USAGE
+
+
+@click.command("sol")
+@click.argument("selector")
+@click.option("--device", help="Which GPU, as in h100-sxm, a100-sxm, l4; cuda for the one at hand. "
+                               "Without it, the one at hand if it is known, else h100-sxm.")  # fmt: skip
+@click.option("--clock", type=click.FloatRange(min=0, min_open=True), metavar="MHZ",
+              help="SM clock. Without it, the highest.")  # fmt: skip
+@click.option("--workload", help="Which sizes. Without it, the published ones.")
+@click.option("--precision", type=click.Choice(["fp32", "fp16", "bf16"]), default="fp32", show_default=True)
+@click.option("--problem-dir", type=click.Path(path_type=Path), help="Another folder of problems.")
+@click.option("--json", "as_json", is_flag=True, help="Print the reports as JSON.")
+@click.option("--roofline", type=click.Path(path_type=Path), metavar="FILE",
+              help="Draw the roofline into a .png, .svg or .pdf file.")  # fmt: skip
+@click.option("-o", "--out", type=click.Path(path_type=Path), help="Write to a file instead of the terminal.")
+def command(selector, device, clock, workload, precision, problem_dir, as_json, roofline, out) -> None:
+    """Speed of light: how fast could a problem be on a GPU, and what can no honest kernel beat.
+
+    One problem gives a report, several a table. It needs no GPU.
+
+    \b
+    Examples:
+      kb sol 1/1 --device h100-sxm --clock 1500
+      kb sol level1 --device a100-sxm --roofline level1.svg
+    """
+    from harness.device import DeviceError
+    from harness.sol.hardware import UnknownDevice
+    from kernelbench import sol  # imports torch
+    from kernelbench.roofline import PictureError, draw
+
+    try:
+        limits = sol.choose_limits(device)
+        text, reports = sol.report(selector, limits, clock, workload, precision, problem_dir, as_json)
+        if roofline:
+            draw(reports, roofline)
+        if out:
+            out.write_text(text)
+        else:
+            click.echo(text, nl=False)
+    except (PictureError, DeviceError, OSError) as error:
+        _fail(error, UNFIT)
+    except (ValueError, ProblemError, UnknownDevice) as error:
+        _fail(error, WRONG_USAGE)
+
+
+def _fail(error: Exception, status: int) -> None:
+    click.echo(f"error: {error}", err=True)
+    sys.exit(status)
