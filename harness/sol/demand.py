@@ -3,8 +3,8 @@
 A pass over the trace from outputs to inputs. What is needed of a tensor is a
 ``Box``: in each dimension an interval and how many indices of it. Where two needs
 do not add up to a box the larger is kept, so counts are never too high and a
-bound made of them stays sound. An operator without a rule here needs its operands
-as a whole.
+bound made of them stays sound. An operator without a rule here needs no larger a share
+of its operands than what is needed of its result.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from harness.recurrent import GATES
 from harness.sol.facts import Facts, masked_to, structured_share
 from harness.sol.operators import Operator, Trace, View
-from harness.sol.windows import Convolution, pooling
+from harness.sol.windows import Convolution, Window, pooling
 
 _MARKED_AT_MOST = 1 << 22
 
@@ -199,29 +199,35 @@ def _boxes(view: View, reads: list[Read]) -> list[Box]:
 
 
 def _marked(base: View, reads: list[Read]) -> float:
-    """How many elements of the storage of ``base`` are read; where that takes too long, by the largest read."""
-    largest = max(read.view.distinct * read.share for read in reads)
-    views = [read.view for read in reads if read.share == 1]
-    # runs of adjacent elements that no read splits are marked as one
+    """How many elements of ``base`` are read, counted one by one; where that takes too long, in the largest read."""
+    views = [base, *(read.view for read in reads if read.share == 1)]
+    # runs of adjacent elements that no view splits are marked as one
     runs = [size for view in views for size, stride in zip(view.shape, view.strides) if stride == 1]
-    places = [view.offset - base.offset for view in views]
+    begin = min(view.offset for view in views)
+    places = [view.offset - begin for view in views]
     strides = [stride for view in views for stride in view.strides if stride > 1]
     run = math.gcd(*runs, *places, *strides) if len(runs) == len(views) else 1
     last = max(place + sum((n - 1) * s for n, s in zip(v.shape, v.strides)) for place, v in zip(places, views))
-    if min(places) < 0 or last // run > _MARKED_AT_MOST:
+    inside = [read for read in reads if read.view.offset >= base.offset and read.view.distinct < base.distinct]
+    largest = max((read.view.distinct * read.share for read in inside), default=0.0)
+    if last // run > _MARKED_AT_MOST:
         return largest
-    marks = np.zeros(last // run + 1, dtype=bool)
-    for view, place in zip(views, places):
+    marks = np.zeros((2, last // run + 1), dtype=bool)
+    for row, view, place in zip([0] + [1] * len(views), views, places):
         shape = [size // run if stride == 1 else size for size, stride in zip(view.shape, view.strides)]
         steps = [stride if stride == 1 else stride // run for stride in view.strides]
-        np.lib.stride_tricks.as_strided(marks[place // run :], shape, steps)[...] = True
-    return max(largest, int(marks.sum()) * run)
+        np.lib.stride_tricks.as_strided(marks[row, place // run :], shape, steps)[...] = True
+    counted = int(marks.all(0).sum()) * run
+    return counted if len(views) > len(reads) else max(counted, largest)
 
 
 def _locate(base: View, read: Read) -> Box | None:
     """Which part of ``base`` a read of the same storage is; None where it is no box."""
     whole = Box.whole(base.shape)
-    if read.view.distinct >= base.distinct:
+    (first, last), (low, high) = _span(base), _span(read.view)
+    if high < first or last < low:
+        return replace(whole, share=0.0)
+    if read.view.distinct >= base.distinct and low <= first and last <= high:
         return replace(whole, share=read.share, scattered=read.scattered)
     order = [d for d in range(len(base.shape)) if base.strides[d] and base.shape[d] > 1]
     order.sort(key=lambda d: base.strides[d])
@@ -240,6 +246,11 @@ def _locate(base: View, read: Read) -> Box | None:
         if starts[d] < 0 or intervals[d].stop > base.shape[d]:
             return None
     return Box(tuple(intervals), read.share, read.scattered)
+
+
+def _span(view: View) -> tuple[int, int]:
+    """First and last element of the storage."""
+    return view.offset, view.offset + sum((n - 1) * stride for n, stride in zip(view.shape, view.strides))
 
 
 def _steps(base: View, view: View, order: list[int]) -> Iterator[tuple[int, int, int]]:
@@ -299,21 +310,24 @@ def _operands(operator: Operator, need: Need, facts: Facts) -> Iterator[tuple[Vi
         yield inputs[0], _complete(box, inputs[0], range(first, len(inputs[0].shape)))
         yield from ((view, Box.whole(view.shape)) for view in inputs[1:])
     elif name == "convolution":
-        yield inputs[0], _met(inputs[0], [] if operator.arguments[6] else Convolution.of(operator).windows)
+        yield inputs[0], _met(inputs[0], box, Convolution.of(operator).windows, operator.arguments[6])
         yield from ((view, Box.whole(view.shape)) for view in inputs[1:])
     elif "_pool" in name and "adaptive" not in name:
-        yield inputs[0], _met(inputs[0], pooling(operator))
+        yield inputs[0], _met(inputs[0], box, pooling(operator))
     elif name == "native_batch_norm" and operator.arguments[5]:
         # in train mode the statistics are the batch's
         yield from ((view, Box.whole(view.shape)) for view in operator.arguments[:3] if view is not None)
     elif name == "cat":
         yield from _pieces(operator, box)
     elif name == "copy":
-        yield inputs[-1], Box.whole(inputs[-1].shape)
+        yield inputs[-1], _broadcast(box, inputs[-1])
     elif name in ("embedding", "index_select", "gather", "index", "nll_loss_forward"):
         yield from _picked(operator)
     else:
-        yield from ((view, Box.whole(view.shape)) for view in inputs)
+        share = (
+            need.box.count / max(operator.output.numel, 1) if 0 in need.outputs and len(operator.outputs) == 1 else 1
+        )
+        yield from ((view, replace(Box.whole(view.shape), share=share, scattered=share < 1)) for view in inputs)
 
 
 def _softmax_dimension(operator: Operator) -> int | None:
@@ -337,12 +351,18 @@ def _complete(box: Box, view: View, dimensions) -> Box:
     return box.behind(intervals)
 
 
-def _met(view: View, windows) -> Box:
-    """What sliding windows meet."""
-    intervals = list(Box.whole(view.shape).intervals)
-    for dimension, window in enumerate(windows, len(view.shape) - len(windows)):
-        intervals[dimension] = replace(intervals[dimension], count=window.touched())
-    return Box(tuple(intervals))
+def _met(view: View, box: Box, windows: tuple[Window, ...], transposed: bool = False) -> Box:
+    """What the windows meet that make ``box`` of the result."""
+    batch = len(view.shape) - len(windows) - 1
+    parts = [*box.intervals[:batch], Interval.all(view.shape[batch])]
+    for window, size, wanted in zip(windows, view.shape[batch + 1 :], box.intervals[batch + 1 :]):
+        if transposed:
+            useful = window.useful_stops() if wanted.count == window.size else min(wanted.count, window.useful_stops())
+            parts.append(replace(Interval.all(size), count=min(size, useful)))
+        else:
+            touched = window.over(wanted.start, wanted.count, wanted.step).touched()
+            parts.append(replace(Interval.all(size), count=touched))
+    return box.behind(parts)
 
 
 def _pieces(operator: Operator, box: Box) -> Iterator[tuple[View, Box]]:

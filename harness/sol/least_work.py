@@ -9,7 +9,7 @@ of it and what remains overlaps with the tensor cores.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -24,7 +24,9 @@ _STRASSEN_FROM = 2048  # the smallest dimension whose halving may pay
 _FFT_FROM = 5  # taps in a dimension, from which on a transform leaves little but traffic
 
 # Operators through which a sum can be pulled, and the sums.
-_LINEAR = set("add sub rsub neg mul div clone _to_copy cat stack flip roll constant_pad_nd repeat copy".split())
+_LINEAR = set(
+    "add sub rsub neg mul div clone _to_copy cat stack flip roll constant_pad_nd repeat copy tril triu".split()
+)
 _SUMS = {"sum", "mean", "avg_pool1d", "avg_pool2d", "avg_pool3d", "_adaptive_avg_pool2d", "_adaptive_avg_pool3d"}
 
 
@@ -39,18 +41,33 @@ class Discount:
 
 def least_flops(trace: Trace, facts: Facts, demand: Demand) -> tuple[float, list[Discount]]:
     """Least FLOPs of matrix products and convolutions, and why they are less than the direct ones."""
-    folding = _Folding(trace)
+    folding, repeated = _Folding(trace), _repeated(trace)
     total, discounts = 0.0, []
     for number, operator in enumerate(trace.operators):
         if not operator.flops.contraction:
             continue
         remaining = float(operator.flops.contraction)
+        if id(operator) in repeated:
+            discounts.append(Discount(f"{number} {operator.name}", 0.0, "the same product was computed before"))
+            continue
         for factor, reason in _discounts(operator, facts, demand, folding):
             if factor < 1 and remaining:
                 discounts.append(Discount(f"{number} {operator.name}", factor, reason))
                 remaining *= factor
         total += remaining
     return total, discounts
+
+
+def _repeated(trace: Trace) -> set[int]:
+    """Products of the same operands as an earlier one."""
+    writers = Counter(storage for operator in trace.operators for storage in operator.writes)
+    writers.update(view.storage for view in (*trace.inputs.values(), *trace.parameters.values()))
+    seen, repeated = set(), set()
+    for operator in trace.operators:
+        if operator.flops.contraction and all(writers[view.storage] < 2 for view in operator.inputs):
+            key = (operator.name, repr(operator.arguments), repr(operator.options))
+            (repeated.add(id(operator)) if key in seen else seen.add(key))
+    return repeated
 
 
 def _discounts(operator: Operator, facts: Facts, demand: Demand, folding: _Folding) -> Iterator[tuple[float, str]]:
@@ -69,6 +86,7 @@ def _discounts(operator: Operator, facts: Facts, demand: Demand, folding: _Foldi
     if _is_product(operator):
         yield folding.share(operator) / share, "a sum, mean or average pooling after it is taken before it"
         yield folding.composed(operator), "two linear operators in a row are composed ahead of the call"
+        yield folding.reordered(operator), "(A B) C is computed as A (B C), as in linear attention"
     if operator.name == "convolution":
         convolution = Convolution.of(operator)
         yield convolution.valid_share, "taps that meet padding, or are cropped away, are not computed"
@@ -143,8 +161,9 @@ class _Folding:
                     self._readers[storage].append(operator)
         self._shares: dict[int, float] = {}
         self._composed: dict[int, float] = {}
+        self._reordered: dict[int, float] = {}
         for operator in trace.operators:
-            if _is_product(operator) and self._with_parameters(operator):
+            if _is_product(operator):
                 self._compose(operator)
 
     def share(self, operator: Operator) -> float:
@@ -158,13 +177,21 @@ class _Folding:
         """What composing with a neighbour leaves: nothing of the first product, the shorter sums of the second."""
         return self._composed.get(id(operator), 1.0)
 
+    def reordered(self, operator: Operator) -> float:
+        """What another order of three factors, none of them a parameter, leaves."""
+        return self._reordered.get(id(operator), 1.0)
+
     def _compose(self, operator: Operator) -> None:
-        """Where all that is made of a result is further products with parameters."""
-        products = self._products_of(operator.output, frozenset())
+        """Where all that is made of a result is further products, all with parameters or all without."""
+        fixed = self._with_parameters(operator)
+        products = self._products_of(operator.output, frozenset(), fixed)
         for product in products or ():
             shorter = min(1.0, _length(operator) / _length(product))
-            self._composed[id(product)] = min(shorter, self._composed.get(id(product), 1.0))
-        if products:
+            known = self._composed if fixed else self._reordered
+            known[id(product)] = min(shorter, known.get(id(product), 1.0))
+            if not fixed:  # both become as short as the first one's sums
+                self._reordered[id(operator)] = shorter
+        if products and fixed:
             self._composed[id(operator)] = 0.0
 
     def _enough(self, view: View, path: frozenset[int], known: dict[int, float]) -> float:
@@ -189,16 +216,16 @@ class _Folding:
                 return view.numel
         return total
 
-    def _products_of(self, view: View, path: frozenset[int]) -> list[Operator] | None:
-        """The products with parameters that all of a tensor goes into; None where it goes elsewhere too."""
+    def _products_of(self, view: View, path: frozenset[int], fixed: bool) -> list[Operator] | None:
+        """The products, with parameters if ``fixed``, that all of a tensor goes into; None where it goes elsewhere."""
         if view.storage in self._returned or not self._readers[view.storage]:
             return None
         path, found = path | {view.storage}, []
         for reader in self._readers[view.storage]:
-            if _is_product(reader) and self._with_parameters(reader) and self._one_operand(reader, path):
+            if _is_product(reader) and self._with_parameters(reader) == fixed and self._one_operand(reader, path):
                 found.append(reader)
             elif self._linear_in(reader, path) and reader.output.storage not in path:
-                more = self._products_of(reader.output, path)
+                more = self._products_of(reader.output, path, fixed)
                 if more is None:
                     return None
                 found += more

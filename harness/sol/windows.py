@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -37,6 +37,17 @@ class Window:
                 offset = tap * self.dilation - self.padding
                 met[first * self.stride + offset : last * self.stride + offset + 1 : self.stride] = True
         return int(met.sum())
+
+    def useful_stops(self) -> int:
+        """Stops at which any tap meets a position."""
+        useful = np.zeros(self.stops, dtype=bool)
+        for first, last in map(self._stops_of, range(self.taps)):
+            useful[first : last + 1] = True
+        return int(useful.sum())
+
+    def over(self, start: int, count: int, step: int = 1) -> Window:
+        """The window at ``count`` of its stops, from ``start`` on, ``step`` apart."""
+        return replace(self, stops=count, stride=self.stride * step, padding=self.padding - start * self.stride)
 
     def _stops_of(self, tap: int) -> tuple[int, int]:
         """First and last stop at which the tap lies inside."""

@@ -7,6 +7,9 @@ import sys
 
 import pytest
 
+from harness.result import Result, Status
+from kernelbench.leaderboard import result_table
+
 KB = [sys.executable, "-m", "kernelbench"]
 
 
@@ -92,3 +95,13 @@ def test_ceilings_of_a_gpu_stand_beside_the_datasheet():
 def test_ceilings_of_no_device_are_an_error():
     assert kb("doctor", "--ceilings", "--device", "tpu").returncode == 3
     assert kb("doctor", "--device", "cpu").returncode == 2
+
+
+def test_the_leaderboard_shows_percent_of_sol_where_there_is_a_bound():
+    def result(problem, sol):
+        return Result(problem=problem, problem_name="x", workload={}, status=Status.OK, speedup=1.0, sol=sol,
+                      solution={"name": "s", "sample": 0, "language": "cuda"})  # fmt: skip
+
+    bounded = result("1/1", {"percent_of_sol": 42.04, "t_sol_ms": 1.0, "bottleneck": "memory"})
+    table = result_table([bounded, result("1/2", {"unavailable": "no limits are known for a toaster"})])
+    assert "of SOL" in table and table.count("42.0 %") == 1 and table.count("%") == 1

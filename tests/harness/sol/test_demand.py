@@ -33,6 +33,15 @@ BODIES = {
     "triangle": ("return x.tril()", "torch.rand(7, 7)", "pass"),
     "strided convolution": ("return F.conv1d(x, self.w.view(9, 6, 1), stride=3)", "torch.rand(2, 6, 10)", WEIGHT),
     "truncated pooling": ("return F.avg_pool1d(x, 4)", "torch.rand(2, 6, 10)", "pass"),
+    "sums of some rows": ("return x.sum(-1)[:, :3]", X, "pass"),
+    "some of the maxima": ("return x.amax(-1)[:2] + x.sum(-1)[:2]", X, "pass"),
+    "batch of a convolution": ("return F.conv1d(x, self.w.view(9, 6, 1))[:1]", "torch.rand(2, 6, 10)", WEIGHT),
+    "crop of a convolution": ("return F.conv1d(x, self.w.view(9, 2, 3), groups=3)[:, :, 2:4]",
+                              "torch.rand(2, 6, 10)", WEIGHT),
+    "cropped by a transposed": ("return F.conv_transpose1d(x, self.w.view(6, 9, 1), padding=2)",
+                                "torch.rand(2, 6, 10)", WEIGHT),
+    "one of two writes": ("y = torch.zeros(2, 9)\n        y[0] = x[0] @ self.w\n        y[1] = x[1] @ self.w\n"
+                          "        return y[0] * 1", "torch.rand(2, 6)", WEIGHT),
     "discarded": ("y = x @ self.w\n        return x + 1", X, WEIGHT),
     "overwritten": ("y = torch.zeros(4, 10, 9)\n        y[:, 1:3] = x[:, 1:3] @ self.w\n        return y", X, WEIGHT),
 }  # fmt: skip
