@@ -158,13 +158,16 @@ class Nvml:
         return version.decode() if isinstance(version, bytes) else version
 
     def limits(self) -> dict[str, int]:
-        """Highest clocks in MHz and the width of the memory bus in bits."""
+        """Highest clocks in MHz and the width of the memory bus in bits; nothing where the driver does not tell."""
         n, handle = self._library, self._handle
-        return {
-            "max_mhz": n.nvmlDeviceGetMaxClockInfo(handle, n.NVML_CLOCK_SM),
-            "memory_mhz": n.nvmlDeviceGetMaxClockInfo(handle, n.NVML_CLOCK_MEM),
-            "bus_bits": n.nvmlDeviceGetMemoryBusWidth(handle),
-        }
+        try:
+            return {
+                "max_mhz": n.nvmlDeviceGetMaxClockInfo(handle, n.NVML_CLOCK_SM),
+                "memory_mhz": n.nvmlDeviceGetMaxClockInfo(handle, n.NVML_CLOCK_MEM),
+                "bus_bits": n.nvmlDeviceGetMemoryBusWidth(handle),
+            }
+        except n.NVMLError:
+            return {}
 
     def sample(self) -> dict[str, Any]:
         n, handle = self._library, self._handle

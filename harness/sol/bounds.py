@@ -142,7 +142,7 @@ def speed_of_light(analysis: Analysis, limits: Limits, fp16: bool = False, sm_mh
     scale with the SM clock, bandwidth with the memory clock; without clocks they
     are the datasheet's.
     """
-    scale = (sm_mhz or limits.max_mhz) / limits.max_mhz
+    scale = (sm_mhz or limits.rated_mhz) / limits.rated_mhz
     gbps = limits.gbps * (memory_mhz or limits.memory_mhz) / limits.memory_mhz
     tensor, tensor_type = _tensor_peak(limits, analysis.dtype, fp16)
     direct = analysis.direct

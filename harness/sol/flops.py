@@ -1,7 +1,8 @@
 """Floating-point operations of one operator, as ``problems/README.md`` counts them.
 
 Matrix products and convolutions are counted by PyTorch's own formulas
-(``torch.utils.flop_counter``), which that table agrees with; everything else by
+(``torch.utils.flop_counter``), which that table agrees with, and products with
+vectors as those of matrices; everything else by
 the number of elementary operations an element that the table gives. Work on
 integers and booleans is no floating-point work.
 """
@@ -50,6 +51,8 @@ _AN_INPUT = {
     4: "logsumexp",
 }
 
+_VECTOR_PRODUCTS = ("mv", "addmv", "dot", "vdot")
+
 # Moving, making and looking at elements; random numbers; bookkeeping.
 _FREE = """
     view _unsafe_view reshape _reshape_alias t transpose permute expand squeeze unsqueeze select slice split
@@ -72,6 +75,9 @@ def count_flops(function, args: tuple, kwargs: dict, result: Any) -> Flops:
     if packet in flop_registry:
         contraction = int(flop_registry[packet](*args, **kwargs, out_val=result))
         return Flops(contraction, _bias(name, args, result))
+    if name in _VECTOR_PRODUCTS:  # which PyTorch's counter leaves out
+        largest = max(leaf.numel() for leaf in args if isinstance(leaf, torch.Tensor))
+        return Flops(2 * largest, result.numel() if name == "addmv" else 0)
     if name not in _COUNTED:
         return Flops(known=False)
     leaves = pytree.tree_leaves((args, kwargs))

@@ -23,6 +23,8 @@ def headroom(
         return compare(analyse(workload, dtype), limits_at_hand(device), median_ms, conditions)
     except (UnknownDevice, ProblemError) as error:
         return {"unavailable": str(error)}
+    except Exception as error:  # a bound is not worth a lost result
+        return {"unavailable": f"the analysis of problem {workload.problem.id} failed: {type(error).__name__}: {error}"}
 
 
 def compare(analysis: Analysis, limits: Limits, median_ms: float, conditions: dict[str, Any]) -> dict[str, Any]:

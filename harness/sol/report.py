@@ -32,7 +32,7 @@ def to_json(analysis: Analysis, limits: Limits, sm_mhz: float | None = None) -> 
         "written_bytes": round(direct.writes),
         "storage_bytes": analysis.storage_bytes,
         "arithmetic_intensity": direct.flops / direct.bytes if direct.bytes else None,
-        "sm_clock_mhz": sm_mhz or limits.max_mhz,
+        "sm_clock_mhz": sm_mhz or limits.rated_mhz,
         "max_sm_clock_mhz": limits.max_mhz,
         "bandwidth_gbps": tf32.gbps,
         "theoretical_runtime_ms": tf32.ms,
@@ -106,10 +106,10 @@ def _characterisation(data: dict) -> str:
 
 
 def _hardware(limits: Limits, tf32: Bound, fp16: Bound, data: dict) -> str:
-    ratio = data["sm_clock_mhz"] / limits.max_mhz
+    ratio = data["sm_clock_mhz"] / limits.rated_mhz
     datasheet = {"FP32": limits.fp32, "TF32": limits.tf32, "FP16": limits.fp16}
     lines = [
-        f"- SM clock: {data['sm_clock_mhz']:g} of {limits.max_mhz} MHz, ratio {ratio:.4f}; peaks follow it",
+        f"- SM clock: {data['sm_clock_mhz']:g} of {limits.rated_mhz} MHz, ratio {ratio:.4f}; peaks follow it",
         f"- Datasheet, dense: {', '.join(f'{n} {rate:g} TFLOP/s' for n, rate in datasheet.items() if rate)}; "
         f"{limits.gbps:g} GB/s; L2 {limits.l2_bytes / 2**20:g} MiB; {limits.multiprocessors} SMs",
         f"- Effective peak here: {tf32.peak_tflops:.2f} TFLOP/s ({tf32.peak_type}); "

@@ -16,7 +16,7 @@ from kernelbench.cli import UNFIT, WRONG_USAGE
 @click.option("--device", help="Which GPU, as in h100-sxm, a100-sxm, l4; cuda for the one at hand. "
                                "Without it, the one at hand if it is known, else h100-sxm.")  # fmt: skip
 @click.option("--clock", type=click.FloatRange(min=0, min_open=True), metavar="MHZ",
-              help="SM clock. Without it, the highest.")  # fmt: skip
+              help="SM clock. Without it, the rated one.")  # fmt: skip
 @click.option("--workload", help="Which sizes. Without it, the published ones.")
 @click.option("--precision", type=click.Choice(["fp32", "fp16", "bf16"]), default="fp32", show_default=True)
 @click.option("--problem-dir", type=click.Path(path_type=Path), help="Another folder of problems.")

@@ -303,6 +303,11 @@ class TestHardware:
         assert slow.compute_ms == pytest.approx(2 * fast.compute_ms)
         assert slow.memory_ms == pytest.approx(2 * fast.memory_ms)
 
+    def test_a_card_may_boost_beyond_the_clock_that_it_is_rated_at(self, analysed):
+        analysis, card = analysed("return x @ self.w", "torch.rand(64, 64)", weights(64, 64)), limits_of("rtx-4090")
+        assert speed_of_light(analysis, card).peak_tflops == card.tf32
+        assert speed_of_light(analysis, card, sm_mhz=card.max_mhz).peak_tflops == pytest.approx(82.6 * 3105 / 2520)
+
     def test_without_tf32_fp32_is_done_on_cuda_cores(self, analysed):
         analysis = analysed("return x @ self.w", "torch.rand(64, 64)", weights(64, 64))
         bound = speed_of_light(analysis, limits_of("t4"))

@@ -31,6 +31,11 @@ def test_an_unknown_operator_is_named_and_counts_nothing(traced):
     assert result.flops == 8 * 4
 
 
+def test_products_with_vectors_count_as_those_of_matrices(traced):
+    result = traced("return x @ x[0, :4] + torch.dot(x[0], x[1])", "torch.rand(8, 4)")
+    assert result.contraction_flops == 2 * 8 * 4 + 2 * 4
+
+
 def test_the_call_is_the_judges_train_mode_and_no_gradients(traced):
     result = traced("return F.dropout(x, 0.5, self.training)")
     assert result.flops == 2 * 8 * 4  # scaling and mask: dropout is live
