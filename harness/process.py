@@ -17,6 +17,8 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -61,9 +63,18 @@ class ForkServer:
         self._control = ours
         self._lock = threading.Lock()
 
-    def fork(self, env: dict[str, str], memory_bytes: int, inherit: list[int] = ()) -> Worker:
-        """A new worker with ``env`` on top of the scrubbed environment, in a fresh temporary directory."""
-        return Worker(self, env, memory_bytes, list(inherit))
+    def fork(
+        self,
+        env: dict[str, str],
+        memory_bytes: int,
+        inherit: list[int] = (),
+        build: Callable[[dict[str, Any], Path], dict[str, Any]] | None = None,
+    ) -> Worker:
+        """A new worker with ``env`` on top of the scrubbed environment, in a fresh temporary directory.
+
+        ``build(request, scratch)`` answers what the worker asks to have built.
+        """
+        return Worker(self, env, memory_bytes, list(inherit), build)
 
     def request(self, request: dict[str, Any], fds: list[int]) -> int:
         with self._lock:
@@ -91,9 +102,10 @@ class ForkServer:
 class Worker:
     """One worker process, from outside."""
 
-    def __init__(self, server: ForkServer, env: dict[str, str], memory_bytes: int, inherit: list[int]):
+    def __init__(self, server: ForkServer, env: dict[str, str], memory_bytes: int, inherit: list[int], build=None):
         self.output = bytearray()  # the end of what it printed
         self._memory_bytes = memory_bytes
+        self._build = build
         self._exit_code: int | None = None
         self._reader = wire.Reader()
         self._scratch = tempfile.TemporaryDirectory(prefix="kb-", ignore_cleanup_errors=True)
@@ -123,27 +135,31 @@ class Worker:
         memory, or an answer that is none.
         """
         deadline = time.monotonic() + timeout_s
-        try:
-            wire.send(self._channel, message)
-        except OSError:
-            pass  # dead already: the loop below finds out how
+        self._send(message)
         while True:
             if (answer := self._wait_for_message(deadline)) is not None:
-                break
+                if self._build is None or "build" not in answer:
+                    break
+                deadline += self._serve(answer["build"])
             if self._exit_code is not None:
                 raise CandidateFailure(Status.CRASHED, self._death(), self._text())
             if time.monotonic() > deadline:
                 self._kill()
                 message = f"no answer within {timeout_s:g} s: it hangs, or needs a larger time limit"
                 raise CandidateFailure(Status.TIMEOUT, message, self._text())
-            if (used := resident_bytes(self._pid)) > self._memory_bytes:
-                self._kill()
-                limit = f"the limit is {self._memory_bytes / 1e9:.1f} GB"
-                message = f"the process took {used / 1e9:.1f} GB of host memory; {limit}"
-                raise CandidateFailure(Status.OUT_OF_MEMORY, message, self._text())
+            self._check_memory()
         if "error" in answer:
             raise self._reported(answer["error"])
         return answer
+
+    @property
+    def scratch(self) -> Path:
+        """Its temporary directory, which is also where it was started."""
+        return Path(self._scratch.name)
+
+    def end(self) -> None:
+        """Kill the worker and everything in its group; what it left in ``scratch`` stays until ``close``."""
+        self._kill()
 
     def close(self) -> None:
         """Kill the worker and everything in its group, and delete its temporary directory."""
@@ -159,6 +175,29 @@ class Worker:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _send(self, message: dict[str, Any]) -> None:
+        try:
+            wire.send(self._channel, message)
+        except OSError:
+            pass  # dead already: who waits for its answer finds out how
+
+    def _serve(self, request: Any) -> float:
+        """Have built what the worker asks for; the seconds that took, which are not the worker's."""
+        begin = time.monotonic()
+        with ThreadPoolExecutor(1) as pool:
+            building = pool.submit(self._build, request if isinstance(request, dict) else {}, self.scratch)
+            while not wait([building], _POLL_S).done:
+                self._check_memory()
+        self._send(building.result())
+        return time.monotonic() - begin
+
+    def _check_memory(self) -> None:
+        if (used := resident_bytes(self._pid)) > self._memory_bytes:
+            self._kill()
+            limit = f"the limit is {self._memory_bytes / 1e9:.1f} GB"
+            message = f"the process took {used / 1e9:.1f} GB of host memory; {limit}"
+            raise CandidateFailure(Status.OUT_OF_MEMORY, message, self._text())
 
     def _wait_for_message(self, deadline: float) -> dict[str, Any] | None:
         """Take in what arrives within a moment; the whole message if it is there."""

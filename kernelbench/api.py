@@ -55,7 +55,7 @@ def evaluate(
     """
     loaded = load_problem(problem) if isinstance(problem, str) else problem
     candidate = read_solution(Path(solution), problem=loaded.id)
-    conditions = Conditions(devices.select(device), precision, timeout_s, default_memory_bytes())
+    conditions = Conditions(devices.select(device), precision, timeout_s, default_memory_bytes(), build_timeout_s)
     chosen = loaded.workload(workload) if workload else loaded.default_workload(conditions.device.type)
     server = _fork_server()
     arch = devices.architecture(conditions.device)

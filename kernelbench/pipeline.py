@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness import wire
-from harness.build import Artefact, BuildContext, build
+from harness.build import Artefact, BuildContext, CacheError, build
 from harness.build.artefact import ToolchainError
 from harness.codec import encode_artefact, encode_problem, encode_solution
 from harness.problem import ProblemFile
@@ -73,6 +73,7 @@ class Judge:
             "precision": options.precision,
             "timeout_s": options.timeout_s,
             "memory_bytes": options.memory_bytes,
+            "build_timeout_s": options.build_timeout_s,
         }
         try:
             wire.send(ours, hello)
@@ -132,7 +133,7 @@ def evaluate_all(
     with ForkServer() as server, ThreadPoolExecutor(jobs) as pool:
         context = BuildContext(
             server, judge.arch, judge.torch_version, options.build_timeout_s, options.memory_bytes,
-            jobs=max(1, (os.cpu_count() or 1) // jobs),
+            jobs=max(1, (os.cpu_count() or 1) // min(jobs, len(problems))),
         )  # fmt: skip
         building: dict[Future, Solution] = {}
         names: set[str] = set()
@@ -177,7 +178,7 @@ def _judged(future, file, solution, options, judge, status) -> Evaluated | Skipp
     job = {"problem": encode_problem(file), "workload": options.workload, "solution": encode_solution(solution)}
     try:
         job["artefact"] = encode_artefact(future.result())
-    except ToolchainError as error:
+    except (ToolchainError, CacheError) as error:
         return Skipped(solution, str(error))
     except CandidateFailure as failure:
         job["failure"] = {"status": failure.status.value, "message": failure.message, "log": failure.log}

@@ -10,19 +10,21 @@ import time
 
 from harness.build import library, prebuilt, python
 from harness.build.artefact import Artefact, BuildContext
+from harness.build.cache import CacheError
 from harness.result import CandidateFailure, Status
 from harness.solution import Solution
 
 KINDS = {"py": python.build, "cu": library.build_cuda, "cpp": library.build_cpp, "so": prebuilt.build}
 
-__all__ = ["Artefact", "BuildContext", "build"]
+__all__ = ["Artefact", "BuildContext", "CacheError", "build"]
 
 
 def build(solution: Solution, context: BuildContext) -> Artefact:
     """The artefact of a solution.
 
-    Raises CandidateFailure where the source does not build, and ToolchainError
-    where this machine cannot build this kind.
+    Raises CandidateFailure where the source does not build, ToolchainError where
+    this machine cannot build this kind, and CacheError where the cache cannot be
+    written.
     """
     begin = time.perf_counter()
     try:

@@ -1,16 +1,53 @@
-"""Where built artefacts are kept: a folder a key, the key a hash of everything that decides the artefact."""
+"""Where built artefacts are kept: an entry a key, the key a hash of everything that decides the artefact.
+
+An entry is a folder of files that never change, with a manifest of their
+digests. It is made elsewhere on the same file system and moved into place in
+one step, so that processes on one or on many hosts can share a cache: whoever
+comes second throws its own copy away. Digests are checked at every use, and an
+entry that does not match its manifest is removed as if it had never been.
+
+Only trusted processes write here. What a candidate's process gets to load is a
+copy, and a cache that it found and damaged is noticed; keeping it from finding
+one is for the sandbox around it.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
 import hashlib
+import json
 import os
 import shutil
+import tempfile
+import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
-_DONE = ".built"
+DEFAULT_GB = 10.0
+
+_MANIFEST = "manifest.json"
+_USES = "uses"  # a byte for every use: its size counts them, its mtime is the last one
+_ENTRIES, _WORK, _LOCKS = "entries", "work", "locks"
+_IN_USE_S = 3600  # what was used so lately may still be waiting for its evaluation
+_ABANDONED_S = 24 * 3600
+_ADDITIONS_A_TRIM = 32
+
+
+class CacheError(Exception):
+    """The cache cannot be used; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What a cache holds. ``uses`` are builds that the entries of today have saved."""
+
+    root: Path
+    entries: int
+    size_bytes: int
+    limit_bytes: int
+    uses: int
 
 
 def cache_root() -> Path:
@@ -20,28 +57,152 @@ def cache_root() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kernelbench"
 
 
+def limit_bytes() -> int:
+    """$KERNELBENCH_CACHE_GB, else 10 GB: what the cache shrinks to, oldest use first."""
+    configured = os.environ.get("KERNELBENCH_CACHE_GB", "")
+    try:
+        return int(float(configured or DEFAULT_GB) * 1e9)
+    except ValueError:
+        raise CacheError(f"KERNELBENCH_CACHE_GB is {configured!r}, not a number of gigabytes") from None
+
+
 def key_of(*parts: str) -> str:
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:40]
 
 
-@contextlib.contextmanager
-def entry(key: str) -> Iterator[tuple[Path, bool]]:
-    """(folder, whether it is built already), locked against every other builder of this key.
+def digest_of(path: Path) -> str:
+    with open(path, "rb") as file:
+        digest = hashlib.sha256()
+        while block := file.read(1 << 20):
+            digest.update(block)
+        return digest.hexdigest()
 
-    Left without an exception, the entry counts as built; with one, it is emptied.
-    """
-    folder = cache_root() / "build" / key
-    folder.mkdir(parents=True, exist_ok=True)
-    with open(folder.with_suffix(".lock"), "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        done = folder / _DONE
-        if done.exists():
-            yield folder, True
-            return
+
+class Cache:
+    """The cache in ``root``; raises CacheError where it cannot be written."""
+
+    def __init__(self, root: Path | None = None):
+        self.root = root or cache_root()
+        self._additions = 0
+        with self._writing():
+            for name in (_ENTRIES, _WORK, _LOCKS):
+                (self.root / name).mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def get(self, key: str) -> Path | None:
+        """The folder of an entry whose files are what its manifest says; None where there is none."""
+        folder = self._folder(key)
         try:
-            yield folder, False
-        except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
-        folder.mkdir(exist_ok=True)
-        done.touch()
+            manifest = json.loads((folder / _MANIFEST).read_text())
+            sound = all(digest_of(folder / name) == digest for name, digest in manifest["files"].items())
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError):
+            sound = False
+        if not sound:
+            self._remove(folder)
+            return None
+        with contextlib.suppress(OSError), open(folder / _USES, "ab") as uses:  # a full disk does not stop a reader
+            uses.write(b".")
+        return folder
+
+    def put(self, key: str, files: list[Path]) -> Path:
+        """Copy ``files`` into a new entry and return its folder, or the folder of whoever was first.
+
+        Only plain files: a link that a build left in a file's place is refused.
+        """
+        folder = self._folder(key)
+        with self._writing(), self._work_folder() as work:
+            digests = {}
+            for file in files:
+                copy = work / "entry" / file.name
+                copy.parent.mkdir(exist_ok=True)
+                _copy_plain_file(file, copy)
+                digests[file.name] = digest_of(copy)
+            size = sum((work / "entry" / name).stat().st_size for name in digests)
+            (work / "entry" / _MANIFEST).write_text(json.dumps({"files": digests, "bytes": size}))
+            (work / "entry" / _USES).touch()
+            folder.parent.mkdir(exist_ok=True)
+            try:
+                os.rename(work / "entry", folder)
+            except OSError:
+                if not folder.is_dir():  # not beaten to it: a real error
+                    raise
+        self._additions += 1
+        if self._additions % _ADDITIONS_A_TRIM == 1:
+            self.trim()
+        return folder
+
+    @contextlib.contextmanager
+    def building(self, key: str) -> Iterator[None]:
+        """Hold this while building ``key``, so that on one host nobody builds it twice."""
+        with self._writing():
+            lock = open(self.root / _LOCKS / key, "w")
+        with lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def trim(self, limit: int | None = None) -> None:
+        """Remove the entries that were not used for longest, until the rest fits."""
+        limit = limit_bytes() if limit is None else limit
+        entries = sorted(self._entries())
+        size = sum(size for _, size, _, _ in entries)
+        for last_use, entry_size, _, folder in entries:
+            if size <= limit or time.time() - last_use < _IN_USE_S:
+                break
+            self._remove(folder)
+            size -= entry_size
+        for leftover in [*(self.root / _WORK).iterdir(), *(self.root / _LOCKS).iterdir()]:
+            with contextlib.suppress(OSError):
+                if time.time() - leftover.stat().st_mtime > _ABANDONED_S:
+                    shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
+
+    def clear(self) -> Statistics:
+        """Remove everything; returns what was there."""
+        before = self.statistics()
+        for _, _, _, folder in self._entries():
+            self._remove(folder)
+        return before
+
+    def statistics(self) -> Statistics:
+        entries = list(self._entries())
+        sizes, uses = sum(entry[1] for entry in entries), sum(entry[2] for entry in entries)
+        return Statistics(self.root, len(entries), sizes, limit_bytes(), uses)
+
+    def _entries(self) -> Iterator[tuple[float, int, int, Path]]:
+        """(last use, bytes, uses, folder) of every entry."""
+        for folder in (self.root / _ENTRIES).glob("*/*"):
+            with contextlib.suppress(OSError, ValueError, KeyError):
+                uses = (folder / _USES).stat()
+                yield uses.st_mtime, json.loads((folder / _MANIFEST).read_text())["bytes"], uses.st_size, folder
+
+    def _folder(self, key: str) -> Path:
+        return self.root / _ENTRIES / key[:2] / key
+
+    def _remove(self, folder: Path) -> None:
+        """In one step for everybody else; a reader that has it open keeps what it has."""
+        with contextlib.suppress(OSError), self._work_folder() as work:
+            os.rename(folder, work / "removed")
+
+    @contextlib.contextmanager
+    def _work_folder(self) -> Iterator[Path]:
+        work = Path(tempfile.mkdtemp(dir=self.root / _WORK))
+        try:
+            yield work
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise CacheError(
+                f"cannot write the build cache in {self.root}: {error.strerror or error}; "
+                "make room (`kb cache clear`), or set KERNELBENCH_CACHE to another folder"
+            ) from error
+
+
+def _copy_plain_file(source: Path, target: Path) -> None:
+    descriptor = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with open(descriptor, "rb") as file, open(target, "xb") as copy:
+        shutil.copyfileobj(file, copy)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness.build.artefact import Artefact, BuildContext, ToolchainError
-from harness.build.cache import entry, key_of
+from harness.build.cache import Cache, key_of
 from harness.build.diagnostics import compiler_errors
-from harness.build.toolchain import Compiler, host_compiler, nvcc
+from harness.build.includes import UnknownInclude, local_includes
+from harness.build.toolchain import Compiler, host_compiler, host_cpu, nvcc
 from harness.result import CandidateFailure, Status
 from harness.solution import Solution
 
+_LIBRARY = "solution.so"
 _CPP_FLAGS = ("-O3", "-march=native", "-std=c++17", "-fopenmp", "-shared", "-fPIC")
 _CUDA_FLAGS = ("-O3", "-std=c++17", "-shared", "-Xcompiler", "-fPIC", "-lineinfo")
 # Architectures whose own instructions (wgmma, tcgen05) need the 'a' target.
@@ -42,15 +44,34 @@ def _architecture(arch: str | None) -> tuple[str, ...]:
 
 
 def _compile(solution: Solution, compiler: Compiler, flags: tuple[str, ...], context: BuildContext) -> Artefact:
-    # headers beside the solution may be included, and -march=native depends on the host
-    key = key_of("library", solution.sha256, str(solution.path.parent), compiler.path, compiler.version, *flags)
-    with entry(key) as (folder, cached):
-        library = folder / "solution.so"
+    cache, key = Cache(), _key(solution, compiler, flags)
+    with cache.building(key):
+        entry = cache.get(key)
+        cached = entry is not None
         if not cached:
-            command = [compiler.path, *flags, str(solution.path), "-o", str(library)]
             with context.server.fork({}, context.memory_bytes) as worker:
+                library = worker.scratch / _LIBRARY
+                command = [compiler.path, *flags, str(solution.path), "-o", str(library)]
                 answer = worker.request({"op": "compile", "command": command}, context.timeout_s)
-            if answer["code"] != 0:
-                log = answer["log"]
-                raise CandidateFailure(Status.BUILD_ERROR, compiler_errors(log, solution.path), log)
-        return Artefact(library, cached=cached, flags=flags, compiler=f"{Path(compiler.path).name} {compiler.version}")
+                worker.end()
+                if answer["code"] != 0:
+                    log = answer["log"]
+                    raise CandidateFailure(Status.BUILD_ERROR, compiler_errors(log, solution.path), log)
+                if _key(solution, compiler, flags) != key:
+                    raise CandidateFailure(Status.BUILD_ERROR, "the source changed while it was compiled; run it again")
+                entry = cache.put(key, [library])
+    compiled_by = f"{Path(compiler.path).name} {compiler.version}"
+    return Artefact(entry / _LIBRARY, cached=cached, flags=flags, compiler=compiled_by)
+
+
+def _key(solution: Solution, compiler: Compiler, flags: tuple[str, ...]) -> str:
+    """Of the source as it is now, with the files beside it that it includes."""
+    source = solution.path.read_text(errors="replace")
+    try:
+        included = local_includes(source, solution.path.parent, [])
+    except UnknownInclude as include:
+        raise CandidateFailure(
+            Status.BUILD_ERROR, f"{solution.name} has {include}: name the file, so that a change of it is noticed"
+        ) from None
+    files = (f"{path}\0{text}" for path, text in sorted(included.items()))
+    return key_of("library", source, *files, compiler.path, compiler.version, host_cpu(), *flags)

@@ -10,8 +10,7 @@ from __future__ import annotations
 import ast
 
 from harness.build.artefact import Artefact, BuildContext
-from harness.build.cache import entry, key_of
-from harness.build.toolchain import host_compiler, nvcc
+from harness.build.extension import ExtensionBuilder
 from harness.result import CandidateFailure, Status
 from harness.solution import Solution, uses_extensions
 
@@ -24,29 +23,17 @@ def build(solution: Solution, context: BuildContext) -> Artefact:
         tree = ast.parse(source, solution.path.name)
     except (SyntaxError, ValueError) as error:
         raise CandidateFailure(Status.BUILD_ERROR, _syntax_message(error, solution)) from None
-    compilers = [c for c in (nvcc(), host_compiler()) if c]
-    key = key_of(
-        "python", solution.sha256, str(solution.path.parent), context.torch_version, str(context.arch),
-        *(f"{c.path} {c.version}" for c in compilers),
-    )  # fmt: skip
-    env = {}
-    with entry(key) as (folder, cached):
-        env["TORCH_EXTENSIONS_DIR"] = str(folder / "torch_extensions")
-        env["TRITON_CACHE_DIR"] = str(folder / "triton")
-        env["MAX_JOBS"] = str(context.jobs)
-        if context.arch:
-            env["TORCH_CUDA_ARCH_LIST"] = context.arch
-        note = ""
-        if not cached and uses_extensions(tree):
-            note = _import_once(solution, env, context)
-        for lock in folder.glob("torch_extensions/*/lock"):
-            lock.unlink()  # left by a killed build; torch would wait for it for ever
-    return Artefact(env=env, cached=cached, note=note)
+    if not uses_extensions(tree):
+        return Artefact()
+    builder = ExtensionBuilder(solution, context)
+    note = _import_once(solution, builder)
+    return Artefact(cached=builder.reused > 0 and not builder.compiled, note=note)
 
 
-def _import_once(solution: Solution, env: dict[str, str], context: BuildContext) -> str:
+def _import_once(solution: Solution, builder: ExtensionBuilder) -> str:
+    context = builder.context
     hidden = {"CUDA_VISIBLE_DEVICES": ""}
-    with context.server.fork(env | hidden, context.memory_bytes) as worker:
+    with context.server.fork(hidden, context.memory_bytes, build=builder) as worker:
         try:
             worker.request({"op": "import", "solution": str(solution.path)}, context.timeout_s)
         except CandidateFailure as failure:

@@ -32,6 +32,17 @@ def host_compiler() -> Compiler | None:
     return _first(candidates, r"(\d+\.\d+\.\d+)")
 
 
+@functools.cache
+def host_cpu() -> str:
+    """Model and instruction sets of the CPU, which -march=native compiles for."""
+    try:
+        with open("/proc/cpuinfo") as cpuinfo:
+            lines = [line.split(":", 1)[1].strip() for line in cpuinfo if line.startswith(("model name", "flags"))]
+    except OSError:
+        lines = []
+    return "\n".join(dict.fromkeys(lines))
+
+
 def _first(candidates: list[str], version: str) -> Compiler | None:
     for candidate in candidates:
         path = shutil.which(candidate) if candidate else None

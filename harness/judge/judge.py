@@ -22,7 +22,8 @@ from typing import Any
 import torch
 
 from harness import device as devices
-from harness.build.artefact import Artefact
+from harness.build.artefact import Artefact, BuildContext
+from harness.build.extension import ExtensionBuilder
 from harness.codec import encode_problem
 from harness.draw import DTYPES, as_tensor, pin_math_modes
 from harness.integrity import overwritten_inputs
@@ -55,6 +56,7 @@ class Conditions:
     precision: str = "fp32"
     timeout_s: float = 120.0
     memory_bytes: int = 8 << 30
+    build_timeout_s: float = 900.0  # of what a candidate builds only when it is loaded or called
 
 
 def evaluate(
@@ -149,7 +151,9 @@ class _Evaluation:
         outbox = Outbox(self._device, self._expected_kind, inputs)
         del example, inputs
         try:
-            with self._server.fork(self._artefact.env, self._conditions.memory_bytes, outbox.fds) as worker:
+            builder = ExtensionBuilder(self._solution, self._build_context())
+            limit = self._conditions.memory_bytes
+            with self._server.fork(self._artefact.env, limit, outbox.fds, build=builder) as worker:
                 self._worker = worker
                 self._outbox = outbox
                 self._phase("load")
@@ -173,6 +177,11 @@ class _Evaluation:
         if self._workload.flops is not None:
             result.gflops = self._workload.flops / median_ms / 1e6
         result.sol = headroom(self._workload, self._setting.dtype, self._device, median_ms, result.conditions)
+
+    def _build_context(self) -> BuildContext:
+        limits = self._conditions
+        arch = devices.architecture(self._device)
+        return BuildContext(self._server, arch, torch.__version__, limits.build_timeout_s, limits.memory_bytes)
 
     def _load(self) -> dict[str, Any]:
         signature = None

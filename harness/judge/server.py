@@ -16,6 +16,7 @@ import torch
 
 from harness import device as devices
 from harness import wire
+from harness.build import CacheError
 from harness.codec import decode_artefact, decode_problem, decode_solution
 from harness.judge.judge import Conditions, evaluate, failed_result
 from harness.problem import Problem, ProblemError, load_problem
@@ -23,6 +24,7 @@ from harness.process import ForkServer
 from harness.result import CandidateFailure, Status
 
 _PR_SET_PDEATHSIG = 1
+_CONDITIONS = ("precision", "timeout_s", "memory_bytes", "build_timeout_s")
 
 
 def serve(fd: int) -> None:
@@ -36,7 +38,7 @@ def serve(fd: int) -> None:
     except devices.DeviceError as error:
         wire.send(connection, {"unavailable": str(error)})
         return
-    conditions = Conditions(device, hello["precision"], hello["timeout_s"], hello["memory_bytes"])
+    conditions = Conditions(device, **{name: hello[name] for name in _CONDITIONS})
     wire.send(
         connection,
         {
@@ -72,7 +74,7 @@ class _Judge:
                 artefact = decode_artefact(job["artefact"])
                 result = evaluate(workload, solution, artefact, self._conditions, self._server, self._phase)
             return {"result": result.to_json()}
-        except ProblemError as error:
+        except (ProblemError, CacheError) as error:
             return {"unevaluated": str(error)}
         except Exception:
             return {"unevaluated": "the judge failed, please report this:\n" + traceback.format_exc()}

@@ -6,8 +6,10 @@ kills the process is the judge's to find out.
 
 from __future__ import annotations
 
+import functools
 import socket
 import subprocess
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +25,7 @@ from harness.problem import load_problem
 from harness.result import Status
 from harness.rounds import Round, Setting, launch_bound_ms, play
 from harness.timing import timer_for
+from harness.worker import extensions
 from harness.worker.explain import explain
 from harness.worker.load import LibraryModel, load_module
 
@@ -31,9 +34,10 @@ _LOG_CHARACTERS = 1 << 18
 
 def run(channel: socket.socket, fds: list[int]) -> None:
     """Answer requests until the judge closes the channel."""
-    candidate = Candidate(fds)
+    candidate = Candidate(fds, functools.partial(ask, channel, threading.Lock()))
     operations: dict[str, Callable[..., dict]] = {
         "compile": compile_source,
+        "extension": compile_extension,
         "import": candidate.import_only,
         "load": candidate.load,
         "forget": candidate.forget,
@@ -64,11 +68,26 @@ def compile_source(command: list[str]) -> dict:
     return {"code": done.returncode, "log": done.stdout.decode(errors="replace")[:_LOG_CHARACTERS]}
 
 
+def compile_extension(**request: Any) -> dict:
+    """Build an extension for a candidate, in this process that has none."""
+    from harness.build import torch_extension
+
+    return torch_extension.build(**request)
+
+
+def ask(channel: socket.socket, lock: threading.Lock, request: dict) -> dict:
+    """Have the trusted side build an extension, while it waits for our answer to something else."""
+    with lock:
+        wire.send(channel, {"build": request})
+        return wire.receive(channel)
+
+
 class Candidate:
     """The candidate in this process, and the outputs of its last round."""
 
-    def __init__(self, fds: list[int]):
+    def __init__(self, fds: list[int], ask: Callable[[dict], dict]):
         self._fds = fds
+        self._ask = ask
         self._round = Round([], [], [], True)
         self._models: dict[str, Any] = {}
         self.path = Path("solution")
@@ -77,6 +96,7 @@ class Candidate:
     def import_only(self, solution: str) -> dict:
         """Import a Python solution, so that the extensions it builds at import are built."""
         self.path = Path(solution)
+        extensions.install(self._ask)
         load_module(self.path)
         return {"ok": True}
 
@@ -93,7 +113,10 @@ class Candidate:
         self._setting = Setting(self._problem.workload(workload), self._device, DTYPES[precision])
         self._seed = seed
         self._library = (Path(library), signature) if library else None
-        self._model_class = None if library else load_module(self.path)
+        self._model_class = None
+        if not library:
+            extensions.install(self._ask)
+            self._model_class = load_module(self.path)
         self._outbox = OpenedOutbox(outbox, self._fds)
         self._timer = timer_for(self._device)
         copied = self._build("initial")

@@ -1,0 +1,163 @@
+"""Extensions that a candidate's process asks for with ``load`` or ``load_inline``.
+
+The process that asks runs candidate code, so it only says what it wants. Here,
+on the trusted side, the key is computed, and what is not in the cache is built
+in another process, which holds no candidate code, then moved into the cache.
+The candidate's process loads a copy.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.build.artefact import BuildContext, ToolchainError
+from harness.build.cache import Cache, key_of
+from harness.build.includes import UnknownInclude, local_includes
+from harness.build.toolchain import host_compiler, host_cpu, nvcc
+from harness.result import CandidateFailure, Status
+from harness.solution import Solution
+
+FUNCTIONS = ("load", "load_inline")
+
+_NAME = re.compile(r"[A-Za-z_]\w{0,127}", re.ASCII)
+_ARCH = re.compile(r"(\d+\.\d+[a-z]?)(\+PTX)?")
+_UNKEYED = ("verbose", "keep_intermediates", "use_pch")
+
+
+class Refused(Exception):
+    """A request that no candidate's process sends in good faith, or that cannot be built here."""
+
+
+@dataclass
+class ExtensionBuilder:
+    """Builds for the process of one candidate; keeps count of what it built."""
+
+    solution: Solution
+    context: BuildContext
+    compiled: int = 0
+    reused: int = 0
+    seconds: float = field(default=0.0)
+
+    def __call__(self, request: dict[str, Any], scratch: Path) -> dict[str, Any]:
+        """The answer to one request: ``library``, a path below ``scratch``, or what was ``raised``; and ``output``.
+
+        Raises CandidateFailure where the builds of this candidate take too much
+        time or memory.
+        """
+        begin = time.perf_counter()
+        try:
+            return self._library(*self._checked(request), scratch)
+        except (Refused, ToolchainError) as error:
+            return {"raised": "RuntimeError", "message": str(error), "output": ""}
+        except CandidateFailure as failure:
+            if failure.status is Status.TIMEOUT:
+                failure.message = f"the build took longer than {self.context.timeout_s:g} s"
+            raise
+        finally:
+            self.seconds += time.perf_counter() - begin
+
+    def _library(self, function: str, arguments: dict, environment: dict, scratch: Path) -> dict[str, Any]:
+        cache = Cache()
+        key = self._key(function, arguments, environment)
+        name, output = f"{arguments['name']}.so", ""
+        own = scratch / "extensions" / key
+        own.mkdir(parents=True, exist_ok=True)
+        with cache.building(key):
+            entry = cache.get(key)
+            if entry is not None:
+                self.reused += 1
+            else:
+                with self.context.server.fork(environment, self.context.memory_bytes) as worker:
+                    left_s = max(1.0, self.context.timeout_s - self.seconds)
+                    answer = worker.request(_compile_request(function, arguments), left_s)
+                    worker.end()
+                    output = worker.output.decode(errors="replace")
+                    built = worker.scratch / "extension"
+                    if "raised" in answer:
+                        return _failure(answer, built, own) | {"output": output}
+                    if self._key(function, arguments, environment) != key:
+                        raise Refused("a source of the extension changed while it was compiled; run it again")
+                    entry = cache.put(key, [built / name])
+                self.compiled += 1
+        if not (own / name).exists():
+            shutil.copy(entry / name, own / name)
+        return {"library": str(own / name), "output": output}
+
+    def _checked(self, request: dict[str, Any]) -> tuple[str, dict[str, Any], dict[str, str]]:
+        """Function, arguments and environment of a request, whoever wrote it; raises Refused."""
+        function, arguments = request.get("function"), request.get("arguments")
+        if function not in FUNCTIONS or not isinstance(arguments, dict):
+            raise Refused("the request is not one of load or load_inline")
+        if not _NAME.fullmatch(str(arguments.get("name"))):
+            raise Refused(f"the name of an extension must be an identifier, not {arguments.get('name')!r}")
+        environment = {"CUDA_VISIBLE_DEVICES": "", "MAX_JOBS": str(self.context.jobs)}
+        if self.context.arch:
+            wished = [match[1] for match in _ARCH.finditer(str(request.get("arch_list")))]
+            suits = [arch for arch in wished if arch.rstrip("abcdef") == self.context.arch]
+            environment["TORCH_CUDA_ARCH_LIST"] = ";".join(suits[:1]) or self.context.arch
+        return function, arguments, environment
+
+    def _key(self, function: str, arguments: dict[str, Any], environment: dict[str, str]) -> str:
+        compilers = [compiler for compiler in (nvcc(), host_compiler()) if compiler]
+        keyed = {name: value for name, value in arguments.items() if name not in _UNKEYED}
+        parts = [
+            "extension", function, json.dumps(keyed, sort_keys=True), self.context.torch_version,
+            environment.get("TORCH_CUDA_ARCH_LIST", ""), host_cpu(), *(f"{c.path} {c.version}" for c in compilers),
+        ]  # fmt: skip
+        try:
+            files = self._files(function, arguments)
+        except (OSError, UnknownInclude) as error:
+            raise Refused(f"cannot read the sources of extension {arguments['name']}: {error}") from None
+        if files:
+            # Files may be swapped under the compiler by whoever owns them, so they are never shared with others.
+            parts += [self.solution.sha256, str(self.solution.path)]
+            parts += [f"{path}\0{text}" for path, text in sorted(files.items())]
+        return key_of(*parts)
+
+    def _files(self, function: str, arguments: dict[str, Any]) -> dict[Path, str]:
+        """Path and text of the local files that an extension is made of."""
+        search = [Path(path) for path in arguments.get("extra_include_paths") or []]
+        for flag in [*(arguments.get("extra_cflags") or []), *(arguments.get("extra_cuda_cflags") or [])]:
+            if flag.startswith("-I") and len(flag) > 2:
+                search.append(Path(flag[2:]))
+        files: dict[Path, str] = {}
+        if function == "load":
+            files = {Path(path): Path(path).read_text(errors="replace") for path in _listed(arguments["sources"])}
+            places = [(text, path.parent) for path, text in files.items()]
+        else:
+            texts = [*_listed(arguments.get("cpp_sources")), *_listed(arguments.get("cuda_sources"))]
+            places = [(text, None) for text in texts]
+        for text, folder in places:
+            files |= local_includes(text, folder, search)
+        return files
+
+
+def _failure(answer: dict[str, Any], built: Path, own: Path) -> dict[str, Any]:
+    """What was raised, with the generated sources moved to where the message then says that they are."""
+    for source in ("main.cpp", "cuda.cu"):
+        if (built / source).is_file():
+            shutil.copy(built / source, own / source, follow_symlinks=False)
+    return {"raised": str(answer["raised"]), "message": str(answer.get("message")).replace(str(built), str(own))}
+
+
+def _compile_request(function: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    host, cuda = host_compiler(), nvcc()
+    if host is None:
+        raise ToolchainError("no C++ compiler: install g++ or clang++, or set CXX")
+    return {
+        "op": "extension",
+        "function": function,
+        "arguments": arguments,
+        "host": host.path,
+        "nvcc": cuda.path if cuda else None,
+    }
+
+
+def _listed(value: str | list[str] | None) -> list[str]:
+    return [value] if isinstance(value, str) else list(value or [])

@@ -1,0 +1,91 @@
+"""PyTorch's own ``load`` and ``load_inline``, up to the built library, with minimal headers tried first.
+
+Runs in a process of its own that holds no candidate code, in whose working
+directory it builds. All that differs from a stock build are the compilers' names
+in the environment: ours are scripts that compile with minimal headers and, where
+that fails, once more without.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+from torch.utils import cpp_extension
+
+from harness.build import passes
+from harness.build.headers import write_minimal_headers
+from harness.build.includes import UnknownInclude, local_includes
+
+_LOG_CHARACTERS = 1 << 18
+_TORCH_INCLUDE = Path(cpp_extension.include_paths()[0])
+# The C++ source that torch generates declares its module even where the candidate's does not.
+_BOUND = "PYBIND11_MODULE"
+_COMPILER = """#!/bin/sh
+# Minimal headers first, PyTorch's own where these do not do; only the last try is heard.
+case " $* " in *" -c "*) {first} -I {headers} "$@" >"{headers}/log.$$" 2>&1 && exec cat "{headers}/log.$$" ;; esac
+exec {compiler} "$@"
+"""
+
+
+def build(function: str, arguments: dict[str, Any], host: str, nvcc: str | None) -> dict[str, Any]:
+    """Call ``cpp_extension.function``; the path of the library, or what was raised.
+
+    ``host`` and ``nvcc`` are the paths of the compilers.
+    """
+    work = Path.cwd()
+    directory = work / "extension"
+    directory.mkdir()
+    _stand_in(work, function, arguments, host, nvcc)
+    cpp_extension._import_module_from_library = lambda name, path, is_python_module: os.path.join(path, f"{name}.so")
+    try:
+        library = getattr(cpp_extension, function)(**arguments, build_directory=str(directory))
+    except Exception as error:
+        return {"raised": type(error).__name__, "message": str(error)[:_LOG_CHARACTERS]}
+    return {"library": library}
+
+
+def _stand_in(work: Path, function: str, arguments: dict[str, Any], host: str, nvcc: str | None) -> None:
+    """Name our compilers in the environment, if the extension's sources may do with minimal headers."""
+    try:
+        cpp, cuda = _sources(function, arguments)
+    except (OSError, UnknownInclude):
+        return
+    headers = work / "headers"
+    if not write_minimal_headers(headers, _TORCH_INCLUDE, cpp, cuda):
+        return
+    os.environ["CXX"] = str(_script(work / "bin" / Path(host).name, [host], [host], headers))
+    if nvcc:
+        side_by_side = [sys.executable, "-I", "-S", passes.__file__, nvcc]
+        os.environ["PYTORCH_NVCC"] = str(_script(work / "bin" / "nvcc", side_by_side, [nvcc], headers))
+
+
+def _script(path: Path, first: list[str], compiler: list[str], headers: Path) -> Path:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(_COMPILER.format(first=shlex.join(first), compiler=shlex.join(compiler), headers=headers))
+    path.chmod(0o755)
+    return path
+
+
+def _sources(function: str, arguments: dict[str, Any]) -> tuple[str, str]:
+    """The C++ and the CUDA text of an extension, included local files among both."""
+    search = [Path(path) for path in arguments.get("extra_include_paths") or []]
+    if function == "load_inline":
+        cpp, cuda = (_listed(arguments.get(name)) for name in ("cpp_sources", "cuda_sources"))
+        included = [local_includes(text, None, search) for text in (*cpp, *cuda)]
+        if arguments.get("functions") is not None:
+            cpp.append(_BOUND)
+    else:
+        texts = {Path(path): Path(path).read_text(errors="replace") for path in _listed(arguments["sources"])}
+        included = [local_includes(text, path.parent, search) for path, text in texts.items()]
+        cuda = [text for path, text in texts.items() if path.suffix == ".cu"]
+        cpp = [text for path, text in texts.items() if path.suffix != ".cu"]
+    shared = [text for files in included for text in files.values()]
+    return "\n".join([*cpp, *shared]), "\n".join([*cuda, *shared])
+
+
+def _listed(value: str | list[str] | None) -> list[str]:
+    return [value] if isinstance(value, str) else list(value or [])
