@@ -25,9 +25,12 @@ from harness.solution import Solution
 
 FUNCTIONS = ("load", "load_inline")
 
+_TEXTS = ("sources", "cpp_sources", "cuda_sources")
+_LISTS = ("extra_cflags", "extra_cuda_cflags", "extra_ldflags", "extra_include_paths")
 _NAME = re.compile(r"[A-Za-z_]\w{0,127}", re.ASCII)
 _ARCH = re.compile(r"(\d+\.\d+[a-z]?)(\+PTX)?")
 _UNKEYED = ("verbose", "keep_intermediates", "use_pch")
+_BY_CONTENT = ("sources", "extra_include_paths")
 
 
 class Refused(Exception):
@@ -96,6 +99,8 @@ class ExtensionBuilder:
             raise Refused("the request is not one of load or load_inline")
         if not _NAME.fullmatch(str(arguments.get("name"))):
             raise Refused(f"the name of an extension must be an identifier, not {arguments.get('name')!r}")
+        if not all(_is_texts(arguments.get(name)) for name in (*_TEXTS, *_LISTS)):
+            raise Refused("sources, flags and include paths of an extension are strings or lists of strings")
         environment = {"CUDA_VISIBLE_DEVICES": "", "MAX_JOBS": str(self.context.jobs)}
         if self.context.arch:
             wished = [match[1] for match in _ARCH.finditer(str(request.get("arch_list")))]
@@ -105,7 +110,7 @@ class ExtensionBuilder:
 
     def _key(self, function: str, arguments: dict[str, Any], environment: dict[str, str]) -> str:
         compilers = [compiler for compiler in (nvcc(), host_compiler()) if compiler]
-        keyed = {name: value for name, value in arguments.items() if name not in _UNKEYED}
+        keyed = {name: value for name, value in arguments.items() if name not in (*_UNKEYED, *_BY_CONTENT)}
         parts = [
             "extension", function, json.dumps(keyed, sort_keys=True), self.context.torch_version,
             environment.get("TORCH_CUDA_ARCH_LIST", ""), host_cpu(), *(f"{c.path} {c.version}" for c in compilers),
@@ -116,8 +121,8 @@ class ExtensionBuilder:
             raise Refused(f"cannot read the sources of extension {arguments['name']}: {error}") from None
         if files:
             # Files may be swapped under the compiler by whoever owns them, so they are never shared with others.
-            parts += [self.solution.sha256, str(self.solution.path)]
-            parts += [f"{path}\0{text}" for path, text in sorted(files.items())]
+            # Where they are does not matter: a solution may write them into a temporary folder.
+            parts += [self.solution.sha256, *sorted(f"{path.name}\0{text}" for path, text in files.items())]
         return key_of(*parts)
 
     def _files(self, function: str, arguments: dict[str, Any]) -> dict[Path, str]:
@@ -128,7 +133,7 @@ class ExtensionBuilder:
                 search.append(Path(flag[2:]))
         files: dict[Path, str] = {}
         if function == "load":
-            files = {Path(path): Path(path).read_text(errors="replace") for path in _listed(arguments["sources"])}
+            files = {Path(path): Path(path).read_text(errors="replace") for path in _listed(arguments.get("sources"))}
             places = [(text, path.parent) for path, text in files.items()]
         else:
             texts = [*_listed(arguments.get("cpp_sources")), *_listed(arguments.get("cuda_sources"))]
@@ -157,6 +162,12 @@ def _compile_request(function: str, arguments: dict[str, Any]) -> dict[str, Any]
         "host": host.path,
         "nvcc": cuda.path if cuda else None,
     }
+
+
+def _is_texts(value: Any) -> bool:
+    return (
+        value is None or isinstance(value, str) or (isinstance(value, list) and all(isinstance(v, str) for v in value))
+    )
 
 
 def _listed(value: str | list[str] | None) -> list[str]:

@@ -79,7 +79,7 @@ def _sources(function: str, arguments: dict[str, Any]) -> tuple[str, str]:
         if arguments.get("functions") is not None:
             cpp.append(_BOUND)
     else:
-        texts = {Path(path): Path(path).read_text(errors="replace") for path in _listed(arguments["sources"])}
+        texts = {Path(path): Path(path).read_text(errors="replace") for path in _listed(arguments.get("sources"))}
         included = [local_includes(text, path.parent, search) for path, text in texts.items()]
         cuda = [text for path, text in texts.items() if path.suffix == ".cu"]
         cpp = [text for path, text in texts.items() if path.suffix != ".cu"]
