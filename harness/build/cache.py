@@ -29,7 +29,7 @@ DEFAULT_GB = 10.0
 
 _MANIFEST = "manifest.json"
 _USES = "uses"  # a byte for every use: its size counts them, its mtime is the last one
-_ENTRIES, _WORK, _LOCKS = "entries", "work", "locks"
+_ENTRIES, _PRIVATE, _WORK, _LOCKS = "entries", "private", "work", "locks"
 _IN_USE_S = 3600  # what was used so lately may still be waiting for its evaluation
 _ABANDONED_S = 24 * 3600
 _ADDITIONS_A_TRIM = 32
@@ -85,18 +85,18 @@ class Cache:
         self.root = root or cache_root()
         self._additions = 0
         with self._writing():
-            for name in (_ENTRIES, _WORK, _LOCKS):
+            for name in (_ENTRIES, _PRIVATE, _WORK, _LOCKS):
                 (self.root / name).mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def get(self, key: str) -> Path | None:
         """The folder of an entry whose files are what its manifest says; None where there is none."""
         folder = self._folder(key)
-        try:
-            manifest = json.loads((folder / _MANIFEST).read_text())
-            sound = all(digest_of(folder / name) == digest for name, digest in manifest["files"].items())
-        except FileNotFoundError:
+        if not folder.is_dir():
             return None
-        except (OSError, ValueError, KeyError):
+        try:
+            digests = json.loads((folder / _MANIFEST).read_text())["files"]
+            sound = all(digest_of(folder / name) == digest for name, digest in digests.items())
+        except (OSError, ValueError, LookupError, TypeError):
             sound = False
         if not sound:
             self._remove(folder)
@@ -130,6 +130,14 @@ class Cache:
         self._additions += 1
         if self._additions % _ADDITIONS_A_TRIM == 1:
             self.trim()
+        return folder
+
+    def private_folder(self, key: str) -> Path:
+        """A folder that the processes of one candidate fill as they like, and that no other reads."""
+        folder = self.root / _PRIVATE / key
+        with self._writing():
+            folder.mkdir(mode=0o700, exist_ok=True)
+            os.utime(folder)
         return folder
 
     @contextlib.contextmanager
@@ -171,9 +179,13 @@ class Cache:
     def _entries(self) -> Iterator[tuple[float, int, int, Path]]:
         """(last use, bytes, uses, folder) of every entry."""
         for folder in (self.root / _ENTRIES).glob("*/*"):
-            with contextlib.suppress(OSError, ValueError, KeyError):
+            with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
                 uses = (folder / _USES).stat()
                 yield uses.st_mtime, json.loads((folder / _MANIFEST).read_text())["bytes"], uses.st_size, folder
+        for folder in (self.root / _PRIVATE).iterdir():
+            with contextlib.suppress(OSError):
+                size = sum(file.lstat().st_size for file in folder.rglob("*"))
+                yield folder.stat().st_mtime, size, 0, folder
 
     def _folder(self, key: str) -> Path:
         return self.root / _ENTRIES / key[:2] / key

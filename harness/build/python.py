@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 
 from harness.build.artefact import Artefact, BuildContext
+from harness.build.cache import Cache, key_of
 from harness.build.extension import ExtensionBuilder
 from harness.result import CandidateFailure, Status
 from harness.solution import Solution, uses_extensions
@@ -23,11 +24,15 @@ def build(solution: Solution, context: BuildContext) -> Artefact:
         tree = ast.parse(source, solution.path.name)
     except (SyntaxError, ValueError) as error:
         raise CandidateFailure(Status.BUILD_ERROR, _syntax_message(error, solution)) from None
+    env = {}
+    if solution.language == "triton":  # compiles in the call, for the device
+        key = key_of("triton", solution.sha256, context.torch_version, str(context.arch))
+        env["TRITON_CACHE_DIR"] = str(Cache().private_folder(key))
     if not uses_extensions(tree):
-        return Artefact()
+        return Artefact(env=env)
     builder = ExtensionBuilder(solution, context)
     note = _import_once(solution, builder)
-    return Artefact(cached=builder.reused > 0 and not builder.compiled, note=note)
+    return Artefact(env=env, cached=builder.reused > 0 and not builder.compiled, note=note)
 
 
 def _import_once(solution: Solution, builder: ExtensionBuilder) -> str:

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -33,7 +34,9 @@ def evaluate(solutions, out, *more):
     return kb("eval", "--solutions", solutions, "--device", "cpu", "--out", out, "--timeout", 20, *more)
 
 
-@pytest.mark.parametrize("command", [["--help"], ["problems", "list"], ["eval", "--help"], ["doctor", "--help"]])
+@pytest.mark.parametrize(
+    "command", [["--help"], ["problems", "list"], ["eval", "--help"], ["doctor", "--help"], ["cache"]]
+)
 def test_help_and_lists_import_no_torch(command):
     code = f"import sys; sys.argv = ['kb', *{command!r}]\nfrom kernelbench.cli import main\n" \
            "try: main()\nfinally: print('torch' in sys.modules, file=sys.stderr)"  # fmt: skip
@@ -41,9 +44,32 @@ def test_help_and_lists_import_no_torch(command):
     assert done.stderr.strip() == "False", done.stderr
 
 
-@pytest.mark.parametrize("command", ["eval", "problems list", "problems show", "starter", "doctor"])
+@pytest.mark.parametrize("command", ["eval", "problems list", "problems show", "starter", "cache", "doctor"])
 def test_every_command_shows_an_example(command):
     assert "Example" in kb(*command.split(), "--help").stdout
+
+
+@pytest.mark.parametrize("clear", [["clear"], ["--clear"]])
+def test_the_cache_is_shown_and_cleared(clear, tmp_path):
+    environment = {**os.environ, "KERNELBENCH_CACHE": str(tmp_path / "cache")}
+    (tmp_path / "solutions" / "level1").mkdir(parents=True)
+    (tmp_path / "solutions" / "level1" / "19_relu.cpp").write_text('extern "C" void solution() {}')
+    for _ in range(2):
+        kb("eval", "--solutions", tmp_path / "solutions", "--device", "cpu", cwd=tmp_path, env=environment)
+    shown = kb("cache", env=environment).stdout
+    assert re.search(r"entries +1\n", shown) and re.search(r"saved by them +1\n", shown), shown
+    assert "removed 1 entries" in kb("cache", *clear, env=environment).stdout
+    assert re.search(r"entries +0\n", kb("cache", env=environment).stdout)
+
+
+def test_a_cache_that_cannot_be_written_stops_the_run_with_what_to_do(tmp_path):
+    (tmp_path / "file").touch()
+    environment = {**os.environ, "KERNELBENCH_CACHE": str(tmp_path / "file" / "cache")}
+    assert "set KERNELBENCH_CACHE to another folder" in kb("cache", env=environment).stderr
+    (tmp_path / "level1").mkdir()
+    (tmp_path / "level1" / "19_relu.cpp").write_text('extern "C" void solution() {}')
+    done = kb("eval", "--solutions", tmp_path, "--device", "cpu", "--out", tmp_path / "run", env=environment)
+    assert done.returncode == 3 and "set KERNELBENCH_CACHE to another folder" in done.stdout
 
 
 def test_eval_prints_a_leaderboard_and_keeps_log_markdown_and_json(solutions, tmp_path):
