@@ -24,9 +24,24 @@ _LOG_CHARACTERS = 1 << 18
 _TORCH_INCLUDE = Path(cpp_extension.include_paths()[0])
 # The C++ source that torch generates declares its module even where the candidate's does not.
 _BOUND = "PYBIND11_MODULE"
+# Errors that no further declaration cures: a complete class lacks the member, a semicolon is missing.
+_FINAL = "|".join(
+    (
+        "has no member named",
+        '(class|struct) "[^"]*" has no member',
+        "expected .{1,3};.{1,3} before",
+        'expected a ";"',
+        "redefinition of",
+    )
+)
 _COMPILER = """#!/bin/sh
-# Minimal headers first, PyTorch's own where these do not do; only the last try is heard.
-case " $* " in *" -c "*) {first} -I {headers} "$@" >"{headers}/log.$$" 2>&1 && exec cat "{headers}/log.$$" ;; esac
+# Minimal headers first, PyTorch's own where these may not do; only the last try is heard.
+case " $* " in *" -c "*)
+    log={headers}/log.$$
+    {first} -I {headers} "$@" >"$log" 2>&1 && exec cat "$log"
+    errors=$(grep -E 'error( *#[^ ]+)?: ' "$log")
+    if [ -n "$errors" ] && ! echo "$errors" | grep -Evq {final}; then cat "$log"; exit 1; fi
+esac
 exec {compiler} "$@"
 """
 
@@ -65,7 +80,11 @@ def _stand_in(work: Path, function: str, arguments: dict[str, Any], host: str, n
 
 def _script(path: Path, first: list[str], compiler: list[str], headers: Path) -> Path:
     path.parent.mkdir(exist_ok=True)
-    path.write_text(_COMPILER.format(first=shlex.join(first), compiler=shlex.join(compiler), headers=headers))
+    path.write_text(
+        _COMPILER.format(
+            first=shlex.join(first), compiler=shlex.join(compiler), headers=headers, final=shlex.quote(_FINAL)
+        )
+    )
     path.chmod(0o755)
     return path
 

@@ -1,6 +1,7 @@
 """What a candidate gets from load and load_inline: what PyTorch's own would give it, from our build."""
 
 import dataclasses
+import os
 import re
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from harness.problem import ProblemId
 from harness.result import CandidateFailure, Status
 from harness.solution import read_solution
 
+ROOT = str(Path(__file__).parents[2])
 FIXTURES = {path.stem: path for path in (Path(__file__).parent / "extensions").glob("*.py")}
 CUDA = sorted(name for name in FIXTURES if name.startswith("cuda_"))
 PLAIN = 'extern "C" int answer() { return 42; }'
@@ -85,13 +87,12 @@ def test_cuda_extension(name, judged, problem):
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", CUDA)
 def test_cuda_extension_gives_the_same_as_the_stock_build(name, tmp_path):
-    """One after the other in one process: ours from a process that is built for, and PyTorch's own."""
     path = FIXTURES[name]
     outputs = {}
     for side in ("ours", "stock"):
         script = Path(__file__).parent / "extension_output.py"
         command = [sys.executable, str(script), side, str(path), str(tmp_path / side)]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2])
+        done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": ROOT})
         assert done.returncode == 0, done.stdout + done.stderr
         outputs[side] = torch.load(tmp_path / side, weights_only=True)
     assert torch.equal(outputs["ours"], outputs["stock"])
