@@ -29,7 +29,7 @@ _TEXTS = ("sources", "cpp_sources", "cuda_sources")
 _LISTS = ("extra_cflags", "extra_cuda_cflags", "extra_ldflags", "extra_include_paths")
 _NAME = re.compile(r"[A-Za-z_]\w{0,127}", re.ASCII)
 _ARCH = re.compile(r"(\d+\.\d+[a-z]?)(\+PTX)?")
-_UNKEYED = ("verbose", "keep_intermediates", "use_pch")
+_UNKEYED = ("verbose", "keep_intermediates")
 _BY_CONTENT = ("sources", "extra_include_paths")
 
 

@@ -19,7 +19,8 @@ from typing import Any
 
 from torch.utils import cpp_extension
 
-_OURS_TO_CHOOSE = ("build_directory",)
+# Where it is built; and use_pch, which would leave a precompiled header among PyTorch's own.
+_OURS_TO_CHOOSE = ("build_directory", "use_pch")
 # What changes the kind of result, or needs another compiler; such calls go to the original.
 _NOT_OURS = ("sycl_sources", "with_sycl", "extra_sycl_cflags", "is_standalone")
 
