@@ -176,7 +176,7 @@ class _Evaluation:
         result.gbps = traffic / median_ms / 1e6
         if self._workload.flops is not None:
             result.gflops = self._workload.flops / median_ms / 1e6
-        result.sol = headroom(self._workload, self._setting.dtype, self._device, median_ms, result.conditions)
+        result.sol = headroom(self._workload, self._reference.setting.dtype, self._device, median_ms, result.conditions)
 
     def _build_context(self) -> BuildContext:
         limits = self._conditions

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import torch
 
+from harness.hardened import domains
 from harness.problem import Workload
 from harness.sol.demand import Demand
 from harness.sol.facts import STRUCTURES, Facts, structured_share
@@ -102,7 +103,7 @@ def analyse(workload: Workload, dtype: torch.dtype = torch.float32) -> Analysis:
     Raises ProblemError where the reference cannot be traced without data.
     """
     traced = trace(workload, dtype)
-    facts = Facts(traced, _domain(workload))
+    facts = Facts(traced, domains(workload.problem))
     demand = Demand(traced, facts)
     views = _distinct({**traced.inputs, **traced.parameters})
     read = {name: demand.elements(view) for name, view in views.items()}
@@ -182,11 +183,6 @@ def _tensor_peak(limits: Limits, dtype: torch.dtype, fp16: bool) -> tuple[float,
     if limits.tf32 is None:
         return limits.fp32, "FP32 CUDA cores"
     return limits.tf32, "TF32 TC (dense)"
-
-
-def _domain(workload: Workload) -> dict[str, str]:
-    domain = getattr(workload.problem.module, "DOMAIN", {})
-    return domain if isinstance(domain, dict) else {}
 
 
 def _distinct(views: dict[str, View]) -> dict[str, View]:

@@ -17,8 +17,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from torch.utils import cpp_extension
-
 # Where it is built; and use_pch, which would leave a precompiled header among PyTorch's own.
 _OURS_TO_CHOOSE = ("build_directory", "use_pch")
 # What changes the kind of result, or needs another compiler; such calls go to the original.
@@ -27,6 +25,8 @@ _NOT_OURS = ("sycl_sources", "with_sycl", "extra_sycl_cflags", "is_standalone")
 
 def install(ask: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     """Put our versions in place; ``ask`` sends one request and returns its answer."""
+    from torch.utils import cpp_extension  # not in the process that workers are forked from
+
     for function in ("load", "load_inline"):
         setattr(cpp_extension, function, _asking(getattr(cpp_extension, function), ask))
 
@@ -54,6 +54,8 @@ def _asking(original: Callable[..., Any], ask: Callable[[dict[str, Any]], dict[s
         print(answer["output"], end="", file=sys.stdout)
         if "raised" in answer:
             raise _exception(answer["raised"])(answer["message"])
+        from torch.utils import cpp_extension
+
         library = Path(answer["library"])
         as_module = arguments.get("is_python_module", True)
         return cpp_extension._import_module_from_library(library.stem, str(library.parent), as_module)

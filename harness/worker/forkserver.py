@@ -9,8 +9,10 @@ worker is to inherit.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import faulthandler
+import importlib
 import json
 import os
 import resource
@@ -32,6 +34,11 @@ def serve(control_fd: int) -> None:
     """Serve until the other end of the socket closes; then kill every worker."""
     import torch  # noqa: F401  (what the workers are to find loaded)
     import torch.utils._pytree  # noqa: F401
+
+    # Of torch.utils.cpp_extension only what takes long: it asks the driver for GPUs when it is
+    # imported, and then no child of this process could use one.
+    with contextlib.suppress(ImportError):
+        importlib.import_module("setuptools.command.build_ext")
 
     from harness.worker import main  # noqa: F401
 

@@ -30,6 +30,7 @@ from harness.problem import Workload
 from harness.result import CandidateFailure
 from harness.rounds import Setting
 from harness.signature import derive_signature
+from harness.sol.operators import trace
 from kernelbench.audit import answers, mutants, mutations
 from kernelbench.audit.answers import ANSWERS, Known
 from kernelbench.audit.mutants import LIMIT, STALE, Mutant, Mutating, Recorder, candidates
@@ -119,6 +120,7 @@ class _Examination:
             finite=all(bool(t.isfinite().all()) for t in first.expected),
             deterministic=all(torch.equal(a, b) for a, b in zip(first.expected, again)),
             shapes_as_declared=shapes == [t.shape for t in signature.outputs],
+            flops_as_declared=workload.flops in (None, trace(workload).flops),
             trials=[str(scene.trial) for scene in self.scenes],
             without_effect=self._without_effect(),
             answers=self._answers(),

@@ -37,6 +37,7 @@ class Audit:
     finite: bool = False
     deterministic: bool = False
     shapes_as_declared: bool = False
+    flops_as_declared: bool = False  # by the table in problems/README.md; True where nothing is declared
     trials: list[str] = field(default_factory=list)
     without_effect: list[str] = field(default_factory=list)  # inputs and parameters that change nothing
     answers: dict[str, list[str]] = field(default_factory=dict)  # trivial answer -> trials that it passes
@@ -76,7 +77,7 @@ class Audit:
         """
         if self.error:
             return "F"
-        fit = self.finite and self.deterministic and self.shapes_as_declared
+        fit = self.finite and self.deterministic and self.shapes_as_declared and self.flops_as_declared
         score = 1.0 if self.score is None else self.score
         if not fit or score < 0.8 or set(self.passing) - set(self.explained):
             return "F"

@@ -38,6 +38,11 @@ def details(record: Audit) -> str:
     lines = [f"{record.problem} {record.name}, {record.workload}: grade {record.grade}"]
     if record.error:
         lines.append(f"  {record.error}")
+    else:
+        fit = {"not finite": record.finite, "not deterministic under a seed": record.deterministic,
+               "shapes not as declared": record.shapes_as_declared,
+               "get_flops disagrees with the table in problems/README.md": record.flops_as_declared}  # fmt: skip
+        lines += [f"  {complaint}" for complaint, holds in fit.items() if not holds]
     lines += [f"  survives: {survivor}" for survivor in record.survivors]
     lines += [f"  {answer}: passes with {'; '.join(trials)}" for answer, trials in record.answers.items()]
     lines += [f"  {answer} is the function: {why}" for answer, why in record.explained.items()]

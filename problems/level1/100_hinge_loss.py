@@ -5,7 +5,7 @@ import torch.nn as nn
 
 WORKLOADS = {
     "full": dict(batch_size=32768, dim=32768),
-    "small": dict(batch_size=64, dim=4096),
+    "small": dict(batch_size=32, dim=512),
     "ragged": dict(batch_size=1999, dim=10007),
 }
 
