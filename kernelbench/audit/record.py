@@ -116,6 +116,10 @@ class AuditFile:
     def put(self, record: Audit) -> None:
         """Keep a record, on disk before this returns."""
         self._keep(record)
+        self.write()
+
+    def write(self) -> None:
+        """The whole file anew. Raises OSError where there is no place for it."""
         problems = sorted(self._records, key=lambda problem: tuple(map(int, problem.split("/"))))
         records = [record for problem in problems for _, record in sorted(self._records[problem].items())]
         partial = self.path.with_suffix(".partial")

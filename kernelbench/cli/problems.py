@@ -117,6 +117,8 @@ def audit(selector, workload, device, jobs, out, again, as_json, problem_dir) ->
     todo = chosen if again else suite_audit.stale(chosen, known)
     jobs = jobs or (1 if suite_audit.on_gpu(device) else os.cpu_count())
     try:
+        if todo:
+            known.write()  # to find out before the work, not after it
         bar = tqdm(total=len(todo), unit="problem", file=sys.stderr, dynamic_ncols=True, disable=None)
         with bar:
             for record in suite_audit.audit_all(todo, device, jobs):
