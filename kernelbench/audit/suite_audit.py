@@ -18,12 +18,20 @@ _PROBLEMS_A_PROCESS = 8  # then a new one, because allocators keep what networks
 
 
 def workloads(files: list[ProblemFile], name: str) -> list[tuple[ProblemFile, str]]:
-    """What to audit: the workload ``name``, or ``all``; the published one where a problem has no other."""
+    """What to audit: the workload ``name``, or ``all``; the only one of a problem that has no other.
+
+    Raises ProblemError where none of the problems has it.
+    """
     chosen = []
     for file in files:
         names = file.workload_names()
-        wanted = names if name == "all" else [name if name in names else names[0]]
-        chosen += [(file, workload) for workload in wanted]
+        if name == "all" or len(names) == 1:
+            chosen += [(file, workload) for workload in names]
+        elif name in names:
+            chosen.append((file, name))
+    if not chosen:
+        known = sorted({workload for file in files for workload in file.workload_names()})
+        raise ProblemError(f"no workload '{name}' among these problems; there are: {', '.join(known)}, or all of them")
     return chosen
 
 

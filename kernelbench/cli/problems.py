@@ -112,7 +112,10 @@ def audit(selector, workload, device, jobs, out, again, as_json, problem_dir) ->
     problems = _find(selector, problem_dir)
     from kernelbench.audit import suite_audit, table  # import torch
 
-    chosen = suite_audit.workloads(problems, workload)
+    try:
+        chosen = suite_audit.workloads(problems, workload)
+    except ProblemError as error:
+        raise click.UsageError(str(error)) from error
     known = AuditFile(out) if out else suite.audits(problem_dir)
     todo = chosen if again else suite_audit.stale(chosen, known)
     jobs = jobs or (1 if suite_audit.on_gpu(device) else os.cpu_count())

@@ -114,6 +114,11 @@ def test_a_problem_that_does_not_run_is_recorded_and_fails_the_command(tmp_path)
     assert AuditFile(tmp_path / "audit.jsonl").get(suite.find("1/1", tmp_path)[0]).grade == "F"
 
 
+def test_an_unknown_workload_is_wrong_usage():
+    done = kb("audit", "1/19,1/20", "--workload", "huge", "--device", "cpu")
+    assert done.returncode == 2 and "no workload 'huge'" in done.stderr and "full, llm" in done.stderr
+
+
 def test_a_place_that_cannot_be_written_is_said_before_the_work(tmp_path):
     done = kb("audit", "1/19", "--out", tmp_path / "nowhere" / "audit.jsonl", "--device", "cpu")
     assert done.returncode == 3 and "choose another file with --out" in done.stderr
