@@ -307,8 +307,13 @@ def resident_bytes(pid: int) -> int:
     return total
 
 
-def default_memory_bytes() -> int:
-    """Half of the host's memory, by what is available now."""
+def available_memory_bytes() -> int:
+    """Of the host, now."""
     with open("/proc/meminfo") as meminfo:
         fields = {line.split(":")[0]: int(line.split()[1]) * 1024 for line in meminfo}
-    return max(fields["MemAvailable"] // 2, 2 << 30)
+    return fields["MemAvailable"]
+
+
+def default_memory_bytes() -> int:
+    """Half of the host's memory, by what is available now."""
+    return max(available_memory_bytes() // 2, 2 << 30)

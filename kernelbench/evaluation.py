@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import itertools
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.problem import ProblemFile
-from harness.solution import Solution, discover
+from harness.solution import discover
 from kernelbench import __version__, leaderboard, suite
-from kernelbench.pipeline import Evaluated, Judge, Options, Skipped, evaluate_all
+from kernelbench.execution import Evaluated, Options, Pair, Skipped, open_executor
 from kernelbench.run import Run
 
 
@@ -21,6 +21,7 @@ class Outcome:
 
     run: Run
     device: dict
+    devices: int  # how many of it
     problems: list[str]  # ids that count in fast_p
     resumed: int = 0  # results that were in the log already
     skipped: list[Skipped] = field(default_factory=list)
@@ -65,12 +66,13 @@ def evaluate_directory(
     unmapped += [(s.path, f"there is no problem {s.problem}") for s in found.solutions if s.problem not in everything]
     unselected = len(found.solutions) - len(pairs) - (len(unmapped) - len(found.unmapped))
 
-    judge = Judge(options)
+    executor = open_executor(options)
     try:
         outcome = Outcome(
-            run=_open_run(solutions, options, judge.device, selector, problem_dir, out, resume),
-            device=judge.device,
-            problems=_counted(selector, files, pairs, judge.device["type"]),
+            run=_open_run(solutions, options, executor.device, selector, problem_dir, out, resume),
+            device=executor.device,
+            devices=executor.devices,
+            problems=_counted(selector, files, pairs, executor.device["type"]),
             unmapped=unmapped,
             unselected=unselected,
         )
@@ -78,19 +80,32 @@ def evaluate_directory(
         outcome.resumed = len(pairs) - len(missing)
         todo = [(file, solution) for file, solution in pairs if solution in missing]
         watcher.started(outcome, len(todo))
-        with contextlib.closing(evaluate_all(todo, options, judge, watcher.status)) as items:
-            for item in items:
+        unfit, todo = _fitting(todo, executor.device["type"])
+        with contextlib.closing(executor.evaluate(todo, watcher.status)) as items:
+            for item in itertools.chain(unfit, items):
                 if isinstance(item, Evaluated):
                     outcome.run.append(item.result)
                 else:
                     outcome.skipped.append(item)
                 watcher.ended(item)
     except BaseException:
-        judge.kill()
+        executor.kill()
         raise
-    judge.close()
+    executor.close()
     leaderboard.write(outcome.run, outcome.problems)
     return outcome
+
+
+def _fitting(pairs: list[Pair], device_type: str) -> tuple[list[Skipped], list[Pair]]:
+    """Put aside what is for another kind of device."""
+    skipped, fitting = [], []
+    for file, solution in pairs:
+        if solution.device in ("any", device_type):
+            fitting.append((file, solution))
+        else:
+            needs = "a GPU" if solution.device == "cuda" else "host memory: use --device cpu"
+            skipped.append(Skipped(solution, f"{solution.language} solution, needs {needs}"))
+    return skipped, fitting
 
 
 def _open_run(solutions, options, device, selector, problem_dir, out, resume) -> Run:
@@ -112,7 +127,7 @@ def _open_run(solutions, options, device, selector, problem_dir, out, resume) ->
     return Run.resume(out, config) if resume else Run.create(out, config)
 
 
-def _counted(selector, files: dict, pairs: list[tuple[ProblemFile, Solution]], device_type: str) -> list[str]:
+def _counted(selector, files: dict, pairs: list[Pair], device_type: str) -> list[str]:
     """Every selected problem; without a selection those that have a solution which can run here."""
     if selector:
         return [str(problem_id) for problem_id in files]

@@ -24,8 +24,8 @@ def summary(run: Run, problems: list[str]) -> dict[str, Any]:
     speedups = [result.speedup if result else None for result in best.values()]
     correct = [s for s in speedups if s is not None]
     return {
-        "device": _only(result.device for result in results),
-        "versions": _only(result.versions for result in results),
+        "device": _common(result.device for result in results),
+        "versions": _common(result.versions for result in results),
         "workload": run.config.get("workload"),
         "precision": run.config.get("precision"),
         "problems": len(best),
@@ -143,7 +143,7 @@ def _versions(versions: dict[str, str]) -> str:
     return ", ".join(f"{name} {versions[name]}" for name in ("torch", "cuda", "driver") if versions.get(name))
 
 
-def _only(values) -> dict[str, Any]:
-    """The one value that all share, or {} where they differ or there is none."""
-    values = list(values)
-    return values[0] if values and all(value == values[0] for value in values) else {}
+def _common(values) -> dict[str, Any]:
+    """The fields that all share: those of several GPUs of one kind but not the identity of each."""
+    first, *rest = list(values) or [{}]
+    return {key: value for key, value in first.items() if all(other.get(key) == value for other in rest)}

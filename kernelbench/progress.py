@@ -7,7 +7,7 @@ import sys
 from tqdm import tqdm
 
 from kernelbench.evaluation import Outcome, Watcher
-from kernelbench.pipeline import Evaluated, Skipped
+from kernelbench.execution import Evaluated, Skipped
 
 _NAMES_WIDTH = 40
 
@@ -19,7 +19,8 @@ class Progress(Watcher):
 
     def started(self, outcome: Outcome, todo: int) -> None:
         device = outcome.device
-        self._say(f"device: {device['name']}" + (" (no GPU is used)" if device["type"] == "cpu" else ""))
+        count = f"{outcome.devices} x " if outcome.devices > 1 else ""
+        self._say(f"device: {count}{device['name']}" + (" (no GPU is used)" if device["type"] == "cpu" else ""))
         if outcome.run.torn:
             self._say("the results log ended in half a line, from an interrupted write; it was dropped")
         if outcome.resumed:

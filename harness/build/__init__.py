@@ -11,6 +11,7 @@ import time
 from harness.build import library, prebuilt, python
 from harness.build.artefact import Artefact, BuildContext
 from harness.build.cache import CacheError
+from harness.build.cost import remember
 from harness.result import CandidateFailure, Status
 from harness.solution import Solution
 
@@ -35,4 +36,5 @@ def build(solution: Solution, context: BuildContext) -> Artefact:
         raise
     except OSError as error:
         raise CandidateFailure(Status.BUILD_ERROR, f"cannot build {solution.name}: {error}") from error
+    remember(solution, context)
     return dataclasses.replace(artefact, seconds=time.perf_counter() - begin)

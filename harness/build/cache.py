@@ -29,9 +29,10 @@ DEFAULT_GB = 10.0
 
 _MANIFEST = "manifest.json"
 _USES = "uses"  # a byte for every use: its size counts them, its mtime is the last one
-_ENTRIES, _PRIVATE, _WORK, _LOCKS = "entries", "private", "work", "locks"
+_ENTRIES, _PRIVATE, _WORK, _LOCKS, _MARKS = "entries", "private", "work", "locks", "marks"
 _IN_USE_S = 3600  # what was used so lately may still be waiting for its evaluation
 _ABANDONED_S = 24 * 3600
+_FORGOTTEN_S = 30 * 24 * 3600  # a mark that nobody renewed
 _ADDITIONS_A_TRIM = 32
 
 
@@ -85,7 +86,7 @@ class Cache:
         self.root = root or cache_root()
         self._additions = 0
         with self._writing():
-            for name in (_ENTRIES, _PRIVATE, _WORK, _LOCKS):
+            for name in (_ENTRIES, _PRIVATE, _WORK, _LOCKS, _MARKS):
                 (self.root / name).mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def get(self, key: str) -> Path | None:
@@ -149,6 +150,14 @@ class Cache:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
+    def mark(self, key: str) -> None:
+        """Leave a hint for ``is_marked``: empty, shared, and gone after some weeks without use."""
+        with self._writing():
+            (self.root / _MARKS / key).touch()
+
+    def is_marked(self, key: str) -> bool:
+        return (self.root / _MARKS / key).exists()
+
     def trim(self, limit: int | None = None) -> None:
         """Remove the entries that were not used for longest, until the rest fits."""
         limit = limit_bytes() if limit is None else limit
@@ -159,16 +168,19 @@ class Cache:
                 break
             self._remove(folder)
             size -= entry_size
-        for leftover in [*(self.root / _WORK).iterdir(), *(self.root / _LOCKS).iterdir()]:
-            with contextlib.suppress(OSError):
-                if time.time() - leftover.stat().st_mtime > _ABANDONED_S:
-                    shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
+        for name, age_s in ((_WORK, _ABANDONED_S), (_LOCKS, _ABANDONED_S), (_MARKS, _FORGOTTEN_S)):
+            for leftover in (self.root / name).iterdir():
+                with contextlib.suppress(OSError):
+                    if time.time() - leftover.stat().st_mtime > age_s:
+                        shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
 
     def clear(self) -> Statistics:
         """Remove everything; returns what was there."""
         before = self.statistics()
         for _, _, _, folder in self._entries():
             self._remove(folder)
+        for mark in (self.root / _MARKS).iterdir():
+            mark.unlink(missing_ok=True)
         return before
 
     def statistics(self) -> Statistics:

@@ -35,7 +35,8 @@ def serve(fd: int) -> None:
     hello = wire.receive(connection)
     try:
         device = devices.select(hello["device"])
-    except devices.DeviceError as error:
+        torch.zeros(1, device=device).add_(1).cpu()  # a device that is lost is still counted
+    except (devices.DeviceError, RuntimeError) as error:
         wire.send(connection, {"unavailable": str(error)})
         return
     conditions = Conditions(device, **{name: hello[name] for name in _CONDITIONS})
@@ -43,6 +44,7 @@ def serve(fd: int) -> None:
         connection,
         {
             "device": devices.describe(device),
+            "visible": torch.cuda.device_count(),
             "arch": devices.architecture(device),
             "torch": torch.__version__,
         },
@@ -63,7 +65,10 @@ class _Judge:
         self._problems: dict[str, Problem] = {}
 
     def answer(self, job: dict[str, Any]) -> dict[str, Any]:
-        """{"result": record}, or {"unevaluated": reason} where not the candidate is at fault."""
+        """{"result": record}, or {"unevaluated": reason} where not the candidate is at fault.
+
+        With ``broken`` it is this process that failed, which should not go on.
+        """
         try:
             workload = self._workload(job["problem"], job["workload"])
             solution = decode_solution(job["solution"])
@@ -77,7 +82,8 @@ class _Judge:
         except (ProblemError, CacheError) as error:
             return {"unevaluated": str(error)}
         except Exception:
-            return {"unevaluated": "the judge failed, please report this:\n" + traceback.format_exc()}
+            reason = "the judge failed, please report this:\n" + traceback.format_exc()
+            return {"unevaluated": reason, "broken": True}
 
     def _workload(self, problem: dict[str, Any], name: str | None):
         if problem["path"] not in self._problems:

@@ -13,7 +13,7 @@ from harness.solution import SolutionError
 from kernelbench import leaderboard
 from kernelbench.cli import UNFIT, WRONG_USAGE
 from kernelbench.evaluation import Outcome, evaluate_directory
-from kernelbench.pipeline import EnvironmentUnfit, Options
+from kernelbench.execution import EnvironmentUnfit, Options
 from kernelbench.progress import Progress
 from kernelbench.run import RunError, WriteError
 from kernelbench.suite import SelectorError
@@ -28,7 +28,8 @@ _INTERRUPTED = 130
                    "Without it, those that have a solution.")  # fmt: skip
 @click.option("--problem-dir", type=click.Path(path_type=Path),
               help="Another folder of problems, ours or KernelBench's.")  # fmt: skip
-@click.option("--device", help="cpu, cuda or cuda:INDEX. Without it, the GPU if there is one.")
+@click.option("--device",
+              help="cpu, cuda, cuda:INDEX, several as cuda:0,cuda:1, or cuda:all. Without it, a GPU if there is one.")
 @click.option("--workload", help="Which sizes. Without it, full on a GPU and small on a CPU.")
 @click.option("--precision", type=click.Choice(["fp32", "fp16", "bf16"]), default="fp32", show_default=True)
 @click.option("--jobs", type=click.IntRange(min=1), help="Builds side by side. Without it, one a core.")

@@ -1,0 +1,80 @@
+"""What every executor takes and gives, and which executors there are.
+
+An executor turns pairs of problem and solution into a stream of what became of
+them. It is one module with one class, which has
+
+- ``device``: the record of the device that it times on, ``devices`` how many of it,
+- ``evaluate(pairs, status)``: an iterator over Evaluated and Skipped, one for each pair, as they end;
+  ``status("building" | "judging", text)`` tells what goes on now,
+- ``close()`` after the last pair, or ``kill()`` when the run is given up,
+
+and its line in ``EXECUTORS``. Making one raises EnvironmentUnfit where it cannot work here.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from harness.problem import ProblemFile
+from harness.process import default_memory_bytes
+from harness.result import Result
+from harness.solution import Solution
+
+EXECUTORS = {"local": "kernelbench.pipeline:Pipeline", "ray": "kernelbench.cluster:Cluster"}
+
+Pair = tuple[ProblemFile, Solution]
+Status = Callable[[str, str], None]
+
+
+class EnvironmentUnfit(Exception):
+    """This machine cannot run what was asked for; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to evaluate; ``workload`` None is each problem's default for the device."""
+
+    device: str | None = None  # cpu, cuda, cuda:INDEX, several of those after commas, or cuda:all
+    workload: str | None = None
+    precision: str = "fp32"
+    jobs: int = field(default_factory=lambda: os.cpu_count() or 1)
+    timeout_s: float = 120.0  # of one step of a candidate
+    build_timeout_s: float = 900.0
+    memory_bytes: int = field(default_factory=default_memory_bytes)
+    executor: str = "local"
+    address: str | None = None  # of the cluster, for executors that have one
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    solution: Solution
+    result: Result
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """Not evaluated, through no fault of the candidate's."""
+
+    solution: Solution
+    reason: str
+
+
+class Executor(Protocol):
+    device: dict[str, Any]
+    devices: int
+
+    def evaluate(self, pairs: list[Pair], status: Status) -> Iterator[Evaluated | Skipped]: ...
+
+    def close(self) -> None: ...
+
+    def kill(self) -> None: ...
+
+
+def open_executor(options: Options) -> Executor:
+    """The executor that ``options`` name, ready; raises EnvironmentUnfit."""
+    module, _, name = EXECUTORS[options.executor].partition(":")
+    return getattr(importlib.import_module(module), name)(options)

@@ -1,0 +1,179 @@
+"""Judges from outside: a process for each device, which outlives neither the run nor the device."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+from harness import wire
+from harness.build import Artefact, CacheError
+from harness.build.artefact import ToolchainError
+from harness.codec import encode_artefact, encode_problem, encode_solution
+from harness.problem import ProblemFile
+from harness.process import start_server
+from harness.result import CandidateFailure, Result
+from harness.solution import Solution
+from kernelbench.execution import EnvironmentUnfit, Evaluated, Options, Skipped
+
+_ALL = "cuda:all"
+
+
+class Judge:
+    """The judge's process of one device; started again if it dies, until the device is gone.
+
+    A new one is starting; ``wait_until_ready`` must have been called before anything else.
+    """
+
+    def __init__(self, options: Options, device: str | None):
+        self.requested = device
+        self.lost: str | None = None  # why it cannot be used any more
+        self._options = options
+        self._ended = False
+        self._start()
+
+    def _start(self) -> None:
+        ours, theirs = socket.socketpair()
+        self._process = start_server("harness.judge.server", theirs)
+        self._connection = ours
+        options = self._options
+        hello = {
+            "device": self.requested,
+            "precision": options.precision,
+            "timeout_s": options.timeout_s,
+            "memory_bytes": options.memory_bytes,
+            "build_timeout_s": options.build_timeout_s,
+        }
+        wire.send(ours, hello)
+
+    def wait_until_ready(self) -> None:
+        """Raises EnvironmentUnfit where the judge cannot work."""
+        try:
+            answer = wire.receive(self._connection)
+        except (wire.Closed, OSError):
+            raise EnvironmentUnfit("the judge's process does not start; `kb doctor` says what is missing") from None
+        if "unavailable" in answer:
+            raise EnvironmentUnfit(answer["unavailable"])
+        self.device: dict[str, Any] = answer["device"]
+        self.visible: int = answer["visible"]  # GPUs of this host
+        self.arch: str | None = answer["arch"]
+        self.torch_version: str = answer["torch"]
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def ask(self, job: dict[str, Any], phase: Callable[[str], None]) -> dict[str, Any]:
+        """The judge's answer to a job; a judge that dies of it is replaced, and the job stays unevaluated."""
+        try:
+            wire.send(self._connection, job)
+            while "phase" in (answer := wire.receive(self._connection)):
+                phase(answer["phase"])
+        except (wire.Closed, OSError):
+            code = self._process.wait()
+            answer = {"unevaluated": f"the judge's process died (exit status {code}) in this evaluation"}
+            self._replace()
+        else:
+            if answer.get("broken"):  # it answered, but its device context may be gone
+                self._end_process()
+                self._replace()
+        return answer
+
+    def _replace(self) -> None:
+        self._connection.close()
+        if self._ended:
+            self.lost = "the run was given up"
+            return
+        try:
+            self._start()
+            self.wait_until_ready()
+        except (EnvironmentUnfit, OSError) as error:
+            self.lost = str(error)
+
+    def close(self) -> None:
+        """Let it end by itself; kill it if it does not."""
+        self._connection.close()
+        try:
+            self._process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+    def kill(self) -> None:
+        self._ended = True
+        self._end_process()
+
+    def _end_process(self) -> None:
+        try:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self._process.wait()
+
+
+def open_judges(options: Options) -> list[Judge]:
+    """A judge for each device that ``options.device`` names, all started side by side.
+
+    Raises EnvironmentUnfit where one of them cannot work, or where they are not of one kind.
+    """
+    names = options.device.split(",") if options.device else [None]
+    judges: list[Judge] = []
+    try:
+        if names == [_ALL]:
+            judges = _started(options, ["cuda:0"])
+            judges += _started(options, [f"cuda:{index}" for index in range(1, judges[0].visible)])
+        else:
+            judges = _started(options, [name and name.strip() for name in names])
+        _check_kind(judges)
+    except BaseException:
+        for judge in judges:
+            judge.kill()
+        raise
+    return judges
+
+
+def _started(options: Options, names: list[str | None]) -> list[Judge]:
+    judges = [Judge(options, name) for name in names]
+    try:
+        for judge in judges:
+            judge.wait_until_ready()
+    except BaseException:
+        for judge in judges:
+            judge.kill()
+        raise
+    return judges
+
+
+def _check_kind(judges: list[Judge]) -> None:
+    """Times of one log are compared with each other, so they come from devices of one kind, each counted once."""
+    kinds = sorted({judge.device["name"] for judge in judges})
+    if len(kinds) > 1:
+        raise EnvironmentUnfit(f"the devices of one run must be of one kind, not {' and '.join(kinds)}")
+    identities = {judge.device.get("uuid", judge.device["type"]) for judge in judges}
+    if len(identities) < len(judges):
+        named = ", ".join(str(judge.requested) for judge in judges)
+        raise EnvironmentUnfit(f"--device names the same device twice: {named}")
+
+
+def judged(
+    judge: Judge,
+    file: ProblemFile,
+    solution: Solution,
+    workload: str | None,
+    built: Callable[[], Artefact],
+    phase: Callable[[str], None],
+) -> Evaluated | Skipped:
+    """What becomes of one solution; ``built`` gives its artefact or raises what ``harness.build.build`` does."""
+    job = {"problem": encode_problem(file), "workload": workload, "solution": encode_solution(solution)}
+    try:
+        job["artefact"] = encode_artefact(built())
+    except (ToolchainError, CacheError) as error:
+        return Skipped(solution, str(error))
+    except CandidateFailure as failure:
+        job["failure"] = {"status": failure.status.value, "message": failure.message, "log": failure.log}
+    answer = judge.ask(job, phase)
+    if "result" in answer:
+        return Evaluated(solution, Result.from_json(answer["result"]))
+    return Skipped(solution, answer["unevaluated"])

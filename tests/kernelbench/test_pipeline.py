@@ -1,0 +1,164 @@
+"""One queue for all devices: work is spread, a device that is lost loses nothing, cheap builds come first."""
+
+import threading
+
+import pytest
+
+from harness.build import BuildContext, build
+from harness.build.cost import NOTHING, expected_cost
+from harness.problem import ProblemId
+from harness.result import Status
+from harness.solution import read_solution
+from kernelbench import suite
+from kernelbench.execution import EnvironmentUnfit, Evaluated, Options, Skipped
+from kernelbench.judges import Judge, open_judges
+from kernelbench.pipeline import Memory, Pipeline
+
+MODEL = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return x.clamp(min=0)\n"
+# The worker's parent is the fork server of a judge, and that one's parent is the judge.
+NOTE_JUDGE = """
+import os
+def parent(pid):
+    return int(open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[1])
+judge = parent(os.getppid())
+"""
+WRONG = MODEL.replace("x.clamp(min=0)", "x")  # ends at the first comparison, untimed
+
+
+@pytest.fixture
+def solutions(tmp_path):
+    def write(*sources, suffix=".py"):
+        file = suite.find("1/19")[0]
+        pairs = []
+        for number, source in enumerate(sources):
+            path = tmp_path / f"{number}{suffix}"
+            path.write_text(source)
+            pairs.append((file, read_solution(path, problem=ProblemId(1, 19))))
+        return pairs
+
+    return write
+
+
+@pytest.fixture
+def two_judges():
+    options = Options(device="cpu", timeout_s=20, jobs=2)
+    judges = [Judge(options, "cpu") for _ in range(2)]
+    for judge in judges:
+        judge.wait_until_ready()
+    pipeline = Pipeline(options, judges)
+    yield pipeline, judges
+    pipeline.kill()
+
+
+def test_work_is_spread_over_the_judges_and_every_solution_ends_once(solutions, two_judges, tmp_path):
+    pipeline, judges = two_judges
+    note = f"{NOTE_JUDGE}open({str(tmp_path / 'judges')!r}, 'a').write(f'{{judge}}\\n')\n"
+    pairs = solutions(*[f"# {number}\n{WRONG}{note}" for number in range(6)])
+    ended = list(pipeline.evaluate(pairs))
+    assert {item.solution for item in ended} == {solution for _, solution in pairs} and len(ended) == 6
+    assert {item.result.status for item in ended} == {Status.WRONG_VALUE}
+    used = (tmp_path / "judges").read_text().split()
+    assert len(used) == 6 and set(map(int, used)) == {judge.pid for judge in judges}
+
+
+def test_a_judge_that_dies_costs_one_evaluation_and_works_on(solutions, two_judges):
+    pipeline, judges = two_judges
+    before = {judge.pid for judge in judges}
+    killer = f"{WRONG}{NOTE_JUDGE}os.kill(judge, 9)\n"
+    ended = list(pipeline.evaluate(solutions(killer, WRONG, WRONG + "\n", WRONG + "\n\n")))
+    (skipped,) = [item for item in ended if isinstance(item, Skipped)]
+    assert skipped.solution.name == "0.py" and "the judge's process died (exit status -9)" in skipped.reason
+    assert sum(isinstance(item, Evaluated) for item in ended) == 3
+    assert len({judge.pid for judge in judges} - before) == 1 and not any(judge.lost for judge in judges)
+
+
+def lose(judge):
+    """What a judge finds when it starts again after its GPU fell off the bus."""
+    judge.requested = "cuda:99"
+
+
+def test_a_lost_device_leaves_its_work_to_the_others(solutions, two_judges):
+    pipeline, (lost, other) = two_judges
+    lose(lost)
+    killer = f"{WRONG}{NOTE_JUDGE}if judge == {lost.pid}: os.kill(judge, 9)\n"
+    pairs = solutions(*[f"# {number}\n{killer}" for number in range(5)])
+    ended = list(pipeline.evaluate(pairs))
+    assert {item.solution for item in ended} == {solution for _, solution in pairs} and len(ended) == 5
+    assert sum(isinstance(item, Skipped) for item in ended) == 1
+    assert lost.lost and not other.lost
+
+
+def test_without_any_device_left_the_rest_is_listed_as_not_evaluated(solutions, two_judges):
+    pipeline, judges = two_judges
+    for judge in judges:
+        lose(judge)
+    killer = f"{WRONG}{NOTE_JUDGE}os.kill(judge, 9)\n"
+    ended = list(pipeline.evaluate(solutions(*[f"# {number}\n{killer}" for number in range(5)])))
+    assert len(ended) == 5 and all(isinstance(item, Skipped) for item in ended)
+    assert sum("no device is left" in item.reason for item in ended) == 3
+
+
+@pytest.mark.parametrize(
+    "device, message",
+    [("cpu,cpu", "names the same device twice"), ("cuda:0,cuda:99", "cuda:99|no GPU"), ("cpu,", "is no device")],
+)
+def test_a_list_of_devices_that_cannot_be_is_one_clear_error(device, message):
+    with pytest.raises(EnvironmentUnfit, match=message):
+        open_judges(Options(device=device))
+
+
+@pytest.mark.gpu
+def test_all_gpus_have_a_judge_each():
+    judges = open_judges(Options(device="cuda:all"))
+    try:
+        assert len({judge.device["uuid"] for judge in judges}) == len(judges) == judges[0].visible
+    finally:
+        for judge in judges:
+            judge.kill()
+
+
+def test_what_was_built_before_costs_nothing(server, tmp_path):
+    context = BuildContext(server, None, "2.0", 60, 1 << 30)
+    path = tmp_path / "1_19.cpp"
+    path.write_text('extern "C" void solution() {}')
+    solution = read_solution(path)
+    assert expected_cost(solution, context).memory_bytes > 0
+    build(solution, context)
+    assert expected_cost(solution, context) == NOTHING
+    path.write_text('extern "C" void solution() { return; }')
+    assert expected_cost(read_solution(path), context) != NOTHING
+
+
+def test_builds_are_ranked_by_what_they_compile(server, tmp_path):
+    sources = {
+        "plain.py": MODEL,
+        "kernel.cu": "__global__ void k() {}",
+        "extension.py": "from torch.utils.cpp_extension import load_inline\nload_inline('a', '')",
+        "cuda_extension.py": "from torch.utils.cpp_extension import load_inline\nload_inline('a', '', cuda_sources='')",
+        "templates.cu": "#include <cutlass/gemm/device/gemm.h>",
+    }
+    costs = []
+    for name, source in sources.items():
+        (tmp_path / name).write_text(source)
+        solution = read_solution(tmp_path / name, problem=ProblemId(1, 19))
+        costs.append(expected_cost(solution, BuildContext(server, "9.0", "2.0", 60, 1 << 30)))
+    assert costs[0] == NOTHING
+    assert [cost.seconds for cost in costs] == sorted({cost.seconds for cost in costs})
+    assert [cost.memory_bytes for cost in costs] == sorted({cost.memory_bytes for cost in costs})
+
+
+def test_builds_wait_for_memory_but_one_alone_never_does():
+    memory = Memory(10)
+    order = []
+
+    def take(size):
+        with memory.taken(size):
+            order.append(size)
+
+    with memory.taken(8):
+        waiting = threading.Thread(target=take, args=(4,))
+        waiting.start()
+        take(2)
+    waiting.join(timeout=10)
+    take(50)
+    assert order == [2, 4, 50]
