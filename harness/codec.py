@@ -32,4 +32,5 @@ def encode_artefact(artefact: Artefact) -> dict[str, Any]:
 
 def decode_artefact(record: dict[str, Any]) -> Artefact:
     library = Path(record["library"]) if record["library"] else None
-    return Artefact(**{**record, "library": library, "flags": tuple(record["flags"])})
+    tuples = {name: tuple(record[name]) for name in ("flags", "keys")}
+    return Artefact(**{**record, "library": library, **tuples})

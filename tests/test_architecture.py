@@ -12,7 +12,7 @@ STANDARD = set(sys.stdlib_module_names) | {"__future__"}
 ALLOWED = {
     "problems": {"torch"},
     "harness": {"harness", "torch", "numpy", "pynvml"},
-    "kernelbench": {"harness", "kernelbench", "torch", "click", "tabulate", "tqdm", "matplotlib"},
+    "kernelbench": {"harness", "kernelbench", "torch", "click", "tabulate", "tqdm", "matplotlib", "ray"},
 }
 
 

@@ -35,6 +35,7 @@ class Artefact:
     flags: tuple[str, ...] = ()
     compiler: str = ""
     note: str = ""
+    keys: tuple[str, ...] = ()  # the entries of the cache that it consists of
 
     def to_json(self) -> dict:
         return {

@@ -133,6 +133,23 @@ class Cache:
             self.trim()
         return folder
 
+    def contents(self, key: str) -> dict[str, bytes] | None:
+        """An entry as it travels to a host that shares no file system; None where there is none."""
+        folder = self.get(key)
+        if folder is None:
+            return None
+        names = json.loads((folder / _MANIFEST).read_text())["files"]
+        return {name: (folder / name).read_bytes() for name in names}
+
+    def add(self, key: str, contents: dict[str, bytes]) -> None:
+        """Take in the ``contents`` of an entry of another host's cache, unless it is here already."""
+        if self._folder(key).is_dir():
+            return
+        with self._writing(), self._work_folder() as work:
+            for name, data in contents.items():
+                (work / name).write_bytes(data)
+            self.put(key, [work / name for name in contents])
+
     def private_folder(self, key: str) -> Path:
         """A folder that the processes of one candidate fill as they like, and that no other reads."""
         folder = self.root / _PRIVATE / key

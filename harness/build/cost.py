@@ -35,8 +35,13 @@ _TEMPLATES = Cost(100, 4096 * _MIB)  # CUTLASS and its like
 
 
 def expected_cost(solution: Solution, context: BuildContext) -> Cost:
-    """Before anything is run or compiled; nothing for what was built before and is in the cache."""
-    if solution.kind == "so" or solution.language not in ("cuda", "cpp") or was_built(solution, context):
+    """Of building here; nothing for what was built before and is in the cache."""
+    return NOTHING if was_built(solution, context) else compile_cost(solution)
+
+
+def compile_cost(solution: Solution) -> Cost:
+    """Of compiling it, wherever that is; nothing for what has nothing to compile."""
+    if solution.kind == "so" or solution.language not in ("cuda", "cpp"):
         return NOTHING
     if _HEAVY.search(solution.path.read_text(errors="replace")):
         return _TEMPLATES

@@ -46,6 +46,7 @@ class ExtensionBuilder:
     compiled: int = 0
     reused: int = 0
     seconds: float = field(default=0.0)
+    keys: list[str] = field(default_factory=list)
 
     def __call__(self, request: dict[str, Any], scratch: Path) -> dict[str, Any]:
         """The answer to one request: ``library``, a path below ``scratch``, or what was ``raised``; and ``output``.
@@ -88,6 +89,7 @@ class ExtensionBuilder:
                         raise Refused("a source of the extension changed while it was compiled; run it again")
                     entry = cache.put(key, [built / name])
                 self.compiled += 1
+        self.keys.append(key)
         if not (own / name).exists():
             shutil.copy(entry / name, own / name)
         return {"library": str(own / name), "output": output}

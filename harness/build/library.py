@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from harness.build.artefact import Artefact, BuildContext, ToolchainError
@@ -61,7 +62,7 @@ def _compile(solution: Solution, compiler: Compiler, flags: tuple[str, ...], con
                     raise CandidateFailure(Status.BUILD_ERROR, "the source changed while it was compiled; run it again")
                 entry = cache.put(key, [library])
     compiled_by = f"{Path(compiler.path).name} {compiler.version}"
-    return Artefact(entry / _LIBRARY, cached=cached, flags=flags, compiler=compiled_by)
+    return Artefact(entry / _LIBRARY, cached=cached, flags=flags, compiler=compiled_by, keys=(key,))
 
 
 def _key(solution: Solution, compiler: Compiler, flags: tuple[str, ...]) -> str:
@@ -73,5 +74,6 @@ def _key(solution: Solution, compiler: Compiler, flags: tuple[str, ...]) -> str:
         raise CandidateFailure(
             Status.BUILD_ERROR, f"{solution.name} has {include}: name the file, so that a change of it is noticed"
         ) from None
-    files = (f"{path}\0{text}" for path, text in sorted(included.items()))
+    folder = solution.path.parent  # wherever it is, on whichever host
+    files = (f"{os.path.relpath(path, folder)}\0{text}" for path, text in sorted(included.items()))
     return key_of("library", source, *files, compiler.path, compiler.version, host_cpu(), *flags)

@@ -32,7 +32,8 @@ def build(solution: Solution, context: BuildContext) -> Artefact:
         return Artefact(env=env)
     builder = ExtensionBuilder(solution, context)
     note = _import_once(solution, builder)
-    return Artefact(env=env, cached=builder.reused > 0 and not builder.compiled, note=note)
+    cached = builder.reused > 0 and not builder.compiled
+    return Artefact(env=env, cached=cached, note=note, keys=tuple(builder.keys))
 
 
 def _import_once(solution: Solution, builder: ExtensionBuilder) -> str:

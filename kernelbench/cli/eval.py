@@ -13,7 +13,7 @@ from harness.solution import SolutionError
 from kernelbench import leaderboard
 from kernelbench.cli import UNFIT, WRONG_USAGE
 from kernelbench.evaluation import Outcome, evaluate_directory
-from kernelbench.execution import EnvironmentUnfit, Options
+from kernelbench.execution import EXECUTORS, EnvironmentUnfit, Options
 from kernelbench.progress import Progress
 from kernelbench.run import RunError, WriteError
 from kernelbench.suite import SelectorError
@@ -28,8 +28,9 @@ _INTERRUPTED = 130
                    "Without it, those that have a solution.")  # fmt: skip
 @click.option("--problem-dir", type=click.Path(path_type=Path),
               help="Another folder of problems, ours or KernelBench's.")  # fmt: skip
-@click.option("--device",
-              help="cpu, cuda, cuda:INDEX, several as cuda:0,cuda:1, or cuda:all. Without it, a GPU if there is one.")
+@click.option(
+    "--device", help="cpu, cuda, cuda:INDEX, several as cuda:0,cuda:1, or cuda:all. Without it, a GPU if there is one."
+)
 @click.option("--workload", help="Which sizes. Without it, full on a GPU and small on a CPU.")
 @click.option("--precision", type=click.Choice(["fp32", "fp16", "bf16"]), default="fp32", show_default=True)
 @click.option("--jobs", type=click.IntRange(min=1), help="Builds side by side. Without it, one a core.")
@@ -42,10 +43,13 @@ _INTERRUPTED = 130
 @click.option("--out", type=click.Path(path_type=Path), help="Run directory. Without it, a new one under runs/.")
 @click.option("--resume", is_flag=True, help="Continue the run in --out: evaluate what is missing or has changed.")
 @click.option("--prebuilt", is_flag=True, help="Accept .so files, built by somebody else.")
+@click.option("--executor", type=click.Choice(sorted(EXECUTORS)), default="local", show_default=True,
+              help="Where it runs: this host, or the nodes of a Ray cluster.")  # fmt: skip
+@click.option("--address", help="Of the Ray cluster. Without it, the one that Ray finds, or one on this host.")
 @click.option("--json", "as_json", is_flag=True, help="Print the leaderboard as JSON.")
 def command(
     solutions, selector, problem_dir, device, workload, precision, jobs, timeout, build_timeout, memory, out, resume,
-    prebuilt, as_json,
+    prebuilt, executor, address, as_json,
 ):  # fmt: skip
     """Build, check and time every solution in a directory.
 
@@ -56,10 +60,12 @@ def command(
     """
     if resume and out is None:
         raise click.UsageError("--resume needs --out, the run directory to continue")
+    if address and executor == "local":
+        raise click.UsageError("--address needs --executor ray")
     given = {"jobs": jobs, "memory_bytes": memory and int(memory * 1e9)}
     options = Options(
         device, workload, precision, timeout_s=timeout, build_timeout_s=build_timeout,
-        **{key: value for key, value in given.items() if value},
+        executor=executor, address=address, **{key: value for key, value in given.items() if value},
     )  # fmt: skip
     progress = Progress()
     try:
