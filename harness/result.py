@@ -76,6 +76,7 @@ class Result:
     versions: dict[str, str] = field(default_factory=dict)
     started: str = ""  # UTC, ISO 8601
     seconds: float = 0.0  # wall time of build and evaluation together
+    stages_s: dict[str, float] = field(default_factory=dict)  # wall time of the evaluation, by what went on
     format: int = FORMAT
 
     @property

@@ -29,6 +29,7 @@ from harness.draw import DTYPES, as_tensor, pin_math_modes
 from harness.integrity import overwritten_inputs
 from harness.judge.compare import Errors, check_kind, check_values, strict_criterion
 from harness.judge.reference import PUBLISHED, Reference, Trial
+from harness.judge.stages import Stages
 from harness.outbox import Outbox, lay_out
 from harness.problem import Problem, ProblemError, Workload
 from harness.process import ForkServer, Worker
@@ -75,12 +76,17 @@ def evaluate(
     begin = time.perf_counter()
     result = blank_result(workload, solution, conditions)
     result.build = artefact.to_json()
+    stages = Stages()
     try:
+        stages.begin("wait")  # for the device
         with devices.exclusive(conditions.device):
-            _Evaluation(workload, solution, artefact, conditions, server, phase).into(result)
+            stages.begin("reference")
+            _Evaluation(workload, solution, artefact, conditions, server, phase, stages).into(result)
         result.status = Status.OK
     except CandidateFailure as failure:
         _record_failure(result, failure)
+    stages.end()
+    result.stages_s = stages.seconds
     result.seconds = round(time.perf_counter() - begin + artefact.seconds, 3)
     return result
 
@@ -121,7 +127,8 @@ def _record_failure(result: Result, failure: CandidateFailure) -> None:
 class _Evaluation:
     """One candidate's way through check and timing."""
 
-    def __init__(self, workload, solution, artefact, conditions, server, phase):
+    def __init__(self, workload, solution, artefact, conditions, server, phase, stages):
+        self._stages: Stages = stages
         self._workload: Workload = workload
         self._problem: Problem = workload.problem
         self._solution: Solution = solution
@@ -150,6 +157,7 @@ class _Evaluation:
         result.workload["bytes"] = traffic
         outbox = Outbox(self._device, self._expected_kind, inputs)
         del example, inputs
+        self._stages.begin("load")
         try:
             builder = ExtensionBuilder(self._solution, self._build_context())
             limit = self._conditions.memory_bytes
@@ -158,6 +166,7 @@ class _Evaluation:
                 self._outbox = outbox
                 self._phase("load")
                 loaded = self._load()
+                self._stages.begin("check")
                 trials = self._check(loaded.get("weights") == "copied")
                 result.correctness = {
                     "trials": [str(trial) for trial in trials],
@@ -166,11 +175,14 @@ class _Evaluation:
                     "tolerance": self._criterion.tolerance,
                 }
                 self._phase("time")
+                self._stages.begin("time")
                 result.timing, result.baselines["eager"], observed = self._time(traffic)
                 result.correctness |= self._errors.to_json()
                 result.conditions |= observed
+                self._stages.begin("close")
         finally:
             outbox.close()
+        self._stages.begin("analyse")
         median_ms = result.timing["median_ms"]
         result.speedup = result.baselines["eager"]["median_ms"] / median_ms
         result.gbps = traffic / median_ms / 1e6

@@ -13,9 +13,7 @@ from a process that has. The same architecture is compiled for on both sides.
 from __future__ import annotations
 
 import argparse
-import ast
 import importlib.util
-import itertools
 import json
 import multiprocessing
 import os
@@ -31,12 +29,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import torch
 import torch.utils.cpp_extension
 from tabulate import tabulate
+from variants import buildable, write_variants
 
 from harness import device as devices
 from harness.build import BuildContext, build
 from harness.build.toolchain import host_compiler, nvcc
 from harness.process import ForkServer, default_memory_bytes
-from harness.solution import Solution, discover, read_solution, uses_extensions
+from harness.solution import Solution
 
 _TIMEOUT_S = 1800
 
@@ -50,7 +49,7 @@ def main() -> None:
     options = parser.parse_args()
 
     device = devices.select(None)
-    solutions = _buildable(options.solutions, device.type)
+    solutions = buildable(options.solutions, device.type)
     if not solutions:
         sys.exit(f"no solution in {options.solutions} builds an extension for a {device.type} device")
     arch = devices.architecture(device)
@@ -70,18 +69,6 @@ def main() -> None:
         options.json.write_text(json.dumps(report, indent=2) + "\n")
 
 
-def _buildable(root: Path, device: str) -> list[Solution]:
-    found = [s for s in discover(root).solutions if s.kind == "py" and s.device in ("any", device)]
-    found = [s for s in found if device == "cuda" or s.language != "cuda"]
-    parsed = []
-    for solution in found:
-        try:
-            parsed.append((solution, ast.parse(solution.path.read_text())))
-        except SyntaxError:
-            continue
-    return [solution for solution, tree in parsed if uses_extensions(tree)]
-
-
 def _cold(solution: Solution, repeats: int, server: ForkServer, arch: str | None) -> dict:
     """Seconds of cold builds of one solution on its own, the two sides in turn."""
     times: dict[str, list[float]] = {"ours": [], "stock": []}
@@ -95,19 +82,10 @@ def _cold(solution: Solution, repeats: int, server: ForkServer, arch: str | None
 def _parallel(solutions: list[Solution], count: int, server: ForkServer, arch: str | None) -> dict:
     """Wall seconds for ``count`` distinct cold builds at once, and for the same ones again with our cache."""
     with tempfile.TemporaryDirectory() as folder:
-        variants = [_variant(s, k, Path(folder)) for k, s in zip(range(count), itertools.cycle(solutions))]
+        variants = write_variants(solutions, count, Path(folder))
         ours, again = _ours(variants, server, arch, again=True)
         stock = _stock(variants, arch)
     return {"variants": count, "seconds": {"ours": ours, "stock": stock, "ours_cached": again}, "ratio": ours / stock}
-
-
-def _variant(solution: Solution, number: int, folder: Path) -> Solution:
-    source = solution.path.read_text()
-    if "#include" not in source:
-        sys.exit(f"{solution.name} has no #include to mark a variant at")
-    path = folder / f"{number}_{solution.path.name}"
-    path.write_text(source.replace("#include", f"// variant {number}\n#include", 1))
-    return read_solution(path, problem=solution.problem)
 
 
 def _ours(solutions: list[Solution], server: ForkServer, arch: str | None, again: bool = False):

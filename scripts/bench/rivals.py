@@ -1,0 +1,140 @@
+"""Other ways to evaluate a folder of solutions, each run as a process of its own by ``throughput.py``.
+
+    python scripts/bench/rivals.py loop JOBS.json
+    python scripts/bench/rivals.py kernelbench JOBS.json --checkout DIR [--precompile]
+
+JOBS.json lists pairs of files, ``problem`` and ``solution``. Prints one JSON object:
+the seconds that each build took and how many solutions were found right.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import inspect
+import json
+import multiprocessing
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import torch
+
+_CHECKS, _CALLS = 5, 100  # KernelBench's defaults
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("rival", choices=["loop", "kernelbench"])
+    parser.add_argument("jobs", type=Path)
+    parser.add_argument("--device", default="cuda", help="for the loop: cpu or cuda")
+    parser.add_argument("--gpus", type=int, default=1, help="for KernelBench: how many to use")
+    parser.add_argument("--checkout", type=Path)
+    parser.add_argument("--precompile", action="store_true", help="build all on the CPU first, side by side")
+    options = parser.parse_args()
+    jobs = json.loads(options.jobs.read_text())
+    if options.rival == "loop":
+        report = _loop(jobs, torch.device(options.device))
+    else:
+        report = _kernelbench(jobs, options)
+    print(json.dumps(report))
+
+
+def _loop(jobs: list[dict], device: torch.device) -> dict:
+    """Stock ``load_inline``, one solution after the other in one process: import, compare, time."""
+    builds, right = [], 0
+    torch.set_default_device(device)
+    for job in jobs:
+        begin = time.perf_counter()
+        try:
+            module = _import(job["solution"], "solution")
+            builds.append(time.perf_counter() - begin)
+            right += _check_and_time(_import(job["problem"], "problem"), module.ModelNew, job["sizes"])
+        except Exception as error:
+            print(f"{job['solution']}: {error}", file=sys.stderr)
+    return {"build_seconds": builds, "right": right}
+
+
+def _check_and_time(problem, model_class, sizes: dict) -> bool:
+    torch.manual_seed(0)
+    reference = problem.Model(*problem.get_init_inputs(**sizes))
+    torch.manual_seed(0)
+    candidate = model_class(*problem.get_init_inputs(**sizes))
+    right = True
+    with torch.no_grad():
+        for _ in range(_CHECKS):
+            inputs = problem.get_inputs(**sizes)
+            right &= torch.allclose(candidate(*inputs), reference(*inputs), rtol=1e-2, atol=1e-2)
+        for model in (candidate, reference):
+            for _ in range(_CALLS):
+                model(*inputs)
+                if torch.cuda.is_available():
+                    torch.cuda.synchronize()
+    return right
+
+
+def _kernelbench(jobs: list[dict], options: argparse.Namespace) -> dict:
+    """As its eval_from_generations.py goes about it: builds in a pool, then batches of one solution a GPU."""
+    spawn = multiprocessing.get_context("spawn")
+    builds, right = [], 0
+    with tempfile.TemporaryDirectory() as cache:
+        work = [(job, f"{cache}/{number}", str(options.checkout)) for number, job in enumerate(jobs)]
+        if options.precompile:
+            with spawn.Pool(os.cpu_count()) as pool:
+                builds = pool.starmap(_precompile, work, chunksize=1)
+        for first in range(0, len(work), options.gpus):
+            batch = work[first : first + options.gpus]
+            with spawn.Pool(options.gpus) as pool:
+                right += sum(pool.starmap(_evaluate, [(*item, gpu) for gpu, item in enumerate(batch)]))
+    return {"build_seconds": builds, "right": right}
+
+
+def _precompile(job: dict, cache: str, checkout: str) -> float:
+    begin = time.perf_counter()
+    build = _theirs(checkout).build_compile_cache
+    _call(build, custom_model_src=Path(job["solution"]).read_text(), build_dir=cache, verbose=False)
+    return time.perf_counter() - begin
+
+
+def _evaluate(job: dict, cache: str, checkout: str, gpu: int) -> bool:
+    theirs = _theirs(checkout)
+    device = torch.device("cuda", gpu)
+    result = _call(
+        theirs.eval_kernel_against_ref,
+        original_model_src=Path(job["problem"]).read_text(), custom_model_src=Path(job["solution"]).read_text(),
+        measure_performance=True, num_correct_trials=_CHECKS, num_perf_trials=_CALLS, verbose=False,
+        build_dir=cache, device=device, backend="cuda", precision=torch.float32,
+    )  # fmt: skip
+    return bool(result and result.correctness)
+
+
+def _call(function, **arguments):
+    """With those of the arguments that this version of it takes."""
+    known = inspect.signature(function).parameters
+    return function(**{name: value for name, value in arguments.items() if name in known})
+
+
+def _theirs(checkout: str):
+    """KernelBench's module of evaluation, in its present layout or the former one."""
+    os.environ.setdefault("TORCH_CUDA_ARCH_LIST", "{}.{}".format(*torch.cuda.get_device_capability()))
+    if Path(checkout, "src", "kernelbench").is_dir():
+        sys.path.insert(0, f"{checkout}/src")
+        from kernelbench import eval as theirs
+    else:
+        sys.path.insert(0, checkout)
+        from src import eval as theirs
+    return theirs
+
+
+def _import(path: str, name: str):
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,183 @@
+"""Evaluations an hour: this harness against others, on the same solutions, in one run.
+
+    python scripts/bench/throughput.py --solutions examples/inline_cuda --variants 32 --json throughput.json
+    python scripts/bench/throughput.py ... --kernelbench ../KernelBench      # compare with a checkout of it
+    python scripts/bench/throughput.py ... --device cuda:0,cuda:1 --only ours   # more GPUs
+
+Takes the solutions of a directory that build an extension, as ``--variants`` distinct
+copies that no cache knows. Each way evaluates all of them once: this harness with an
+empty cache, and again with what it built; stock ``load_inline`` in a plain loop;
+KernelBench in its fastest mode (all builds on the CPU first, side by side) and, with
+``--kernelbench-default``, in its default one. The overhead is this harness's: seconds
+of an evaluation besides building, calling and comparing, from the records.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tabulate import tabulate
+from variants import buildable, write_variants
+
+from kernelbench import suite
+
+_ROOT = Path(__file__).resolve().parents[2]
+_RIVALS = Path(__file__).parent / "rivals.py"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--solutions", type=Path, required=True)
+    parser.add_argument("--variants", type=int, default=32, help="distinct solutions to evaluate")
+    parser.add_argument("--device", default="cuda", help="as for kb eval; the plain loop takes the first")
+    parser.add_argument("--workload", default=None, help="without it, each problem's default for the device")
+    parser.add_argument("--kernelbench", type=Path, help="a checkout of KernelBench, with what it needs installed")
+    parser.add_argument("--kernelbench-default", action="store_true", help="also without its pre-compilation")
+    parser.add_argument("--only", choices=["ours"], help="leave the others out")
+    parser.add_argument("--json", type=Path, help="where to write the figures")
+    options = parser.parse_args()
+    kind = options.device.partition(":")[0]
+    solutions = buildable(options.solutions, kind)
+    if not solutions:
+        sys.exit(f"no solution in {options.solutions} builds an extension for a {kind} device")
+    with tempfile.TemporaryDirectory() as folder:
+        report = _compare(solutions, options, kind, Path(folder))
+    print(_table(report))
+    if options.json:
+        options.json.write_text(json.dumps(report, indent=2) + "\n")
+
+
+def _compare(solutions, options: argparse.Namespace, kind: str, folder: Path) -> dict:
+    variants = write_variants(solutions, options.variants, folder / "solutions")
+    jobs = folder / "jobs.json"
+    jobs.write_text(json.dumps([_job(variant, options.workload, kind) for variant in variants]))
+    ways = {"ours, cold cache": lambda: _ours(options, folder, "cold")}
+    ways["ours, built before"] = lambda: _ours(options, folder, "warm")
+    if options.only is None:
+        ways["load_inline in a loop"] = lambda: _rival(folder, "loop", jobs, "--device", options.device.split(",")[0])
+    if options.kernelbench and options.only is None:
+        theirs = ["kernelbench", jobs, "--checkout", options.kernelbench, "--gpus", _gpus(options.device)]
+        ways["KernelBench, pre-compiled"] = lambda: _rival(folder, *theirs, "--precompile")
+        if options.kernelbench_default:
+            ways["KernelBench, default"] = lambda: _rival(folder, *theirs)
+    report = {"device": options.device, "cores": os.cpu_count(), "variants": len(variants), "ways": {}}
+    for name, way in ways.items():
+        print(f"{name} ...", file=sys.stderr)
+        with _Busy(kind) as busy:
+            begin = time.perf_counter()
+            figures = way()
+            seconds = time.perf_counter() - begin
+        figures |= {
+            "seconds": round(seconds, 2),
+            "busy": busy.share(),
+            "an_hour": round(len(variants) / seconds * 3600),
+        }
+        report["ways"][name] = figures
+    return report
+
+
+def _job(solution, workload: str | None, kind: str) -> dict:
+    from harness.problem import load_problem
+
+    problem = load_problem(suite.find(str(solution.problem))[0])
+    chosen = problem.workload(workload) if workload else problem.default_workload(kind)
+    return {"problem": str(problem.path), "solution": str(solution.path), "sizes": chosen.sizes}
+
+
+def _ours(options: argparse.Namespace, folder: Path, run: str) -> dict:
+    environment = {**os.environ, "KERNELBENCH_CACHE": str(folder / "cache")}
+    command = [sys.executable, "-m", "kernelbench", "eval", "--solutions", folder / "solutions"]
+    command += ["--device", options.device, "--out", folder / run]
+    command += ["--workload", options.workload] if options.workload else []
+    _run(command, environment)
+    records = [json.loads(line) for line in (folder / run / "results.jsonl").read_text().splitlines()]
+    timed = [record for record in records if record["timing"]]
+    return {
+        "build_seconds": [record["build"]["seconds"] for record in records if record["build"]],
+        "right": sum(record["status"] == "ok" for record in records),
+        "overhead_s": _median([overhead_seconds(record) for record in timed]),
+    }
+
+
+def overhead_seconds(record: dict) -> float:
+    """What an evaluation took besides its build, its checks and its timing."""
+    return record["seconds"] - record["build"]["seconds"] - record["stages_s"]["check"] - record["stages_s"]["time"]
+
+
+def _rival(folder: Path, *arguments) -> dict:
+    environment = {**os.environ, "TORCH_EXTENSIONS_DIR": str(folder / "extensions")}
+    done = _run([sys.executable, _RIVALS, *arguments], environment)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def _run(command: list, environment: dict) -> subprocess.CompletedProcess:
+    done = subprocess.run(list(map(str, command)), env=environment, cwd=_ROOT, capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(map(str, command))}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}")
+    return done
+
+
+def _gpus(device: str) -> int:
+    if device == "cuda:all":
+        import torch
+
+        return torch.cuda.device_count()
+    return len(device.split(","))
+
+
+class _Busy:
+    """The share of time in which a kernel ran, as the driver counts it, over all GPUs; nothing on a CPU."""
+
+    def __init__(self, kind: str):
+        self._kind = kind
+        self._samples: list[float] = []
+
+    def __enter__(self) -> _Busy:
+        if self._kind == "cuda":
+            query = ["nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits", "-lms", "200"]
+            self._process = subprocess.Popen(query, stdout=subprocess.PIPE, text=True)
+            self._thread = threading.Thread(target=self._read)
+            self._thread.start()
+        return self
+
+    def _read(self) -> None:
+        self._samples += [float(line) for line in self._process.stdout if line.strip().isdigit()]
+
+    def __exit__(self, *_: object) -> None:
+        if self._kind == "cuda":
+            self._process.terminate()
+            self._thread.join()
+
+    def share(self) -> float | None:
+        return round(statistics.mean(self._samples) / 100, 3) if self._samples else None
+
+
+def _median(values: list[float]) -> float | None:
+    return round(statistics.median(values), 3) if values else None
+
+
+def _table(report: dict) -> str:
+    first = next(iter(report["ways"].values()))["seconds"]
+    rows = [
+        (name, way["seconds"], sum(way["build_seconds"]), way["busy"], way["an_hour"], way["seconds"] / first,
+         way["right"], way.get("overhead_s"))
+        for name, way in report["ways"].items()
+    ]  # fmt: skip
+    head = f"{report['variants']} distinct solutions on {report['device']}, {report['cores']} cores"
+    columns = ("way", "wall s", "builds s", "busy", "an hour", "x ours", "right", "overhead s")
+    return f"{head}\n\n" + tabulate(rows, columns, floatfmt=".3g", missingval="-")
+
+
+if __name__ == "__main__":
+    main()
