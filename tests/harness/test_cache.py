@@ -34,6 +34,23 @@ def test_what_was_put_is_found_by_its_key_alone(cache):
     assert key_of("a", "bc") != key_of("ab", "c")
 
 
+def test_an_entry_travels_to_the_cache_of_another_host(cache, tmp_path):
+    put(cache, "k", b"built here")
+    other = Cache(tmp_path / "other")
+    for _ in range(2):
+        other.add("k", cache.contents("k"))
+    assert (other.get("k") / "k.so").read_bytes() == b"built here"
+    assert cache.contents("unknown") is None
+
+
+def test_a_mark_is_a_hint_that_goes_with_the_rest(cache):
+    assert not cache.is_marked("m")
+    cache.mark("m")
+    assert cache.is_marked("m") and cache.statistics().entries == 0
+    cache.clear()
+    assert not cache.is_marked("m")
+
+
 def test_the_first_of_two_builders_wins_and_neither_fails(cache):
     first = put(cache, "k", b"first")
     assert put(cache, "k", b"second") == first

@@ -48,6 +48,8 @@ def test_an_honest_solution_is_ok_with_all_that_a_record_needs(judged, problem):
     assert result.timing["method"] == "perf_counter_ns" and result.timing["cache"] == "cold"
     assert result.timing["stopped"] in ("converged", "max_samples", "max_seconds")
     assert result.device["name"] and result.versions["torch"] == torch.__version__ and result.started
+    assert {"wait", "reference", "load", "check", "time"} < set(result.stages_s)
+    assert sum(result.stages_s.values()) == pytest.approx(result.seconds, abs=0.5)
     assert Result.from_json(result.to_json()) == result
 
 

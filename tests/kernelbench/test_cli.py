@@ -145,6 +145,8 @@ def test_a_kernelbench_directory_of_problems_and_solutions_evaluates_as_it_is(tm
         (["--solutions", "twice"], 2, "two files for the same problem and sample"),
         (["--solutions", "solutions", "--device", "cuda:99"], 3, "--device cpu"),
         (["--solutions", "solutions", "--device", "tpu"], 3, "is no device"),
+        (["--solutions", "solutions", "--device", "cpu,cpu"], 3, "names the same device twice"),
+        (["--solutions", "solutions", "--address", "auto"], 2, "--address needs --executor ray"),
         (["--solutions", "solutions", "--resume"], 2, "--resume needs --out"),
         (["--solutions", "solutions", "--precision", "fp8"], 2, "fp8"),
         (["--solutions", "solutions", "--timeout", "-3"], 2, "-3"),

@@ -3,6 +3,7 @@
 import threading
 
 import pytest
+import torch
 
 from harness.build import BuildContext, build
 from harness.build.cost import NOTHING, expected_cost
@@ -10,9 +11,11 @@ from harness.problem import ProblemId
 from harness.result import Status
 from harness.solution import read_solution
 from kernelbench import suite
+from kernelbench.evaluation import evaluate_directory
 from kernelbench.execution import EnvironmentUnfit, Evaluated, Options, Skipped
 from kernelbench.judges import Judge, open_judges
 from kernelbench.pipeline import Memory, Pipeline
+from kernelbench.run import Run
 
 MODEL = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return x.clamp(min=0)\n"
 # The worker's parent is the fork server of a judge, and that one's parent is the judge.
@@ -115,6 +118,19 @@ def test_all_gpus_have_a_judge_each():
     finally:
         for judge in judges:
             judge.kill()
+
+
+@pytest.mark.gpu
+def test_several_gpus_share_the_work_and_write_the_same_records(examples, tmp_path):
+    if torch.cuda.device_count() < 2:
+        pytest.skip("needs two GPUs")
+    for device in ("cuda:0", "cuda:all"):
+        evaluate_directory(examples / "cuda", Options(device=device, timeout_s=60), out=tmp_path / device)
+    one, all_of_them = (Run.load(tmp_path / device).latest() for device in ("cuda:0", "cuda:all"))
+    assert len({result.device["uuid"] for result in all_of_them}) > 1
+    for alone, among in zip(one, all_of_them, strict=True):
+        assert alone.to_json().keys() == among.to_json().keys()
+        assert alone.solution == among.solution and alone.status is among.status is Status.OK
 
 
 def test_what_was_built_before_costs_nothing(server, tmp_path):
