@@ -1,0 +1,100 @@
+"""How sure a figure is: bootstrap intervals over problems, and intervals of measured speedups."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+
+from harness.result import Result
+
+LEVEL = 0.95
+_RESAMPLES = 1000
+_SEED = 0  # a view of the same log says the same
+
+
+class Interval(NamedTuple):
+    low: float
+    high: float
+
+
+def bootstrap(
+    statistic: Callable[..., float | None], *samples: Sequence, level: float = LEVEL, resamples: int = _RESAMPLES
+) -> Interval | None:
+    """Percentile bootstrap interval of ``statistic(*samples)``: how far it depends on which problems there are.
+
+    Problems are drawn with replacement, as often as there are any; the statistic of
+    each draw is taken, and of these the quantiles (1 - level) / 2 and (1 + level) / 2:
+    Efron and Tibshirani, "An Introduction to the Bootstrap" (1993), chapter 13.
+    Several ``samples`` of the same problems (two runs) are drawn together, so that
+    they stay paired; ValueError where their lengths differ. Draws for which the
+    statistic is None are left out; None where that leaves none.
+    """
+    count = len(samples[0])
+    if any(len(sample) != count for sample in samples):
+        raise ValueError(f"samples of {', '.join(str(len(s)) for s in samples)} problems cannot be paired")
+    if count == 0:
+        return None
+    draws = np.random.default_rng(_SEED).integers(count, size=(resamples, count)).tolist()
+    values = [statistic(*([sample[i] for i in draw] for sample in samples)) for draw in draws]
+    values = [value for value in values if value is not None]
+    if not values:
+        return None
+    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(float(low), float(high))
+
+
+def speedup_interval(result: Result, baseline: str = "eager", level: float = LEVEL) -> Interval | None:
+    """Interval of baseline median over solution median, from the samples of both; None without samples.
+
+    exp(log(speedup) +- z sqrt(v_baseline + v_solution)), the interval of a ratio of
+    medians of Price and Bonett (2002). It holds what varies within a run, not
+    what varies between two.
+    """
+    variance = log_speedup_variance(result, baseline)
+    if variance is None or not result.speedup:
+        return None
+    return _around(result.speedup, variance, level)
+
+
+def ratio_interval(result: Result, other: Result, baseline: str = "eager", level: float = LEVEL) -> Interval | None:
+    """Interval of speedup over the other's, by the method of ``speedup_interval``; None where either has no samples."""
+    variances = [log_speedup_variance(r, baseline) for r in (result, other)]
+    if None in variances or not result.speedup or not other.speedup:
+        return None
+    return _around(result.speedup / other.speedup, sum(variances), level)
+
+
+def log_speedup_variance(result: Result, baseline: str = "eager") -> float | None:
+    """Variance of the logarithm of a measured speedup; None without samples of both."""
+    series = [(timing or {}).get("samples_ms") for timing in (result.timing, result.baselines.get(baseline))]
+    if not all(series):
+        return None
+    return sum(log_median_variance(samples) for samples in series)
+
+
+def log_median_variance(samples: Sequence[float]) -> float:
+    """Variance of the logarithm of the median of positive ``samples``, without assuming a distribution.
+
+    ((log y_(n-c+1) - log y_(c)) / (2 z))^2 with c = (n + 1)/2 - sqrt(n), rounded, at
+    least 1, and z the normal quantile of 1 - P(Binomial(n, 1/2) < c): Price and
+    Bonett, "Estimating the Variance of the Sample Median" (2001). Infinite for one sample.
+    """
+    n = len(samples)
+    if n < 2:
+        return math.inf
+    c = max(1, round((n + 1) / 2 - math.sqrt(n)))
+    tail = sum(math.comb(n, i) for i in range(c)) / 2**n
+    z = NormalDist().inv_cdf(1 - tail)
+    ordered = sorted(samples)
+    if not z or ordered[0] <= 0:
+        return math.inf
+    return (math.log(ordered[n - c] / ordered[c - 1]) / (2 * z)) ** 2
+
+
+def _around(value: float, log_variance: float, level: float) -> Interval:
+    spread = NormalDist().inv_cdf((1 + level) / 2) * math.sqrt(log_variance)
+    return Interval(value * math.exp(-min(spread, 700)), value * math.exp(min(spread, 700)))

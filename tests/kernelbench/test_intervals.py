@@ -1,0 +1,97 @@
+"""Intervals: against cases worked by hand, and how often they hold the truth."""
+
+import functools
+import math
+import random
+
+import pytest
+
+from harness.result import Result, Status
+from kernelbench import metrics, sampling
+from kernelbench.intervals import bootstrap, log_median_variance, ratio_interval, speedup_interval
+
+
+def timed(baseline, ours):
+    middle = [sorted(samples)[len(samples) // 2] for samples in (baseline, ours)]
+    return Result(
+        "1/1", "", {}, {}, Status.OK,
+        timing={"samples_ms": ours}, baselines={"eager": {"samples_ms": baseline}}, speedup=middle[0] / middle[1],
+    )  # fmt: skip
+
+
+def noisy(median, seed, count=101, spread=0.05):
+    draw = random.Random(seed)
+    return [median * math.exp(draw.gauss(0, spread)) for _ in range(count)]
+
+
+def test_bootstrap_of_two_problems_reaches_from_the_worst_to_the_best_draw():
+    # both solved with 1/4, so (0.95 level) the draws of two failures and of two solutions are inside
+    assert bootstrap(lambda s: metrics.fast_p(s, 1), [2.0, None]) == (0.0, 1.0)
+
+
+def test_bootstrap_of_equal_problems_has_no_width():
+    low, high = bootstrap(lambda s: metrics.geometric_mean(metrics.standard(s)), [2.0] * 9)
+    assert low == pytest.approx(2.0) and high == pytest.approx(2.0)
+
+
+def test_bootstrap_is_the_same_each_time_and_wider_at_a_higher_level():
+    speedups = [0.5, 1.0, 1.5, 2.0, 4.0, None]
+    statistic = functools.partial(metrics.fast_p, p=1.0)
+    first = bootstrap(statistic, speedups)
+    assert first == bootstrap(statistic, speedups)
+    narrow = bootstrap(statistic, speedups, level=0.5)
+    assert first.low <= narrow.low <= statistic(speedups) <= narrow.high <= first.high
+
+
+def test_bootstrap_keeps_two_runs_paired():
+    # the second run is better by exactly 1 everywhere, however the problems are drawn
+    ours, others = [1.0, 5.0, 9.0], [2.0, 6.0, 10.0]
+    low, high = bootstrap(metrics.signed_area, ours, others)
+    assert low == pytest.approx(-1.0) and high == pytest.approx(-1.0)
+    with pytest.raises(ValueError, match="3, 2 problems"):
+        bootstrap(metrics.signed_area, ours, others[:2])
+
+
+def test_bootstrap_serves_every_figure():
+    speedups, samples = [0.5, 3.0, None], [[None, 2.0], [1.5, 0.5], [0.5, 0.5]]
+    intervals = [
+        bootstrap(lambda s: metrics.median(metrics.fallback(s)), speedups),
+        bootstrap(lambda s: metrics.sol_p(s, 50), [10.0, 60.0, None]),
+        bootstrap(metrics.ratio_of_total_runtimes, [(2.0, 1.0), (4.0, 8.0)]),
+        bootstrap(lambda s: sampling.fast_p_at_k(s, 1.0, 2), samples),
+        bootstrap(lambda s: sampling.attempt_fast_p(s, 1.0)[0], samples),
+    ]
+    assert all(interval.low <= interval.high for interval in intervals)
+
+
+def test_bootstrap_where_there_is_nothing_to_say():
+    assert bootstrap(metrics.fast_p_curve, []) is None
+    assert bootstrap(lambda s: metrics.median(metrics.standard(s)), [None, None]) is None
+
+
+def test_variance_of_a_median_by_hand():
+    # n = 9: c = round(5 - 3) = 2, P(Binomial(9, 1/2) < 2) = 10/512, z = 2.0635
+    samples = [math.exp(i) for i in range(1, 10)]
+    assert log_median_variance(samples) == pytest.approx(((8 - 2) / (2 * 2.0635)) ** 2, rel=1e-3)
+    assert log_median_variance([1.0]) == math.inf
+
+
+def test_the_interval_of_a_speedup_holds_the_truth_about_as_often_as_it_says():
+    held = 0
+    for seed in range(200):
+        low, high = speedup_interval(timed(noisy(3.0, 2 * seed), noisy(2.0, 2 * seed + 1)))
+        held += low <= 1.5 <= high
+    assert 180 <= held <= 199
+
+
+def test_the_ratio_of_two_speedups_tells_a_tenth_from_noise():
+    before, same, slower = (timed(noisy(2.0, s), noisy(t, s + 50)) for s, t in ((1, 1.0), (2, 1.0), (3, 1.1)))
+    assert ratio_interval(same, before).low < 1 < ratio_interval(same, before).high
+    assert ratio_interval(slower, before).high < 1
+
+
+def test_no_interval_without_samples():
+    without = Result("1/1", "", {}, {}, Status.OK, speedup=2.0)
+    assert speedup_interval(without) is None
+    assert ratio_interval(without, timed([2.0] * 5, [1.0] * 5)) is None
+    assert speedup_interval(timed([2.0] * 5, [1.0] * 5)) == (2.0, 2.0)
