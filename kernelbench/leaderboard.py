@@ -22,16 +22,15 @@ def summary(run: Run, problems: list[str]) -> dict[str, Any]:
     results = run.latest()
     best = {**dict.fromkeys(problems), **metrics.best_of_each_problem(results)}
     speedups = [result.speedup if result else None for result in best.values()]
-    correct = [s for s in speedups if s is not None]
     return {
         "device": _common(result.device for result in results),
         "versions": _common(result.versions for result in results),
         "workload": run.config.get("workload"),
         "precision": run.config.get("precision"),
         "problems": len(best),
-        "solved": len(correct),
+        "solved": sum(result is not None for result in best.values()),
         "fast_p": {f"{p:g}": metrics.fast_p(speedups, p) for p in metrics.THRESHOLDS},
-        "geometric_mean_speedup": metrics.geometric_mean(correct),
+        "geometric_mean_speedup": metrics.geometric_mean(metrics.standard(speedups)),
         "sol_p": _sol_p(best.values()),
         "statuses": dict(Counter(result.status.value for result in results)),
         "results": [_row(result) for result in results],

@@ -16,6 +16,7 @@ import pytest
 from harness.build.cache import Cache
 
 KB = [sys.executable, "-m", "kernelbench"]
+H100 = Path(__file__).parents[2] / "results" / "h100"
 GOOD = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return x.clamp(min=0)\n"
 SLOW = GOOD.replace("return", "__import__('time').sleep(100); return")
 
@@ -37,7 +38,11 @@ def evaluate(solutions, out, *more):
 
 
 @pytest.mark.parametrize(
-    "command", [["--help"], ["problems", "list"], ["eval", "--help"], ["doctor", "--help"], ["cache"]]
+    "command",
+    [
+        ["--help"], ["problems", "list"], ["eval", "--help"], ["doctor", "--help"], ["cache"],
+        ["leaderboard", str(H100 / "examples")], ["compare", str(H100 / "examples"), str(H100 / "examples")],
+    ],
 )
 def test_help_and_lists_import_no_torch(command):
     code = f"import sys; sys.argv = ['kb', *{command!r}]\nfrom kernelbench.cli import main\n" \
@@ -46,7 +51,9 @@ def test_help_and_lists_import_no_torch(command):
     assert done.stderr.strip() == "False", done.stderr
 
 
-@pytest.mark.parametrize("command", ["eval", "problems list", "problems show", "starter", "cache", "doctor"])
+@pytest.mark.parametrize(
+    "command", ["eval", "leaderboard", "compare", "problems list", "problems show", "starter", "cache", "doctor"]
+)
 def test_every_command_shows_an_example(command):
     assert "Example" in kb(*command.split(), "--help").stdout
 
@@ -276,3 +283,26 @@ def test_doctor_without_tools_says_how_to_fix_it(tmp_path):
 def test_python_is_enough_to_find_kb():
     script = shutil.which("kb", path=os.path.dirname(sys.executable))
     assert script, "the console script is not installed beside the interpreter"
+
+
+def test_leaderboard_and_compare_read_any_run():
+    done = kb("leaderboard", H100 / "examples", H100 / "references", "--format", "json")
+    groups = json.loads(done.stdout)["groups"]
+    assert {row["run"]: row["problems"] for row in groups["all"]} == {"references": 250, "examples": 250}
+    done = kb("compare", H100 / "references", H100 / "references")
+    assert done.returncode == 0 and done.stdout.rstrip().endswith("250 tie")
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["leaderboard"], "RUN"),
+        (["leaderboard", "nowhere"], "nowhere is no run directory"),
+        (["leaderboard", str(H100 / "examples"), "--problems", "relu"], "not a problem selector"),
+        (["leaderboard", str(H100 / "examples"), "--format", "html"], "html"),
+        (["compare", str(H100 / "examples"), "nowhere"], "nowhere is no run directory"),
+    ],
+)
+def test_views_of_wrong_input_are_one_clear_error(arguments, message):
+    done = kb(*arguments)
+    assert done.returncode == 2 and message in done.stderr and "Traceback" not in done.stderr

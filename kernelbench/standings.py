@@ -1,0 +1,220 @@
+"""A leaderboard over runs: models, agents or GPUs side by side, on the same problems.
+
+A pure function of the runs' logs. Every figure comes with its bootstrap interval over
+problems; runs whose difference could be chance share a rank.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from kernelbench import metrics, sampling, suite, tables
+from kernelbench.intervals import LEVEL, bootstrap
+from kernelbench.run import Run
+
+ALL = "all"
+_RANKED_BY = 1.0  # fast_1: as in the KernelBench paper
+_KS = (1, 2, 5, 10, 20, 50, 100)
+_CONDITIONS = ("device", "workload", "precision")
+
+
+def standings(runs: Sequence[Run], selector: str | None = None) -> dict[str, Any]:
+    """Rows of every run for all problems, and for each level and subset among them.
+
+    The problems that count, for every run alike, are those of ``selector``, or
+    else those that any of the runs counts. Raises SelectorError or ProblemError
+    where they cannot be found.
+    """
+    problems = _problems(runs, selector)
+    groups = {ALL: problems, **_parts(problems, runs)}
+    return {
+        "problems": len(problems),
+        "ranked_by": f"fast_{_RANKED_BY:g}",
+        "differing": [key for key in _CONDITIONS if len({run.config.get(key) for run in runs}) > 1],
+        "groups": {name: _ranked(runs, _labels(runs), members) for name, members in groups.items()},
+    }
+
+
+def render(data: dict[str, Any], form: str) -> str:
+    """``form`` is one of ``tables.FORMATS``."""
+    if form == "json":
+        return tables.to_json(data)
+    if form == "csv":
+        return tables.to_csv([{"group": name, **row} for name, rows in data["groups"].items() for row in rows])
+    parts = [tables.table(_HEADERS, map(_cells, data["groups"][ALL]), form)]
+    pieces = [(name, row) for name, rows in data["groups"].items() if name != ALL for row in rows]
+    if pieces:
+        parts.append(tables.table(("problems", *_HEADERS), [(name, *_cells(row)) for name, row in pieces], form))
+    parts.append(
+        f"{data['problems']} problem(s) count, solved or not. [low, high]: {LEVEL:.0%} interval over problems; runs "
+        f"share a rank where that of their difference in {data['ranked_by']} holds 0. Fallback counts failures and "
+        "regressions as 1; unfiltered counts rejected results as correct, where they were timed."
+    )
+    if data["differing"]:
+        parts.append(
+            f"The runs differ in {', '.join(data['differing'])}: each speedup is against the baseline of its own run."
+        )
+    return "\n\n".join(parts)
+
+
+def _problems(runs: Sequence[Run], selector: str | None) -> list[str]:
+    if selector:
+        return _find(selector, runs[0])
+    counted: dict[str, None] = {}
+    for run in runs:
+        chosen = run.config.get("problems")
+        counted |= dict.fromkeys(_find(chosen, run) if chosen else ())
+        counted |= dict.fromkeys(result.problem for result in run.results)
+    return sorted(counted, key=_order)
+
+
+def _find(selector: str, run: Run) -> list[str]:
+    folder = run.config.get("problem_dir")
+    return [str(file.id) for file in suite.find(selector, Path(folder) if folder else None)]
+
+
+def _order(problem: str) -> tuple[int, ...]:
+    return tuple(map(int, problem.split("/")))
+
+
+def _parts(problems: list[str], runs: Sequence[Run]) -> dict[str, list[str]]:
+    """Levels, and subsets of our own suite; a part that is all of it, or nothing, is none."""
+    levels = {_order(problem)[0] for problem in problems}
+    parts = {f"level{level}": [p for p in problems if _order(p)[0] == level] for level in levels}
+    if not any(run.config.get("problem_dir") for run in runs):
+        for name in (*suite.SUBSETS, suite.SOUND):
+            members = _members(name)
+            parts[name] = [p for p in problems if p in members]
+    return {name: members for name, members in sorted(parts.items()) if members and len(members) < len(problems)}
+
+
+def _members(subset: str) -> set[str]:
+    try:
+        return {str(file.id) for file in suite.find(subset)}
+    except suite.SelectorError:  # nothing is known to be sound before an audit
+        return set()
+
+
+def _labels(runs: Sequence[Run]) -> list[str]:
+    """The names of the runs' folders, with their whole paths where two are the same."""
+    names = Counter(run.path.resolve().name for run in runs)
+    return [name if names[name := run.path.resolve().name] == 1 else str(run.path) for run in runs]
+
+
+def _ranked(runs: Sequence[Run], labels: list[str], problems: list[str]) -> list[dict[str, Any]]:
+    """Rows by falling fast_1, then geometric mean; a row whose difference from the rank's first holds 0 shares it."""
+    rows = [(_row(run, label, problems), _speedups(run, problems)) for run, label in zip(runs, labels)]
+    rows.sort(key=lambda item: (-item[0]["fast_p"]["1"]["value"], -item[0]["geometric_mean"]["fallback"]["value"]))
+    rank, first = 1, rows[0][1]
+    for place, (row, speedups) in enumerate(rows, start=1):
+        difference = bootstrap(_difference, first, speedups)
+        if difference.low > 0:
+            rank, first = place, speedups
+        row["rank"] = rank
+    return [row for row, _ in rows]
+
+
+def _difference(speedups: list, others: list) -> float:
+    return metrics.fast_p(speedups, _RANKED_BY) - metrics.fast_p(others, _RANKED_BY)
+
+
+def _speedups(run: Run, problems: list[str], unfiltered: bool = False) -> list[float | None]:
+    best = metrics.best_of_each_problem(run.latest(), unfiltered)
+    return [result.speedup if (result := best.get(problem)) else None for problem in problems]
+
+
+def _row(run: Run, label: str, problems: list[str]) -> dict[str, Any]:
+    results = [result for result in run.latest() if result.problem in set(problems)]
+    best = metrics.best_of_each_problem(results)
+    speedups, unfiltered = _speedups(run, problems), _speedups(run, problems, unfiltered=True)
+    percents = [metrics.percent_of_sol(best.get(problem)) for problem in problems]
+    statuses = Counter(result.status.value for result in results)
+    return {
+        "rank": None,
+        "run": label,
+        **{key: run.config.get(key) for key in _CONDITIONS},
+        "problems": len(problems),
+        "solved": sum(result is not None for result in best.values()),
+        "results": len(results),
+        "statuses": dict(statuses),
+        **_scores(speedups),
+        "unfiltered": _scores(unfiltered),
+        "sol_p": None if all(p is None for p in percents) else _sol_p(percents),
+        "samples": _at_k(list(sampling.samples_of_each_problem(results, problems).values())),
+    }
+
+
+def _scores(speedups: list[float | None]) -> dict[str, Any]:
+    modes = {"standard": metrics.standard, "fallback": metrics.fallback}
+    return {
+        "fast_p": {f"{p:g}": _figure(partial(metrics.fast_p, p=p), speedups) for p in metrics.THRESHOLDS},
+        "geometric_mean": {
+            name: _figure(_after(metrics.geometric_mean, mode), speedups) for name, mode in modes.items()
+        },
+        "median": {name: _figure(_after(metrics.median, mode), speedups) for name, mode in modes.items()},
+    }
+
+
+def _sol_p(percents: list[float | None]) -> dict[str, Any]:
+    return {f"{p:g}": _figure(partial(metrics.sol_p, p=p), percents) for p in metrics.SOL_THRESHOLDS}
+
+
+def _at_k(samples: list[list[float | None]]) -> dict[str, Any]:
+    """pass@k and fast_1@k for every k that each problem with samples has enough of; nothing for single samples."""
+    fewest = min((len(speedups) for speedups in samples if speedups), default=0)
+    ks = [k for k in _KS if k <= fewest] if fewest > 1 else []
+    return {
+        str(k): {
+            "pass": _figure(partial(sampling.fast_p_at_k, p=0, k=k), samples),
+            "fast_1": _figure(partial(sampling.fast_p_at_k, p=_RANKED_BY, k=k), samples),
+        }
+        for k in ks
+    }
+
+
+def _after(statistic: Callable, mode: Callable) -> Callable:
+    return lambda speedups: statistic(mode(speedups))
+
+
+def _figure(statistic: Callable, values: list) -> dict[str, float | None]:
+    """A figure with its interval; None where it is not defined."""
+    low, high = bootstrap(statistic, values) or (None, None)
+    return {"value": statistic(values), "low": low, "high": high}
+
+
+_HEADERS = (
+    "rank", "run", "device", "solved", "fast_0.5", "fast_1", "fast_1.5", "fast_2", "geo. mean", "fallback",
+    "median", "fallback", "rejected", "unfiltered fast_1",
+)  # fmt: skip
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    fast, mean, middle = row["fast_p"], row["geometric_mean"], row["median"]
+    return (
+        str(row["rank"]),
+        row["run"],
+        row["device"] or "unknown",
+        f"{row['solved']}/{row['problems']}",
+        _value(fast["0.5"], ".3f"),
+        f"{_value(fast['1'], '.3f')} {_range(fast['1'], '.2f')}",
+        _value(fast["1.5"], ".3f"),
+        _value(fast["2"], ".3f"),
+        f"{_value(mean['standard'], '.2f')} {_range(mean['standard'], '.2f')}",
+        f"{_value(mean['fallback'], '.2f')} {_range(mean['fallback'], '.2f')}",
+        _value(middle["standard"], ".2f"),
+        _value(middle["fallback"], ".2f"),
+        str(row["statuses"].get("rejected", 0)),
+        _value(row["unfiltered"]["fast_p"]["1"], ".3f"),
+    )
+
+
+def _value(figure: dict[str, float | None], form: str) -> str:
+    return "-" if figure["value"] is None else format(figure["value"], form)
+
+
+def _range(figure: dict[str, float | None], form: str) -> str:
+    return "" if figure["low"] is None else f"[{figure['low']:{form}}, {figure['high']:{form}}]"

@@ -1,0 +1,43 @@
+"""Logs for tests of views: results with samples around given times, as a run directory."""
+
+import math
+import random
+
+from harness.result import Result, Status
+from kernelbench.run import Run
+
+CONFIGURATION = {
+    "solutions": "s", "problem_dir": None, "problems": None, "workload": None, "precision": "fp32", "device": "cpu",
+}  # fmt: skip
+
+
+def timing(median_ms, seed=0, count=51, spread=0.01):
+    """Statistics of samples whose median is about ``median_ms``."""
+    draw = random.Random(seed)
+    samples = sorted(median_ms * math.exp(draw.gauss(0, spread)) for _ in range(count))
+    mean = sum(samples) / count
+    std = math.sqrt(sum((s - mean) ** 2 for s in samples) / (count - 1))
+    return {
+        "median_ms": samples[count // 2], "mean_ms": mean, "std_ms": std, "min_ms": samples[0],
+        "max_ms": samples[-1], "samples": count, "samples_ms": samples,
+    }  # fmt: skip
+
+
+def result(problem, ms=None, *, status=Status.OK, sample=0, name=None, seed=0, baseline_ms=1.0, **fields):
+    """A result of ``problem``: timed at ``ms``, or failed with ``status``."""
+    solution = {
+        "name": name or f"level{problem}_s{sample}.py", "sample": sample, "kind": "py",
+        "language": "pytorch", "sha256": str(seed),
+    }  # fmt: skip
+    made = Result(problem, "own", {"name": "small"}, solution, status, device={"type": "cpu", "name": "cpu"}, **fields)
+    if ms is not None:
+        made.timing, made.baselines = timing(ms, 2 * seed), {"eager": timing(baseline_ms, 2 * seed + 1)}
+        made.speedup = made.baselines["eager"]["median_ms"] / made.timing["median_ms"]
+    return made
+
+
+def run(path, *results, **configuration):
+    made = Run.create(path, CONFIGURATION | configuration)
+    for one in results:
+        made.append(one)
+    return made

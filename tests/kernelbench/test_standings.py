@@ -1,0 +1,84 @@
+"""A leaderboard over runs: every problem counts for every run, and chance makes a tie."""
+
+import csv
+import io
+import json
+
+import pytest
+from logs import result, run
+
+from harness.result import Status
+from kernelbench.run import Run
+from kernelbench.standings import render, standings
+
+
+def of_ten(path, fast):
+    """A run of ten problems, ``fast`` of them at twice the baseline's speed."""
+    return run(path, *(result(f"1/{n}", 0.5 if n <= fast else 2.0, seed=n) for n in range(1, 11)))
+
+
+def rows(runs, group="all", **more):
+    return {row["run"]: row for row in standings(runs, **more)["groups"][group]}
+
+
+def test_a_problem_that_only_one_run_solves_counts_for_all(tmp_path):
+    one = run(tmp_path / "one", result("1/1", 0.5), result("1/2", 0.25))
+    other = run(tmp_path / "other", result("1/1", 0.5))
+    found = rows([one, other])
+    assert found["one"]["fast_p"]["1"]["value"] == 1.0 and found["other"]["fast_p"]["1"]["value"] == 0.5
+    assert found["other"]["problems"] == 2 and found["other"]["solved"] == 1
+    assert found["other"]["geometric_mean"]["standard"]["value"] == pytest.approx(2, rel=0.02)
+    assert found["other"]["geometric_mean"]["fallback"]["value"] == pytest.approx(2**0.5, rel=0.02)
+
+
+def test_the_selection_of_a_run_counts_even_where_nothing_was_tried(tmp_path):
+    assert rows([run(tmp_path / "r", result("1/1", 0.5), problems="1/1-4")])["r"]["fast_p"]["0"]["value"] == 0.25
+    assert rows([Run.load(tmp_path / "r")], selector="1/1")["r"]["fast_p"]["0"]["value"] == 1.0
+
+
+def test_runs_that_differ_by_chance_share_a_rank(tmp_path):
+    runs = [of_ten(tmp_path / f"fast{n}", n) for n in (2, 9, 8)]
+    found = rows(runs)
+    assert list(found) == ["fast9", "fast8", "fast2"]
+    assert [row["rank"] for row in found.values()] == [1, 1, 3]
+
+
+def test_levels_and_subsets_are_rows_of_their_own(tmp_path):
+    runs = [run(tmp_path / "r", result("1/1", 0.5), result("2/1", 2.0), result("3/1", status=Status.CRASHED))]
+    groups = standings(runs)["groups"]
+    assert list(groups)[:4] == ["all", "level1", "level2", "level3"] and {"smoke", "llm"} <= set(groups)
+    assert [groups[f"level{level}"][0]["solved"] for level in (1, 2, 3)] == [1, 1, 0]
+
+
+def test_rejected_results_count_only_unfiltered(tmp_path):
+    row = rows([run(tmp_path / "r", result("1/1", 0.1, status=Status.REJECTED))])["r"]
+    assert row["fast_p"]["1"]["value"] == 0 and row["unfiltered"]["fast_p"]["1"]["value"] == 1
+    assert row["geometric_mean"]["standard"]["value"] is None
+
+
+def test_several_samples_give_figures_at_k(tmp_path):
+    results = [result("1/1", 0.5, sample=0), result("1/1", status=Status.TIMEOUT, sample=1), result("1/2", 0.5)]
+    assert rows([run(tmp_path / "one", *results)])["one"]["samples"] == {}
+    two = run(tmp_path / "two", *results[:2])
+    at_k = rows([two])["two"]["samples"]
+    assert at_k["1"]["pass"]["value"] == 0.5 and at_k["2"]["fast_1"]["value"] == 1.0
+
+
+def test_all_forms_say_the_same(tmp_path):
+    data = standings([of_ten(tmp_path / "a", 9), of_ten(tmp_path / "b", 2)])
+    assert json.loads(render(data, "json")) == data
+    lines = list(csv.DictReader(io.StringIO(render(data, "csv"))))
+    assert [(line["group"], line["run"], line["rank"]) for line in lines[:2]] == [("all", "a", "1"), ("all", "b", "2")]
+    assert float(lines[0]["fast_p.1.value"]) == 0.9
+    assert "| 1      | a     | cpu" in render(data, "markdown") and "0.900 [" in render(data, "terminal")
+
+
+def test_runs_of_the_same_name_and_of_other_conditions_are_told_apart(tmp_path):
+    here = run(tmp_path / "x" / "r", result("1/1", 0.5))
+    there = run(tmp_path / "y" / "r", result("1/1", 0.5), device="another")
+    text = render(standings([here, there]), "terminal")
+    assert str(tmp_path / "x" / "r") in text and "The runs differ in device" in text
+
+
+def test_an_empty_run_stands_with_nothing_solved(tmp_path):
+    assert rows([run(tmp_path / "r", problems="1/1-2")])["r"]["fast_p"]["0"]["value"] == 0
