@@ -31,6 +31,8 @@ def build_cuda(solution: Solution, context: BuildContext) -> Artefact:
     compiler = nvcc()
     if compiler is None:
         raise ToolchainError("no nvcc: install the CUDA toolkit, or set CUDA_HOME to where it is")
+    if host_compiler() is None:
+        raise ToolchainError("no C++ compiler, which nvcc needs: install g++")
     return _compile(solution, compiler, (*_CUDA_FLAGS, *_architecture(context.arch)), context)
 
 

@@ -14,6 +14,7 @@ from kernelbench import __version__
 # name -> one line of help; the module is kernelbench.cli.<name>
 COMMANDS = {
     "eval": "Build, check and time a directory of solutions.",
+    "check": "The same as a gate for CI: thresholds in, exit status out.",
     "leaderboard": "Rank runs: models, agents or GPUs side by side.",
     "compare": "Compare two runs problem by problem.",
     "problems": "List the problems of the suite, show one, or audit what they are worth.",

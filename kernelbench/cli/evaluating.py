@@ -1,0 +1,91 @@
+"""What commands share that evaluate a directory: their options, and what becomes of errors and interruptions."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from harness.problem import ProblemError
+from harness.solution import SolutionError
+from kernelbench.cli import UNFIT, WRONG_USAGE
+from kernelbench.evaluation import Outcome, evaluate_directory
+from kernelbench.execution import EXECUTORS, EnvironmentUnfit, Options
+from kernelbench.progress import Progress
+from kernelbench.run import RunError, WriteError
+from kernelbench.suite import SelectorError
+
+_INTERRUPTED = 130
+
+_OPTIONS = [
+    click.option("--solutions", required=True, type=click.Path(path_type=Path), help="Directory of solutions."),
+    click.option("--problems", "selector", metavar="SELECTOR",
+                 help="Problems that count: 1/19, 1/1-20, level2, all, or a comma-separated list. "
+                      "Without it, those that have a solution."),
+    click.option("--problem-dir", type=click.Path(path_type=Path),
+                 help="Another folder of problems, ours or KernelBench's."),
+    click.option("--device",
+                 help="cpu, cuda, cuda:INDEX, several as cuda:0,cuda:1, or cuda:all. Without it, a GPU if there is one."),
+    click.option("--workload", help="Which sizes. Without it, full on a GPU and small on a CPU."),
+    click.option("--precision", type=click.Choice(["fp32", "fp16", "bf16"]), default="fp32", show_default=True),
+    click.option("--jobs", type=click.IntRange(min=1), help="Builds side by side. Without it, one a core."),
+    click.option("--timeout", type=click.FloatRange(min=0, min_open=True), default=120, show_default=True,
+                 help="Seconds that one step of a candidate may take: loading it, a round of calls."),
+    click.option("--build-timeout", type=click.FloatRange(min=0, min_open=True), default=900, show_default=True,
+                 help="Seconds that a build may take."),
+    click.option("--memory", type=click.FloatRange(min=0, min_open=True), metavar="GB",
+                 help="Host memory that a candidate may take. Without it, half of what is available."),
+    click.option("--out", type=click.Path(path_type=Path), help="Run directory. Without it, a new one under runs/."),
+    click.option("--resume", is_flag=True,
+                 help="Continue the run in --out: evaluate what is missing or has changed."),
+    click.option("--prebuilt", is_flag=True, help="Accept .so files, built by somebody else."),
+    click.option("--executor", type=click.Choice(sorted(EXECUTORS)), default="local", show_default=True,
+                 help="Where it runs: this host, or the nodes of a Ray cluster."),
+    click.option("--address", help="Of the Ray cluster. Without it, the one that Ray finds, or one on this host."),
+]  # fmt: skip
+
+
+def evaluation_options(command: Callable) -> Callable:
+    """Decorator: the options of ``evaluate``, in the order in which help shows them."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def evaluate(
+    solutions, selector, problem_dir, device, workload, precision, jobs, timeout, build_timeout, memory, out, resume,
+    prebuilt, executor, address,
+) -> Outcome:  # fmt: skip
+    """The outcome, with progress on standard error; an error or Ctrl-C ends this process with its exit status."""
+    if resume and out is None:
+        raise click.UsageError("--resume needs --out, the run directory to continue")
+    if address and executor == "local":
+        raise click.UsageError("--address needs --executor ray")
+    given = {"jobs": jobs, "memory_bytes": memory and int(memory * 1e9)}
+    options = Options(
+        device, workload, precision, timeout_s=timeout, build_timeout_s=build_timeout,
+        executor=executor, address=address, **{key: value for key, value in given.items() if value},
+    )  # fmt: skip
+    progress = Progress()
+    try:
+        return evaluate_directory(
+            solutions, options, selector=selector, problem_dir=problem_dir, out=out, resume=resume,
+            prebuilt=prebuilt, watcher=progress,
+        )  # fmt: skip
+    except KeyboardInterrupt:
+        progress.close()
+        click.echo("interrupted; every finished result is kept. Continue with --resume and the same --out.", err=True)
+        sys.exit(_INTERRUPTED)
+    except (WriteError, EnvironmentUnfit) as error:
+        fail(error, UNFIT)
+    except (SolutionError, SelectorError, ProblemError, RunError) as error:
+        fail(error, WRONG_USAGE)
+    finally:
+        progress.close()
+
+
+def fail(error: Exception, status: int) -> None:
+    click.echo(f"error: {error}", err=True)
+    sys.exit(status)
