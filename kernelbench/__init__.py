@@ -7,14 +7,16 @@
 Importing this package imports no torch; its functions do.
 """
 
+import importlib
+
 __version__ = "0.1.0"
 
-__all__ = ["evaluate", "load_problem"]
+_MODULES = {"evaluate": "api", "load_problem": "api", "reward": "rewards"}
+
+__all__ = ["evaluate", "load_problem", "reward"]
 
 
 def __getattr__(name: str):
     if name in __all__:
-        from kernelbench import api
-
-        return getattr(api, name)
+        return getattr(importlib.import_module(f"kernelbench.{_MODULES[name]}"), name)
     raise AttributeError(f"module 'kernelbench' has no attribute '{name}'")

@@ -1,13 +1,15 @@
 """The main job as Python functions, for notebooks, search loops and training runs.
 
 The calling process becomes the judge; candidates still run in processes of
-their own.
+their own. A process forked from one that has used PyTorch cannot be a judge, because
+its threads do not survive a fork: ``kernelbench.reward`` works there too.
 """
 
 from __future__ import annotations
 
 import atexit
 import functools
+import os
 from pathlib import Path
 
 import torch
@@ -57,7 +59,7 @@ def evaluate(
     candidate = read_solution(Path(solution), problem=loaded.id)
     conditions = Conditions(devices.select(device), precision, timeout_s, default_memory_bytes(), build_timeout_s)
     chosen = loaded.workload(workload) if workload else loaded.default_workload(conditions.device.type)
-    server = _fork_server()
+    server = _fork_server(os.getpid())
     arch = devices.architecture(conditions.device)
     context = BuildContext(server, arch, torch.__version__, build_timeout_s, conditions.memory_bytes)
     try:
@@ -68,8 +70,16 @@ def evaluate(
 
 
 @functools.cache
-def _fork_server() -> ForkServer:
-    """One for the life of this process, because starting it costs an import of torch."""
+def _fork_server(process: int) -> ForkServer:
+    """One for the life of this process, because starting it costs an import of torch.
+
+    A process that was forked from another one must not share its server: hence the number.
+    """
     server = ForkServer()
-    atexit.register(server.close)
+    atexit.register(_close, server, process)
     return server
+
+
+def _close(server: ForkServer, process: int) -> None:
+    if os.getpid() == process:  # a fork inherits what is registered
+        server.close()

@@ -33,7 +33,7 @@ def summary(run: Run, problems: list[str]) -> dict[str, Any]:
         "geometric_mean_speedup": metrics.geometric_mean(metrics.standard(speedups)),
         "sol_p": _sol_p(best.values()),
         "statuses": dict(Counter(result.status.value for result in results)),
-        "results": [_row(result) for result in results],
+        "results": [row(result) for result in results],
     }
 
 
@@ -111,7 +111,8 @@ def failure_list(results: list[Result]) -> str:
     return "\n".join(lines)
 
 
-def _row(result: Result) -> dict[str, Any]:
+def row(result: Result) -> dict[str, Any]:
+    """The figures of one result."""
     return {
         "problem": result.problem,
         "name": result.problem_name,
@@ -120,8 +121,8 @@ def _row(result: Result) -> dict[str, Any]:
         "language": result.solution["language"],
         "status": result.status.value,
         "message": result.message,
-        "median_ms": result.timing["median_ms"] if result.timing else None,
-        "baseline_ms": {name: timing["median_ms"] for name, timing in result.baselines.items()},
+        "median_ms": metrics.typical_ms(result.timing),
+        "baseline_ms": {name: metrics.typical_ms(timing) for name, timing in result.baselines.items()},
         "speedup": result.speedup,
         "gflops": result.gflops,
         "gbps": result.gbps,
@@ -132,9 +133,9 @@ def _row(result: Result) -> dict[str, Any]:
 
 
 def _time(timing: dict[str, Any] | None) -> str:
-    if not timing:
+    ms = metrics.typical_ms(timing)
+    if ms is None:
         return ""
-    ms = timing["median_ms"]
     return f"{ms * 1e3:.1f} us" if ms < 1 else f"{ms:.3f} ms"
 
 

@@ -11,6 +11,7 @@ import math
 import statistics
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from typing import Any
 
 from harness.result import Result, Status
 
@@ -40,6 +41,11 @@ def counts(result: Result, unfiltered: bool = False) -> bool:
 def _speed(result: Result) -> float:
     """For ordering: correct results of other tools may have no speedup, and come last."""
     return -1.0 if result.speedup is None else result.speedup
+
+
+def typical_ms(timing: dict[str, Any] | None) -> float | None:
+    """The median of a timing; the mean of one from a tool that records no median; None without one."""
+    return (timing or {}).get("median_ms", (timing or {}).get("mean_ms"))
 
 
 def fast_p(speedups: Iterable[float | None], p: float) -> float:

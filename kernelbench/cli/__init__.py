@@ -17,6 +17,8 @@ COMMANDS = {
     "check": "The same as a gate for CI: thresholds in, exit status out.",
     "leaderboard": "Rank runs: models, agents or GPUs side by side.",
     "compare": "Compare two runs problem by problem.",
+    "import": "Make a run of KernelBench's eval_results.json.",
+    "export": "Write runs for KernelBench's tools or for notebooks.",
     "problems": "List the problems of the suite, show one, or audit what they are worth.",
     "starter": "Print a starter file for a problem.",
     "sol": "Speed of light: how fast a problem could be on a GPU.",

@@ -27,7 +27,8 @@ _OPTIONS = [
     click.option("--problem-dir", type=click.Path(path_type=Path),
                  help="Another folder of problems, ours or KernelBench's."),
     click.option("--device",
-                 help="cpu, cuda, cuda:INDEX, several as cuda:0,cuda:1, or cuda:all. Without it, a GPU if there is one."),
+                 help="cpu, cuda, cuda:INDEX, several as cuda:0,cuda:1, or cuda:all. "
+                      "Without it, a GPU if there is one."),
     click.option("--workload", help="Which sizes. Without it, full on a GPU and small on a CPU."),
     click.option("--precision", type=click.Choice(["fp32", "fp16", "bf16"]), default="fp32", show_default=True),
     click.option("--jobs", type=click.IntRange(min=1), help="Builds side by side. Without it, one a core."),

@@ -53,7 +53,10 @@ def test_help_and_lists_import_no_torch(command):
 
 @pytest.mark.parametrize(
     "command",
-    ["eval", "check", "leaderboard", "compare", "problems list", "problems show", "starter", "cache", "doctor"],
+    [
+        "eval", "check", "leaderboard", "compare", "import", "export", "problems list", "problems show", "starter",
+        "cache", "doctor",
+    ],
 )
 def test_every_command_shows_an_example(command):
     assert "Example" in kb(*command.split(), "--help").stdout

@@ -1,0 +1,36 @@
+"""`kb import`"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from kernelbench import exchange
+from kernelbench.cli import UNFIT, WRONG_USAGE
+from kernelbench.cli.evaluating import fail
+from kernelbench.run import RunError, WriteError
+from kernelbench.upstream import FormatError
+
+
+@click.command("import")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--level", type=click.IntRange(min=1), required=True, help="Level of the problems; the file has none.")
+@click.option("--baseline", type=click.Path(path_type=Path), metavar="FILE",
+              help="Baseline timings of KernelBench. Without them there are no speedups.")  # fmt: skip
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="Run directory to make.")
+def command(file: Path, level: int, baseline: Path | None, out: Path) -> None:
+    """Make a run of KernelBench's eval_results.json, for every view that runs have.
+
+    \b
+    Example:
+      kb import runs/theirs/eval_results.json --level 1 --baseline baseline_time_torch.json --out runs/imported
+    """
+    try:
+        run = exchange.import_kernelbench(file, level, out, baseline)
+    except WriteError as error:
+        fail(error, UNFIT)
+    except (FormatError, RunError) as error:
+        fail(error, WRONG_USAGE)
+    untimed = sum(result.correct and result.speedup is None for result in run.results)
+    click.echo(f"{len(run.results)} result(s) in {run.path}; {untimed} of the correct ones without a speedup")
