@@ -86,12 +86,17 @@ def cpu_name() -> str:
 
 @contextlib.contextmanager
 def exclusive(device: torch.device) -> Iterator[None]:
-    """Hold the device against every other evaluation on this host: one timed kernel at a time."""
+    """Hold the device against every other evaluation on this host: one timed kernel at a time.
+
+    It also becomes the current one, for events, streams and the allocator are those of the current device.
+    """
     name = "cpu" if device.type == "cpu" else str(torch.cuda.get_device_properties(device).uuid)
     path = Path(tempfile.gettempdir()) / f"kernelbench-{name}.lock"
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     with open(descriptor, "r+") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        if device.type == "cuda":
+            torch.cuda.set_device(device)
         yield
 
 

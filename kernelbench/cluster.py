@@ -31,7 +31,7 @@ from typing import Any
 
 from harness.build import BuildContext, CacheError, build
 from harness.build.artefact import Artefact, ToolchainError
-from harness.build.cache import Cache
+from harness.build.cache import Cache, key_of
 from harness.build.cost import NOTHING, compile_cost
 from harness.problem import ProblemFile
 from harness.process import ForkServer
@@ -102,7 +102,6 @@ class Timer:
     def __init__(self, options: Options, device: str):
         os.environ.pop("OMP_NUM_THREADS", None)  # Ray's, by the cores of the actor; timings are to be as elsewhere
         self._options = options
-        self._folder = tempfile.TemporaryDirectory(prefix="kb-problems-")
         self._judge = Judge(options, device)
 
     def hello(self) -> dict[str, Any]:
@@ -115,10 +114,7 @@ class Timer:
 
     def evaluate(self, problem: ProblemFile, source: bytes, parcel: Parcel, built: Built) -> Evaluated | Skipped:
         """Check and time one solution; what was built elsewhere is found in this node's cache."""
-        path = Path(self._folder.name, problem.path.parent.name, problem.path.name)
-        if not path.exists():
-            path.parent.mkdir(exist_ok=True)
-            path.write_bytes(source)
+        path = _placed(problem.path.name, source)
         with parcel.unpacked() as solution:
             item = judged(
                 self._judge, dataclasses.replace(problem, path=path), solution, self._options.workload,
@@ -143,7 +139,6 @@ class Timer:
 
     def close(self) -> None:
         self._judge.close()
-        self._folder.cleanup()
 
 
 class Cluster:
@@ -375,6 +370,13 @@ def _fork_server() -> ForkServer:
 
 def _context(options: Options, arch: str | None, torch_version: str) -> BuildContext:
     return BuildContext(_fork_server(), arch, torch_version, options.build_timeout_s, options.memory_bytes)
+
+
+def _placed(name: str, source: bytes) -> Path:
+    """A problem's file on this node: in the cache, where the same one has the same path."""
+    key = key_of("problem", name, source.decode(errors="replace"))
+    Cache().add(key, {name: source})
+    return Cache().get(key) / name
 
 
 def _root(solution: Solution) -> Path:

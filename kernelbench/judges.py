@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -20,6 +21,7 @@ from harness.solution import Solution
 from kernelbench.execution import EnvironmentUnfit, Evaluated, Options, Skipped
 
 _ALL = "cuda:all"
+_UNWIND_S = 3.0
 
 
 class Judge:
@@ -106,11 +108,14 @@ class Judge:
         self._end_process()
 
     def _end_process(self) -> None:
+        """At once where it can, so that it removes what its worker wrote; the hard way where it hangs."""
+        self._process.terminate()
         try:
-            os.killpg(self._process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-        self._process.wait()
+            self._process.wait(timeout=_UNWIND_S)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
 
 
 def open_judges(options: Options) -> list[Judge]:

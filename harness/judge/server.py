@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import signal
 import socket
+import sys
 import traceback
 from typing import Any
 
@@ -30,6 +31,7 @@ _CONDITIONS = ("precision", "timeout_s", "memory_bytes", "build_timeout_s")
 def serve(fd: int) -> None:
     """Answer jobs until the other end closes the socket."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # unwinds: workers end, their folders go
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     connection = socket.socket(fileno=fd)
     hello = wire.receive(connection)
