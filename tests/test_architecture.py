@@ -12,7 +12,10 @@ STANDARD = set(sys.stdlib_module_names) | {"__future__"}
 ALLOWED = {
     "problems": {"torch"},
     "harness": {"harness", "torch", "numpy", "pynvml"},
-    "kernelbench": {"harness", "kernelbench", "torch", "click", "tabulate", "tqdm", "matplotlib", "ray"},
+    # fmt: off
+    "kernelbench": {"harness", "kernelbench", "torch", "numpy", "click", "tabulate", "tqdm",
+                    "matplotlib", "ray", "pyarrow"},
+    # fmt: on
 }
 
 
