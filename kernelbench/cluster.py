@@ -22,6 +22,7 @@ import dataclasses
 import functools
 import os
 import re
+import socket
 import tempfile
 from collections import Counter, deque
 from collections.abc import Iterator
@@ -51,6 +52,7 @@ except ImportError:
 _ATTEMPTS = 3  # of an evaluation whose node is lost; Ray counts those of builds
 _RECRUIT_S = 5.0  # how often to look for nodes that have joined
 _GOODBYE_S = 15.0
+_REACH_S = 10.0
 _FILE_NAME = re.compile(r"[\w-][\w.-]*\.\w+")
 
 
@@ -342,11 +344,19 @@ def _connect(options: Options) -> bool:
     if ray.is_initialized():
         return False
     try:
+        _check_port(options.address)
         ray.init(address=options.address, log_to_driver=False, logging_level="ERROR")
-    except (ConnectionError, ValueError, RuntimeError, RayError) as error:
+    except (OSError, ValueError, RuntimeError, RayError) as error:
         where = options.address or "the cluster that it finds"
         raise EnvironmentUnfit(f"Ray does not connect to {where}: {error}") from None
     return True
+
+
+def _check_port(address: str | None) -> None:
+    """Raises OSError where nobody listens, for which Ray itself waits several minutes."""
+    host, _, port = (address or "").rpartition(":")
+    if host and port.isdigit() and "/" not in host:
+        socket.create_connection((host, int(port)), timeout=_REACH_S).close()
 
 
 def _on_gpus(device: str | None) -> bool:

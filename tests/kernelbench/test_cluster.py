@@ -1,6 +1,7 @@
 """A real Ray cluster of several nodes on this machine: the same records, no shared files, a node that is lost."""
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -129,6 +130,18 @@ def test_a_gpu_by_its_number_is_rays_to_choose(cluster, tmp_path):
     options = Options(device="cuda:1", executor="ray", address=cluster.address)
     with pytest.raises(EnvironmentUnfit, match="takes --device cpu or cuda"):
         evaluate_directory(tmp_path, options, out=tmp_path / "run")
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "auto"])
+def test_a_cluster_that_is_not_there_is_one_clear_error(address, tmp_path):
+    pytest.importorskip("ray")
+    (tmp_path / "1_19.py").write_text(WRONG)
+    command = [sys.executable, "-m", "kernelbench", "eval", "--solutions", tmp_path, "--executor", "ray"]
+    environment = {**os.environ, "RAY_TMPDIR": str(tmp_path)}  # where Ray notes the cluster of this host
+    done = subprocess.run(
+        [*command, "--address", address], capture_output=True, text=True, timeout=120, env=environment, cwd=tmp_path
+    )
+    assert done.returncode == 3 and f"does not connect to {address}" in done.stderr, done.stderr
 
 
 def test_a_parcel_holds_what_the_solution_names_and_no_more(tmp_path):
