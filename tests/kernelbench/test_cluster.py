@@ -1,7 +1,6 @@
 """A real Ray cluster of several nodes on this machine: the same records, no shared files, a node that is lost."""
 
 import json
-import os
 import subprocess
 import sys
 import threading
@@ -132,16 +131,14 @@ def test_a_gpu_by_its_number_is_rays_to_choose(cluster, tmp_path):
         evaluate_directory(tmp_path, options, out=tmp_path / "run")
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1:1", "auto"])
-def test_a_cluster_that_is_not_there_is_one_clear_error(address, tmp_path):
+def test_a_cluster_that_is_not_there_is_one_clear_error_at_once(tmp_path):
     pytest.importorskip("ray")
     (tmp_path / "1_19.py").write_text(WRONG)
     command = [sys.executable, "-m", "kernelbench", "eval", "--solutions", tmp_path, "--executor", "ray"]
-    environment = {**os.environ, "RAY_TMPDIR": str(tmp_path)}  # where Ray notes the cluster of this host
     done = subprocess.run(
-        [*command, "--address", address], capture_output=True, text=True, timeout=120, env=environment, cwd=tmp_path
+        [*command, "--address", "127.0.0.1:1"], capture_output=True, text=True, timeout=60, cwd=tmp_path
     )
-    assert done.returncode == 3 and f"does not connect to {address}" in done.stderr, done.stderr
+    assert done.returncode == 3 and "does not connect to 127.0.0.1:1" in done.stderr, done.stderr
 
 
 def test_a_parcel_holds_what_the_solution_names_and_no_more(tmp_path):
