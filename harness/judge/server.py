@@ -31,7 +31,6 @@ _CONDITIONS = ("precision", "timeout_s", "memory_bytes", "build_timeout_s")
 def serve(fd: int) -> None:
     """Answer jobs until the other end closes the socket."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # unwinds: workers end, their folders go
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     connection = socket.socket(fileno=fd)
     hello = wire.receive(connection)
@@ -51,6 +50,7 @@ def serve(fd: int) -> None:
             "torch": torch.__version__,
         },
     )
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # unwinds: workers end, their folders go
     with ForkServer() as server:
         judge = _Judge(conditions, server, connection)
         while True:
