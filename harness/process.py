@@ -7,6 +7,8 @@ how it ended. Everything that goes wrong is the candidate's failure.
 
 from __future__ import annotations
 
+import atexit
+import functools
 import json
 import os
 import selectors
@@ -317,3 +319,21 @@ def available_memory_bytes() -> int:
 def default_memory_bytes() -> int:
     """Half of the host's memory, by what is available now."""
     return max(available_memory_bytes() // 2, 2 << 30)
+
+
+def fork_server() -> ForkServer:
+    """One for the life of this process, because starting it costs an import of torch."""
+    return _fork_server(os.getpid())
+
+
+@functools.cache
+def _fork_server(process: int) -> ForkServer:
+    """Of ``process``: one that was forked from another must not share its server."""
+    server = ForkServer()
+    atexit.register(_close, server, process)
+    return server
+
+
+def _close(server: ForkServer, process: int) -> None:
+    if os.getpid() == process:  # a fork inherits what is registered
+        server.close()

@@ -7,9 +7,6 @@ its threads do not survive a fork: ``kernelbench.reward`` works there too.
 
 from __future__ import annotations
 
-import atexit
-import functools
-import os
 from pathlib import Path
 
 import torch
@@ -20,7 +17,7 @@ from harness.judge.judge import Conditions, failed_result
 from harness.judge.judge import evaluate as judge
 from harness.problem import Problem, ProblemId
 from harness.problem import load_problem as load_file
-from harness.process import ForkServer, default_memory_bytes
+from harness.process import default_memory_bytes, fork_server
 from harness.result import CandidateFailure, Result
 from harness.solution import read_solution
 from kernelbench import suite
@@ -59,7 +56,7 @@ def evaluate(
     candidate = read_solution(Path(solution), problem=loaded.id)
     conditions = Conditions(devices.select(device), precision, timeout_s, default_memory_bytes(), build_timeout_s)
     chosen = loaded.workload(workload) if workload else loaded.default_workload(conditions.device.type)
-    server = _fork_server(os.getpid())
+    server = fork_server()
     arch = devices.architecture(conditions.device)
     context = BuildContext(server, arch, torch.__version__, build_timeout_s, conditions.memory_bytes)
     try:
@@ -67,19 +64,3 @@ def evaluate(
     except CandidateFailure as failure:
         return failed_result(chosen, candidate, conditions, failure)
     return judge(chosen, candidate, artefact, conditions, server)
-
-
-@functools.cache
-def _fork_server(process: int) -> ForkServer:
-    """One for the life of this process, because starting it costs an import of torch.
-
-    A process that was forked from another one must not share its server: hence the number.
-    """
-    server = ForkServer()
-    atexit.register(_close, server, process)
-    return server
-
-
-def _close(server: ForkServer, process: int) -> None:
-    if os.getpid() == process:  # a fork inherits what is registered
-        server.close()

@@ -16,10 +16,8 @@ its ports can do what Ray's users can.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import dataclasses
-import functools
 import os
 import re
 import socket
@@ -35,7 +33,7 @@ from harness.build.artefact import Artefact, ToolchainError
 from harness.build.cache import Cache, key_of
 from harness.build.cost import NOTHING, compile_cost
 from harness.problem import ProblemFile
-from harness.process import ForkServer
+from harness.process import fork_server
 from harness.result import CandidateFailure
 from harness.solution import Solution
 from kernelbench import __version__
@@ -370,16 +368,8 @@ def _no_timer(error: Exception) -> str:
     return f"a node cannot evaluate; it needs kernelbench {__version__}, PyTorch and Ray as here: {reason}"
 
 
-@functools.cache
-def _fork_server() -> ForkServer:
-    """One for the life of this process of Ray's, because starting it costs an import of torch."""
-    server = ForkServer()
-    atexit.register(server.close)
-    return server
-
-
 def _context(options: Options, arch: str | None, torch_version: str) -> BuildContext:
-    return BuildContext(_fork_server(), arch, torch_version, options.build_timeout_s, options.memory_bytes)
+    return BuildContext(fork_server(), arch, torch_version, options.build_timeout_s, options.memory_bytes)
 
 
 def _placed(name: str, source: bytes) -> Path:

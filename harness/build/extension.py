@@ -103,6 +103,7 @@ class ExtensionBuilder:
             raise Refused(f"the name of an extension must be an identifier, not {arguments.get('name')!r}")
         if not all(_is_texts(arguments.get(name)) for name in (*_TEXTS, *_LISTS)):
             raise Refused("sources, flags and include paths of an extension are strings or lists of strings")
+        arguments = arguments | {name: _listed(arguments[name]) for name in _TEXTS if name in arguments}
         environment = {"CUDA_VISIBLE_DEVICES": "", "MAX_JOBS": str(self.context.jobs)}
         if self.context.arch:
             wished = [match[1] for match in _ARCH.finditer(str(request.get("arch_list")))]
@@ -135,10 +136,10 @@ class ExtensionBuilder:
                 search.append(Path(flag[2:]))
         files: dict[Path, str] = {}
         if function == "load":
-            files = {Path(path): Path(path).read_text(errors="replace") for path in _listed(arguments.get("sources"))}
+            files = {Path(path): Path(path).read_text(errors="replace") for path in arguments.get("sources") or []}
             places = [(text, path.parent) for path, text in files.items()]
         else:
-            texts = [*_listed(arguments.get("cpp_sources")), *_listed(arguments.get("cuda_sources"))]
+            texts = [*(arguments.get("cpp_sources") or []), *(arguments.get("cuda_sources") or [])]
             places = [(text, None) for text in texts]
         for text, folder in places:
             files |= local_includes(text, folder, search)

@@ -93,18 +93,14 @@ def _sources(function: str, arguments: dict[str, Any]) -> tuple[str, str]:
     """The C++ and the CUDA text of an extension, included local files among both."""
     search = [Path(path) for path in arguments.get("extra_include_paths") or []]
     if function == "load_inline":
-        cpp, cuda = (_listed(arguments.get(name)) for name in ("cpp_sources", "cuda_sources"))
+        cpp, cuda = (list(arguments.get(name) or []) for name in ("cpp_sources", "cuda_sources"))
         included = [local_includes(text, None, search) for text in (*cpp, *cuda)]
         if arguments.get("functions") is not None:
             cpp.append(_BOUND)
     else:
-        texts = {Path(path): Path(path).read_text(errors="replace") for path in _listed(arguments.get("sources"))}
+        texts = {Path(path): Path(path).read_text(errors="replace") for path in arguments.get("sources") or []}
         included = [local_includes(text, path.parent, search) for path, text in texts.items()]
         cuda = [text for path, text in texts.items() if path.suffix == ".cu"]
         cpp = [text for path, text in texts.items() if path.suffix != ".cu"]
     shared = [text for files in included for text in files.values()]
     return "\n".join([*cpp, *shared]), "\n".join([*cuda, *shared])
-
-
-def _listed(value: str | list[str] | None) -> list[str]:
-    return [value] if isinstance(value, str) else list(value or [])

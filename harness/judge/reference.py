@@ -83,8 +83,8 @@ class Reference:
 
     def _wide(self, trial: Trial, seed: int) -> list[torch.Tensor]:
         """Outputs computed in FP64 and rounded to their own type, which takes half the memory."""
-        inputs = [_widen(value) for value in self._inputs(trial, seed)]
-        with _default_dtype(torch.float64):  # for tensors that forward itself makes
+        inputs = cast(self._inputs(trial, seed), torch.float64)
+        with default_dtype(torch.float64):
             outputs = self._outputs(copy.deepcopy(self.model(trial.weights)).double(), inputs, seed)
         return [t.float() if t.dtype is torch.float64 else t for t in outputs]
 
@@ -103,8 +103,9 @@ def _loss(own: torch.Tensor, exact: torch.Tensor) -> float:
     return max(float((a - e).abs_().nan_to_num_(posinf=0.0).max()) for a, e in pieces)
 
 
-def _widen(value):
-    return value.double() if isinstance(value, torch.Tensor) and value.is_floating_point() else value
+def cast(inputs: list, dtype: torch.dtype) -> list:
+    """The inputs of a call with floating-point tensors of ``dtype``."""
+    return [v.to(dtype) if isinstance(v, torch.Tensor) and v.is_floating_point() else v for v in inputs]
 
 
 @contextlib.contextmanager
@@ -118,7 +119,8 @@ def _tf32(allowed: bool) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _default_dtype(dtype: torch.dtype) -> Iterator[None]:
+def default_dtype(dtype: torch.dtype) -> Iterator[None]:
+    """For tensors that a forward makes itself."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(dtype)
     try:

@@ -22,20 +22,21 @@ from torch import Tensor
 
 from harness import device as devices
 from harness import hardened
+from harness.build.cache import digest_of
 from harness.draw import DTYPES, as_tensor, call, flatten, pin_math_modes, seed_generators
 from harness.judge import compare, reference
 from harness.judge.compare import Criterion, Errors, check_values, strict_criterion
-from harness.judge.reference import PUBLISHED, Reference, Trial
+from harness.judge.reference import PUBLISHED, Reference, Trial, cast, default_dtype
 from harness.problem import Workload
 from harness.result import CandidateFailure
 from harness.rounds import Setting
-from harness.signature import derive_signature
+from harness.signature import Signature, derive_signature
 from harness.sol.operators import trace
 from kernelbench.audit import answers, mutants, mutations
 from kernelbench.audit.answers import ANSWERS, Known
 from kernelbench.audit.mutants import LIMIT, STALE, Mutant, Mutating, Recorder, candidates
 from kernelbench.audit.mutations import Inapplicable
-from kernelbench.audit.record import Audit, digest
+from kernelbench.audit.record import Audit
 
 _WEIGHT_SEED = 7
 _GIVE_UP = 3  # failures after which a mutation counts as inapplicable to an operator
@@ -108,14 +109,14 @@ class _Examination:
         return Audit(
             problem=str(self._problem.id),
             name=self._problem.name,
-            sha256=digest(self._problem.path),
+            sha256=digest_of(self._problem.path),
             workload=workload.name,
             sizes=workload.sizes,
             operators=dict(Counter(recorder.operators)),
             flops=workload.flops,
-            bytes=_traffic(workload),
+            bytes=_traffic(workload, signature),
             published_flops=published.flops,
-            published_bytes=_traffic(published),
+            published_bytes=_traffic(published, derive_signature(published)),
             outputs=[list(shape) for shape in shapes],
             finite=all(bool(t.isfinite().all()) for t in first.expected),
             deterministic=all(torch.equal(a, b) for a, b in zip(first.expected, again)),
@@ -199,10 +200,10 @@ class _Examination:
         stale = None
         if mutant.mutation == STALE:
             recorder = Recorder(keep=mutant)
-            self._run(model, _cast(scene.other_inputs, dtype), 1000 + scene.seed, recorder)
+            self._run(model, cast(scene.other_inputs, dtype), 1000 + scene.seed, recorder)
             stale = recorder.kept
         mutating = Mutating(mutant, stale)
-        outputs = self._run(model, _cast(scene.inputs, dtype), scene.seed, mutating)
+        outputs = self._run(model, cast(scene.inputs, dtype), scene.seed, mutating)
         if not mutating.applied:
             raise Inapplicable
         return outputs
@@ -211,7 +212,7 @@ class _Examination:
         """Whether the mutant differs by no more than rounding there."""
         wide = self._wide(scene)
         if scene.wide is None:
-            scene.wide = self._run(wide, _cast(scene.inputs, torch.float64), scene.seed)
+            scene.wide = self._run(wide, cast(scene.inputs, torch.float64), scene.seed)
         try:
             actual = self._mutated(wide, scene, mutant, torch.float64)
         except Exception:  # in FP64 the forward takes other operators
@@ -239,14 +240,14 @@ class _Examination:
     def _effective(self, scene: Scene, names: set[str]) -> Iterator[str]:
         """Those of ``names`` that, drawn anew, change the output by more than rounding in FP64."""
         model = self._wide(scene)
-        inputs = _cast(scene.inputs, torch.float64)
+        inputs = cast(scene.inputs, torch.float64)
         expected = self._run(model, inputs, scene.seed)
         parameters = dict(model.named_parameters())
         for name in names:
             if name.startswith("input "):
                 index = int(name.removeprefix("input "))
                 changed = [*inputs]
-                changed[index] = _cast(scene.other_inputs, torch.float64)[index]
+                changed[index] = cast(scene.other_inputs, torch.float64)[index]
                 actual = self._run(model, changed, scene.seed)
             else:
                 parameter = parameters[name]
@@ -267,22 +268,18 @@ class _Examination:
         """Outputs of one forward under ``mode``, on copies of the inputs."""
         seed_generators(seed, self._device)
         wide = any(isinstance(v, Tensor) and v.dtype is torch.float64 for v in inputs)
-        torch.set_default_dtype(torch.float64 if wide else torch.float32)
-        try:
-            copies = [value.clone() if isinstance(value, Tensor) else value for value in inputs]
-            with mode or contextlib.nullcontext():
-                outputs = call(model, copies)
-            return [as_tensor(leaf).contiguous() for leaf in flatten(outputs)]
-        finally:
-            torch.set_default_dtype(torch.float32)
+        copies = [value.clone() if isinstance(value, Tensor) else value for value in inputs]
+        with default_dtype(torch.float64 if wide else torch.float32), mode or contextlib.nullcontext():
+            outputs = call(model, copies)
+        return [as_tensor(leaf).contiguous() for leaf in flatten(outputs)]
 
 
 class Equivalent(Exception):
     """This mutant computes the same function as the reference."""
 
 
-def _traffic(workload: Workload) -> int:
-    return workload.declared_bytes or derive_signature(workload).bytes
+def _traffic(workload: Workload, signature: Signature) -> int:
+    return workload.declared_bytes if workload.declared_bytes is not None else signature.bytes
 
 
 def _within(actual: Tensor, expected: Tensor, criterion: Criterion) -> bool:
@@ -291,7 +288,3 @@ def _within(actual: Tensor, expected: Tensor, criterion: Criterion) -> bool:
     except CandidateFailure:
         return False
     return True
-
-
-def _cast(inputs: list, dtype: torch.dtype) -> list:
-    return [v.to(dtype) if isinstance(v, Tensor) and v.is_floating_point() else v for v in inputs]

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harness.build.cache import digest_of
 from harness.problem import ProblemFile
 
 FILE = "audit.jsonl"  # beside the problems that it is about
 _PUBLISHED = "published inputs, initial weights"
-
-
-def digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 @dataclass
@@ -111,7 +107,7 @@ class AuditFile:
         """
         records = self._records.get(str(file.id), {})
         record = records.get(workload) if workload else next(iter(records.values()), None)
-        return record if record and record.sha256 == digest(file.path) else None
+        return record if record and record.sha256 == digest_of(file.path) else None
 
     def put(self, record: Audit) -> None:
         """Keep a record, on disk before this returns."""

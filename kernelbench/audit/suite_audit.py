@@ -10,9 +10,10 @@ from functools import partial
 import torch
 
 from harness import device as devices
+from harness.build.cache import digest_of
 from harness.problem import ProblemError, ProblemFile, load_problem
 from kernelbench.audit.examination import audit, method
-from kernelbench.audit.record import Audit, AuditFile, digest
+from kernelbench.audit.record import Audit, AuditFile
 
 _PROBLEMS_A_PROCESS = 8  # then a new one, because allocators keep what networks took
 
@@ -68,4 +69,4 @@ def _audit_one(pair: tuple[ProblemFile, str], device: str | None) -> Audit:
         return audit(load_problem(file).workload(workload), devices.select(device))
     except (ProblemError, RuntimeError) as error:
         reason = f"{type(error).__name__}: {error}"
-        return Audit(str(file.id), file.name, digest(file.path), workload, {}, method=method(), error=reason)
+        return Audit(str(file.id), file.name, digest_of(file.path), workload, {}, method=method(), error=reason)

@@ -6,6 +6,8 @@ Modules are imported only when their command runs, so that `kb --help` is quick.
 from __future__ import annotations
 
 import importlib
+import sys
+from typing import NoReturn
 
 import click
 
@@ -27,6 +29,7 @@ COMMANDS = {
 }
 
 DONE, GATE_FAILED, WRONG_USAGE, UNFIT = 0, 1, 2, 3  # exit statuses
+INTERRUPTED = 130
 
 
 class _LazyGroup(click.Group):
@@ -53,3 +56,9 @@ def main() -> None:
       kb doctor
       kb eval --solutions examples
     """
+
+
+def fail(error: Exception | str, status: int) -> NoReturn:
+    """End this process with a message and an exit status."""
+    click.echo(f"error: {error}", err=True)
+    sys.exit(status)

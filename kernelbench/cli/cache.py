@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 from tabulate import tabulate
 
 from harness.build.cache import Cache, CacheError, Statistics
-from kernelbench.cli import UNFIT
+from kernelbench.cli import UNFIT, fail
 
 
 @click.group("cache", invoke_without_command=True)
@@ -55,8 +53,7 @@ def _run(action) -> None:
     try:
         action(Cache())
     except CacheError as error:
-        click.echo(f"error: {error}", err=True)
-        sys.exit(UNFIT)
+        fail(error, UNFIT)
 
 
 def _gb(size: int) -> str:

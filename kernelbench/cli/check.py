@@ -10,8 +10,8 @@ import click
 
 from harness.result import Status
 from kernelbench import ci, gate
-from kernelbench.cli import GATE_FAILED, UNFIT, WRONG_USAGE
-from kernelbench.cli.evaluating import evaluate, evaluation_options, fail
+from kernelbench.cli import GATE_FAILED, UNFIT, WRONG_USAGE, fail
+from kernelbench.cli.evaluating import evaluate, evaluation_options
 from kernelbench.run import Run, RunError
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
 from kernelbench import comparison, tables
-from kernelbench.cli import WRONG_USAGE
+from kernelbench.cli import WRONG_USAGE, fail
 from kernelbench.run import Run, RunError
 
 
@@ -29,5 +28,4 @@ def command(before: Path, after: Path, form: str) -> None:
     try:
         click.echo(comparison.render(Run.load(before), Run.load(after), form))
     except RunError as error:
-        click.echo(f"error: {error}", err=True)
-        sys.exit(WRONG_USAGE)
+        fail(error, WRONG_USAGE)

@@ -7,7 +7,7 @@ import sys
 import click
 from tabulate import tabulate
 
-from kernelbench.cli import UNFIT
+from kernelbench.cli import UNFIT, fail
 
 
 @click.command("doctor")
@@ -45,8 +45,7 @@ def _ceilings(name: str | None) -> None:
     try:
         device = devices.select(name)
     except devices.DeviceError as error:
-        click.echo(f"error: {error}", err=True)
-        sys.exit(UNFIT)
+        fail(error, UNFIT)
     described = devices.describe(device)
     click.echo(described["name"] + (" (a CPU: no GPU is measured)" if device.type == "cpu" else ""))
     rows = [

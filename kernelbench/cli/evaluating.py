@@ -10,14 +10,12 @@ import click
 
 from harness.problem import ProblemError
 from harness.solution import SolutionError
-from kernelbench.cli import UNFIT, WRONG_USAGE
+from kernelbench.cli import INTERRUPTED, UNFIT, WRONG_USAGE, fail
 from kernelbench.evaluation import Outcome, evaluate_directory
 from kernelbench.execution import EXECUTORS, EnvironmentUnfit, Options
 from kernelbench.progress import Progress
 from kernelbench.run import RunError, WriteError
 from kernelbench.suite import SelectorError
-
-_INTERRUPTED = 130
 
 _OPTIONS = [
     click.option("--solutions", required=True, type=click.Path(path_type=Path), help="Directory of solutions."),
@@ -78,15 +76,10 @@ def evaluate(
     except KeyboardInterrupt:
         progress.close()
         click.echo("interrupted; every finished result is kept. Continue with --resume and the same --out.", err=True)
-        sys.exit(_INTERRUPTED)
+        sys.exit(INTERRUPTED)
     except (WriteError, EnvironmentUnfit) as error:
         fail(error, UNFIT)
     except (SolutionError, SelectorError, ProblemError, RunError) as error:
         fail(error, WRONG_USAGE)
     finally:
         progress.close()
-
-
-def fail(error: Exception, status: int) -> None:
-    click.echo(f"error: {error}", err=True)
-    sys.exit(status)

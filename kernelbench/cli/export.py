@@ -7,8 +7,7 @@ from pathlib import Path
 import click
 
 from kernelbench import exchange
-from kernelbench.cli import UNFIT, WRONG_USAGE
-from kernelbench.cli.evaluating import fail
+from kernelbench.cli import UNFIT, WRONG_USAGE, fail
 from kernelbench.run import Run, RunError
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
 from harness.problem import ProblemError
 from kernelbench import standings, tables
-from kernelbench.cli import WRONG_USAGE
+from kernelbench.cli import WRONG_USAGE, fail
 from kernelbench.run import Run, RunError
 from kernelbench.suite import SelectorError
 
@@ -32,6 +31,5 @@ def command(runs: tuple[Path, ...], selector: str | None, form: str) -> None:
     try:
         data = standings.standings([Run.load(path) for path in dict.fromkeys(runs)], selector)
     except (RunError, SelectorError, ProblemError) as error:
-        click.echo(f"error: {error}", err=True)
-        sys.exit(WRONG_USAGE)
+        fail(error, WRONG_USAGE)
     click.echo(standings.render(data, form))

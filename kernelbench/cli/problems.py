@@ -14,9 +14,8 @@ from tqdm import tqdm
 from harness.problem import ProblemError, ProblemFile
 from kernelbench import suite
 from kernelbench.audit.record import AuditFile
-from kernelbench.cli import GATE_FAILED, UNFIT, WRONG_USAGE
+from kernelbench.cli import GATE_FAILED, INTERRUPTED, UNFIT, WRONG_USAGE, fail
 
-_INTERRUPTED = 130
 _OPERATORS_SHOWN = 4
 
 _folder = click.option(
@@ -82,8 +81,7 @@ def show(problem: str, workload: str | None, problem_dir: Path | None) -> None:
     try:
         click.echo(starter.description(problem, workload, problem_dir))
     except (ValueError, ProblemError) as error:
-        click.echo(f"error: {error}", err=True)
-        sys.exit(WRONG_USAGE)
+        fail(error, WRONG_USAGE)
     if record := suite.audits(problem_dir).get(suite.find(problem, problem_dir)[0]):
         click.echo("\nAudit:\n" + table.details(record))
 
@@ -129,10 +127,9 @@ def audit(selector, workload, device, jobs, out, again, as_json, problem_dir) ->
                 bar.update()
     except KeyboardInterrupt:
         click.echo(f"interrupted; what was audited is kept in {known.path}", err=True)
-        sys.exit(_INTERRUPTED)
+        sys.exit(INTERRUPTED)
     except OSError as error:
-        click.echo(f"error: cannot write {known.path}: {error.strerror}; choose another file with --out", err=True)
-        sys.exit(UNFIT)
+        fail(f"cannot write {known.path}: {error.strerror}; choose another file with --out", UNFIT)
     records = [record for file, name in chosen if (record := known.get(file, name))]
     if as_json:
         click.echo("\n".join(json.dumps(record.to_json()) for record in records))

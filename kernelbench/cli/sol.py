@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
 from harness.problem import ProblemError
-from kernelbench.cli import UNFIT, WRONG_USAGE
+from kernelbench.cli import UNFIT, WRONG_USAGE, fail
 
 
 @click.command("sol")
@@ -49,11 +48,6 @@ def command(selector, device, clock, workload, precision, problem_dir, as_json, 
         else:
             click.echo(text, nl=False)
     except (PictureError, DeviceError, OSError) as error:
-        _fail(error, UNFIT)
+        fail(error, UNFIT)
     except (ValueError, ProblemError, UnknownDevice) as error:
-        _fail(error, WRONG_USAGE)
-
-
-def _fail(error: Exception, status: int) -> None:
-    click.echo(f"error: {error}", err=True)
-    sys.exit(status)
+        fail(error, WRONG_USAGE)

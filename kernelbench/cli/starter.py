@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
 from harness.problem import ProblemError
-from kernelbench.cli import WRONG_USAGE
+from kernelbench.cli import WRONG_USAGE, fail
 
 
 @click.command("starter")
@@ -28,5 +27,4 @@ def command(problem: str, kind: str, precision: str, problem_dir: Path | None) -
     try:
         click.echo(starter.source(problem, kind, precision, problem_dir), nl=False)
     except (ValueError, ProblemError) as error:
-        click.echo(f"error: {error}", err=True)
-        sys.exit(WRONG_USAGE)
+        fail(error, WRONG_USAGE)

@@ -216,12 +216,12 @@ def test_a_broken_reference_is_told_and_not_a_result(tmp_path):
     assert (tmp_path / "out" / "results.jsonl").read_text() == ""
 
 
-def harness_processes():
-    """Process numbers of the judges, fork servers and workers on this machine."""
+def processes_of(mark: str) -> list[str]:
+    """Process numbers of those on this machine whose environment has ``mark``, which children inherit."""
     found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
+    for path in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):
-            if b"from harness." in path.read_bytes():
+            if mark.encode() in path.read_bytes():
                 found.append(path.parent.name)
     return found
 
@@ -233,25 +233,27 @@ def test_an_interrupted_run_keeps_what_was_finished_and_leaves_nothing_running(
     (solutions / "level1" / "19_s1.py").write_text(SLOW)
     out = tmp_path / "run"
     command = [*KB, "eval", "--solutions", solutions, "--device", "cpu", "--out", out]
-    before = set(harness_processes())
+    mark = f"KB_TEST_RUN={tmp_path}"
+    command = ["env", mark, *map(str, command)]
     # a test run in the background may have been told to ignore SIGINT, which children inherit
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    process = subprocess.Popen(list(map(str, command)), stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     request.addfinalizer(process.kill)
     deadline = time.monotonic() + 120
     log = out / "results.jsonl"
     while time.monotonic() < deadline and not (log.exists() and log.read_text()):
         time.sleep(0.1)
     time.sleep(1)  # well into the second candidate
+    assert len(processes_of(mark)) >= 3  # this one, a judge, a worker
     process.send_signal(with_signal)
     _, errors = process.communicate(timeout=20)
     assert process.returncode == (130 if with_signal == signal.SIGINT else -signal.SIGKILL)
     if with_signal == signal.SIGINT:
         assert "Continue with --resume" in errors and "Traceback" not in errors
     deadline = time.monotonic() + 10
-    while set(harness_processes()) - before and time.monotonic() < deadline:
+    while processes_of(mark) and time.monotonic() < deadline:
         time.sleep(0.1)
-    assert not set(harness_processes()) - before
+    assert not processes_of(mark)
 
     (solutions / "level1" / "19_s1.py").write_text(GOOD)
     done = evaluate(solutions, out, "--resume", "--json")
