@@ -113,6 +113,11 @@ class Observer:
         self._samples: list[dict[str, int]] = []
         self._last = 0.0
 
+    @property
+    def throttled(self) -> bool:
+        """Whether the clocks were held down when last seen."""
+        return bool(self._samples and self._samples[-1]["throttle_reasons"])
+
     def observe(self) -> None:
         """Take a sample, unless the last one is recent."""
         if self._nvml and time.monotonic() - self._last >= self._EVERY_S:

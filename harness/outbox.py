@@ -46,19 +46,26 @@ def lay_out(tensors: list[torch.Tensor]) -> list[Slot]:
     return slots
 
 
+def shared_file() -> int:
+    """A descriptor of a new file in memory."""
+    return os.memfd_create("kb-shared", os.MFD_CLOEXEC)
+
+
 class Outbox:
     """The judge's end, with room for each of the lists of tensors, one list at a time.
 
-    ``handle`` and ``fds`` are what the worker needs to open its own.
+    ``handle`` and ``fds`` are what the worker needs to open its own; where it holds
+    a ``file`` in memory already, that one is used.
     """
 
-    def __init__(self, device: torch.device, *contents: list[torch.Tensor]):
+    def __init__(self, device: torch.device, *contents: list[torch.Tensor], file: int | None = None):
         self.device = device
         ends = [slot.offset + slot.bytes for tensors in contents for slot in lay_out(tensors)]
         size = -(-max(ends, default=1) // _PAGE) * _PAGE or _PAGE
         self.handle: dict = {"bytes": size}
         self.fds: list[int] = []
         self._cuda = None
+        self._map: mmap.mmap | None = None
         if device.type == "cuda":
             try:
                 self._cuda = _CudaMemory.allocate(size)
@@ -66,8 +73,9 @@ class Outbox:
             except _DriverError:
                 self.close()
         if self._cuda is None:
-            self.fds = [os.memfd_create("kb-outbox", os.MFD_CLOEXEC)]
-            os.truncate(self.fds[0], size)
+            self._file = shared_file() if file is None else file
+            self.fds = [self._file] if file is None else []
+            os.truncate(self._file, size)
 
     def read(self, slot: Slot) -> torch.Tensor:
         """A private copy of one tensor, on the device."""
@@ -80,10 +88,19 @@ class Outbox:
         data = bytearray(slot.bytes)
         view, done = memoryview(data), 0
         while done < slot.bytes:  # one call moves 2 GiB at most
-            done += os.preadv(self.fds[0], [view[done:]], slot.offset + done)
+            done += os.preadv(self._file, [view[done:]], slot.offset + done)
         return copy.copy_(torch.frombuffer(data, dtype=slot.dtype).view(slot.shape))
 
+    def view(self, slot: Slot) -> torch.Tensor:
+        """The memory itself as a tensor, which the worker may change at any moment; valid until ``close``."""
+        if self._cuda:
+            return self._cuda.view(slot)
+        if self._map is None:
+            self._map = mmap.mmap(self._file, self.handle["bytes"])
+        return _mapped(self._map, slot)
+
     def close(self) -> None:
+        self._map = None  # unmapped with its last view
         if self._cuda:
             self._cuda.free()
             self._cuda = None
@@ -107,8 +124,18 @@ class OpenedOutbox:
             torch.cuda.synchronize()
             self._cuda.copy_in(tensor.data_ptr(), slot.offset, slot.bytes)
             return
-        target = torch.frombuffer(self._map, dtype=tensor.dtype, count=tensor.numel(), offset=slot.offset)
-        target.copy_(tensor.reshape(-1))
+        self.view(slot).copy_(tensor)
+
+    def view(self, slot: Slot) -> torch.Tensor:
+        """The memory itself as a tensor."""
+        return self._cuda.view(slot) if self._cuda else _mapped(self._map, slot)
+
+
+def _mapped(memory: mmap.mmap, slot: Slot) -> torch.Tensor:
+    if slot.bytes == 0:
+        return torch.empty(slot.shape, dtype=slot.dtype)
+    flat = torch.frombuffer(memory, dtype=slot.dtype, count=math.prod(slot.shape), offset=slot.offset)
+    return flat.view(slot.shape)
 
 
 class _DriverError(Exception):
@@ -147,6 +174,13 @@ class _CudaMemory:
     def copy_in(self, source: int, offset: int, size: int) -> None:
         self._copy(self._pointer.value + offset, source, size)
 
+    def view(self, slot: Slot) -> torch.Tensor:
+        if slot.bytes == 0:
+            return torch.empty(slot.shape, dtype=slot.dtype, device="cuda")
+        interface = {"shape": (slot.bytes,), "typestr": "|u1", "data": (self._pointer.value + slot.offset, False)}
+        raw = torch.as_tensor(_Raw({**interface, "version": 3}), device="cuda")
+        return raw.view(slot.dtype).view(slot.shape)
+
     def free(self) -> None:
         _driver("cuMemFree_v2", self._pointer)
 
@@ -154,6 +188,13 @@ class _CudaMemory:
     def _copy(target: int, source: int, size: int) -> None:
         _driver("cuMemcpyDtoD_v2", ctypes.c_uint64(target), ctypes.c_uint64(source), ctypes.c_size_t(size))
         _driver("cuCtxSynchronize")
+
+
+class _Raw:
+    """Device memory as torch takes it over from other libraries."""
+
+    def __init__(self, interface: dict):
+        self.__cuda_array_interface__ = interface
 
 
 class _IpcHandle(ctypes.Structure):

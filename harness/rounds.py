@@ -6,14 +6,21 @@ own processes, so that nothing but the model differs between them.
 
 from __future__ import annotations
 
+import contextlib
+import gc
+import random
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import torch
 
-from harness.draw import build_model, call, draw_inputs, flatten, seed_generators
+from harness.draw import as_tensor, build_model, call, draw_inputs, flatten, seed_generators
 from harness.problem import Workload
+from harness.timing.cupti import breakdown
+
+_unforeseeable = random.SystemRandom()
 
 
 @dataclass
@@ -40,14 +47,61 @@ class Setting:
         return build_model(model_class, self.workload, seed, self.device, self.dtype, weights)
 
 
+def outputs_of(model, setting: Setting, inputs: list, seed: int) -> list[torch.Tensor]:
+    """The leaves of one call's output, on copies of its inputs."""
+    seed_generators(seed, setting.device)
+    copies = [value.clone() if isinstance(value, torch.Tensor) else value for value in inputs]
+    return [as_tensor(leaf) for leaf in flatten(call(model, copies))]
+
+
+def split(values: list, size: int) -> Iterator[list]:
+    """One list after the other of so many values."""
+    for begin in range(0, len(values), size):
+        yield values[begin : begin + size]
+
+
+def play_burst(
+    model, setting: Setting, inputs: list[list], outputs: list[list[torch.Tensor]], seeds: list[int]
+) -> None:
+    """One call after the other on ``inputs``, whose leaves are copied into ``outputs``; nothing is waited for."""
+    for arguments, targets, seed in zip(inputs, outputs, seeds):
+        seed_generators(seed, setting.device)
+        for target, leaf in zip(targets, flatten(call(model, arguments))):
+            target.copy_(as_tensor(leaf))
+
+
 def play(model, setting: Setting, seeds: list[int], timer, draw: str = "published") -> Round:
-    """One timed call for each seed, each on inputs of its own that did not exist before this round."""
-    inputs = setting.draw(seeds, draw)
+    """One timed call for each seed, each on inputs of its own that did not exist before this round.
+
+    They are drawn in an order of their own, so that a call's place in the round does not tell its addresses.
+    """
+    order = _unforeseeable.sample(range(len(seeds)), len(seeds))
+    drawn = dict(zip(order, setting.draw([seeds[i] for i in order], draw)))
+    inputs = [drawn[i] for i in range(len(seeds))]
     before = [partial(seed_generators, seed, setting.device) for seed in seeds]  # for a forward that draws
-    outputs, times_ms, queue_full = timer.run(partial(call, model), inputs, before)
+    with _no_collection():
+        outputs, times_ms, queue_full = timer.run(partial(call, model), inputs, before)
     return Round(inputs, [flatten(output) for output in outputs], times_ms, queue_full)
 
 
 def launch_bound_ms(model, setting: Setting, seeds: list[int], timer) -> float:
     """Wall time a call, back to back and without a cold cache: device work plus what launching it costs."""
     return timer.launch_bound_ms(partial(call, model), setting.draw(seeds))
+
+
+def profile(model, setting: Setting, seeds: list[int], timer) -> dict[str, Any]:
+    """What the device ran in a typical one of so many calls."""
+    before = [partial(seed_generators, seed, setting.device) for seed in seeds]
+    return breakdown(timer.profile(partial(call, model), setting.draw(seeds), before))
+
+
+@contextlib.contextmanager
+def _no_collection() -> Iterator[None]:
+    """Python's garbage collector is nobody's to pay for in the middle of a call."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

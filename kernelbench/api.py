@@ -41,6 +41,8 @@ def evaluate(
     precision: str = "fp32",
     timeout_s: float = 120.0,
     build_timeout_s: float = 900.0,
+    baselines: tuple[str, ...] = ("eager",),
+    criterion: str = "sem",
 ) -> Result:
     """Build, check and time one solution file; the same record as ``kb eval`` writes.
 
@@ -54,7 +56,9 @@ def evaluate(
     """
     loaded = load_problem(problem) if isinstance(problem, str) else problem
     candidate = read_solution(Path(solution), problem=loaded.id)
-    conditions = Conditions(devices.select(device), precision, timeout_s, default_memory_bytes(), build_timeout_s)
+    conditions = Conditions(
+        devices.select(device), precision, timeout_s, default_memory_bytes(), build_timeout_s, baselines, criterion
+    )
     chosen = loaded.workload(workload) if workload else loaded.default_workload(conditions.device.type)
     server = fork_server()
     arch = devices.architecture(conditions.device)

@@ -45,6 +45,8 @@ class Options:
     timeout_s: float = 120.0  # of one step of a candidate
     build_timeout_s: float = 900.0
     memory_bytes: int = field(default_factory=default_memory_bytes)
+    baselines: tuple[str, ...] = ("eager",)  # of harness.judge.baselines; the speedup is over the first
+    criterion: str = "sem"  # of harness.timing.convergence
     executor: str = "local"
     address: str | None = None  # of the cluster, for executors that have one
 

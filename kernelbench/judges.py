@@ -48,6 +48,8 @@ class Judge:
             "timeout_s": options.timeout_s,
             "memory_bytes": options.memory_bytes,
             "build_timeout_s": options.build_timeout_s,
+            "baselines": options.baselines,
+            "criterion": options.criterion,
         }
         wire.send(ours, hello)
 

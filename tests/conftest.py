@@ -64,11 +64,11 @@ def judged(server, tmp_path):
     """Build, check and time a solution given as source: the whole way of a candidate."""
 
     def judged(problem, source, suffix=".py", *, device="cpu", workload=None, precision="fp32",
-               timeout_s=60.0, memory_bytes=4 * GIB):  # fmt: skip
+               timeout_s=60.0, memory_bytes=4 * GIB, **options):  # fmt: skip
         path = tmp_path / f"candidate{suffix}"
         path.write_text(source)
         solution = read_solution(path, problem=problem.id)
-        conditions = Conditions(devices.select(device), precision, timeout_s, memory_bytes)
+        conditions = Conditions(devices.select(device), precision, timeout_s, memory_bytes, **options)
         chosen = problem.workload(workload) if workload else problem.default_workload(conditions.device.type)
         arch = "{}.{}".format(*torch.cuda.get_device_capability()) if device != "cpu" else None
         try:

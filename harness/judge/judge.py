@@ -14,6 +14,7 @@ from __future__ import annotations
 import datetime
 import random
 import secrets
+import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -26,25 +27,32 @@ from harness.build.artefact import Artefact, BuildContext
 from harness.build.extension import ExtensionBuilder
 from harness.codec import encode_problem
 from harness.draw import DTYPES, as_tensor, pin_math_modes
-from harness.integrity import overwritten_inputs
+from harness.integrity import forged_clock, overwritten_inputs, slowed_baseline
+from harness.judge import profile
+from harness.judge.baselines import BASELINES, EAGER
+from harness.judge.clock import Burst, JudgeClock
 from harness.judge.compare import Errors, check_kind, check_values, strict_criterion
+from harness.judge.contest import CANDIDATE, Contest
 from harness.judge.reference import PUBLISHED, Reference, Trial
 from harness.judge.stages import Stages
 from harness.outbox import Outbox, lay_out
 from harness.problem import Problem, ProblemError, Workload
 from harness.process import ForkServer, Worker
 from harness.result import CandidateFailure, Result, Status
-from harness.rounds import Round, Setting
+from harness.rounds import Round, Setting, outputs_of, play
 from harness.signature import derive_signature
 from harness.sol.headroom import headroom
 from harness.solution import Solution
-from harness.timing import timer_for
-from harness.timing.convergence import Convergence
-from harness.timing.statistics import summarise
+from harness.timing import cupti, timer_for
+from harness.timing.burst import GateError
+from harness.timing.paired import Series
 
-_WARM_UP_S = 0.1
 _MAX_CALLS_A_ROUND = 8
 _LAUNCH_BOUND_CALLS = 20
+_PROFILED_CALLS = 5
+_COMPILING_CALLS = 3
+_ROUNDS_ALONE = 5
+_ERROR_CHARACTERS = 2000
 _ROUND_MEMORY_SHARE = 8  # a round's inputs and outputs may take one part in so many of the memory
 _CACHE_MEMORY_SHARE = 4  # and what the judge's allocator keeps between rounds, one in so many
 
@@ -58,6 +66,8 @@ class Conditions:
     timeout_s: float = 120.0
     memory_bytes: int = 8 << 30
     build_timeout_s: float = 900.0  # of what a candidate builds only when it is loaded or called
+    baselines: tuple[str, ...] = (EAGER,)  # the first is what the speedup is over
+    criterion: str = "sem"
 
 
 def evaluate(
@@ -157,11 +167,13 @@ class _Evaluation:
         result.workload["bytes"] = traffic
         outbox = Outbox(self._device, self._expected_kind, inputs)
         del example, inputs
+        setting = self._reference.setting
+        self._clock = JudgeClock(setting, self._reference.model(), self._ask, self._conditions.timeout_s)
         self._stages.begin("load")
         try:
             builder = ExtensionBuilder(self._solution, self._build_context())
             limit = self._conditions.memory_bytes
-            with self._server.fork(self._artefact.env, limit, outbox.fds, build=builder) as worker:
+            with self._server.fork(self._artefact.env, limit, [*outbox.fds, *self._clock.fds], build=builder) as worker:
                 self._worker = worker
                 self._outbox = outbox
                 self._phase("load")
@@ -176,15 +188,20 @@ class _Evaluation:
                 }
                 self._phase("time")
                 self._stages.begin("time")
-                result.timing, result.baselines["eager"], observed = self._time(traffic)
+                contest = self._time(result, traffic)
+                self._stages.begin("witness")
+                self._phase("witness")
+                self._witness(result, traffic)
                 result.correctness |= self._errors.to_json()
-                result.conditions |= observed
                 self._stages.begin("close")
         finally:
             outbox.close()
+            self._clock.close()
         self._stages.begin("analyse")
+        self._worker = None
+        self._time_alone(contest)
         median_ms = result.timing["median_ms"]
-        result.speedup = result.baselines["eager"]["median_ms"] / median_ms
+        result.speedup = next((b["speedup"] for b in result.baselines.values() if "speedup" in b), None)
         result.gbps = traffic / median_ms / 1e6
         if self._workload.flops is not None:
             result.gflops = self._workload.flops / median_ms / 1e6
@@ -235,37 +252,95 @@ class _Evaluation:
         self._reference.forget("hardened")
         return judged
 
-    def _time(self, traffic: int) -> tuple[dict, dict, dict]:
-        """Paired rounds until both series converge: statistics of candidate and baseline, and the conditions."""
+    def _time(self, result: Result, traffic: int) -> Contest:
+        """Paired rounds of candidate and baselines; fills in what they tell."""
+        baselines = {name: BASELINES[name](self._reference.model()) for name in self._conditions.baselines}
+        baselines = {name: model for name, model in baselines.items() if self._runs(name, model, result)}
         calls = self._calls_a_round(traffic)
-        observer = devices.Observer(self._device)
-        warm_until = time.monotonic() + _WARM_UP_S
-        self._timed_round(calls, with_inputs=True)
-        while time.monotonic() < warm_until:
-            self._timed_round(calls)
-        ours, theirs, full = [], [], [True, True]
-        convergence = Convergence(**self._timer.limits)
-        while (stopped := convergence.reason(ours, theirs)) is None:
-            observer.observe()
-            candidate, reference = self._timed_round(calls)
-            ours += candidate.times_ms
-            theirs += reference.times_ms
-            full = [full[0] and candidate.queue_full, full[1] and reference.queue_full]
-        described = self._timer.describe() | {"calls_a_round": calls, "stopped": stopped}
-        timing = described | {"queue_full": full[0]} | summarise(ours)
-        baseline = described | {"queue_full": full[1]} | summarise(theirs)
-        if self._device.type == "cuda":
-            seeds = [secrets.randbits(62) for _ in range(min(_LAUNCH_BOUND_CALLS, 2 * calls))]
-            timing["launch_bound_ms"] = _number(self._ask(op="launch_bound", seeds=seeds).get("wall_ms"))
-        return timing, baseline, observer.conditions()
+        contest = Contest(
+            lambda calls, first: self._timed_round(calls, baselines, first),
+            self._timer, self._device, self._conditions.criterion,
+        )  # fmt: skip
+        contest.run(calls)
+        result.timing = contest.record(CANDIDATE)
+        result.conditions |= contest.conditions()
+        for name in baselines:
+            result.baselines[name] = contest.record(name) | contest.comparison(name)
+        return contest
 
-    def _timed_round(self, calls: int, with_inputs: bool = False) -> tuple[Round, Round]:
-        """Candidate, then baseline on the same inputs; one call's output is compared."""
+    def _runs(self, name: str, model: Callable, result: Result) -> bool:
+        """Whether a baseline runs at all, which for a compiled one is when it is compiled."""
+        if name == EAGER:
+            return True
+        self._phase(f"compile {name}")
+        try:
+            for _ in range(_COMPILING_CALLS):
+                self._with_room(lambda: play(model, self._reference.setting, [secrets.randbits(62)], self._timer))
+        except CandidateFailure:
+            raise
+        except Exception as error:
+            result.baselines[name] = {"error": f"{type(error).__name__}: {error}"[:_ERROR_CHARACTERS]}
+            return False
+        return True
+
+    def _timed_round(self, calls: int, baselines: dict[str, Callable], first: bool) -> dict[str, Round]:
+        """Candidate, then the baselines on the same inputs; one call's output is compared."""
         seeds = [secrets.randbits(62) for _ in range(calls)]
-        candidate = self._play_candidate(PUBLISHED, seeds)
+        played = {CANDIDATE: self._play_candidate(PUBLISHED, seeds)}
         reference = self._play_reference(PUBLISHED, seeds)
-        self._compare(PUBLISHED, seeds, self._random.randrange(calls), reference, with_inputs)
-        return candidate, reference
+        self._compare(PUBLISHED, seeds, self._random.randrange(calls), reference, with_inputs=first)
+        for name, model in baselines.items():
+            if name == EAGER:
+                played[name] = reference
+            else:
+                played[name] = self._with_room(lambda m=model: play(m, self._reference.setting, seeds, self._timer))
+                played[name].outputs, played[name].inputs = [], []
+        return played
+
+    def _witness(self, result: Result, traffic: int) -> None:
+        """What CUPTI and the judge's own clock say about the candidate's time."""
+        timing = result.timing
+        if self._device.type == "cuda":
+            seeds = [secrets.randbits(62) for _ in range(min(_LAUNCH_BOUND_CALLS, 2 * timing["calls_a_round"]))]
+            timing["launch_bound_ms"] = _number(self._ask(op="launch_bound", seeds=seeds).get("wall_ms"))
+            if cupti.available():
+                seeds = [secrets.randbits(62) for _ in range(min(_PROFILED_CALLS, timing["calls_a_round"]))]
+                timing["profile"] = profile.checked(self._ask(op="profile", seeds=seeds))
+        launches = timing.get("profile", {}).get("launches", 1) + len(self._expected_kind)
+        calls = self._clock.calls(timing["median_ms"], launches, traffic)
+        if calls == 0:
+            timing["judge_clock"] = "not read: a burst does not fit the memory"
+            return
+        try:
+            reading = self._with_room(lambda: self._clock.read(calls, timing["queue_full"], self._compare_burst))
+        except GateError as error:
+            timing["judge_clock"] = f"not read: {error}"
+            return
+        timing["judge_clock"] = reading.to_json()
+        forged_clock.check(timing["median_ms"], reading.call_ms, calls, reading.held, self._device.type)
+
+    def _compare_burst(self, burst: Burst, call: int, outputs: list[torch.Tensor]) -> None:
+        """The outputs of one call of a burst, as they lay in the judge's memory when its clock stopped."""
+        setting = self._reference.setting
+        expected = outputs_of(self._reference.model(), setting, burst.inputs[call], burst.seeds[call])
+        for index, (actual, tensor) in enumerate(zip(outputs, expected)):
+            which = "the output of a call in a row" if len(expected) == 1 else f"output {index} of a call in a row"
+            self._check_output(lambda actual=actual: actual, tensor, which, PUBLISHED, index, burst.drawn[call])
+
+    def _time_alone(self, contest: Contest) -> None:
+        """The baseline once more, when the candidate has ended: was it slower beside it?"""
+        name = self._conditions.baselines[0]
+        if name != EAGER or self._device.type != "cuda":
+            return
+        rounds = Series()
+        for _ in range(_ROUNDS_ALONE):
+            seeds = [secrets.randbits(62) for _ in range(len(contest.series[name].rounds_ms[0]))]
+            played = self._play_reference(PUBLISHED, seeds)
+            played.outputs, played.inputs = [], []
+            rounds.add(played.times_ms, True, False)
+        beside_ms = statistics.median(contest.series[name].means_ms)
+        alone_ms = statistics.median(rounds.means_ms) - self._timer.overhead_ms
+        slowed_baseline.check(beside_ms, alone_ms)
 
     def _calls_a_round(self, traffic: int) -> int:
         """As many as fit, because all inputs and outputs of a round exist at once."""
@@ -308,23 +383,28 @@ class _Evaluation:
         for index, (slot, tensor) in enumerate(zip(lay_out(expected), expected)):
             which = "the output" if len(expected) == 1 else f"output {index}"
             which += "" if trial == PUBLISHED else f" ({trial})"
-            actual = self._with_room(lambda slot=slot: self._outbox.read(slot))
-            criterion = replace(self._criterion, loss=self._losses.get((trial, index), 0.0))
-            try:
-                check_values(actual, tensor, criterion, which, self._errors)
-            except CandidateFailure as failure:
-                if failure.status is not Status.WRONG_VALUE:
-                    raise
-                del actual  # room for FP64
-                self._learn_losses(trial, seeds[call])
-                criterion = replace(self._criterion, loss=self._losses.get((trial, index), 0.0))
-                actual = self._with_room(lambda slot=slot: self._outbox.read(slot))
-                check_values(actual, tensor, criterion, which, self._errors)
+            self._check_output(lambda slot=slot: self._outbox.read(slot), tensor, which, trial, index, seeds[call])
         if with_inputs:
             self._ask(op="fetch", call=call, what="inputs")
             for index, (slot, tensor) in enumerate(zip(lay_out(inputs), inputs)):
                 left = self._with_room(lambda slot=slot: self._outbox.read(slot))
                 overwritten_inputs.check(left, tensor, index)
+
+    def _check_output(
+        self, read: Callable[[], torch.Tensor], expected: torch.Tensor, which: str, trial: Trial, index: int, seed: int
+    ) -> None:
+        """Compare one output, if need be once more, knowing what PyTorch's own result loses on these inputs."""
+        try:
+            self._check_values(read, expected, which, trial, index)
+        except CandidateFailure as failure:
+            if failure.status is not Status.WRONG_VALUE:
+                raise
+            self._learn_losses(trial, seed)
+            self._check_values(read, expected, which, trial, index)
+
+    def _check_values(self, read, expected: torch.Tensor, which: str, trial: Trial, index: int) -> None:
+        criterion = replace(self._criterion, loss=self._losses.get((trial, index), 0.0))
+        check_values(self._with_room(read), expected, criterion, which, self._errors)
 
     def _with_room(self, action: Callable[[], Any]) -> Any:
         """``action()``; where the device's memory is full, once more after both sides emptied their caches."""
@@ -363,8 +443,8 @@ def _finite(leaves: list) -> bool:
 
 
 def _number(value: Any) -> float:
-    """A finite, non-negative number from the worker; anything else is the candidate's failure."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e12:
+    """A finite, positive number from the worker; anything else is the candidate's failure."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < 1e12:
         return float(value)
     raise CandidateFailure(Status.CRASHED, f"the worker reported {value!r} where a time was expected")
 

@@ -25,7 +25,7 @@ from harness.process import ForkServer
 from harness.result import CandidateFailure, Status
 
 _PR_SET_PDEATHSIG = 1
-_CONDITIONS = ("precision", "timeout_s", "memory_bytes", "build_timeout_s")
+_CONDITIONS = ("precision", "timeout_s", "memory_bytes", "build_timeout_s", "baselines", "criterion")
 
 
 def serve(fd: int) -> None:

@@ -1,19 +1,18 @@
 """How long one call takes: sampling on a device, statistics, when to stop.
 
 A timing method is one module with a class that has ``method``, ``limits`` (for
-``Convergence``), ``run`` and ``describe``, and its line in ``METHODS``.
+``Convergence``), ``noise`` (for ``stability``), ``between_runs`` (for ``paired``),
+``overhead_ms``, ``run`` and ``describe``, and its line in ``METHODS``.
 """
 
 from __future__ import annotations
 
-import torch
+import importlib
 
-from harness.timing.cuda_events import CudaEvents
-from harness.timing.wall_clock import WallClock
-
-METHODS = {"cuda": CudaEvents, "cpu": WallClock}
+METHODS = {"cuda": "harness.timing.cuda_events:CudaEvents", "cpu": "harness.timing.wall_clock:WallClock"}
 
 
-def timer_for(device: torch.device):
-    """The timing method of a device."""
-    return METHODS[device.type](device)
+def timer_for(device):
+    """The timing method of a ``torch.device``."""
+    module, _, name = METHODS[device.type].partition(":")
+    return getattr(importlib.import_module(module), name)(device)

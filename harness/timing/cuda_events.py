@@ -10,19 +10,28 @@ their figures then contain launches, and ``queue_full`` says so.
 from __future__ import annotations
 
 import ctypes
+import statistics
 import time
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import torch
 
+from harness.timing import cupti
+from harness.timing.cupti import Activity
+
 _MAX_SPIN_S = 0.1
 _SPIN_MARGIN = 1.5
+_CALIBRATION_CALLS = 32
+_SPIN = "spin_kernel("
 
 
 class CudaEvents:
     method = "cuda_events"
-    limits = {"target": 0.005, "max_seconds": 10.0}
+    limits = {"target": 0.005, "max_seconds": 2.5}
+    noise = 0.10  # interquartile range over median, above which a series is not stable
+    between_runs = 0.01  # how far two runs of the same thing may differ: scripts/bench/timing_spread.py
 
     def __init__(self, device: torch.device):
         properties = torch.cuda.get_device_properties(device)
@@ -30,9 +39,37 @@ class CudaEvents:
         self._flush = torch.empty(2 * properties.L2_cache_size, dtype=torch.int8, device=device)
         self._host_s = 0.001  # host time to enqueue one sample; learned round by round
         self._driver = ctypes.CDLL("libcuda.so.1")
+        self._device = device
+
+    @cached_property
+    def overhead_ms(self) -> float:
+        """What two events around a kernel add to it: their own time and the gap before the kernel begins.
+
+        Measured with a kernel of one element against CUPTI's word on how long that took; 0
+        where there is no CUPTI.
+        """
+        if not cupti.available():
+            return 0.0
+        tiny = torch.zeros(1, device=self._device)
+        nothing = [lambda: None] * _CALIBRATION_CALLS
+        call = lambda _: tiny.add_(1)  # noqa: E731
+        self.run(call, [[]] * len(nothing), nothing)
+        _, times_ms, _ = self.run(call, [[]] * len(nothing), nothing)
+        own = [sum(kernel.ms for kernel in kernels) for kernels in self.profile(call, [[]] * len(nothing), nothing)]
+        return max(0.0, statistics.median(times_ms) - statistics.median(own))
+
+    @cached_property
+    def _flushing(self) -> tuple:
+        """What a flush looks like among activities."""
+        with cupti.recording() as activities:
+            self._flush.zero_()
+        return _like(activities[-1])
 
     def describe(self) -> dict[str, Any]:
-        return {"method": self.method, "cache": "cold", "flush_bytes": self._flush.numel()}
+        return {
+            "method": self.method, "cache": "cold", "flush_bytes": self._flush.numel(),
+            "overhead_ms": round(self.overhead_ms, 6),
+        }  # fmt: skip
 
     def run(self, call: Callable, inputs: list[list], before: list[Callable]) -> tuple[list, list[float], bool]:
         """Outputs and milliseconds of one call for each list of inputs, and whether the queue stayed full.
@@ -70,6 +107,19 @@ class CudaEvents:
         torch.cuda.synchronize()
         return outputs, [start.elapsed_time(end) for start, end in events], queue_full
 
+    def profile(self, call: Callable, inputs: list[list], before: list[Callable]) -> list[list[Activity]]:
+        """What the device ran for each call, in the conditions of ``run``: between one flush and the next."""
+        _ = self._flushing  # not to be found out while recording
+        with cupti.recording() as activities:
+            self.run(call, inputs, before)
+        calls: list[list[Activity]] = []
+        for activity in activities:
+            if _like(activity) == self._flushing:
+                calls.append([])
+            elif calls and _SPIN not in activity.name:
+                calls[-1].append(activity)
+        return calls
+
     def launch_bound_ms(self, call: Callable, inputs: list[list]) -> float:
         """Wall time a call, back to back and hot: what a caller pays who launches one after the other."""
         torch.cuda.synchronize()
@@ -78,3 +128,7 @@ class CudaEvents:
             call(arguments)
         torch.cuda.synchronize()
         return (time.perf_counter() - begin) * 1e3 / len(inputs)
+
+
+def _like(activity: Activity) -> tuple:
+    return activity.name, activity.bytes, activity.grid, activity.block

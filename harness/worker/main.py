@@ -23,8 +23,9 @@ from harness.draw import DTYPES, as_tensor, copy_matching_state, pin_math_modes
 from harness.outbox import OpenedOutbox, lay_out
 from harness.problem import load_problem
 from harness.result import Status
-from harness.rounds import Round, Setting, launch_bound_ms, play
+from harness.rounds import Round, Setting, launch_bound_ms, play, play_burst, profile, split
 from harness.timing import timer_for
+from harness.timing.burst import Gate
 from harness.worker import extensions
 from harness.worker.explain import explain
 from harness.worker.load import LibraryModel, load_module
@@ -44,6 +45,10 @@ def run(channel: socket.socket, fds: list[int]) -> None:
         "run": candidate.run,
         "launch_bound": candidate.launch_bound,
         "fetch": candidate.fetch,
+        "profile": candidate.profile,
+        "open_burst": candidate.open_burst,
+        "burst": candidate.burst,
+        "close_burst": candidate.close_burst,
         "trim": candidate.trim,
     }
     while True:
@@ -90,6 +95,7 @@ class Candidate:
         self._ask = ask
         self._round = Round([], [], [], True)
         self._models: dict[str, Any] = {}
+        self._gate: Gate | None = None
         self.path = Path("solution")
         self.expects = Status.LOAD_ERROR
 
@@ -174,6 +180,43 @@ class Candidate:
         for slot, tensor in zip(lay_out(tensors), tensors):
             self._outbox.write(slot, tensor)
         self._synchronize()
+        return {"ok": True}
+
+    def profile(self, seeds: list[int]) -> dict:
+        """What the device runs in a call."""
+        self._round = Round([], [], [], True)
+        model = self._prepared("initial", len(seeds))
+        return profile(model, self._setting, seeds, self._timer)
+
+    def open_burst(self, handle: dict, calls: int, outputs: list[dict]) -> dict:
+        """Open the memory of bursts: inputs of all calls, then their outputs."""
+        self._round = Round([], [], [], True)
+        example = self._setting.draw([0])[0]
+        expected = [torch.empty(o["shape"], dtype=getattr(torch, o["dtype"]), device="meta") for o in outputs]
+        tensors = [value for value in example if isinstance(value, torch.Tensor)]
+        self._burst_memory = OpenedOutbox(handle, self._fds[-1:])
+        views = [self._burst_memory.view(slot) for slot in lay_out([*tensors * calls, *expected * calls])]
+        rest = iter(views)
+        self._burst_inputs = [
+            [next(rest) if isinstance(value, torch.Tensor) else value for value in example] for _ in range(calls)
+        ]
+        self._burst_outputs = list(split(views[len(tensors) * calls :], len(expected)))
+        if self._device.type == "cuda" and self._gate is None:
+            self._gate = Gate(self._fds[-1])
+        return {"ok": True}
+
+    def burst(self, seeds: list[int], number: int) -> dict:
+        """Enqueue one call on each of the burst's inputs, behind the judge's gate if there is one."""
+        model = self._prepared("initial", len(seeds))
+        if self._gate:
+            self._gate.hold(number)
+        play_burst(model, self._setting, self._burst_inputs, self._burst_outputs, seeds)
+        if self._gate:
+            self._gate.mark(number)
+        return {"ok": True}
+
+    def close_burst(self) -> dict:
+        self._burst_memory = self._burst_inputs = self._burst_outputs = None
         return {"ok": True}
 
     def trim(self) -> dict:

@@ -8,14 +8,24 @@ from pathlib import Path
 
 import click
 
+from harness.judge.baselines import BASELINES
 from harness.problem import ProblemError
 from harness.solution import SolutionError
+from harness.timing.convergence import CRITERIA
 from kernelbench.cli import INTERRUPTED, UNFIT, WRONG_USAGE, fail
 from kernelbench.evaluation import Outcome, evaluate_directory
 from kernelbench.execution import EXECUTORS, EnvironmentUnfit, Options
 from kernelbench.progress import Progress
 from kernelbench.run import RunError, WriteError
 from kernelbench.suite import SelectorError
+
+
+def _baselines(context: click.Context, parameter: click.Parameter, value: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(name.strip() for name in value.split(",")))
+    if unknown := [name for name in names if name not in BASELINES]:
+        raise click.BadParameter(f"there is no baseline '{unknown[0]}'; there are: {', '.join(BASELINES)}")
+    return names
+
 
 _OPTIONS = [
     click.option("--solutions", required=True, type=click.Path(path_type=Path), help="Directory of solutions."),
@@ -36,6 +46,10 @@ _OPTIONS = [
                  help="Seconds that a build may take."),
     click.option("--memory", type=click.FloatRange(min=0, min_open=True), metavar="GB",
                  help="Host memory that a candidate may take. Without it, half of what is available."),
+    click.option("--baseline", "baselines", metavar="NAME,...", default="eager", show_default=True, callback=_baselines,
+                 help="What the speedup is over, the first of several: " + ", ".join(BASELINES)),
+    click.option("--criterion", type=click.Choice(list(CRITERIA)), default="sem", show_default=True,
+                 help="When timing has converged: standard error of the mean, coefficient of variation, or entropy."),
     click.option("--out", type=click.Path(path_type=Path), help="Run directory. Without it, a new one under runs/."),
     click.option("--resume", is_flag=True,
                  help="Continue the run in --out: evaluate what is missing or has changed."),
@@ -54,8 +68,8 @@ def evaluation_options(command: Callable) -> Callable:
 
 
 def evaluate(
-    solutions, selector, problem_dir, device, workload, precision, jobs, timeout, build_timeout, memory, out, resume,
-    prebuilt, executor, address,
+    solutions, selector, problem_dir, device, workload, precision, jobs, timeout, build_timeout, memory, baselines,
+    criterion, out, resume, prebuilt, executor, address,
 ) -> Outcome:  # fmt: skip
     """The outcome, with progress on standard error; an error or Ctrl-C ends this process with its exit status."""
     if resume and out is None:
@@ -64,8 +78,9 @@ def evaluate(
         raise click.UsageError("--address needs --executor ray")
     given = {"jobs": jobs, "memory_bytes": memory and int(memory * 1e9)}
     options = Options(
-        device, workload, precision, timeout_s=timeout, build_timeout_s=build_timeout,
-        executor=executor, address=address, **{key: value for key, value in given.items() if value},
+        device, workload, precision, timeout_s=timeout, build_timeout_s=build_timeout, baselines=baselines,
+        criterion=criterion, executor=executor, address=address,
+        **{key: value for key, value in given.items() if value},
     )  # fmt: skip
     progress = Progress()
     try:

@@ -46,7 +46,11 @@ def test_an_honest_solution_is_ok_with_all_that_a_record_needs(judged, problem):
     assert "no limits are known for" in result.sol["unavailable"]
     assert result.timing["samples"] >= 10 and len(result.timing["samples_ms"]) == result.timing["samples"]
     assert result.timing["method"] == "perf_counter_ns" and result.timing["cache"] == "cold"
-    assert result.timing["stopped"] in ("converged", "max_samples", "max_seconds")
+    assert result.timing["stopped"] in ("converged", "max_rounds", "max_seconds")
+    assert result.timing["judge_clock"]["call_ms"] < 10
+    eager = result.baselines["eager"]
+    assert eager["interval"][0] <= result.speedup <= eager["interval"][1]
+    assert eager["verdict"] in ("faster", "slower", "tie", "unstable")
     assert result.device["name"] and result.versions["torch"] == torch.__version__ and result.started
     assert {"wait", "reference", "load", "check", "time"} < set(result.stages_s)
     assert sum(result.stages_s.values()) == pytest.approx(result.seconds, abs=0.5)
@@ -254,6 +258,35 @@ def test_a_forged_answer_is_a_failure_of_the_candidate(judged, problem, answer):
     assert result.status is not Status.OK and result.timing is None
 
 
+FAST_CLOCK = """
+import time
+ticks = iter(range(10**9))
+time.perf_counter_ns = lambda: next(ticks) * 1000
+""" + relu("time.sleep(0.01); return x.clamp(min=0)")
+
+
+def test_a_clock_that_the_candidate_has_put_forward_is_not_believed(judged, problem):
+    result = judged(problem("1/19"), FAST_CLOCK)
+    assert (result.status, result.rule) == (Status.REJECTED, "forged_clock"), result.message
+    assert result.timing["median_ms"] < 0.01 and result.timing["judge_clock"]["call_ms"] > 5
+
+
+NO_CLOCK = FAST_CLOCK.replace("next(ticks) * 1000", "0")
+
+
+def test_a_clock_that_stands_still_is_the_candidates_failure(judged, problem):
+    result = judged(problem("1/19"), NO_CLOCK)
+    assert result.status is Status.CRASHED and "reported 0" in result.message
+
+
+def test_several_baselines_each_have_their_own_comparison(judged, problem):
+    result = judged(problem("1/19"), relu("return x.clamp(min=0)"), baselines=("compile", "eager"))
+    assert result.status is Status.OK, result.message
+    assert list(result.baselines) == ["compile", "eager"]
+    assert result.speedup == result.baselines["compile"]["speedup"]
+    assert result.baselines["compile"]["median_ms"] > 0 and result.baselines["eager"]["samples"] >= 20
+
+
 def test_a_reference_that_fails_is_not_the_candidates_failure(judged, write_problem):
     source = (
         "import torch, torch.nn as nn\nclass Model(nn.Module):\n    def forward(self, x): raise ValueError('broken')\n"
@@ -304,6 +337,37 @@ def test_too_much_device_memory_is_out_of_memory(judged, problem):
     body = "hog = []\nwhile True: hog.append(torch.ones(1 << 30, device=x.device))"
     result = judged(problem("1/19"), relu(body), device="cuda", workload="small", memory_bytes=16 << 30)
     assert result.status is Status.OUT_OF_MEMORY
+
+
+FORGED_EVENTS = """
+torch.cuda.Event.elapsed_time = lambda *_: 0.02
+""" + relu("for _ in range(20): y = x.clamp(min=0)\nreturn y")
+SLOW_BESIDE = """
+stream = torch.cuda.Stream()
+""" + relu(
+    "y = x.clamp(min=0)\nwith torch.cuda.stream(stream): torch.cuda._sleep(int(2e8))\nreturn y"
+)
+
+
+@pytest.mark.gpu
+def test_events_that_the_candidate_forges_are_not_believed(judged, problem):
+    result = judged(problem("1/19"), "import torch\n" + FORGED_EVENTS, device="cuda", workload="small")
+    assert (result.status, result.rule) == (Status.REJECTED, "forged_clock"), result.message
+    assert result.timing["judge_clock"]["held"]
+
+
+@pytest.mark.gpu
+def test_a_kernel_left_running_beside_the_baseline_is_found(judged, problem):
+    result = judged(problem("1/19"), "import torch\n" + SLOW_BESIDE, device="cuda", workload="small")
+    assert result.status is Status.REJECTED and result.rule in ("slowed_baseline", "forged_clock"), result.message
+
+
+@pytest.mark.gpu
+def test_three_clocks_agree_on_an_honest_kernel(judged, problem):
+    timing = judged(problem("1/19"), GOOD_CUDA, ".cu", device="cuda").timing
+    assert timing["profile"]["span_ms"] == pytest.approx(timing["median_ms"], rel=0.03)
+    assert timing["judge_clock"]["call_ms"] == pytest.approx(timing["median_ms"], rel=0.1)
+    assert timing["profile"]["kernels"][0]["name"].startswith("f(")
 
 
 @pytest.mark.gpu

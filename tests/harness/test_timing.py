@@ -1,17 +1,29 @@
-"""Statistics, when sampling stops, and that a clock measures what it says."""
+"""Statistics, when sampling stops, whether a series is stable, and that a clock measures what it says."""
 
+import math
 import time
 
+import numpy as np
 import pytest
 import torch
 
 from harness.timing.convergence import Convergence
+from harness.timing.paired import Series, ratio_of_medians
+from harness.timing.stability import stability
 from harness.timing.statistics import relative_standard_error, summarise
 from harness.timing.wall_clock import WallClock, last_level_cache_bytes
 
 
+def series(means, calls=2):
+    return Series([[mean] * calls for mean in means])
+
+
+def noise(count, centre=1.0, spread=0.01, seed=0):
+    return list(centre * np.random.default_rng(seed).lognormal(0, spread, count))
+
+
 def test_summary_of_a_case_worked_by_hand():
-    summary = summarise([1.0, 2.0, 3.0, 4.0, 10.0])
+    summary = summarise([[1.0], [2.0], [3.0], [4.0], [10.0]])
     assert summary["median_ms"] == 3.0 and summary["mean_ms"] == 4.0
     assert summary["std_ms"] == pytest.approx((50 / 4) ** 0.5)
     assert summary["cv"] == pytest.approx((50 / 4) ** 0.5 / 4)
@@ -20,31 +32,81 @@ def test_summary_of_a_case_worked_by_hand():
     assert summary["samples"] == 5 and summary["samples_ms"] == [1.0, 2.0, 3.0, 4.0, 10.0]
 
 
+def test_one_call_that_does_the_work_of_a_round_is_no_faster():
+    honest, hoarding = [[1.0] * 8] * 10, [[8.0] + [0.0] * 7] * 10
+    assert summarise(honest)["median_ms"] == summarise(hoarding)["median_ms"] == 1.0
+
+
 def test_no_error_is_known_from_one_sample():
     assert relative_standard_error([1.0]) == float("inf")
 
 
 def test_regular_samples_cannot_stop_before_the_floor():
-    rule = Convergence(target=0.01, max_seconds=60, min_samples=20)
-    assert rule.reason([1.0] * 19) is None
-    assert rule.reason([1.0] * 20) == "converged"
+    rule = Convergence(target=0.01, max_seconds=60)
+    assert rule.reason(series([1.0] * 9, calls=8)) is None  # rounds
+    assert rule.reason(series([1.0] * 19, calls=1)) is None  # calls
+    assert rule.reason(series([1.0] * 10)) == rule.reason(series([1.0] * 20, calls=1)) == "converged"
 
 
-def test_noise_takes_more_samples_up_to_the_ceiling():
-    rule = Convergence(target=0.01, max_seconds=60, min_samples=20, max_samples=100)
-    noisy = [1.0, 2.0] * 100
-    assert rule.reason(noisy[:60]) is None
-    assert rule.reason(noisy[:100]) == "max_samples"
+@pytest.mark.parametrize("criterion", ["sem", "cv"])
+def test_noise_takes_more_samples_up_to_the_ceiling(criterion):
+    rule = Convergence(target=0.01, max_seconds=60, criterion=criterion, max_rounds=100)
+    noisy = [1.0, 2.0] * 50
+    assert rule.reason(series(noisy[:60])) is None
+    assert rule.reason(series(noisy)) == "max_rounds"
 
 
 def test_every_series_must_have_converged():
     rule = Convergence(target=0.01, max_seconds=60)
-    assert rule.reason([1.0] * 50, [1.0, 2.0] * 25) is None
+    assert rule.reason(series([1.0] * 50), series([1.0, 2.0] * 25)) is None
 
 
 def test_time_runs_out():
     rule = Convergence(target=0.01, max_seconds=0.0)
-    assert rule.reason([1.0, 2.0] * 10) == "max_seconds"
+    assert rule.reason(series([1.0, 2.0] * 10)) == "max_seconds"
+
+
+def test_entropy_converges_when_new_samples_bring_no_new_values():
+    rule = Convergence(target=0.005, max_seconds=60, criterion="entropy")
+    assert rule.reason(series([1.0, 2.0] * 20)) == "converged"  # two values, known for long
+    assert rule.reason(series([1.01**i for i in range(40)])) is None  # every sample is new
+
+
+@pytest.mark.parametrize(
+    ("samples", "found"),
+    [
+        (noise(60), "stable"),
+        ([*noise(30), *noise(30, 1.3)], "drifting"),
+        ([1 + 0.005 * i for i in range(60)], "drifting"),
+        ([a for pair in zip(noise(30), noise(30, 1.4)) for a in pair], "bimodal"),
+        (noise(60, spread=0.3), "noisy"),
+        ([*noise(57), 40.0, 55.0, 70.0], "stable"),  # rare interruptions
+        ([1.0] * 60, "stable"),
+        ([1.0, 5.0], "stable"),  # too few to tell
+    ],
+    ids=["quiet", "a step", "a slope", "two modes", "noise", "outliers", "constant", "two samples"],
+)
+def test_a_series_without_one_time_to_report_is_named(samples, found):
+    assert stability(samples, noise=0.1) == found
+
+
+def test_a_ratio_has_an_interval_and_a_verdict():
+    ratio = ratio_of_medians(series(noise(40, 2.0, seed=1)), series(noise(40, 1.0, seed=2)))
+    assert ratio.low < 2.0 < ratio.high and ratio.high - ratio.low < 0.05
+    assert ratio.verdict == "faster"
+    assert ratio_of_medians(series(noise(40, 1.0)), series(noise(40, 1.1))).verdict == "slower"
+
+
+def test_the_same_thing_twice_is_a_tie_about_as_often_as_the_interval_says():
+    pairs = [(series(noise(20, seed=2 * i)), series(noise(20, seed=2 * i + 1))) for i in range(200)]
+    ties = sum(ratio_of_medians(*pair).verdict == "tie" for pair in pairs)
+    assert ties >= 0.88 * 200  # nominal 0.95; a percentile bootstrap of few rounds covers a little less
+
+
+def test_what_differs_between_runs_widens_the_interval():
+    a, b = series(noise(40, 1.005, 0.001, seed=1)), series(noise(40, 1.0, 0.001, seed=2))
+    assert ratio_of_medians(a, b).verdict == "faster"
+    assert ratio_of_medians(a, b, between=0.01).verdict == "tie"
 
 
 def test_wall_clock_times_the_call_and_nothing_else():
@@ -60,23 +122,56 @@ def test_flush_is_larger_than_the_last_level_cache():
     assert WallClock(torch.device("cpu")).describe()["flush_bytes"] >= 2 * last_level_cache_bytes()
 
 
-@pytest.mark.gpu
-def test_events_time_a_known_sleep_with_the_queue_full():
+@pytest.fixture
+def events():
     from harness.timing.cuda_events import CudaEvents
 
-    timer = CudaEvents(torch.device("cuda", 0))
+    return CudaEvents(torch.device("cuda", 0))
+
+
+@pytest.mark.gpu
+def test_events_time_a_known_sleep_with_the_queue_full(events):
     clock_hz = torch.cuda.get_device_properties(0).clock_rate * 1e3
     call = lambda cycles: torch.cuda._sleep(cycles)  # noqa: E731
     cycles = [int(clock_hz * 1e-3)] * 8
-    timer.run(call, cycles, [lambda: None] * 8)  # learns the host's time
-    _, times, full = timer.run(call, cycles, [lambda: None] * 8)
+    events.run(call, cycles, [lambda: None] * 8)  # learns the host's time
+    _, times, full = events.run(call, cycles, [lambda: None] * 8)
     assert full and all(0.9 < t < 1.5 for t in times)
 
 
 @pytest.mark.gpu
-def test_a_call_that_synchronises_is_seen_to_drain_the_queue():
-    from harness.timing.cuda_events import CudaEvents
-
-    timer = CudaEvents(torch.device("cuda", 0))
-    _, _, full = timer.run(lambda _: torch.cuda.synchronize(), [0] * 4, [lambda: None] * 4)
+def test_a_call_that_synchronises_is_seen_to_drain_the_queue(events):
+    _, _, full = events.run(lambda _: torch.cuda.synchronize(), [0] * 4, [lambda: None] * 4)
     assert not full
+
+
+@pytest.mark.gpu
+def test_what_events_add_to_a_kernel_is_known(events):
+    assert 0.0005 < events.overhead_ms < 0.02
+
+
+@pytest.mark.gpu
+def test_a_profile_names_the_kernels_of_each_call(events):
+    x = torch.randn(1 << 20, device="cuda")
+    calls = events.profile(lambda _: x.relu().sum(), [[]] * 3, [lambda: None] * 3)
+    assert len(calls) == 3
+    for kernels in calls:
+        names = [kernel.name for kernel in kernels]
+        assert any("clamp" in name for name in names) and any("reduce" in name for name in names)
+        assert all(0 < kernel.ms < 1 and math.prod(kernel.block) > 0 for kernel in kernels if kernel.grid)
+
+
+@pytest.mark.gpu
+def test_nothing_behind_a_gate_runs_before_it_is_opened():
+    from harness.timing.burst import Gate
+
+    gate = Gate(Gate.file())
+    x = torch.zeros(1, device="cuda")
+    gate.hold(1)
+    x.add_(1)
+    gate.mark(1)
+    assert gate.await_mark(1, timeout_s=0.2) is None
+    gate.open(1)
+    assert gate.await_mark(1, timeout_s=5) is not None
+    assert x.item() == 1
+    gate.close()

@@ -1,0 +1,206 @@
+"""The judge's own clock on a candidate: how long until the outputs of a burst of calls are in the judge's memory.
+
+Times of single calls are taken by the worker, in a process that the candidate owns.
+Here nothing is taken on its word: the clock starts when the inputs exist and stops
+when the outputs are there, and both lie in memory of the judge. What a burst costs
+besides its calls is found with the reference, in the same way, in the judge's process.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import statistics
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from harness.outbox import Outbox, Slot, lay_out, shared_file
+from harness.rounds import Setting, outputs_of, play_burst, split
+from harness.timing.burst import Gate
+
+_TRIES = 3
+_HOLD_S = 2.0  # a candidate that waits for the device in its call would wait for ever behind the gate
+_TARGET_MS = {"cuda": 4.0, "cpu": 40.0}  # of a burst
+_MOST_CALLS = 64
+_QUEUE = 600  # launches that fit the device's queue behind the gate, with a margin
+_MEMORY_SHARE = 3  # a burst may take one part in so many of what is free
+
+
+@dataclass(frozen=True)
+class Reading:
+    """``call_ms`` is the judge's figure for one call, hot; ``held`` whether the gate kept launches out of it."""
+
+    call_ms: float
+    calls: int
+    held: bool
+    overhead_ms: float  # of the burst
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "call_ms": round(self.call_ms, 6), "calls": self.calls, "held": self.held,
+            "overhead_ms": round(self.overhead_ms, 6),
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Burst:
+    """The inputs of its calls as the judge keeps them, what they were drawn from, and the seeds that a call is told."""
+
+    inputs: list[list]
+    drawn: list[int]
+    seeds: list[int]
+
+
+class JudgeClock:
+    """``ask`` sends a request to the worker, who inherits ``fds``."""
+
+    def __init__(self, setting: Setting, reference: Callable, ask: Callable[..., dict], timeout_s: float):
+        self._setting, self._reference, self._ask, self._timeout_s = setting, reference, ask, timeout_s
+        self._cuda = setting.device.type == "cuda"
+        self.fds = [Gate.file() if self._cuda else shared_file()]
+        self._gate: Gate | None = None
+        self._number = 0
+
+    def close(self) -> None:
+        if self._gate:
+            self._gate.close()
+        for fd in self.fds:
+            os.close(fd)
+
+    def calls(self, claimed_ms: float, launches: int, traffic: int) -> int:
+        """How many calls a burst should have; 0 where not even one fits the memory."""
+        if self._cuda:
+            self._ask(op="trim")
+            torch.cuda.empty_cache()
+        free = torch.cuda.mem_get_info(self._setting.device)[0] if self._cuda else 6 << 30
+        fit = free // _MEMORY_SHARE // max(traffic, 1)
+        wanted = int(_TARGET_MS[self._setting.device.type] / max(claimed_ms, 1e-3)) + 1
+        return min(wanted, _MOST_CALLS, fit, max(1, _QUEUE // max(launches, 1)))
+
+    def read(self, calls: int, queue_full: bool, check: Callable[[Burst, int, list[torch.Tensor]], None]) -> Reading:
+        """The least of a few readings; ``check`` gets one call of each that nobody could foresee, and its outputs.
+
+        Raises GateError where the driver has no stream-ordered waits.
+        """
+        first = self._draw(calls)
+        tensors = [v for arguments in first.inputs for v in arguments if isinstance(v, torch.Tensor)]
+        expected = outputs_of(self._reference, self._setting, first.inputs[0], first.seeds[0])
+        overhead_ms = self._overhead_ms(first, expected)
+        memory = Outbox(self._setting.device, [*tensors, *expected * calls], file=None if self._cuda else self.fds[0])
+        slots = lay_out([*tensors, *expected * calls])
+        inputs, outputs = slots[: len(tensors)], list(split(slots[len(tensors) :], len(expected)))
+        try:
+            self._ask(op="open_burst", handle=memory.handle, calls=calls, outputs=_described(outputs[0]))
+            readings = []
+            for attempt in range(_TRIES + 1):
+                burst = self._draw(calls)
+                seconds, held = self._once(burst, lambda burst=burst: _fill(memory, inputs, burst), queue_full)
+                if attempt == 0:
+                    continue  # fills the allocator's caches
+                readings.append((seconds * 1e3, held))
+                call = secrets.randbelow(calls)
+                check(burst, call, [memory.read(slot) for slot in outputs[call]])
+            self._ask(op="close_burst")
+        finally:
+            memory.close()
+        least_ms, held = min(readings)
+        return Reading(max(0.0, least_ms - overhead_ms) / calls, calls, held, overhead_ms)
+
+    def _once(self, burst: Burst, fill: Callable[[], None], queue_full: bool) -> tuple[float, bool]:
+        """Seconds of one burst of the candidate, and whether its launches were done before."""
+        if not self._cuda:
+            fill()
+            begin = time.perf_counter()
+            self._ask(op="burst", seeds=burst.seeds, number=0)
+            return time.perf_counter() - begin, True
+        self._number += 1
+        number, gate = self._number, self._gate
+        if not queue_full:  # its launches do not fit behind the gate
+            fill()
+            gate.open(number)
+            begin = time.perf_counter()
+            self._ask(op="burst", seeds=burst.seeds, number=number)
+            return gate.await_mark(number, self._timeout_s) - begin, False
+        late = threading.Timer(_HOLD_S, gate.open, [number])
+        late.start()
+        self._ask(op="burst", seeds=burst.seeds, number=number)
+        held = late.is_alive()
+        late.cancel()
+        fill()
+        begin = time.perf_counter()
+        gate.open(number)
+        return gate.await_mark(number, self._timeout_s) - begin, held
+
+    def _overhead_ms(self, burst: Burst, expected: list[torch.Tensor]) -> float:
+        """What is not the calls in a burst of the reference in this process."""
+        outputs = [[torch.empty_like(t) for t in expected] for _ in burst.seeds]
+        if self._cuda and self._gate is None:
+            self._gate = Gate(self.fds[0])
+        found = []
+        for _ in range(_TRIES):
+            timed = _Timed(self._reference, self._cuda)
+            self._number += 1
+            if self._cuda:
+                self._gate.hold(self._number)
+            begin = time.perf_counter()
+            play_burst(timed, self._setting, burst.inputs, outputs, burst.seeds)
+            end = time.perf_counter()
+            if self._cuda:
+                self._gate.mark(self._number)
+                begin = time.perf_counter()
+                self._gate.open(self._number)
+                end = self._gate.await_mark(self._number, self._timeout_s)
+                torch.cuda.synchronize()
+            found.append((end - begin) * 1e3 - timed.total_ms())
+        return max(0.0, statistics.median(found))
+
+    def _draw(self, calls: int) -> Burst:
+        drawn = _seeds(calls)
+        return Burst(self._setting.draw(drawn), drawn, _seeds(calls))
+
+
+class _Timed:
+    """A model that notes how long its calls take."""
+
+    def __init__(self, model: Callable, cuda: bool):
+        self._model, self._cuda = model, cuda
+        self._spans: list[tuple] = []
+
+    def __call__(self, *inputs):
+        begin = self._now()
+        output = self._model(*inputs)
+        self._spans.append((begin, self._now()))
+        return output
+
+    def _now(self):
+        if not self._cuda:
+            return time.perf_counter()
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def total_ms(self) -> float:
+        if self._cuda:
+            return sum(begin.elapsed_time(end) for begin, end in self._spans)
+        return sum(end - begin for begin, end in self._spans) * 1e3
+
+
+def _fill(memory: Outbox, slots: list[Slot], burst: Burst) -> None:
+    tensors = [v for arguments in burst.inputs for v in arguments if isinstance(v, torch.Tensor)]
+    for slot, tensor in zip(slots, tensors):
+        memory.view(slot).copy_(tensor)
+    if memory.device.type == "cuda":
+        torch.cuda.synchronize()
+
+
+def _described(slots: list[Slot]) -> list[dict[str, Any]]:
+    return [{"shape": slot.shape, "dtype": str(slot.dtype).removeprefix("torch.")} for slot in slots]
+
+
+def _seeds(count: int) -> list[int]:
+    return [secrets.randbits(62) for _ in range(count)]

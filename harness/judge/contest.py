@@ -1,0 +1,78 @@
+"""Candidate and baselines timed in turn, round by round, until every series has converged."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from harness import device as devices
+from harness.rounds import Round
+from harness.timing.convergence import Convergence
+from harness.timing.paired import Series, ratio_of_medians
+from harness.timing.stability import stability
+from harness.timing.statistics import summarise
+
+CANDIDATE = "candidate"
+_WARM_UP_S = 0.1
+_LEAST_MS = 1e-4  # of a call that does nothing: what is left of it without the timer's own share
+
+
+class Contest:
+    """``play(calls, first)`` plays one round of all sides and returns it by name, the candidate's as ``CANDIDATE``."""
+
+    def __init__(self, play: Callable[[int, bool], dict[str, Round]], timer, device: torch.device, criterion: str):
+        self._play, self._timer, self._criterion = play, timer, criterion
+        self._observer = devices.Observer(device)
+        self.series: dict[str, Series] = {}
+        self.stopped = ""
+
+    def run(self, calls: int) -> None:
+        """Rounds of so many calls."""
+        self._calls = calls
+        warm_until = time.monotonic() + _WARM_UP_S
+        self._play(calls, True)
+        while time.monotonic() < warm_until:
+            self._play(calls, False)
+        convergence = Convergence(criterion=self._criterion, **self._timer.limits)
+        self._one_round()
+        while (stopped := convergence.reason(*self.series.values())) is None:
+            self._one_round()
+        self.stopped = stopped
+
+    def _one_round(self) -> None:
+        self._observer.observe()
+        for name, played in self._play(self._calls, False).items():
+            times = [max(time_ms - self._timer.overhead_ms, _LEAST_MS) for time_ms in played.times_ms]
+            self.series.setdefault(name, Series()).add(times, played.queue_full, self._observer.throttled)
+
+    def record(self, name: str) -> dict[str, Any]:
+        """What the result says about one side."""
+        series = self.series[name]
+        return self._timer.describe() | {
+            "calls_a_round": self._calls,
+            "criterion": self._criterion,
+            "stopped": self.stopped,
+            "stability": self.stability(name),
+            "queue_full": series.queue_full,
+            "throttled_samples": series.throttled,
+        } | summarise(series.rounds_ms)  # fmt: skip
+
+    def comparison(self, baseline: str) -> dict[str, Any]:
+        """Speedup over a baseline, its interval and the verdict: faster, slower, tie, or unstable if either side is."""
+        ratio = ratio_of_medians(self.series[baseline], self.series[CANDIDATE], self._timer.between_runs)
+        settled = all(self.stability(name) == "stable" for name in (baseline, CANDIDATE))
+        return {
+            "paired": True,
+            "speedup": ratio.speedup,
+            "interval": [ratio.low, ratio.high],
+            "verdict": ratio.verdict if settled else "unstable",
+        }
+
+    def stability(self, name: str) -> str:
+        return stability(self.series[name].means_ms, self._timer.noise)
+
+    def conditions(self) -> dict[str, Any]:
+        return self._observer.conditions()

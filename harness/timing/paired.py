@@ -1,0 +1,64 @@
+"""The speedup over a baseline that was timed in turn with the candidate, round by round."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+LEVEL = 0.95
+_RESAMPLES = 1000
+_SEED = 0  # the same samples give the same interval
+
+
+@dataclass
+class Series:
+    """The samples of one side, by round."""
+
+    rounds_ms: list[list[float]] = field(default_factory=list)
+    queue_full: bool = True
+    throttled: int = 0  # samples taken while the clocks were held down
+
+    def add(self, times_ms: list[float], queue_full: bool, throttled: bool) -> None:
+        self.rounds_ms.append(times_ms)
+        self.queue_full = self.queue_full and queue_full
+        self.throttled += throttled * len(times_ms)
+
+    @property
+    def means_ms(self) -> list[float]:
+        return [sum(times) / len(times) for times in self.rounds_ms]
+
+    @property
+    def samples_ms(self) -> list[float]:
+        return [time for times in self.rounds_ms for time in times]
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Baseline median over candidate median, with the interval of it; over 1 the candidate is faster."""
+
+    speedup: float
+    low: float
+    high: float
+
+    @property
+    def verdict(self) -> str:
+        """'faster', 'slower', or 'tie' where the interval includes 1."""
+        if self.low > 1:
+            return "faster"
+        return "slower" if self.high < 1 else "tie"
+
+
+def ratio_of_medians(baseline: Series, candidate: Series, between: float = 0.0) -> Ratio:
+    """Ratio with the percentile bootstrap interval over rounds, both sides of a round drawn together.
+
+    Efron and Tibshirani 1993, chapter 13. What differs between two runs of the same
+    thing is in no sample of either: the interval is widened by ``between``, relative,
+    on either side.
+    """
+    theirs, ours = np.array(baseline.means_ms), np.array(candidate.means_ms)
+    draws = np.random.default_rng(_SEED).integers(len(ours), size=(_RESAMPLES, len(ours)))
+    ratios = np.median(theirs[draws], axis=1) / np.median(ours[draws], axis=1)
+    low, high = np.quantile(ratios, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    speedup = float(np.median(theirs) / np.median(ours))
+    return Ratio(speedup, min(speedup, float(low)) * (1 - between), max(speedup, float(high)) * (1 + between))
