@@ -24,7 +24,6 @@ from harness.timing.cupti import Activity
 _MAX_SPIN_S = 0.1
 _SPIN_MARGIN = 1.5
 _CALIBRATION_CALLS = 32
-_SPIN = "spin_kernel("
 
 
 class CudaEvents:
@@ -77,14 +76,18 @@ class CudaEvents:
         ``before`` holds what is to be done right before each call, outside of its time.
         """
         outputs, times_ms, queue_full = [], [], True
-        at_once = max(1, int(_MAX_SPIN_S / (_SPIN_MARGIN * self._host_s)))
-        for begin in range(0, len(inputs), at_once):
-            group = slice(begin, begin + at_once)
+        for begin in range(0, len(inputs), self._at_once):
+            group = slice(begin, begin + self._at_once)
             results, times, full = self._run_group(call, inputs[group], before[group])
             outputs += results
             times_ms += times
             queue_full = queue_full and full
         return outputs, times_ms, queue_full
+
+    @property
+    def _at_once(self) -> int:
+        """How many calls the longest spin covers."""
+        return max(1, int(_MAX_SPIN_S / (_SPIN_MARGIN * self._host_s)))
 
     def _run_group(self, call: Callable, inputs: list[list], before: list[Callable]) -> tuple[list, list[float], bool]:
         """As many calls as one spin can cover."""
@@ -108,15 +111,15 @@ class CudaEvents:
         return outputs, [start.elapsed_time(end) for start, end in events], queue_full
 
     def profile(self, call: Callable, inputs: list[list], before: list[Callable]) -> list[list[Activity]]:
-        """What the device ran for each call, in the conditions of ``run``: between one flush and the next."""
+        """What the device ran in the first calls, in the conditions of ``run``: between one flush and the next."""
         _ = self._flushing  # not to be found out while recording
         with cupti.recording() as activities:
-            self.run(call, inputs, before)
+            self._run_group(call, inputs[: self._at_once], before)
         calls: list[list[Activity]] = []
         for activity in activities:
             if _like(activity) == self._flushing:
                 calls.append([])
-            elif calls and _SPIN not in activity.name:
+            elif calls:
                 calls[-1].append(activity)
         return calls
 

@@ -1,0 +1,44 @@
+"""Evaluations for the benchmarks of timing: each in a ``kb eval`` process of its own, records back."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+_ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(_ROOT))
+
+
+def evaluate(folder: Path, *options: str) -> list[dict]:
+    """The records of ``kb eval --solutions folder``; exits with its message where it fails."""
+    with tempfile.TemporaryDirectory() as out:
+        command = [sys.executable, "-m", "kernelbench", "eval", "--solutions", folder, "--out", out, *options]
+        environment = {**os.environ, "PYTHONPATH": str(_ROOT)}
+        done = subprocess.run(list(map(str, command)), cwd=_ROOT, env=environment, capture_output=True, text=True)
+        log = Path(out) / "results.jsonl"
+        if done.returncode or not log.exists():
+            sys.exit(f"{' '.join(map(str, command))}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}")
+        return [json.loads(line) for line in log.read_text().splitlines()]
+
+
+def write_references(folder: Path, selector: str, samples: int = 1) -> None:
+    """The reference of each problem as a solution, several times over if need be."""
+    from kernelbench import starter, suite
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in suite.find(selector):
+        source = starter.source(str(file.id), "py")
+        for sample in range(samples):
+            name = f"level_{file.id.level}_problem_{file.id.number}_sample_{sample}_kernel.py"
+            (folder / name).write_text(f"# copy {sample}\n{source}")
+
+
+def evaluate_references(selector: str, workload: str | None = None, samples: int = 1) -> list[dict]:
+    """Records of the references of a selection, evaluated against themselves."""
+    with tempfile.TemporaryDirectory() as folder:
+        write_references(Path(folder), selector, samples)
+        return evaluate(Path(folder), *(["--workload", workload] if workload else []))
