@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from harness.outbox import Outbox, Slot, lay_out, shared_file
-from harness.rounds import Setting, outputs_of, play_burst, split
+from harness.rounds import Setting, play_burst, split
 from harness.timing.burst import Gate
 
 _TRIES = 3
@@ -59,8 +59,9 @@ class Burst:
 class JudgeClock:
     """``ask`` sends a request to the worker, who inherits ``fds``."""
 
-    def __init__(self, setting: Setting, reference: Callable, ask: Callable[..., dict], timeout_s: float):
+    def __init__(self, setting: Setting, reference: Callable, ask: Callable[..., dict], timer, timeout_s: float):
         self._setting, self._reference, self._ask, self._timeout_s = setting, reference, ask, timeout_s
+        self._event_ms = timer.overhead_ms
         self._cuda = setting.device.type == "cuda"
         self.fds = [Gate.file() if self._cuda else shared_file()]
         self._gate: Gate | None = None
@@ -74,26 +75,28 @@ class JudgeClock:
 
     def calls(self, claimed_ms: float, launches: int, traffic: int) -> int:
         """How many calls a burst should have; 0 where not even one fits the memory."""
-        if self._cuda:
-            self._ask(op="trim")
-            torch.cuda.empty_cache()
+        self._give_memory_back()
         free = torch.cuda.mem_get_info(self._setting.device)[0] if self._cuda else 6 << 30
         fit = free // _MEMORY_SHARE // max(traffic, 1)
         wanted = int(_TARGET_MS[self._setting.device.type] / max(claimed_ms, 1e-3)) + 1
         return min(wanted, _MOST_CALLS, fit, max(1, _QUEUE // max(launches, 1)))
 
-    def read(self, calls: int, queue_full: bool, check: Callable[[Burst, int, list[torch.Tensor]], None]) -> Reading:
-        """The least of a few readings; ``check`` gets one call of each that nobody could foresee, and its outputs.
+    def read(
+        self, kinds: list[torch.Tensor], calls: int, queue_full: bool,
+        check: Callable[[Burst, int, list[torch.Tensor]], None],
+    ) -> Reading:  # fmt: skip
+        """The least of a few readings, for outputs like ``kinds``.
 
+        ``check`` gets one call of each burst that nobody could foresee, and its outputs.
         Raises GateError where the driver has no stream-ordered waits.
         """
-        first = self._draw(calls)
-        tensors = [v for arguments in first.inputs for v in arguments if isinstance(v, torch.Tensor)]
-        expected = outputs_of(self._reference, self._setting, first.inputs[0], first.seeds[0])
-        overhead_ms = self._overhead_ms(first, expected)
-        memory = Outbox(self._setting.device, [*tensors, *expected * calls], file=None if self._cuda else self.fds[0])
-        slots = lay_out([*tensors, *expected * calls])
-        inputs, outputs = slots[: len(tensors)], list(split(slots[len(tensors) :], len(expected)))
+        overhead_ms = self._overhead_ms(self._draw(calls), kinds)
+        self._give_memory_back()
+        contents = [*_tensors(self._setting.draw([0])[0]) * calls, *kinds * calls]
+        slots = lay_out(contents)
+        inputs, outputs = slots[: -calls * len(kinds)], list(split(slots[-calls * len(kinds) :], len(kinds)))
+        memory = Outbox(self._setting.device, contents, file=None if self._cuda else self.fds[0])
+        del contents
         try:
             self._ask(op="open_burst", handle=memory.handle, calls=calls, outputs=_described(outputs[0]))
             readings = []
@@ -111,8 +114,14 @@ class JudgeClock:
         least_ms, held = min(readings)
         return Reading(max(0.0, least_ms - overhead_ms) / calls, calls, held, overhead_ms)
 
+    def _give_memory_back(self) -> None:
+        if self._cuda:
+            self._ask(op="trim")
+            torch.cuda.empty_cache()
+
     def _once(self, burst: Burst, fill: Callable[[], None], queue_full: bool) -> tuple[float, bool]:
         """Seconds of one burst of the candidate, and whether its launches were done before."""
+        self._ask(op="prepare_burst")
         if not self._cuda:
             fill()
             begin = time.perf_counter()
@@ -156,7 +165,7 @@ class JudgeClock:
                 self._gate.open(self._number)
                 end = self._gate.await_mark(self._number, self._timeout_s)
                 torch.cuda.synchronize()
-            found.append((end - begin) * 1e3 - timed.total_ms())
+            found.append((end - begin) * 1e3 - timed.total_ms() + self._event_ms * len(burst.seeds))
         return max(0.0, statistics.median(found))
 
     def _draw(self, calls: int) -> Burst:
@@ -191,11 +200,14 @@ class _Timed:
 
 
 def _fill(memory: Outbox, slots: list[Slot], burst: Burst) -> None:
-    tensors = [v for arguments in burst.inputs for v in arguments if isinstance(v, torch.Tensor)]
-    for slot, tensor in zip(slots, tensors):
+    for slot, tensor in zip(slots, [tensor for arguments in burst.inputs for tensor in _tensors(arguments)]):
         memory.view(slot).copy_(tensor)
     if memory.device.type == "cuda":
         torch.cuda.synchronize()
+
+
+def _tensors(values: list) -> list[torch.Tensor]:
+    return [value for value in values if isinstance(value, torch.Tensor)]
 
 
 def _described(slots: list[Slot]) -> list[dict[str, Any]]:

@@ -168,7 +168,7 @@ class _Evaluation:
         outbox = Outbox(self._device, self._expected_kind, inputs)
         del example, inputs
         setting = self._reference.setting
-        self._clock = JudgeClock(setting, self._reference.model(), self._ask, self._conditions.timeout_s)
+        self._clock = JudgeClock(setting, self._reference.model(), self._ask, self._timer, self._conditions.timeout_s)
         self._stages.begin("load")
         try:
             builder = ExtensionBuilder(self._solution, self._build_context())
@@ -199,7 +199,7 @@ class _Evaluation:
             self._clock.close()
         self._stages.begin("analyse")
         self._worker = None
-        self._time_alone(contest)
+        self._time_alone(result, contest)
         median_ms = result.timing["median_ms"]
         result.speedup = next((b["speedup"] for b in result.baselines.values() if "speedup" in b), None)
         result.gbps = traffic / median_ms / 1e6
@@ -304,20 +304,33 @@ class _Evaluation:
             seeds = [secrets.randbits(62) for _ in range(min(_LAUNCH_BOUND_CALLS, 2 * timing["calls_a_round"]))]
             timing["launch_bound_ms"] = _number(self._ask(op="launch_bound", seeds=seeds).get("wall_ms"))
             if cupti.available():
-                seeds = [secrets.randbits(62) for _ in range(min(_PROFILED_CALLS, timing["calls_a_round"]))]
-                timing["profile"] = profile.checked(self._ask(op="profile", seeds=seeds))
+                timing["profile"] = self._profile(timing["calls_a_round"])
         launches = timing.get("profile", {}).get("launches", 1) + len(self._expected_kind)
         calls = self._clock.calls(timing["median_ms"], launches, traffic)
         if calls == 0:
             timing["judge_clock"] = "not read: a burst does not fit the memory"
             return
         try:
-            reading = self._with_room(lambda: self._clock.read(calls, timing["queue_full"], self._compare_burst))
-        except GateError as error:
+            reading = self._clock.read(self._expected_kind, calls, timing["queue_full"], self._compare_burst)
+        except (GateError, torch.OutOfMemoryError) as error:
             timing["judge_clock"] = f"not read: {error}"
+            return
+        except CandidateFailure as failure:
+            if failure.status is not Status.OUT_OF_MEMORY:
+                raise
+            timing["judge_clock"] = "not read: a burst does not fit the memory"
             return
         timing["judge_clock"] = reading.to_json()
         forged_clock.check(timing["median_ms"], reading.call_ms, calls, reading.held, self._device.type)
+
+    def _profile(self, calls_a_round: int) -> dict[str, Any]:
+        """What the device runs in a call, of a few the one with the median span."""
+        calls = min(_PROFILED_CALLS, calls_a_round)
+        found = []
+        for _ in range(-(-_PROFILED_CALLS // calls)):
+            seeds = [secrets.randbits(62) for _ in range(calls)]
+            found.append(profile.checked(self._ask(op="profile", seeds=seeds)))
+        return sorted(found, key=lambda one: one["span_ms"])[len(found) // 2]
 
     def _compare_burst(self, burst: Burst, call: int, outputs: list[torch.Tensor]) -> None:
         """The outputs of one call of a burst, as they lay in the judge's memory when its clock stopped."""
@@ -327,7 +340,7 @@ class _Evaluation:
             which = "the output of a call in a row" if len(expected) == 1 else f"output {index} of a call in a row"
             self._check_output(lambda actual=actual: actual, tensor, which, PUBLISHED, index, burst.drawn[call])
 
-    def _time_alone(self, contest: Contest) -> None:
+    def _time_alone(self, result: Result, contest: Contest) -> None:
         """The baseline once more, when the candidate has ended: was it slower beside it?"""
         name = self._conditions.baselines[0]
         if name != EAGER or self._device.type != "cuda":
@@ -340,6 +353,7 @@ class _Evaluation:
             rounds.add(played.times_ms, True, False)
         beside_ms = statistics.median(contest.series[name].means_ms)
         alone_ms = statistics.median(rounds.means_ms) - self._timer.overhead_ms
+        result.baselines[name]["alone_ms"] = alone_ms
         slowed_baseline.check(beside_ms, alone_ms)
 
     def _calls_a_round(self, traffic: int) -> int:

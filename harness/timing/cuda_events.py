@@ -30,7 +30,7 @@ class CudaEvents:
     method = "cuda_events"
     limits = {"target": 0.005, "max_seconds": 2.5}
     noise = 0.10  # interquartile range over median, above which a series is not stable
-    between_runs = 0.01  # how far two runs of the same thing may differ: scripts/bench/timing_spread.py
+    between_runs = 0.005  # how far two runs of the same thing may differ: scripts/bench/timing_spread.py
 
     def __init__(self, device: torch.device):
         properties = torch.cuda.get_device_properties(device)

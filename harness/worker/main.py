@@ -47,6 +47,7 @@ def run(channel: socket.socket, fds: list[int]) -> None:
         "fetch": candidate.fetch,
         "profile": candidate.profile,
         "open_burst": candidate.open_burst,
+        "prepare_burst": candidate.prepare_burst,
         "burst": candidate.burst,
         "close_burst": candidate.close_burst,
         "trim": candidate.trim,
@@ -205,12 +206,17 @@ class Candidate:
             self._gate = Gate(self._fds[-1])
         return {"ok": True}
 
+    def prepare_burst(self) -> dict:
+        """What is to be done before every burst and is no part of it."""
+        self._burst_model = self._prepared("initial", len(self._burst_inputs))
+        self._synchronize()
+        return {"ok": True}
+
     def burst(self, seeds: list[int], number: int) -> dict:
         """Enqueue one call on each of the burst's inputs, behind the judge's gate if there is one."""
-        model = self._prepared("initial", len(seeds))
         if self._gate:
             self._gate.hold(number)
-        play_burst(model, self._setting, self._burst_inputs, self._burst_outputs, seeds)
+        play_burst(self._burst_model, self._setting, self._burst_inputs, self._burst_outputs, seeds)
         if self._gate:
             self._gate.mark(number)
         return {"ok": True}

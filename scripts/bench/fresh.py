@@ -31,7 +31,8 @@ def write_references(folder: Path, selector: str, samples: int = 1) -> None:
 
     folder.mkdir(parents=True, exist_ok=True)
     for file in suite.find(selector):
-        source = starter.source(str(file.id), "py")
+        lines = starter.source(str(file.id), "py").splitlines()
+        source = "\n".join(line for line in lines if "kb: problem=" not in line) + "\n"
         for sample in range(samples):
             name = f"level_{file.id.level}_problem_{file.id.number}_sample_{sample}_kernel.py"
             (folder / name).write_text(f"# copy {sample}\n{source}")

@@ -25,10 +25,14 @@ def main() -> None:
     parser.add_argument("--workload")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
+    results = evaluate_references(options.problems, options.workload, options.samples)
+    for result in results:
+        if not result["timing"]:
+            print(f"{result['problem']}: {result['status']}: {result['message'][:200]}")
     rows = [
         {"problem": result["problem"], "status": result["status"], "median_ms": result["timing"]["median_ms"],
          **{key: result["baselines"]["eager"][key] for key in ("speedup", "interval", "verdict")}}
-        for result in evaluate_references(options.problems, options.workload, options.samples)
+        for result in results
         if result["timing"]
     ]  # fmt: skip
     table = []

@@ -329,7 +329,8 @@ def test_an_illegal_access_on_the_gpu_is_crashed_and_spares_the_next_candidate(j
 def test_an_endless_kernel_is_a_timeout_and_spares_the_next_candidate(judged, problem):
     hung = judged(problem("1/19"), ENDLESS_KERNEL, ".cu", device="cuda", workload="small", timeout_s=5)
     assert hung.status is Status.TIMEOUT
-    assert judged(problem("1/19"), GOOD_CUDA, ".cu", device="cuda", workload="small").status is Status.OK
+    good = judged(problem("1/19"), GOOD_CUDA, ".cu", device="cuda", workload="small")
+    assert good.status is Status.OK, good.message
 
 
 @pytest.mark.gpu
@@ -343,10 +344,16 @@ FORGED_EVENTS = """
 torch.cuda.Event.elapsed_time = lambda *_: 0.02
 """ + relu("for _ in range(20): y = x.clamp(min=0)\nreturn y")
 SLOW_BESIDE = """
-stream = torch.cuda.Stream()
-""" + relu(
-    "y = x.clamp(min=0)\nwith torch.cuda.stream(stream): torch.cuda._sleep(int(2e8))\nreturn y"
-)
+import torch
+stream, hog = torch.cuda.Stream(), torch.zeros(1 << 28, device="cuda")
+torch.cuda.synchronize = lambda *_: torch.cuda.current_stream().synchronize()
+class ModelNew(torch.nn.Module):
+    def forward(self, a, b):
+        c = a @ b
+        with torch.cuda.stream(stream):
+            for _ in range(40): hog.add_(1)
+        return c
+"""
 
 
 @pytest.mark.gpu
@@ -358,14 +365,16 @@ def test_events_that_the_candidate_forges_are_not_believed(judged, problem):
 
 @pytest.mark.gpu
 def test_a_kernel_left_running_beside_the_baseline_is_found(judged, problem):
-    result = judged(problem("1/19"), "import torch\n" + SLOW_BESIDE, device="cuda", workload="small")
-    assert result.status is Status.REJECTED and result.rule in ("slowed_baseline", "forged_clock"), result.message
+    result = judged(problem("1/1"), SLOW_BESIDE, device="cuda")
+    assert result.status is Status.REJECTED and result.rule in ("slowed_baseline", "forged_clock"), result
 
 
 @pytest.mark.gpu
 def test_three_clocks_agree_on_an_honest_kernel(judged, problem):
-    timing = judged(problem("1/19"), GOOD_CUDA, ".cu", device="cuda").timing
-    assert timing["profile"]["span_ms"] == pytest.approx(timing["median_ms"], rel=0.03)
+    result = judged(problem("1/19"), GOOD_CUDA, ".cu", device="cuda")
+    assert result.status is Status.OK, result.message
+    timing = result.timing
+    assert timing["profile"]["span_ms"] == pytest.approx(timing["median_ms"], rel=0.1)
     assert timing["judge_clock"]["call_ms"] == pytest.approx(timing["median_ms"], rel=0.1)
     assert timing["profile"]["kernels"][0]["name"].startswith("f(")
 
