@@ -33,6 +33,22 @@ def best_of_each_problem(results: Iterable[Result], unfiltered: bool = False) ->
     return best
 
 
+def speedups(results: Iterable[Result], problems: Iterable[str], unfiltered: bool = False) -> list[float | None]:
+    """The best speedup of each of ``problems``, None where there is no solution."""
+    best = best_of_each_problem(results, unfiltered)
+    return [result.speedup if (result := best.get(problem)) else None for problem in problems]
+
+
+def runtimes_ms(results: Iterable[Result], problems: Iterable[str]) -> list[tuple[float, float]]:
+    """(baseline, solution) of those of ``problems`` that have a timed solution, for ``ratio_of_total_runtimes``.
+
+    The baseline's time is the one behind the speedup, whichever baseline that is.
+    """
+    best = best_of_each_problem(results)
+    solved = [result for problem in problems if (result := best.get(problem)) and result.speedup]
+    return [(ours * result.speedup, ours) for result in solved if (ours := typical_ms(result.timing))]
+
+
 def counts(result: Result, unfiltered: bool = False) -> bool:
     """Whether a result is a solution: correct, or with ``unfiltered`` timed and rejected."""
     return result.correct or (unfiltered and result.status is Status.REJECTED and result.speedup is not None)

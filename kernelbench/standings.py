@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from kernelbench import metrics, sampling, suite, tables
+from kernelbench import curves, metrics, sampling, suite, tables
 from kernelbench.intervals import LEVEL, bootstrap
 from kernelbench.run import Run
 
@@ -29,13 +29,19 @@ def standings(runs: Sequence[Run], selector: str | None = None) -> dict[str, Any
     else those that any of the runs counts. Raises SelectorError or ProblemError
     where they cannot be found.
     """
-    problems = _problems(runs, selector)
+    problems = counted(runs, selector)
     groups = {ALL: problems, **_parts(problems, runs)}
+    names = labels(runs)
     return {
         "problems": len(problems),
         "ranked_by": f"fast_{_RANKED_BY:g}",
         "differing": [key for key in _CONDITIONS if len({run.config.get(key) for run in runs}) > 1],
-        "groups": {name: _ranked(runs, _labels(runs), members) for name, members in groups.items()},
+        "groups": {name: _ranked(runs, names, members) for name, members in groups.items()},
+        "curves": {name: curves.of_run(run, problems) for name, run in zip(names, runs)},
+        "signed_areas": [
+            {"run": name, "over": names[0], **curves.area(run, runs[0], problems)}
+            for name, run in zip(names[1:], runs[1:])
+        ],
     }
 
 
@@ -52,8 +58,14 @@ def render(data: dict[str, Any], form: str) -> str:
     parts.append(
         f"{data['problems']} problem(s) count, solved or not. [low, high]: {LEVEL:.0%} interval over problems; runs "
         f"share a rank where that of their difference in {data['ranked_by']} holds 0. Fallback counts failures and "
-        "regressions as 1; unfiltered counts rejected results as correct, where they were timed."
+        "regressions as 1; total runtime is the baseline's over the solutions', summed over what is solved; unfiltered "
+        "counts rejected results as correct, where they were timed."
     )
+    for area in data["signed_areas"]:
+        parts.append(
+            f"Signed area between the Fast-p curves of {area['run']} and {area['over']}: "
+            f"{_value(area, '+.3f')} {_range(area, '+.3f')}"
+        )
     if data["differing"]:
         parts.append(
             f"The runs differ in {', '.join(data['differing'])}: each speedup is against the baseline of its own run."
@@ -61,15 +73,16 @@ def render(data: dict[str, Any], form: str) -> str:
     return "\n\n".join(parts)
 
 
-def _problems(runs: Sequence[Run], selector: str | None) -> list[str]:
+def counted(runs: Sequence[Run], selector: str | None = None) -> list[str]:
+    """The problems that count, in order; raises what ``standings`` raises."""
     if selector:
         return _find(selector, runs[0])
-    counted: dict[str, None] = {}
+    found: dict[str, None] = {}
     for run in runs:
         chosen = run.config.get("problems")
-        counted |= dict.fromkeys(_find(chosen, run) if chosen else ())
-        counted |= dict.fromkeys(result.problem for result in run.results)
-    return sorted(counted, key=_order)
+        found |= dict.fromkeys(_find(chosen, run) if chosen else ())
+        found |= dict.fromkeys(result.problem for result in run.results)
+    return sorted(found, key=_order)
 
 
 def _find(selector: str, run: Run) -> list[str]:
@@ -99,15 +112,15 @@ def _members(subset: str) -> set[str]:
         return set()
 
 
-def _labels(runs: Sequence[Run]) -> list[str]:
+def labels(runs: Sequence[Run]) -> list[str]:
     """The names of the runs' folders, with their whole paths where two are the same."""
     names = Counter(run.path.resolve().name for run in runs)
     return [name if names[name := run.path.resolve().name] == 1 else str(run.path) for run in runs]
 
 
-def _ranked(runs: Sequence[Run], labels: list[str], problems: list[str]) -> list[dict[str, Any]]:
+def _ranked(runs: Sequence[Run], names: list[str], problems: list[str]) -> list[dict[str, Any]]:
     """Rows by falling fast_1, then geometric mean; a row whose difference from the rank's first holds 0 shares it."""
-    rows = [(_row(run, label, problems), _speedups(run, problems)) for run, label in zip(runs, labels)]
+    rows = [(_row(run, name, problems), metrics.speedups(run.latest(), problems)) for run, name in zip(runs, names)]
     rows.sort(key=lambda item: (-item[0]["fast_p"]["1"]["value"], -item[0]["geometric_mean"]["fallback"]["value"]))
     rank, first = 1, rows[0][1]
     for place, (row, speedups) in enumerate(rows, start=1):
@@ -122,15 +135,10 @@ def _difference(speedups: list, others: list) -> float:
     return metrics.fast_p(speedups, _RANKED_BY) - metrics.fast_p(others, _RANKED_BY)
 
 
-def _speedups(run: Run, problems: list[str], unfiltered: bool = False) -> list[float | None]:
-    best = metrics.best_of_each_problem(run.latest(), unfiltered)
-    return [result.speedup if (result := best.get(problem)) else None for problem in problems]
-
-
 def _row(run: Run, label: str, problems: list[str]) -> dict[str, Any]:
     results = [result for result in run.latest() if result.problem in set(problems)]
     best = metrics.best_of_each_problem(results)
-    speedups, unfiltered = _speedups(run, problems), _speedups(run, problems, unfiltered=True)
+    speedups, unfiltered = metrics.speedups(results, problems), metrics.speedups(results, problems, unfiltered=True)
     percents = [metrics.percent_of_sol(best.get(problem)) for problem in problems]
     statuses = Counter(result.status.value for result in results)
     return {
@@ -142,6 +150,7 @@ def _row(run: Run, label: str, problems: list[str]) -> dict[str, Any]:
         "results": len(results),
         "statuses": dict(statuses),
         **_scores(speedups),
+        "total_runtime": with_interval(metrics.ratio_of_total_runtimes, metrics.runtimes_ms(results, problems)),
         "unfiltered": _scores(unfiltered),
         "sol_p": None if all(p is None for p in percents) else _sol_p(percents),
         "samples": _at_k(list(sampling.samples_of_each_problem(results, problems).values())),
@@ -151,16 +160,16 @@ def _row(run: Run, label: str, problems: list[str]) -> dict[str, Any]:
 def _scores(speedups: list[float | None]) -> dict[str, Any]:
     modes = {"standard": metrics.standard, "fallback": metrics.fallback}
     return {
-        "fast_p": {f"{p:g}": _figure(partial(metrics.fast_p, p=p), speedups) for p in metrics.THRESHOLDS},
+        "fast_p": {f"{p:g}": with_interval(partial(metrics.fast_p, p=p), speedups) for p in metrics.THRESHOLDS},
         "geometric_mean": {
-            name: _figure(_after(metrics.geometric_mean, mode), speedups) for name, mode in modes.items()
+            name: with_interval(_after(metrics.geometric_mean, mode), speedups) for name, mode in modes.items()
         },
-        "median": {name: _figure(_after(metrics.median, mode), speedups) for name, mode in modes.items()},
+        "median": {name: with_interval(_after(metrics.median, mode), speedups) for name, mode in modes.items()},
     }
 
 
 def _sol_p(percents: list[float | None]) -> dict[str, Any]:
-    return {f"{p:g}": _figure(partial(metrics.sol_p, p=p), percents) for p in metrics.SOL_THRESHOLDS}
+    return {f"{p:g}": with_interval(partial(metrics.sol_p, p=p), percents) for p in metrics.SOL_THRESHOLDS}
 
 
 def _at_k(samples: list[list[float | None]]) -> dict[str, Any]:
@@ -169,8 +178,8 @@ def _at_k(samples: list[list[float | None]]) -> dict[str, Any]:
     ks = [k for k in _KS if k <= fewest] if fewest > 1 else []
     return {
         str(k): {
-            "pass": _figure(partial(sampling.fast_p_at_k, p=0, k=k), samples),
-            "fast_1": _figure(partial(sampling.fast_p_at_k, p=_RANKED_BY, k=k), samples),
+            "pass": with_interval(partial(sampling.fast_p_at_k, p=0, k=k), samples),
+            "fast_1": with_interval(partial(sampling.fast_p_at_k, p=_RANKED_BY, k=k), samples),
         }
         for k in ks
     }
@@ -180,15 +189,15 @@ def _after(statistic: Callable, mode: Callable) -> Callable:
     return lambda speedups: statistic(mode(speedups))
 
 
-def _figure(statistic: Callable, values: list) -> dict[str, float | None]:
-    """A figure with its interval; None where it is not defined."""
+def with_interval(statistic: Callable, values: list) -> dict[str, float | None]:
+    """A figure and its bootstrap interval; None where it is not defined."""
     low, high = bootstrap(statistic, values) or (None, None)
     return {"value": statistic(values), "low": low, "high": high}
 
 
 _HEADERS = (
     "rank", "run", "device", "solved", "fast_0.5", "fast_1", "fast_1.5", "fast_2", "geo. mean", "fallback",
-    "median", "fallback", "rejected", "unfiltered fast_1",
+    "median", "fallback", "total runtime", "rejected", "unfiltered fast_1",
 )  # fmt: skip
 
 
@@ -207,6 +216,7 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
         f"{_value(mean['fallback'], '.2f')} {_range(mean['fallback'], '.2f')}",
         _value(middle["standard"], ".2f"),
         _value(middle["fallback"], ".2f"),
+        f"{_value(row['total_runtime'], '.2f')} {_range(row['total_runtime'], '.2f')}",
         str(row["statuses"].get("rejected", 0)),
         _value(row["unfiltered"]["fast_p"]["1"], ".3f"),
     )

@@ -82,3 +82,23 @@ def test_runs_of_the_same_name_and_of_other_conditions_are_told_apart(tmp_path):
 
 def test_an_empty_run_stands_with_nothing_solved(tmp_path):
     assert rows([run(tmp_path / "r", problems="1/1-2")])["r"]["fast_p"]["0"]["value"] == 0
+
+
+def test_curves_and_areas_are_in_the_json(tmp_path):
+    one = run(tmp_path / "one", result("1/1", 0.5), result("1/2", 0.25, sample=1), result("1/2", 2.0, sample=0))
+    two = run(tmp_path / "two", result("1/1", 1.0))
+    data = json.loads(render(standings([one, two]), "json"))
+    curve = data["curves"]["one"]["fast_p"]
+    assert curve[0] == [0.0, 1.0] and [share for _, share in curve] == [1.0, 0.5, 0.0]
+    assert data["curves"]["one"]["attempt_fast_p"]["1"] == [0.5, 1.0]
+    assert data["curves"]["two"]["attempt_fast_p"]["0"] == [0.5]
+    (area,) = data["signed_areas"]
+    means = [sum(r.speedup for r in kept) / 2 for kept in ([one.results[0], one.results[1]], two.results)]
+    assert area["run"] == "two" and area["value"] == pytest.approx(means[1] - means[0])
+    assert area["low"] <= area["value"] <= area["high"]
+
+
+def test_total_runtime_is_over_what_is_solved(tmp_path):
+    results = [result("1/1", 0.5), result("1/2", 4.0, baseline_ms=6.0), result("1/3", status=Status.CRASHED)]
+    found = rows([run(tmp_path / "r", *results)])["r"]["total_runtime"]["value"]
+    assert found == pytest.approx((1.0 + 6.0) / (0.5 + 4.0), rel=0.02)
