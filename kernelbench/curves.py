@@ -14,11 +14,11 @@ ATTEMPT_THRESHOLDS = (0.0, 1.0, 1.5, 2.0)
 
 
 def of_run(run: Run, problems: Sequence[str]) -> dict[str, Any]:
-    """``fast_p``: points (p, share); ``attempt_fast_p``: for each threshold the share after 1, 2, ... attempts."""
+    """``fast_p``: points [p, share]; ``attempt_fast_p``: for each threshold the share after 1, 2, ... attempts."""
     results = run.latest()
     samples = list(sampling.samples_of_each_problem(results, problems).values())
     return {
-        "fast_p": metrics.fast_p_curve(metrics.speedups(results, problems)),
+        "fast_p": [list(point) for point in metrics.fast_p_curve(metrics.speedups(results, problems))],
         "attempt_fast_p": {f"{p:g}": sampling.attempt_fast_p(samples, p) for p in ATTEMPT_THRESHOLDS},
     }
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.solution import discover
-from kernelbench import __version__, leaderboard, suite
+from kernelbench import __version__, leaderboard, sources, suite
 from kernelbench.execution import Evaluated, Options, Pair, Skipped, open_executor
 from kernelbench.run import Run
 
@@ -84,6 +84,7 @@ def evaluate_directory(
         with contextlib.closing(executor.evaluate(todo, watcher.status)) as items:
             for item in itertools.chain(unfit, items):
                 if isinstance(item, Evaluated):
+                    sources.keep(outcome.run, item.solution, files[item.solution.problem])
                     outcome.run.append(item.result)
                 else:
                     outcome.skipped.append(item)

@@ -1,0 +1,104 @@
+"""What a run was made of, kept beside its log: candidates' sources, references, and how a solver got there.
+
+``sources/<sha256>.<kind>`` holds a candidate's source under the digest that its results name,
+``references/<level>_<number>.py`` a problem's module, so that a report can be made later and elsewhere.
+``trajectory.jsonl``, where a solver wrote one, has a line for each of its attempts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from harness.problem import ProblemError, ProblemFile
+from harness.result import Result
+from harness.solution import PREBUILT_SUFFIX, Solution
+from kernelbench import suite
+from kernelbench.run import Run, WriteError
+
+SOURCES = "sources"
+REFERENCES = "references"
+TRAJECTORY = "trajectory.jsonl"
+
+
+def keep(run: Run, solution: Solution, problem: ProblemFile) -> None:
+    """Copy the sources of ``solution`` and of its problem into the run's directory, once each.
+
+    A file that is gone is left out, and so is a prebuilt library. Raises WriteError.
+    """
+    if f".{solution.kind}" != PREBUILT_SUFFIX:
+        _copy(solution.path, run.path / SOURCES, lambda content: f"{_digest(content)}.{solution.kind}")
+    _copy(problem.path, run.path / REFERENCES, lambda content: _reference_name(str(problem.id)))
+
+
+def source_of(run: Run, result: Result) -> str | None:
+    """The source that ``result`` is of: the kept one, else the file in the solutions' directory if it is unchanged."""
+    sha256, kind = result.solution.get("sha256"), result.solution.get("kind")
+    kept = run.path / SOURCES / f"{sha256}.{kind}"
+    there = Path(run.config.get("solutions") or "") / result.solution["name"]
+    for path in (kept, there):
+        content = _read(path)
+        if content is not None and _digest(content) == sha256 and path.suffix != PREBUILT_SUFFIX:
+            return content.decode("utf-8", errors="replace")
+    return None
+
+
+def reference_of(run: Run, problem: str) -> str | None:
+    """The source of ``problem``: the kept one, else the module in the suite (or folder of problems) as it is now."""
+    path = run.path / REFERENCES / _reference_name(problem)
+    if not path.is_file():
+        folder = run.config.get("problem_dir")
+        try:
+            path = suite.find(problem, Path(folder) if folder else None)[0].path
+        except (suite.SelectorError, ProblemError):
+            return None
+    content = _read(path)
+    return None if content is None else content.decode("utf-8", errors="replace")
+
+
+def trajectory_of(run: Run) -> list[dict[str, Any]]:
+    """The attempts that a solver logged, in order; lines that are none (the last may still be written) are left out."""
+    content = _read(run.path / TRAJECTORY)
+    attempts = []
+    for line in (content or b"").splitlines():
+        try:
+            attempt = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(attempt, dict) and isinstance(attempt.get("problem"), str):
+            attempts.append(attempt)
+    return attempts
+
+
+def _copy(path: Path, folder: Path, name) -> None:
+    content = _read(path)
+    if content is None:
+        return
+    target = folder / name(content)
+    if target.exists():
+        return
+    try:
+        folder.mkdir(exist_ok=True)
+        unfinished = target.with_suffix(".unfinished")
+        unfinished.write_bytes(content)
+        os.replace(unfinished, target)
+    except OSError as error:
+        raise WriteError(f"cannot write {target}: {error.strerror}; make room and continue with --resume") from error
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _reference_name(problem: str) -> str:
+    return problem.replace("/", "_") + ".py"
