@@ -19,6 +19,8 @@ COMMANDS = {
     "check": "The same as a gate for CI: thresholds in, exit status out.",
     "leaderboard": "Rank runs: models, agents or GPUs side by side.",
     "compare": "Compare two runs problem by problem.",
+    "report": "Write runs as one page for the browser.",
+    "serve": "Show a run in the browser while it is going.",
     "import": "Make a run of KernelBench's eval_results.json.",
     "export": "Write runs for KernelBench's tools or for notebooks.",
     "problems": "List the problems of the suite, show one, or audit what they are worth.",

@@ -1,0 +1,33 @@
+"""`kb report`"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from kernelbench.cli import UNFIT, WRONG_USAGE, fail
+from kernelbench.report import page
+from kernelbench.run import Run, RunError
+from kernelbench.suite import SelectorError
+
+
+@click.command("report")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path))
+@click.option("-o", "--out", type=click.Path(path_type=Path, dir_okay=False), default="report.html",
+              show_default=True, help="File to write.")  # fmt: skip
+def command(runs: tuple[Path, ...], out: Path) -> None:
+    """Write runs as one HTML file that opens anywhere: no server, no network.
+
+    \b
+    Examples:
+      kb report runs/mine
+      kb report runs/ours runs/theirs -o compared.html
+    """
+    try:
+        out.write_text(page.report([Run.load(path) for path in dict.fromkeys(runs)]), encoding="utf-8")
+    except OSError as error:
+        fail(error, UNFIT)
+    except (RunError, SelectorError) as error:
+        fail(error, WRONG_USAGE)
+    click.echo(f"{out} ({out.stat().st_size / 1e6:.1f} MB)")

@@ -1,0 +1,52 @@
+// Numbers as people read them.
+
+function significant(value, digits = 3) {
+  if (value === 0) return '0';
+  const magnitude = Math.floor(Math.log10(Math.abs(value)));
+  return magnitude >= digits ? Math.round(value).toLocaleString('en') : value.toFixed(Math.max(0, digits - 1 - magnitude));
+}
+
+const isNumber = (value) => typeof value === 'number' && Number.isFinite(value);
+
+function time(ms) {
+  if (!isNumber(ms)) return '';
+  if (ms >= 1000) return `${significant(ms / 1000)} s`;
+  return ms >= 1 ? `${significant(ms)} ms` : `${significant(ms * 1000)} µs`;
+}
+
+function times(value, digits = 2) {
+  return isNumber(value) ? `${value >= 100 ? Math.round(value) : value.toFixed(digits)}×` : '';
+}
+
+function range(low, high, digits = 2) {
+  return isNumber(low) && isNumber(high) ? `${low.toFixed(digits)}–${high.toFixed(digits)}` : '';
+}
+
+function percent(value) {
+  return isNumber(value) ? `${value >= 10 ? Math.round(value) : value.toFixed(1)} %` : '';
+}
+
+function bytes(value) {
+  if (!isNumber(value)) return '';
+  const units = ['B', 'kB', 'MB', 'GB', 'TB'];
+  const step = Math.min(units.length - 1, Math.max(0, Math.floor(Math.log10(Math.max(value, 1)) / 3)));
+  return `${significant(value / 1000 ** step)} ${units[step]}`;
+}
+
+const words = (text) => text.replace(/_/g, ' ');
+
+/** Statuses by what went wrong: a colour each. */
+const GROUPS = {
+  ok: 'ok', rejected: 'rejected',
+  wrong_shape: 'wrong', wrong_dtype: 'wrong', wrong_value: 'wrong', nonfinite: 'wrong',
+  build_error: 'broken', load_error: 'broken',
+  runtime_error: 'failed', timeout: 'failed', out_of_memory: 'failed', crashed: 'failed',
+};
+const STATUSES = Object.keys(GROUPS);
+
+const badge = (status) => el('span', {class: `status g-${GROUPS[status] || 'failed'}`}, words(status));
+
+const byProblem = (a, b) => {
+  const [x, y] = [a.problem.split('/').map(Number), b.problem.split('/').map(Number)];
+  return x[0] - y[0] || x[1] - y[1];
+};

@@ -1,0 +1,125 @@
+"""The page: one HTML file without anything beside it, and no candidate's text where it could act.
+
+Data lies in the page in two forms. What the table needs is JSON, in which no ``<`` is left.
+What only an opened candidate needs (records, sources, prompts) is packed: chunks of results as
+JSON, gzip, base64, which the browser unpacks when one of them is opened, so that 10,000
+results stay quick. Texts reach the document as text nodes only, and the content security
+policy allows one script and one style sheet, by their digests.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import html
+import json
+import math
+import re
+from collections.abc import Sequence
+from importlib import resources
+from typing import Any
+
+from kernelbench import __version__
+from kernelbench.report import records
+from kernelbench.report.overview import overview
+from kernelbench.run import Run
+from kernelbench.sources import reference_of, trajectory_of
+
+_CHUNK = 64  # results
+_SCRIPTS = ("dom", "format", "highlight", "charts", "table", "panel", "summary", "app")
+_PLACE = re.compile(r"\{\{(\w+)\}\}")
+
+
+def report(runs: Sequence[Run]) -> str:
+    """The page of finished runs, with everything in it."""
+    results = [(index, run, result) for index, run in enumerate(runs) for result in run.latest()]
+    trajectories = [trajectory_of(run) for run in runs]
+    attempts = [records.by_sample(trajectory) for trajectory in trajectories]
+    details = [
+        records.detail(run, result, attempts[index].get((result.problem, result.solution["sample"])))
+        for index, run, result in results
+    ]
+    data = {
+        "live": False,
+        "chunk": _CHUNK,
+        "overview": overview(runs),
+        "rows": [records.row(result, number, index) for number, (index, _, result) in enumerate(results)],
+        "attempts": [line for index, lines in enumerate(trajectories) for line in records.outline(lines, index)],
+    }
+    chunks = {
+        f"details-{start // _CHUNK}": details[start : start + _CHUNK] for start in range(0, len(details), _CHUNK)
+    }
+    chunks["references"] = _references(runs)
+    return render(data, chunks)
+
+
+def render(data: dict[str, Any], chunks: dict[str, Any] | None = None) -> str:
+    """The page of ``data`` and packed ``chunks`` by their element ids; live where the data says so."""
+    style, script = _asset("style.css"), _script()
+    names = ", ".join(run["name"] for run in data["overview"]["runs"])
+    values = {
+        "policy": policy(data["live"]),
+        "title": html.escape(f"{names}: kernelbench"),
+        "version": html.escape(__version__),
+        "style": style,
+        "script": script,
+        "data": _inert(to_json(data)),
+        "chunks": "\n".join(
+            f'<script type="text/plain" id="{name}">{_packed(chunk)}</script>'
+            for name, chunk in (chunks or {}).items()
+        ),
+    }  # fmt: skip
+    return _PLACE.sub(lambda place: values[place[1]], _asset("page.html"))
+
+
+def policy(live: bool) -> str:
+    """Nothing but our own script and style; a live page may also ask the server that it comes from."""
+    return (
+        f"default-src 'none'; script-src {_source(_script())}; style-src {_source(_asset('style.css'))}; "
+        f"connect-src {chr(39)}{'self' if live else 'none'}{chr(39)}; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _references(runs: Sequence[Run]) -> list[dict[str, str | None]]:
+    """For each run the references by problem."""
+    return [{p: reference_of(run, p) for p in dict.fromkeys(r.problem for r in run.latest())} for run in runs]
+
+
+def to_json(data: Any) -> str:
+    """JSON as browsers read it, which know no NaN and no infinity: those become text."""
+    try:
+        return json.dumps(data, separators=(",", ":"), allow_nan=False)
+    except ValueError:
+        return json.dumps(_finite(data), separators=(",", ":"))
+
+
+def _finite(data: Any) -> Any:
+    if isinstance(data, float) and not math.isfinite(data):
+        return str(data)
+    if isinstance(data, dict):
+        return {key: _finite(value) for key, value in data.items()}
+    return [_finite(value) for value in data] if isinstance(data, list | tuple) else data
+
+
+def _inert(text: str) -> str:
+    r"""JSON in which ``<``, ``>`` and ``&`` are written as \u003c and so on: no end tag, no comment, no entity."""
+    return text.replace("<", r"\u003c").replace(">", r"\u003e").replace("&", r"\u0026")
+
+
+def _packed(data: Any) -> str:
+    return base64.b64encode(gzip.compress(to_json(data).encode(), mtime=0)).decode()
+
+
+def _source(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _script() -> str:
+    """All scripts as one, in a scope of its own."""
+    parts = "\n".join(_asset(f"{name}.js") for name in _SCRIPTS)
+    return f"(() => {{\n'use strict';\n{parts}}})();\n"
+
+
+def _asset(name: str) -> str:
+    return (resources.files(__package__) / "assets" / name).read_text(encoding="utf-8")

@@ -1,0 +1,64 @@
+"""What the page shows of results: a short row for the table, and everything for the panel. Pure functions of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from harness.result import Result
+from kernelbench import metrics
+from kernelbench.intervals import speedup_interval
+from kernelbench.run import Run
+from kernelbench.sources import source_of
+
+_MESSAGE_LENGTH = 200
+
+Attempts = dict[tuple[str, int], dict[str, Any]]
+
+
+def row(result: Result, number: int, run: int) -> dict[str, Any]:
+    """One line of the table. ``number`` is the result's own, ``run`` the index of its run; times in ms."""
+    low, high = speedup_interval(result) or (None, None)
+    flops, size = (result.workload.get(key) for key in ("flops", "bytes"))
+    fields = {
+        "id": number,
+        "run": run,
+        "problem": result.problem,
+        "name": result.problem_name,
+        "solution": result.solution["name"],
+        "sample": result.solution["sample"],
+        "kind": result.solution["language"],
+        "status": result.status.value,
+        "rule": result.rule,
+        "message": " ".join(result.message[: 2 * _MESSAGE_LENGTH].split())[:_MESSAGE_LENGTH],
+        "ms": metrics.typical_ms(result.timing),
+        "baseline": _baseline_ms(result),
+        "speedup": result.speedup,
+        "low": low,
+        "high": high,
+        "sol": metrics.percent_of_sol(result),
+        "gflops": result.gflops,
+        "intensity": flops / size if flops and size else None,
+    }
+    return {key: value for key, value in fields.items() if value not in (None, "")}
+
+
+def detail(run: Run, result: Result, attempt: dict[str, Any] | None) -> dict[str, Any]:
+    """All that the panel shows of a candidate but the reference, which others share."""
+    return {"record": result.to_json(), "source": source_of(run, result), "attempt": attempt}
+
+
+def by_sample(trajectory: Iterable[dict[str, Any]]) -> Attempts:
+    """The attempts of a solver by problem and sample, which is how results name them."""
+    return {(attempt["problem"], attempt.get("sample")): attempt for attempt in trajectory}
+
+
+def outline(trajectory: Iterable[dict[str, Any]], run: int) -> list[dict[str, Any]]:
+    """The attempts without what was said: what the list of attempts shows."""
+    shown = ("problem", "sample", "parent", "turn", "tokens", "cost_usd", "seconds")
+    return [{"run": run, **{key: attempt.get(key) for key in shown}} for attempt in trajectory]
+
+
+def _baseline_ms(result: Result) -> float | None:
+    timings = result.baselines.get("eager") or next(iter(result.baselines.values()), None)
+    return metrics.typical_ms(timings)
