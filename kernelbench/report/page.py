@@ -47,9 +47,7 @@ def report(runs: Sequence[Run]) -> str:
         "rows": [records.row(result, number, index) for number, (index, _, result) in enumerate(results)],
         "attempts": [line for index, lines in enumerate(trajectories) for line in records.outline(lines, index)],
     }
-    chunks = {
-        f"details-{start // _CHUNK}": details[start : start + _CHUNK] for start in range(0, len(details), _CHUNK)
-    }
+    chunks = {f"details-{start // _CHUNK}": details[start : start + _CHUNK] for start in range(0, len(details), _CHUNK)}
     chunks["references"] = _references(runs)
     return render(data, chunks)
 

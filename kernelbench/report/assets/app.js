@@ -32,6 +32,9 @@ function drawFacets() {
     kind: distinct((row) => row.kind).sort().map((kind) => [kind, kind]),
     run: distinct((row) => row.run).map((index) => [String(index), state.overview.runs[index].name]),
   };
+  const key = JSON.stringify([options, state.facets]);
+  if (byId('facets').dataset.key === key) return; // a list that somebody has opened stays open
+  byId('facets').dataset.key = key;
   byId('facets').replaceChildren(...Object.entries(options).filter(([name, found]) => found.length > 1 || state.facets[name]).map(([name, found]) =>
     el('select', {id: `facet-${name}`, 'aria-label': `Show only one ${name}`, class: state.facets[name] ? 'chosen' : null,
       onchange: (event) => choiceOf({[name]: event.target.value})},

@@ -8,10 +8,10 @@ function significant(value, digits = 3) {
 
 const isNumber = (value) => typeof value === 'number' && Number.isFinite(value);
 
-function time(ms) {
+function time(ms, digits = 3) {
   if (!isNumber(ms)) return '';
-  if (ms >= 1000) return `${significant(ms / 1000)} s`;
-  return ms >= 1 ? `${significant(ms)} ms` : `${significant(ms * 1000)} µs`;
+  if (ms >= 1000) return `${significant(ms / 1000, digits)} s`;
+  return ms >= 1 ? `${significant(ms, digits)} ms` : `${significant(ms * 1000, digits)} µs`;
 }
 
 function times(value, digits = 2) {

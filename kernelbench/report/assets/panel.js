@@ -76,7 +76,7 @@ const folded = (title, content, open = false) => el('details', {open}, el('summa
 function keyFigures(row, record) {
   const figures = [
     ['Speedup', times(row.speedup), range(row.low, row.high, 3)],
-    ['Time', time(row.ms), record.timing?.cv ? `± ${(100 * record.timing.cv).toFixed(2)} %` : ''],
+    ['Time', time(row.ms), record.timing?.cv ? `cv ${(100 * record.timing.cv).toFixed(2)} %` : ''],
     ['Baseline', time(row.baseline), Object.keys(record.baselines || {})[0] || ''],
     ['of speed of light', percent(row.sol), ''],
     ['Compute', record.gflops ? `${significant(record.gflops / 1e3)} TFLOP/s` : '', ''],
@@ -113,7 +113,7 @@ function timings(record) {
     el('div', {class: 'scroll', tabindex: 0}, el('table', {class: 'plain'},
       el('thead', {}, el('tr', {}, ['', 'median', 'mean', 'std', 'min', 'q1', 'q3', 'max', 'samples', 'method', 'ended'].map((name) => el('th', {scope: 'col'}, name)))),
       el('tbody', {}, series.map(([name, t]) => el('tr', {}, el('th', {scope: 'row'}, name),
-        ['median', 'mean', 'std', 'min', 'q1', 'q3', 'max'].map((key) => el('td', {class: 'number'}, time(t[`${key}_ms`]))),
+        ['median', 'mean', 'std', 'min', 'q1', 'q3', 'max'].map((key) => el('td', {class: 'number'}, time(t[`${key}_ms`], 4))),
         el('td', {class: 'number'}, String(t.samples ?? '')), el('td', {}, [words(t.method || ''), t.cache && `${t.cache} cache`].filter(Boolean).join(', ')),
         el('td', {}, t.stopped || '')))))),
   ];
@@ -155,7 +155,7 @@ function attempts(row, own) {
     ['Attempt', (entry) => entry.result ? el('a', {href: `#result-${entry.result.id}`}, String(entry.sample)) : String(entry.sample)],
     ['Status', (entry) => entry.result ? badge(entry.result.status) : el('span', {class: 'muted'}, 'no result')],
     ['Speedup', (entry) => [times(entry.result?.speedup), entry.best && el('span', {class: 'best', title: 'best so far'}, ' ▲')]],
-    ['from', (entry) => entry.log?.parent], ['Turn', (entry) => entry.log?.turn],
+    ['Parent', (entry) => entry.log?.parent], ['Turn', (entry) => entry.log?.turn],
     ['Tokens in', (entry) => entry.log?.tokens?.prompt?.toLocaleString('en')],
     ['Tokens out', (entry) => entry.log?.tokens?.completion?.toLocaleString('en')],
     ['Cost', (entry) => isNumber(entry.log?.cost_usd) ? `$${entry.log.cost_usd.toFixed(4)}` : null],

@@ -1,0 +1,168 @@
+"""The page of a run that may still be going: a server for this machine's browser, and the log that it follows."""
+
+from __future__ import annotations
+
+import json
+import threading
+import uuid
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from harness.result import Result
+from kernelbench.report import page, records
+from kernelbench.report.overview import overview
+from kernelbench.run import CONFIG, LOG, Run, RunError
+from kernelbench.sources import reference_of, trajectory_of
+
+_HOSTS = ("127.0.0.1", "localhost")
+
+
+class Follower:
+    """A run read again and again: ``update`` takes in what was written since, whole lines only.
+
+    A result's number is its place in the log, and a line once read is not read again. A log that
+    was replaced starts a new ``generation``.
+    """
+
+    def __init__(self, path: Path):
+        self.run = Run.load(path)
+        self._path = path
+        self._start()
+        self.update()
+
+    def _start(self) -> None:
+        self.generation = uuid.uuid4().hex
+        self.run.results.clear()
+        self._offset = 0
+
+    def update(self) -> None:
+        """Raises RunError where the log is gone or holds what is no result; what was read before is kept."""
+        log = self._path / LOG
+        try:
+            if log.stat().st_size < self._offset:
+                self.run.config = json.loads((self._path / CONFIG).read_text())
+                self._start()
+            with log.open("rb") as file:
+                file.seek(self._offset)
+                data = file.read()
+        except (OSError, ValueError) as error:
+            raise RunError(f"cannot read {log}: {error}") from None
+        whole, end, _ = data.rpartition(b"\n")
+        for line in (whole + end).splitlines(keepends=True):
+            try:
+                self.run.results.append(Result.from_json(json.loads(line)))
+            except (ValueError, KeyError, TypeError) as error:
+                raise RunError(f"{log}, line {len(self.run.results) + 1}, is no result: {error}") from None
+            self._offset += len(line)
+
+
+class Feed:
+    """What the page asks for, from several threads. ``count`` is how many lines of the log there are."""
+
+    def __init__(self, path: Path):
+        self._follower = Follower(path)
+        self._lock = threading.Lock()
+        self._overview: tuple[Any, dict[str, Any]] | None = None
+
+    def page(self) -> str:
+        with self._lock:
+            return page.render({"live": True, **self._since(0)})
+
+    def data(self, since: int, generation: str) -> dict[str, Any] | None:
+        """Rows that are new, and all figures; None where nothing is. Raises RunError."""
+        with self._lock:
+            self._follower.update()
+            reset = generation != self._follower.generation
+            if not reset and since == len(self._follower.run.results):
+                return None
+            return {"reset": reset, **self._since(0 if reset else since)}
+
+    def detail(self, number: int) -> dict[str, Any] | None:
+        """None where there is no such result."""
+        with self._lock:
+            run = self._follower.run
+            if not 0 <= number < len(run.results):
+                return None
+            result = run.results[number]
+        attempts = records.by_sample(trajectory_of(run))
+        found = records.detail(run, result, attempts.get((result.problem, result.solution["sample"])))
+        return {**found, "reference": reference_of(run, result.problem)}
+
+    def _since(self, start: int) -> dict[str, Any]:
+        run, generation = self._follower.run, self._follower.generation
+        version = generation, len(run.results)
+        if self._overview is None or self._overview[0] != version:
+            self._overview = version, overview([run])
+        return {
+            "generation": generation,
+            "count": len(run.results),
+            "overview": self._overview[1],
+            "rows": [records.row(result, number, 0) for number, result in enumerate(run.results[start:], start)],
+            "attempts": records.outline(trajectory_of(run), 0),
+        }
+
+
+class Server(ThreadingHTTPServer):
+    """Answers on 127.0.0.1; ``port`` 0 takes a free one. OSError where the port is taken."""
+
+    daemon_threads = True
+
+    def __init__(self, feed: Feed, port: int):
+        super().__init__(("127.0.0.1", port), _Handler)
+        self.feed = feed
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Server
+
+    def do_GET(self) -> None:
+        if self.headers.get("Host", "").rpartition(":")[0] not in _HOSTS:  # a foreign name that leads here
+            self._answer(HTTPStatus.FORBIDDEN, "text/plain", "this server answers to 127.0.0.1 only\n")
+            return
+        address = urlsplit(self.path)
+        try:
+            if address.path == "/":
+                self._answer(HTTPStatus.OK, "text/html", self.server.feed.page())
+            elif address.path == "/data":
+                query = {key: values[0] for key, values in parse_qs(address.query).items()}
+                self._json(self.server.feed.data(max(0, int(query.get("since", 0))), query.get("generation", "")))
+            elif address.path.startswith("/detail/"):
+                found = self.server.feed.detail(int(address.path.removeprefix("/detail/")))
+                self._json(found) if found else self.send_error(HTTPStatus.NOT_FOUND)
+            else:
+                self.send_error(HTTPStatus.NOT_FOUND)
+        except ValueError:
+            self.send_error(HTTPStatus.BAD_REQUEST)
+        except RunError as error:
+            self._json({"error": str(error)})
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # the browser has gone on
+
+    def _json(self, data: dict[str, Any] | None) -> None:
+        if data is None:
+            self._answer(HTTPStatus.NO_CONTENT, "application/json", "")
+        else:
+            self._answer(HTTPStatus.OK, "application/json", page.to_json(data))
+
+    def _answer(self, status: HTTPStatus, kind: str, text: str) -> None:
+        content = text.encode()
+        self.send_response(status)
+        self.send_header("Content-Type", f"{kind}; charset=utf-8")
+        self.send_header("Content-Security-Policy", page.policy(live=True))
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header("Cache-Control", "no-store")
+        if status != HTTPStatus.NO_CONTENT:
+            self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        if status != HTTPStatus.NO_CONTENT:
+            self.wfile.write(content)
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        """Nothing on the terminal for each request."""

@@ -1,0 +1,134 @@
+"""A run in the browser while it is going: what is written appears, half a line does not, and it ends when told to."""
+
+import contextlib
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+
+import pytest
+from browser import chromium, click, texts, wait
+from logs import result, run
+
+from harness.result import Status
+from kernelbench.report.server import Feed
+from kernelbench.run import RunError
+
+KB = [sys.executable, "-m", "kernelbench"]
+
+
+@contextlib.contextmanager
+def serving(path):
+    command = [*KB, "serve", str(path), "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            line = process.stdout.readline()
+            yield process, re.search(r"http://127\.0\.0\.1:\d+/", line)[0]
+        finally:
+            process.kill()
+
+
+def get(url, **headers):
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=20) as response:
+            return response.status, response.read()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read()
+
+
+def test_new_results_are_handed_out_once(tmp_path):
+    made = run(tmp_path / "r", result("1/1", 0.5))
+    feed = Feed(made.path)
+    first = feed.data(0, "")
+    assert [row["problem"] for row in first["rows"]] == ["1/1"] and first["count"] == 1
+    assert feed.data(1, first["generation"]) is None
+    made.append(result("1/2", status=Status.TIMEOUT))
+    update = feed.data(1, first["generation"])
+    assert [(row["id"], row["status"]) for row in update["rows"]] == [(1, "timeout")] and not update["reset"]
+    assert update["overview"]["runs"][0]["statuses"] == {"ok": 1, "timeout": 1}
+
+
+def test_half_a_line_is_waited_for(tmp_path):
+    made = run(tmp_path / "r", result("1/1", 0.5))
+    feed = Feed(made.path)
+    generation = feed.data(0, "")["generation"]
+    line = json.dumps(result("1/2", 0.5).to_json()) + "\n"
+    with (made.path / "results.jsonl").open("a") as log:
+        for part in (line[:100], line[100:-1]):
+            log.write(part)
+            log.flush()
+            assert feed.data(1, generation) is None
+        log.write("\n")
+    assert [row["problem"] for row in feed.data(1, generation)["rows"]] == ["1/2"]
+
+
+def test_a_log_that_was_replaced_is_read_anew(tmp_path):
+    made = run(tmp_path / "r", result("1/1", 0.5), result("1/2", 0.5))
+    feed = Feed(made.path)
+    generation = feed.data(0, "")["generation"]
+    (made.path / "results.jsonl").write_text(json.dumps(result("1/3", 0.5).to_json()) + "\n")
+    update = feed.data(2, generation)
+    assert update["reset"] and [row["problem"] for row in update["rows"]] == ["1/3"]
+
+
+def test_what_is_no_result_is_named_and_the_rest_kept(tmp_path):
+    made = run(tmp_path / "r", result("1/1", 0.5))
+    feed = Feed(made.path)
+    with (made.path / "results.jsonl").open("a") as log:
+        log.write("garbage\n")
+    with pytest.raises(RunError, match="line 2, is no result"):
+        feed.data(1, "")
+    assert feed.detail(0)["record"]["problem"] == "1/1" and feed.detail(1) is None
+
+
+def test_it_answers_only_what_it_has_and_only_to_this_machine(tmp_path):
+    made = run(tmp_path / "r", result("1/1", 0.5))
+    with serving(made.path) as (_, url):
+        assert b"kernelbench" in get(url)[1]
+        assert json.loads(get(url + "detail/0")[1])["record"]["problem"] == "1/1"
+        for address in ("detail/1", "detail/-1", "results.jsonl", "../config.json", "detail/x", "data?since=x"):
+            assert get(url + address)[0] in (400, 404), address
+        assert get(url, Host="evil.example:80")[0] == 403
+
+
+def test_ctrl_c_ends_it_quietly(tmp_path):
+    made = run(tmp_path / "r", result("1/1", 0.5))
+    with serving(made.path) as (process, url):
+        get(url)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 0 and process.stderr.read() == ""
+
+
+def test_a_run_that_is_not_there_and_a_port_that_is_taken_are_errors(tmp_path):
+    made = run(tmp_path / "r")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        for arguments, status, message in [
+            ([tmp_path / "nowhere"], 2, "is no run directory"),
+            ([made.path, "--port", port], 3, "choose another --port"),
+        ]:
+            done = subprocess.run([*KB, "serve", *map(str, arguments)], capture_output=True, text=True, timeout=60)
+            assert done.returncode == status and message in done.stderr and "Traceback" not in done.stderr
+
+
+def test_the_page_follows_the_run(tmp_path):
+    made = run(tmp_path / "r", result("1/1", status=Status.TIMEOUT, name="a.py"))
+    rows = "[...document.querySelectorAll('#body tr[data-id]')].map((row) => row.textContent).join()"
+    with chromium() as browser, serving(made.path) as (process, url):
+        browser.get(url)
+        wait(browser, f"{rows}.includes('timeout')")
+        made.append(result("1/2", 0.5, name="b.py"))
+        wait(browser, f"{rows}.includes('1/2')")
+        made.append(result("1/1", 0.25, name="a.py", seed=3))  # evaluated again: the newer one replaces it
+        wait(browser, f"{rows}.includes('4.0')")
+        assert len(texts(browser, "#body tr[data-id]")) == 2 and texts(browser, "#live") == ["following"]
+        click(browser, "#body tr[data-id] a")
+        wait(browser, "document.querySelector('#panel .figures')")
+        process.send_signal(signal.SIGINT)
+        wait(browser, "document.querySelector('#live').textContent === 'the server has stopped'")
+        errors = [e for e in browser.get_log("browser") if e["level"] == "SEVERE" and "ERR_CONN" not in e["message"]]
+        assert not errors, errors
