@@ -44,5 +44,5 @@ def _report(outcome: Outcome, data: dict) -> str:
         parts.append(f"Files without a problem ({len(lines)}):\n" + "\n".join(lines))
     if outcome.unselected:
         parts.append(f"{outcome.unselected} solution(s) of other problems than the selected ones.")
-    parts += [leaderboard.fast_p_table(data), f"Results: {outcome.run.path}"]
+    parts += [leaderboard.fast_p_table(data), f"Results: {outcome.run.path}\nAs a page: kb report {outcome.run.path}"]
     return "\n\n".join(parts)

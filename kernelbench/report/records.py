@@ -45,7 +45,8 @@ def row(result: Result, number: int, run: int) -> dict[str, Any]:
 
 def detail(run: Run, result: Result, attempt: dict[str, Any] | None) -> dict[str, Any]:
     """All that the panel shows of a candidate but the reference, which others share."""
-    return {"record": result.to_json(), "source": source_of(run, result), "attempt": attempt}
+    record = {**vars(result), "status": result.status.value}  # as to_json, without its deep copy of every sample
+    return {"record": record, "source": source_of(run, result), "attempt": attempt}
 
 
 def by_sample(trajectory: Iterable[dict[str, Any]]) -> Attempts:

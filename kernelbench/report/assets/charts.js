@@ -102,7 +102,7 @@ function attemptFastP(runs, threshold) {
   return (width, height) => {
     const x = linear(1, Math.max(2, longest), MARGIN.left, width - MARGIN.right);
     const y = linear(0, 1, height - MARGIN.bottom, MARGIN.top);
-    const ticks = steps(1, longest).filter((value) => Number.isInteger(value) && value >= 1);
+    const ticks = [...new Set([1, ...steps(1, longest).filter((value) => Number.isInteger(value) && value >= 1)])];
     return [
       frame(width, height, x, y, ticks.map((value) => [value, value]), shares, 'attempts', null),
       runs.map((run, index) => {

@@ -69,7 +69,7 @@ function attemptsFigure(runs) {
     byId('charts').querySelector('select').focus();
   }}, choices.map((p) => el('option', {value: p, selected: p === charts.threshold}, p === '0' ? 'correct' : `p > ${p}`)));
   return figure('Attempt-Fast-p', attemptFastP(runs, charts.threshold), {
-    controls: [legend(runs), select], note: 'Share of problems whose best of the first attempts is faster than that.'});
+    controls: [legend(runs), select], note: 'Share of problems with a solution that good within the first attempts.'});
 }
 
 function bestPoints() {

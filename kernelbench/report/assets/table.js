@@ -22,10 +22,10 @@ function problemCell(row) {
   return el('a', {href: `#result-${row.id}`, class: 'open'}, el('b', {}, row.problem), ' ', el('span', {}, words(row.name || '')));
 }
 
-/** The interval of the speedup on a logarithmic axis from a tenth to ten, with 1 in the middle. */
+/** The interval of the speedup on a logarithmic axis from an eighth to eight, with 1 in the middle. */
 function intervalCell(row) {
   if (!isNumber(row.speedup)) return '';
-  const x = (value) => 50 + 48 * Math.max(-1, Math.min(1, Math.log10(Math.max(value, 1e-9))));
+  const x = (value) => 50 + 48 * Math.max(-1, Math.min(1, Math.log2(Math.max(value, 1e-9)) / 3));
   const [low, high] = isNumber(row.low) && isNumber(row.high) ? [row.low, row.high] : [row.speedup, row.speedup];
   const side = low > 1 ? 'faster' : high < 1 ? 'slower' : 'tie';
   return el('span', {class: 'interval', title: range(row.low, row.high, 3)},

@@ -1,0 +1,83 @@
+"""What README and guides tell people to type exists: commands and their options, Python names, files, inputs."""
+
+import ast
+import importlib
+import re
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+
+from kernelbench.cli import main
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", ROOT / "problems" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+
+
+def blocks(page, language):
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), re.M | re.S)
+
+
+def commands(page):
+    """Every `kb ...` in a block of shell, in a row of a table, or between backticks, as words."""
+    lines = [line.strip() for block in blocks(page, "") for line in block.splitlines()]
+    lines += re.findall(r"`(kb [^`]+)`", page.read_text().replace("\n", " "))
+    for line in lines:
+        for part in re.split(r"&&|\||>", line.partition(" #")[0]):
+            if part.strip().startswith("kb "):
+                yield shlex.split(part)[1:]
+
+
+def parse(words, command=main):
+    """Let click read the command without running it; a name alone, as in a sentence, only has to exist."""
+    if not words:
+        return
+    if not hasattr(command, "get_command"):
+        command.make_context(command.name, list(words))
+        return
+    found = command.get_command(None, words[0])
+    assert found, f"there is no command {words[0]}"
+    parse(words[1:], found)
+
+
+@pages
+def test_commands_exist_with_their_options(page):
+    for words in commands(page):
+        parse(words)
+
+
+@pages
+def test_python_names_exist(page):
+    for block in blocks(page, "python"):
+        for node in ast.walk(ast.parse(block)):
+            if isinstance(node, ast.ImportFrom) and node.module.split(".")[0] in ("kernelbench", "harness"):
+                module = importlib.import_module(node.module)
+                assert all(hasattr(module, alias.name) for alias in node.names)
+
+
+@pages
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#]+)\)|src(?:set)?=\"([^\"]+)\"", page.read_text()):
+        path = next(filter(None, target))
+        assert path.startswith("https://") or (page.parent / path).exists(), path
+
+
+def test_a_workflow_gives_the_action_inputs_that_it_has():
+    action = (ROOT / "action.yml").read_text().partition("\nruns:")[0]
+    known = set(re.findall(r"^  ([\w-]+):$", action, re.M))
+    block = "".join(blocks(ROOT / "docs" / "ci.md", "yaml"))
+    (given,) = re.findall(r"uses: OWNER/kernelbench@main\n +with:\n((?: {10}.*\n)+)", block)
+    names = re.findall(r"^ +([\w-]+):", given, re.M)
+    assert names and set(names) <= known and {"against", "max-regression"} <= known
+
+
+def test_a_command_that_is_not_there_is_noticed():
+    for words in (
+        ["evaluate"],
+        ["eval", "--solution-dir", "x"],
+        ["check", "--solutions", "k", "--max-regression", "5"],
+    ):
+        with pytest.raises((AssertionError, click.UsageError)):
+            parse(words)
