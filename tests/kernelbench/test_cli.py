@@ -40,7 +40,7 @@ def evaluate(solutions, out, *more):
 @pytest.mark.parametrize(
     "command",
     [
-        ["--help"], ["problems", "list"], ["eval", "--help"], ["doctor", "--help"], ["cache"],
+        ["--help"], ["problems", "list"], ["eval", "--help"], ["serve", "--help"], ["doctor", "--help"], ["cache"],
         ["leaderboard", str(H100 / "examples")], ["compare", str(H100 / "examples"), str(H100 / "examples")],
     ],
 )
@@ -54,8 +54,8 @@ def test_help_and_lists_import_no_torch(command):
 @pytest.mark.parametrize(
     "command",
     [
-        "eval", "check", "leaderboard", "compare", "import", "export", "problems list", "problems show", "starter",
-        "cache", "doctor",
+        "eval", "check", "leaderboard", "compare", "report", "serve", "import", "export", "problems list",
+        "problems show", "starter", "cache", "doctor",
     ],
 )
 def test_every_command_shows_an_example(command):

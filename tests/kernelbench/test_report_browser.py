@@ -208,6 +208,29 @@ def test_text_of_candidates_does_nothing_but_be_read(browser, tmp_path):
     assert browser.execute_script("return document.querySelectorAll('img, #panel script').length") == 0
 
 
+def test_attempts_of_a_solver_are_listed_with_what_was_said(browser, tmp_path):
+    made = some(tmp_path)
+    lines = [
+        {"problem": "1/2", "sample": 0, "turn": 0, "tokens": {"prompt": 1200, "completion": 80}, "cost_usd": 0.01,
+         "prompt": [{"role": "user", "content": "make it fast"}], "answer": "```int x```"},
+        {"problem": "1/2", "sample": 1, "turn": 1, "parent": 0},
+        {"problem": "1/2", "sample": 2, "turn": 2, "parent": 1, "answer": "I give up"},
+    ]  # fmt: skip
+    (made.path / sources.TRAJECTORY).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    opened(browser, tmp_path, made)
+    click(browser, "#body tr[data-id='1'] a")
+    wait(browser, "document.querySelector('.attempts')")
+    assert texts(browser, ".attempts th") == [
+        "Attempt", "Status", "Speedup", "Parent", "Turn", "Tokens in", "Tokens out", "Cost", "Solution",
+    ]  # fmt: skip
+    cells = "[...document.querySelectorAll('.attempts tbody tr')].map((tr) => [...tr.cells].map((td) => td.textContent))"
+    rows = browser.execute_script(f"return {cells}")
+    assert [row[:5] for row in rows] == [
+        ["0", "build error", "", "", "0"], ["1", "ok", rows[1][2], "0", "1"], ["2", "no result", "", "1", "2"],
+    ]  # fmt: skip
+    assert rows[0][5:8] == ["1,200", "80", "$0.0100"] and texts(browser, ".said") == ["usermake it fast"]
+
+
 def test_the_policy_forbids_every_other_script(browser, tmp_path):
     opened(browser, tmp_path, some(tmp_path))
     browser.execute_script("const s = document.createElement('script'); s.textContent = 'document.title = 1'; "

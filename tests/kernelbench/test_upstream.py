@@ -194,6 +194,18 @@ def test_parquet_is_written_or_says_what_is_missing(tmp_path):
     assert pyarrow.parquet.read_table(out).column("status").to_pylist() == ["ok", "crashed"]
 
 
+def test_parquet_and_csv_of_a_real_log_say_the_same(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    made = Run.load(Path(__file__).parents[2] / "results" / "h100" / "examples")
+    exchange.export([made], "parquet", tmp_path / "r.parquet")
+    exchange.export([made], "csv", tmp_path / "r.csv")
+    rows = parquet.read_table(tmp_path / "r.parquet").to_pylist()
+    lines = list(csv.DictReader((tmp_path / "r.csv").open(newline="")))
+    assert len(rows) == len(made.latest()) and [r["speedup"] for r in rows] == [r.speedup for r in made.latest()]
+    for row, line in zip(rows, lines, strict=True):
+        assert {key: "" if value is None else str(value) for key, value in row.items()} == line
+
+
 def test_a_results_log_of_the_h100_survives_export_and_import(tmp_path):
     original = Run.load(Path(__file__).parents[2] / "results" / "h100" / "examples")
     exchange.export([original], "kernelbench", tmp_path / "e.json", level=1)

@@ -46,7 +46,8 @@ function drawCharts() {
   const {runs, areas, roofs} = state.overview;
   const figures = [figure('Fast-p', fastP(runs), {controls: legend(runs), note: areaNote(runs, areas) ||
     'Share of problems with a correct solution that is more than p times as fast.'})];
-  if (runs.some((run) => run.attempt_fast_p['0'].length > 1)) figures.push(attemptsFigure(runs));
+  const rises = (curve) => curve.some((share) => share > curve[0]);
+  if (runs.some((run) => Object.values(run.attempt_fast_p).some(rises))) figures.push(attemptsFigure(runs));
   const points = bestPoints();
   if (points.length) figures.push(figure('Roofline', roofline(points, roofs), {
     controls: legend(runs), note: 'The fastest correct solution of each problem, by the work of its reference.'}));
