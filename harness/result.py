@@ -45,9 +45,14 @@ class CandidateFailure(Exception):
     def __init__(self, status: Status, message: str, log: str = "", rule: str | None = None):
         super().__init__(message)
         self.status = status
-        self.message = message
-        self.log = log
+        self.message = _encodable(message)
+        self.log = _encodable(log)
         self.rule = rule
+
+
+def _encodable(text: str) -> str:
+    """Without halves of surrogate pairs: a candidate may say one, and no file or terminal takes it."""
+    return text.encode("utf-8", errors="replace").decode()
 
 
 @dataclass

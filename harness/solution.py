@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -106,7 +107,7 @@ def read_solution(path: Path, root: Path | None = None, problem: ProblemId | Non
         raise SolutionError(f"kb: device={device} is not one of {', '.join(_DEVICES)}")
     return Solution(
         path=path.resolve(),
-        name=path.relative_to(root).as_posix() if root else path.name,
+        name=_readable(path.relative_to(root).as_posix() if root else path.name),
         problem=mapped,
         sample=sample,
         kind=path.suffix.removeprefix("."),
@@ -114,6 +115,11 @@ def read_solution(path: Path, root: Path | None = None, problem: ProblemId | Non
         device=device,
         sha256=hashlib.sha256(content).hexdigest(),
     )
+
+
+def _readable(name: str) -> str:
+    """A file name may hold any bytes; what is no UTF-8 of it could not be written into a result."""
+    return os.fsencode(name).decode("utf-8", errors="replace")
 
 
 def _is_candidate(path: Path, root: Path) -> bool:

@@ -68,7 +68,8 @@ def command(require, min_speedup, max_regression, against, arch, junit, summary,
     outcome = evaluate(**parameters)
     limits = gate.Limits(frozenset(map(Status, require)), min_speedup, max_regression)
     checks = gate.check_outcome(outcome, limits, earlier, arch)
-    notes = [*gate.missing(outcome, earlier), *(f"{path}: {reason}" for path, reason in outcome.unmapped)]
+    notes = gate.missing(outcome, earlier)
+    notes += [f"{click.format_filename(path)}: {reason}" for path, reason in outcome.unmapped]
     click.echo(ci.summary(checks, notes, "terminal"))
     if annotations:
         click.echo(ci.annotations(checks, parameters["solutions"]))

@@ -40,7 +40,7 @@ def _report(outcome: Outcome, data: dict) -> str:
         lines = [f"    {s.solution.problem} {s.solution.name}: {s.reason}" for s in outcome.skipped]
         parts.append(f"Not evaluated here ({len(lines)}):\n" + "\n".join(lines))
     if outcome.unmapped:
-        lines = [f"    {path}: {reason}" for path, reason in outcome.unmapped]
+        lines = [f"    {click.format_filename(path)}: {reason}" for path, reason in outcome.unmapped]
         parts.append(f"Files without a problem ({len(lines)}):\n" + "\n".join(lines))
     if outcome.unselected:
         parts.append(f"{outcome.unselected} solution(s) of other problems than the selected ones.")

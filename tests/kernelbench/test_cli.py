@@ -312,3 +312,19 @@ def test_leaderboard_and_compare_read_any_run():
 def test_views_of_wrong_input_are_one_clear_error(arguments, message):
     done = kb(*arguments)
     assert done.returncode == 2 and message in done.stderr and "Traceback" not in done.stderr
+
+
+def test_text_that_no_file_takes_loses_nothing(tmp_path):
+    """Half a surrogate pair in a message, file names that are not UTF-8."""
+    folder = tmp_path / "solutions"
+    folder.mkdir()
+    half = GOOD.replace("return", "raise ValueError('half: \\ud800'); return")
+    (folder / os.fsdecode(b"odd\xff.py")).write_text("# kb: problem=1/19\n" + half)
+    (folder / os.fsdecode(b"lost\xff.py")).write_text(GOOD)
+    done = evaluate(folder, tmp_path / "run")
+    assert done.returncode == 0 and "half: ?" in done.stdout and "maps to no problem" in done.stdout, done.stderr
+    assert "odd\ufffd.py" in (tmp_path / "run" / "leaderboard.md").read_text(encoding="utf-8")
+    for command in (["leaderboard"], ["export", "--to", "csv", "-o", tmp_path / "r.csv"],
+                    ["report", "-o", tmp_path / "r.html"]):  # fmt: skip
+        done = kb(*command, tmp_path / "run")
+        assert done.returncode == 0, done.stderr

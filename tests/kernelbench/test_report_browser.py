@@ -223,8 +223,8 @@ def test_attempts_of_a_solver_are_listed_with_what_was_said(browser, tmp_path):
     assert texts(browser, ".attempts th") == [
         "Attempt", "Status", "Speedup", "Parent", "Turn", "Tokens in", "Tokens out", "Cost", "Solution",
     ]  # fmt: skip
-    cells = "[...document.querySelectorAll('.attempts tbody tr')].map((tr) => [...tr.cells].map((td) => td.textContent))"
-    rows = browser.execute_script(f"return {cells}")
+    cells = "[...tr.cells].map((td) => td.textContent)"
+    rows = browser.execute_script(f"return [...document.querySelectorAll('.attempts tbody tr')].map((tr) => {cells})")
     assert [row[:5] for row in rows] == [
         ["0", "build error", "", "", "0"], ["1", "ok", rows[1][2], "0", "1"], ["2", "no result", "", "1", "2"],
     ]  # fmt: skip
