@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +36,13 @@ def keep(run: Run, solution: Solution, problem: ProblemFile) -> None:
 
 
 def source_of(run: Run, result: Result) -> str | None:
-    """The source that ``result`` is of: the kept one, else the file in the solutions' directory if it is unchanged."""
-    sha256, kind = result.solution.get("sha256"), result.solution.get("kind")
-    kept = run.path / SOURCES / f"{sha256}.{kind}"
-    there = Path(run.config.get("solutions") or "") / result.solution["name"]
-    for path in (kept, there):
+    """The source that ``result`` is of: the kept one, else the file in the directory of solutions if it is unchanged.
+
+    That directory may be one in the run's own, which has been moved since.
+    """
+    sha256, kind, name = (result.solution.get(key) for key in ("sha256", "kind", "name"))
+    solutions = Path(run.config.get("solutions") or "")
+    for path in (run.path / SOURCES / f"{sha256}.{kind}", solutions / name, run.path / solutions.name / name):
         content = _read(path)
         if content is not None and _digest(content) == sha256 and path.suffix != PREBUILT_SUFFIX:
             return content.decode("utf-8", errors="replace")
@@ -60,10 +63,14 @@ def reference_of(run: Run, problem: str) -> str | None:
 
 
 def trajectory_of(run: Run) -> list[dict[str, Any]]:
-    """The attempts that a solver logged, in order; lines that are none (the last may still be written) are left out."""
-    content = _read(run.path / TRAJECTORY)
+    """The attempts that a solver logged, in order."""
+    return attempts_in((_read(run.path / TRAJECTORY) or b"").splitlines())
+
+
+def attempts_in(lines: Iterable[bytes]) -> list[dict[str, Any]]:
+    """Attempts as JSON; lines that are none (the last may still be written) are left out."""
     attempts = []
-    for line in (content or b"").splitlines():
+    for line in lines:
         try:
             attempt = json.loads(line)
         except ValueError:
@@ -73,7 +80,7 @@ def trajectory_of(run: Run) -> list[dict[str, Any]]:
     return attempts
 
 
-def _copy(path: Path, folder: Path, name) -> None:
+def _copy(path: Path, folder: Path, name: Callable[[bytes], str]) -> None:
     content = _read(path)
     if content is None:
         return

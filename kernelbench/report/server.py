@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import uuid
+from collections.abc import Iterator
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -14,49 +15,68 @@ from urllib.parse import parse_qs, urlsplit
 from harness.result import Result
 from kernelbench.report import page, records
 from kernelbench.report.overview import overview
-from kernelbench.run import CONFIG, LOG, Run, RunError
-from kernelbench.sources import reference_of, trajectory_of
+from kernelbench.run import LOG, Run, RunError
+from kernelbench.sources import TRAJECTORY, attempts_in, reference_of
 
 _HOSTS = ("127.0.0.1", "localhost")
 
 
-class Follower:
-    """A run read again and again: ``update`` takes in what was written since, whole lines only.
+class Tail:
+    """The lines of a file that grows: each once, and only when it is whole."""
 
-    A result's number is its place in the log, and a line once read is not read again. A log that
-    was replaced starts a new ``generation``.
+    def __init__(self, path: Path):
+        self._path = path
+        self._offset = 0
+
+    def replaced(self) -> bool:
+        """Whether the file is shorter than what was read of it; if so it is read from its start."""
+        shorter = self._path.exists() and self._path.stat().st_size < self._offset
+        if shorter:
+            self._offset = 0
+        return shorter
+
+    def lines(self) -> Iterator[bytes]:
+        """A line whose reader raises comes again."""
+        with self._path.open("rb") as file:
+            file.seek(self._offset)
+            data = file.read()
+        for line in data[: data.rfind(b"\n") + 1].splitlines(keepends=True):
+            yield line
+            self._offset += len(line)
+
+
+class Follower:
+    """A run read again and again: ``update`` takes in what was written since.
+
+    A result's number is its place in the log. A log that was replaced starts a new ``generation``.
     """
 
     def __init__(self, path: Path):
         self.run = Run.load(path)
-        self._path = path
+        self._log, self._trajectory = Tail(path / LOG), Tail(path / TRAJECTORY)
         self._start()
         self.update()
 
     def _start(self) -> None:
         self.generation = uuid.uuid4().hex
         self.run.results.clear()
-        self._offset = 0
+        self.attempts: list[dict[str, Any]] = []
 
     def update(self) -> None:
         """Raises RunError where the log is gone or holds what is no result; what was read before is kept."""
-        log = self._path / LOG
         try:
-            if log.stat().st_size < self._offset:
-                self.run.config = json.loads((self._path / CONFIG).read_text())
+            if self._log.replaced():
+                self._trajectory = Tail(self.run.path / TRAJECTORY)
                 self._start()
-            with log.open("rb") as file:
-                file.seek(self._offset)
-                data = file.read()
-        except (OSError, ValueError) as error:
-            raise RunError(f"cannot read {log}: {error}") from None
-        whole, end, _ = data.rpartition(b"\n")
-        for line in (whole + end).splitlines(keepends=True):
-            try:
+            for line in self._log.lines():
                 self.run.results.append(Result.from_json(json.loads(line)))
-            except (ValueError, KeyError, TypeError) as error:
-                raise RunError(f"{log}, line {len(self.run.results) + 1}, is no result: {error}") from None
-            self._offset += len(line)
+            if (self.run.path / TRAJECTORY).exists():
+                self.attempts += attempts_in(self._trajectory.lines())
+        except OSError as error:
+            raise RunError(f"cannot read {error.filename}: {error.strerror}") from None
+        except (ValueError, KeyError, TypeError) as error:
+            number = len(self.run.results) + 1
+            raise RunError(f"{self.run.path / LOG}, line {number}, is no result: {error}") from None
 
 
 class Feed:
@@ -87,7 +107,7 @@ class Feed:
             if not 0 <= number < len(run.results):
                 return None
             result = run.results[number]
-        attempts = records.by_sample(trajectory_of(run))
+            attempts = records.by_sample(self._follower.attempts)
         found = records.detail(run, result, attempts.get((result.problem, result.solution["sample"])))
         return {**found, "reference": reference_of(run, result.problem)}
 
@@ -101,7 +121,7 @@ class Feed:
             "count": len(run.results),
             "overview": self._overview[1],
             "rows": [records.row(result, number, 0) for number, result in enumerate(run.results[start:], start)],
-            "attempts": records.outline(trajectory_of(run), 0),
+            "attempts": records.outline(self._follower.attempts, 0),
         }
 
 

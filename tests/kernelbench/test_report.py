@@ -129,6 +129,14 @@ def test_without_a_copy_the_file_counts_while_it_is_the_same(kept):
     assert sources.reference_of(made, "9/999") is None and sources.reference_of(made, "../x") is None
 
 
+def test_sources_in_a_run_that_was_moved_are_found(kept):
+    made, solution, _ = kept
+    (made.path / "solutions").mkdir()
+    solution.path.rename(made.path / "solutions" / "1_1.py")
+    made.config["solutions"] = "runs/where-it-was/solutions"
+    assert sources.source_of(made, made.results[0]) == GOOD
+
+
 def test_a_copy_that_was_tampered_with_is_none(kept):
     made, solution, problem = kept
     sources.keep(made, solution, problem)

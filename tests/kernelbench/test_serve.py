@@ -75,6 +75,21 @@ def test_a_log_that_was_replaced_is_read_anew(tmp_path):
     assert update["reset"] and [row["problem"] for row in update["rows"]] == ["1/3"]
 
 
+def test_attempts_of_a_solver_come_with_the_results(tmp_path):
+    made = run(tmp_path / "r", result("1/1", status=Status.TIMEOUT, sample=1))
+    feed = Feed(made.path)
+    generation = feed.data(0, "")["generation"]
+    with (made.path / "trajectory.jsonl").open("a") as log:
+        log.write('{"problem": "1/1", "sample": 1, "turn": 1, "answer": "a"}\n{"problem": "1/1", "sample": 2, "tu')
+        log.flush()
+        made.append(result("1/2", 0.5))
+        assert [attempt["turn"] for attempt in feed.data(1, generation)["attempts"]] == [1]
+        log.write('rn": 2}\n')
+    made.append(result("1/3", 0.5))
+    assert [attempt["turn"] for attempt in feed.data(2, generation)["attempts"]] == [1, 2]
+    assert feed.detail(0)["attempt"]["answer"] == "a" and feed.detail(1)["attempt"] is None
+
+
 def test_what_is_no_result_is_named_and_the_rest_kept(tmp_path):
     made = run(tmp_path / "r", result("1/1", 0.5))
     feed = Feed(made.path)
