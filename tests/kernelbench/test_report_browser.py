@@ -185,6 +185,9 @@ def test_a_phone_scrolls_down_only(browser, tmp_path):
     width = "Math.max(document.documentElement.scrollWidth, document.body.scrollWidth)"
     assert browser.execute_script(f"return {width}") <= 360
     assert browser.execute_script("return document.querySelector('#body tr[data-id]').offsetHeight") >= 44
+    browser.execute_script("const s = document.querySelector('#sort'); s.value = 'speedup'; "
+                           "s.dispatchEvent(new Event('change'))")  # fmt: skip
+    assert problems(browser)[0] == "2/1"  # without a head to click on
     click(browser, "#body tr[data-id='0'] a")
     wait(browser, "document.querySelector('.source')")
     assert browser.execute_script("return document.querySelector('#content').scrollWidth") <= 360

@@ -38,7 +38,7 @@ function drawFacets() {
   byId('facets').replaceChildren(...Object.entries(options).filter(([name, found]) => found.length > 1 || state.facets[name]).map(([name, found]) =>
     el('select', {id: `facet-${name}`, 'aria-label': `Show only one ${name}`, class: state.facets[name] ? 'chosen' : null,
       onchange: (event) => choiceOf({[name]: event.target.value})},
-      el('option', {value: ''}, `any ${name}`),
+      el('option', {value: ''}, name),
       found.map(([key, label]) => el('option', {value: key, selected: key === state.facets[name]}, label)))));
 }
 
@@ -183,6 +183,7 @@ draw();
 route();
 byId('filter').addEventListener('input', search);
 byId('reset').addEventListener('click', resetFilters);
+byId('sort').addEventListener('change', (event) => sortBy(COLUMNS.find((column) => column.key === event.target.value)));
 byId('theme').addEventListener('click', switchTheme);
 byId('help').addEventListener('click', showKeys);
 byId('panel').addEventListener('close', closed);

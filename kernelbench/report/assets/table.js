@@ -19,7 +19,8 @@ const COLUMNS = [
 ];
 
 function problemCell(row) {
-  return el('a', {href: `#result-${row.id}`, class: 'open'}, el('b', {}, row.problem), ' ', el('span', {}, words(row.name || '')));
+  const dot = state.overview.runs.length > 1 && el('i', {class: `dot narrow ${runColour(row.run)}`});
+  return el('a', {href: `#result-${row.id}`, class: 'open'}, dot, el('b', {}, row.problem), ' ', el('span', {}, words(row.name || '')));
 }
 
 /** The interval of the speedup on a logarithmic axis from an eighth to eight, with 1 in the middle. */
@@ -36,7 +37,7 @@ function intervalCell(row) {
     el('span', {class: 'digits'}, range(row.low, row.high, row.high < 10 ? 3 : 1)));
 }
 
-const table = {shown: [], columns: [], first: -1, last: -1, cursor: -1, sort: {key: 'problem', down: false}};
+const table = {shown: [], columns: [], merged: 1, first: -1, last: -1, cursor: -1, sort: {key: 'problem', down: false}};
 
 /** Columns that say something of any row. */
 function chooseColumns() {
@@ -47,6 +48,8 @@ function chooseColumns() {
     scope: 'col', class: `k-${column.key}${column.numeric ? ' number' : ''}`,
     'aria-sort': table.sort.key === column.key ? (table.sort.down ? 'descending' : 'ascending') : null,
   }, el('button', {type: 'button', onclick: () => sortBy(column)}, column.label))));
+  byId('sort').replaceChildren(...table.columns.map((column) =>
+    el('option', {value: column.key, selected: column.key === table.sort.key}, `by ${column.label.toLowerCase()}`)));
 }
 
 function sortBy(column) {
@@ -87,6 +90,7 @@ function paint() {
   const first = Math.max(0, Math.floor(top / height) - OVERSCAN);
   const last = Math.min(table.shown.length, Math.ceil((top + innerHeight) / height) + OVERSCAN);
   if (first === table.first && last === table.last) return;
+  table.merged = table.columns.filter((column, i) => column.timed && getComputedStyle(byId('head').cells[i]).display !== 'none').length || 1;
   const focused = body.contains(document.activeElement);
   [table.first, table.last] = [first, last];
   body.replaceChildren(
@@ -96,7 +100,7 @@ function paint() {
 }
 
 const spacer = (height) => {
-  const node = el('tr', {class: 'spacer', 'aria-hidden': 'true'}, el('td', {colspan: table.columns.length}));
+  const node = el('tr', {class: 'spacer', 'aria-hidden': 'true'}, el('td'));
   node.style.height = `${height}px`;
   return node;
 };
@@ -104,11 +108,10 @@ const spacer = (height) => {
 function line(row, index) {
   const failed = !isNumber(row.speedup);
   const cells = [];
-  const merged = table.columns.filter((column) => column.timed).length;
   for (const column of table.columns) {
-    if (failed && column.timed && merged) {
+    if (failed && column.timed) {
       if (!cells.some((cell) => cell.className === 'k-message')) {
-        cells.push(el('td', {class: 'k-message', colspan: merged, title: row.message}, row.message || time(row.ms)));
+        cells.push(el('td', {class: 'k-message', colspan: table.merged, title: row.message}, row.message || time(row.ms)));
       }
       continue;
     }
