@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from harness.result import Result
+from kernelbench.metrics import baseline_of
 
 LEVEL = 0.95
 _RESAMPLES = 1000
@@ -47,8 +48,10 @@ def bootstrap(
     return Interval(float(low), float(high))
 
 
-def speedup_interval(result: Result, baseline: str = "eager", level: float = LEVEL) -> Interval | None:
+def speedup_interval(result: Result, baseline: str | None = None, level: float = LEVEL) -> Interval | None:
     """Interval of baseline median over solution median, from the samples of both; None without samples.
+
+    Without ``baseline`` it is the one that the speedup is over, here and below.
 
     exp(log(speedup) +- z sqrt(v_baseline + v_solution)), the interval of a ratio of
     medians of Price and Bonett (2002). It holds what varies within a run, not
@@ -60,7 +63,7 @@ def speedup_interval(result: Result, baseline: str = "eager", level: float = LEV
     return _around(result.speedup, variance, level)
 
 
-def ratio_interval(result: Result, other: Result, baseline: str = "eager", level: float = LEVEL) -> Interval | None:
+def ratio_interval(result: Result, other: Result, baseline: str | None = None, level: float = LEVEL) -> Interval | None:
     """Interval of speedup over the other's, by the method of ``speedup_interval``; None where either has no samples."""
     variances = [log_speedup_variance(r, baseline) for r in (result, other)]
     if None in variances or not result.speedup or not other.speedup:
@@ -68,9 +71,10 @@ def ratio_interval(result: Result, other: Result, baseline: str = "eager", level
     return _around(result.speedup / other.speedup, sum(variances), level)
 
 
-def log_speedup_variance(result: Result, baseline: str = "eager") -> float | None:
+def log_speedup_variance(result: Result, baseline: str | None = None) -> float | None:
     """Variance of the logarithm of a measured speedup; None without samples of both."""
-    series = [(timing or {}).get("samples_ms") for timing in (result.timing, result.baselines.get(baseline))]
+    theirs = result.baselines.get(baseline) if baseline else (baseline_of(result) or ("", None))[1]
+    series = [(timing or {}).get("samples_ms") for timing in (result.timing, theirs)]
     if not all(series):
         return None
     return sum(log_median_variance(samples) for samples in series)

@@ -64,6 +64,11 @@ def typical_ms(timing: dict[str, Any] | None) -> float | None:
     return (timing or {}).get("median_ms", (timing or {}).get("mean_ms"))
 
 
+def baseline_of(result: Result) -> tuple[str, dict[str, Any]] | None:
+    """Name and timing of what the speedup is over: the first baseline that ran; None without one."""
+    return next(((name, timing) for name, timing in result.baselines.items() if timing and "error" not in timing), None)
+
+
 def fast_p(speedups: Iterable[float | None], p: float) -> float:
     """Share of problems with a correct solution that is more than ``p`` times as fast as the baseline.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from harness.result import Result
@@ -18,7 +18,8 @@ Attempts = dict[tuple[str, int], dict[str, Any]]
 
 def row(result: Result, number: int, run: int) -> dict[str, Any]:
     """One line of the table. ``number`` is the result's own, ``run`` the index of its run; times in ms."""
-    low, high = speedup_interval(result) or (None, None)
+    baseline = metrics.baseline_of(result)
+    low, high = _interval(result, baseline)
     flops, size = (result.workload.get(key) for key in ("flops", "bytes"))
     fields = {
         "id": number,
@@ -32,10 +33,11 @@ def row(result: Result, number: int, run: int) -> dict[str, Any]:
         "rule": result.rule,
         "message": " ".join(result.message[: 2 * _MESSAGE_LENGTH].split())[:_MESSAGE_LENGTH],
         "ms": metrics.typical_ms(result.timing),
-        "baseline": _baseline_ms(result),
+        "baseline": metrics.typical_ms(baseline[1]) if baseline else None,
         "speedup": result.speedup,
         "low": low,
         "high": high,
+        "verdict": baseline[1].get("verdict") if baseline else None,
         "sol": metrics.percent_of_sol(result),
         "gflops": result.gflops,
         "intensity": flops / size if flops and size else None,
@@ -60,6 +62,8 @@ def outline(trajectory: Iterable[dict[str, Any]], run: int) -> list[dict[str, An
     return [{"run": run, **{key: attempt.get(key) for key in shown}} for attempt in trajectory]
 
 
-def _baseline_ms(result: Result) -> float | None:
-    timings = result.baselines.get("eager") or next(iter(result.baselines.values()), None)
-    return metrics.typical_ms(timings)
+def _interval(result: Result, baseline: tuple[str, dict[str, Any]] | None) -> Sequence[float | None]:
+    """The interval of the speedup: the paired one of the record, or from the samples of a log that has none."""
+    if baseline is None:
+        return None, None
+    return baseline[1].get("interval") or speedup_interval(result) or (None, None)

@@ -95,3 +95,11 @@ def test_no_interval_without_samples():
     assert speedup_interval(without) is None
     assert ratio_interval(without, timed([2.0] * 5, [1.0] * 5)) is None
     assert speedup_interval(timed([2.0] * 5, [1.0] * 5)) == (2.0, 2.0)
+
+
+def test_the_interval_is_over_the_baseline_that_the_speedup_is_over():
+    found = timed([2.0] * 5, [1.0] * 5)
+    found.baselines = {"compile": {"error": "no compiler"}, **found.baselines, "other": {"samples_ms": [9.0] * 4}}
+    assert speedup_interval(found) == (2.0, 2.0)
+    found.baselines = {"compile": found.baselines["eager"]}
+    assert speedup_interval(found) == (2.0, 2.0)

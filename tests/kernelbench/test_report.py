@@ -73,6 +73,19 @@ def test_numbers_that_json_lacks_do_not_break_the_page(tmp_path):
     assert found == {"max_abs_error": "nan", "trials": [1]}
 
 
+def test_the_interval_of_the_record_counts_and_the_baseline_that_ran(tmp_path):
+    paired, samples_only = result("1/1", 0.5), result("1/2", 0.5)
+    eager = paired.baselines.pop("eager")
+    paired.baselines = {
+        "compile": {"error": "no compiler"},
+        "eager": eager | {"interval": [1.5, 2.5], "verdict": "tie"},
+    }
+    rows = data(page.report([run(tmp_path / "r", paired, samples_only)]))["rows"]
+    assert (rows[0]["low"], rows[0]["high"], rows[0]["verdict"]) == (1.5, 2.5, "tie")
+    assert rows[0]["baseline"] == eager["median_ms"]
+    assert rows[1]["low"] < rows[1]["speedup"] < rows[1]["high"] and "verdict" not in rows[1]
+
+
 def test_the_command(tmp_path):
     made = run(tmp_path / "r", result("1/1", 0.5))
     done = kb("report", made.path, "-o", tmp_path / "page.html")

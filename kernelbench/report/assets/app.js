@@ -8,7 +8,7 @@ const haystacks = new WeakMap();
 
 function haystack(row) {
   if (!haystacks.has(row)) {
-    const fields = [row.problem, row.name, words(row.name || ''), row.solution, row.kind, row.status, words(row.status), row.rule, row.message,
+    const fields = [row.problem, row.name, words(row.name || ''), row.solution, row.kind, row.status, words(row.status), row.rule, row.verdict, row.message,
       state.overview.runs[row.run].name];
     haystacks.set(row, fields.filter(Boolean).join('\n').toLowerCase());
   }

@@ -75,9 +75,9 @@ const folded = (title, content, open = false) => el('details', {open}, el('summa
 
 function keyFigures(row, record) {
   const figures = [
-    ['Speedup', times(row.speedup), range(row.low, row.high, 3)],
+    ['Speedup', times(row.speedup), [range(row.low, row.high, 3), row.verdict].filter(Boolean).join(', ')],
     ['Time', time(row.ms), record.timing?.cv ? `cv ${(100 * record.timing.cv).toFixed(2)} %` : ''],
-    ['Baseline', time(row.baseline), Object.keys(record.baselines || {})[0] || ''],
+    ['Baseline', time(row.baseline), Object.keys(record.baselines || {}).find((name) => !record.baselines[name].error) || ''],
     ['of speed of light', percent(row.sol), ''],
     ['Compute', record.gflops ? `${significant(record.gflops / 1e3)} TFLOP/s` : '', ''],
     ['Traffic', record.gbps ? `${significant(record.gbps)} GB/s` : '', ''],
@@ -107,15 +107,38 @@ function sources({source, reference}, record) {
 function timings(record) {
   const series = [['Solution', record.timing], ...Object.entries(record.baselines || {})].filter(([, timing]) => timing);
   if (!series.length) return null;
+  const timed = series.filter(([, timing]) => !timing.error);
   return [
-    el('div', {class: 'timings'}, series.filter(([, timing]) => timing.samples_ms?.length).map(([name, timing]) =>
-      figure(name === 'Solution' ? name : `Baseline: ${name}`, samples(timing), {height: 200}))),
+    el('div', {class: 'timings'}, timed.filter(([, timing]) => timing.samples_ms?.length).map(([name, timing]) =>
+      figure(name === 'Solution' ? name : `Baseline: ${name}`, samples(timing), {
+        height: 200, note: timing.rounds ? 'Every call; line and band are median and quartiles over rounds of calls.' : null}))),
     el('div', {class: 'scroll', tabindex: 0}, el('table', {class: 'plain'},
-      el('thead', {}, el('tr', {}, ['', 'median', 'mean', 'std', 'min', 'q1', 'q3', 'max', 'samples', 'method', 'ended'].map((name) => el('th', {scope: 'col'}, name)))),
-      el('tbody', {}, series.map(([name, t]) => el('tr', {}, el('th', {scope: 'row'}, name),
-        ['median', 'mean', 'std', 'min', 'q1', 'q3', 'max'].map((key) => el('td', {class: 'number'}, time(t[`${key}_ms`], 4))),
-        el('td', {class: 'number'}, String(t.samples ?? '')), el('td', {}, [words(t.method || ''), t.cache && `${t.cache} cache`].filter(Boolean).join(', ')),
-        el('td', {}, t.stopped || '')))))),
+      el('thead', {}, el('tr', {}, ['', ...STATISTICS, 'samples', 'speedup', 'stability', 'ended', 'method'].map((name) => el('th', {scope: 'col'}, name)))),
+      el('tbody', {}, timed.map(([name, t]) => el('tr', {}, el('th', {scope: 'row'}, name),
+        STATISTICS.map((key) => el('td', {class: 'number'}, time(t[`${key}_ms`], 4))),
+        el('td', {class: 'number'}, String(t.samples ?? '')),
+        el('td', {}, [times(t.speedup), t.verdict].filter(Boolean).join(' ')), el('td', {}, t.stability || ''),
+        el('td', {}, words(t.stopped || '')), el('td', {}, [words(t.method || ''), t.cache && `${t.cache} cache`].filter(Boolean).join(', '))))))),
+    series.filter(([, timing]) => timing.error).map(([name, timing]) => el('p', {class: 'muted'}, `Baseline ${name} did not run: ${timing.error}`)),
+    record.timing ? witnesses(record.timing) : null,
+  ];
+}
+
+const STATISTICS = ['median', 'mean', 'std', 'min', 'q1', 'q3', 'max'];
+
+/** What else was seen of the candidate's time: the judge's own clock, and the kernels that ran. */
+function witnesses({judge_clock: clock, profile, launch_bound_ms: bound, queue_full: full, throttled_samples: throttled}) {
+  const seen = typeof clock === 'string' ? clock : clock && `${time(clock.call_ms, 4)} a call, over ${clock.calls} in a row`;
+  return [
+    terms([["judge's own clock", seen], ['host time of a call', time(bound)], ['queue kept full', full === false ? 'no: launches count' : ''],
+      ['throttled samples', throttled || '']]),
+    profile?.kernels?.length ? folded(`${profile.kernels.length} kernels, ${value(profile.launches)} launches a call`,
+      el('div', {class: 'scroll', tabindex: 0}, el('table', {class: 'plain'},
+        el('thead', {}, el('tr', {}, ['kernel', 'launches', 'time', 'grid', 'block', 'registers', 'shared memory'].map((name) => el('th', {scope: 'col'}, name)))),
+        el('tbody', {}, profile.kernels.map((kernel) => el('tr', {}, el('td', {class: 'kernel', title: kernel.name}, kernel.name),
+          el('td', {class: 'number'}, value(kernel.launches)), el('td', {class: 'number'}, time(kernel.ms)),
+          el('td', {}, (kernel.grid || []).join(' × ')), el('td', {}, (kernel.block || []).join(' × ')),
+          el('td', {class: 'number'}, value(kernel.registers)), el('td', {class: 'number'}, bytes(kernel.shared_bytes)))))))) : null,
   ];
 }
 
@@ -209,7 +232,10 @@ function environment(record) {
 /** Any JSON value. */
 function value(held) {
   if (held === null || held === undefined || held === '') return '';
-  if (typeof held === 'number') return Number.isInteger(held) ? String(held) : String(+held.toPrecision(4));
+  if (typeof held === 'number') {
+    if (Number.isInteger(held)) return String(held);
+    return Math.abs(held) < 1e-3 ? held.toExponential(2) : String(+held.toPrecision(4));
+  }
   if (typeof held === 'boolean') return held ? 'yes' : 'no';
   if (typeof held !== 'object') return String(held);
   if (Array.isArray(held)) {

@@ -28,8 +28,8 @@ function intervalCell(row) {
   if (!isNumber(row.speedup)) return '';
   const x = (value) => 50 + 48 * Math.max(-1, Math.min(1, Math.log2(Math.max(value, 1e-9)) / 3));
   const [low, high] = isNumber(row.low) && isNumber(row.high) ? [row.low, row.high] : [row.speedup, row.speedup];
-  const side = low > 1 ? 'faster' : high < 1 ? 'slower' : 'tie';
-  return el('span', {class: 'interval', title: range(row.low, row.high, 3)},
+  const side = row.verdict || (low > 1 ? 'faster' : high < 1 ? 'slower' : 'tie');
+  return el('span', {class: 'interval', title: [range(row.low, row.high, 3), side].filter(Boolean).join(', ')},
     svg('svg', {class: side, viewBox: '0 0 100 16', preserveAspectRatio: 'none', 'aria-hidden': 'true'},
       svg('line', {class: 'unit', x1: 50, x2: 50, y1: 0, y2: 16}),
       svg('rect', {class: 'reach', x: Math.min(50, x(row.speedup)), width: Math.abs(x(row.speedup) - 50), y: 5, height: 6}),
