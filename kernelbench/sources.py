@@ -49,17 +49,17 @@ def source_of(run: Run, result: Result) -> str | None:
     return None
 
 
-def reference_of(run: Run, problem: str) -> str | None:
-    """The source of ``problem``: the kept one, else the module in the suite (or folder of problems) as it is now."""
-    path = run.path / REFERENCES / _reference_name(problem)
-    if not path.is_file():
+def reference_of(run: Run, problem: str) -> dict[str, Any] | None:
+    """``source`` of a problem, and whether it is the ``kept`` one or the module as the suite has it now."""
+    path = kept = run.path / REFERENCES / _reference_name(problem)
+    if not kept.is_file():
         folder = run.config.get("problem_dir")
         try:
             path = suite.find(problem, Path(folder) if folder else None)[0].path
         except (suite.SelectorError, ProblemError):
             return None
     content = _read(path)
-    return None if content is None else content.decode("utf-8", errors="replace")
+    return None if content is None else {"source": content.decode("utf-8", errors="replace"), "kept": path == kept}
 
 
 def trajectory_of(run: Run) -> list[dict[str, Any]]:

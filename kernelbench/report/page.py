@@ -79,7 +79,7 @@ def policy(live: bool) -> str:
     )
 
 
-def _references(runs: Sequence[Run]) -> list[dict[str, str | None]]:
+def _references(runs: Sequence[Run]) -> list[dict[str, Any]]:
     """For each run the references by problem."""
     return [{p: reference_of(run, p) for p in dict.fromkeys(r.problem for r in run.latest())} for run in runs]
 

@@ -108,7 +108,7 @@ def test_a_run_can_be_reported_where_its_sources_are_not(tmp_path):
     (tmp_path / "run" / "references" / "1_19.py").write_text("# kept")
     text = page.report([Run.load(tmp_path / "run")])
     assert chunk(text, "details-0")[0]["source"] == GOOD
-    assert chunk(text, "references") == [{"1/19": "# kept"}]
+    assert chunk(text, "references") == [{"1/19": {"source": "# kept", "kept": True}}]
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ def test_sources_are_kept_once_by_their_content(kept):
     assert [path.name for path in (made.path / "sources").iterdir()] == [f"{solution.sha256}.py"]
     solution.path.write_text("changed since")
     assert sources.source_of(made, made.results[0]) == GOOD
-    assert sources.reference_of(made, "1/1") == "# the problem"
+    assert sources.reference_of(made, "1/1") == {"source": "# the problem", "kept": True}
 
 
 def test_without_a_copy_the_file_counts_while_it_is_the_same(kept):
@@ -138,7 +138,8 @@ def test_without_a_copy_the_file_counts_while_it_is_the_same(kept):
     assert sources.source_of(made, made.results[0]) == GOOD
     solution.path.write_text("changed since")
     assert sources.source_of(made, made.results[0]) is None
-    assert "class Model" in sources.reference_of(made, "1/1")  # the suite's
+    suites = sources.reference_of(made, "1/1")
+    assert "class Model" in suites["source"] and not suites["kept"]
     assert sources.reference_of(made, "9/999") is None and sources.reference_of(made, "../x") is None
 
 

@@ -161,6 +161,7 @@ def test_the_commands(files):
     rows = list(csv.DictReader((files / "r.csv").open()))
     assert len(rows) == 5 and rows[0]["speedup"] == "1.5" and rows[0]["baseline_ms.eager"] == "3.0"
     assert kb("leaderboard", out).returncode == 0 and kb("compare", out, out).returncode == 0
+    assert kb("report", out, "-o", files / "report.html").returncode == 0
     for arguments, message in [
         (["import", files / "nowhere", "--level", 1, "--out", files / "x"], "cannot read"),
         (["import", results, "--level", 1, "--out", out], "holds a run already"),

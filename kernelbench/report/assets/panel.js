@@ -100,7 +100,7 @@ function sources({source, reference}, record) {
   const pane = (title, text, kind, missing) => el('figure', {class: 'source'}, el('figcaption', {}, title),
     text ? code(text, kind) : el('p', {class: 'muted'}, missing));
   return el('div', {class: 'sources'},
-    pane('Reference', reference, 'py', 'The problem is not in this run and not in the suite.'),
+    pane(!reference || reference.kept ? 'Reference' : 'Reference, as the suite has it now', reference?.source, 'py', 'The problem is not in this run and not in the suite.'),
     pane(record.solution.name, source, record.solution.kind, 'The run holds no copy of this source.'));
 }
 
