@@ -44,7 +44,7 @@ def main() -> None:
     parser.add_argument("--workload", default=None, help="without it, each problem's default for the device")
     parser.add_argument("--kernelbench", type=Path, help="a checkout of KernelBench, with what it needs installed")
     parser.add_argument("--kernelbench-default", action="store_true", help="also without its pre-compilation")
-    parser.add_argument("--only", choices=["ours"], help="leave the others out")
+    parser.add_argument("--only", choices=["ours", "kernelbench"], help="leave the others out, or all but KernelBench")
     parser.add_argument("--json", type=Path, help="where to write the figures")
     options = parser.parse_args()
     kind = options.device.partition(":")[0]
@@ -66,7 +66,7 @@ def _compare(solutions, options: argparse.Namespace, kind: str, folder: Path) ->
     ways["ours, built before"] = lambda: _ours(options, folder, "warm")
     if options.only is None:
         ways["load_inline in a loop"] = lambda: _rival(folder, "loop", jobs, "--device", options.device.split(",")[0])
-    if options.kernelbench and options.only is None:
+    if options.kernelbench and options.only != "ours":
         theirs = ["kernelbench", jobs, "--checkout", options.kernelbench, "--gpus", _gpus(options.device)]
         ways["KernelBench, pre-compiled"] = lambda: _rival(folder, *theirs, "--precompile")
         if options.kernelbench_default:
