@@ -7,6 +7,7 @@ a Unix socket. One server owns one device.
 from __future__ import annotations
 
 import ctypes
+import importlib
 import signal
 import socket
 import sys
@@ -50,6 +51,8 @@ def serve(fd: int) -> None:
             "torch": torch.__version__,
         },
     )
+    # Tracing a reference imports this, which takes seconds: now, while the first solutions build.
+    importlib.import_module("torch._dynamo")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # unwinds: workers end, their folders go
     with ForkServer() as server:
         judge = _Judge(conditions, server, connection)
