@@ -13,6 +13,7 @@ worker can still write there.
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import math
 import mmap
 import os
@@ -47,8 +48,10 @@ def lay_out(tensors: list[torch.Tensor]) -> list[Slot]:
 
 
 def shared_file() -> int:
-    """A descriptor of a new file in memory."""
-    return os.memfd_create("kb-shared", os.MFD_CLOEXEC)
+    """A descriptor of a new file in memory. Whoever holds it may write, and not take pages away under one who reads."""
+    descriptor = os.memfd_create("kb-shared", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL)
+    return descriptor
 
 
 class Outbox:
@@ -75,7 +78,8 @@ class Outbox:
         if self._cuda is None:
             self._file = shared_file() if file is None else file
             self.fds = [self._file] if file is None else []
-            os.truncate(self._file, size)
+            if os.fstat(self._file).st_size < size:
+                os.truncate(self._file, size)
 
     def read(self, slot: Slot) -> torch.Tensor:
         """A private copy of one tensor, on the device."""

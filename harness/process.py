@@ -1,13 +1,18 @@
 """Start worker processes and talk to them, whatever they do.
 
 ``ForkServer`` is a warm process that forks workers; ``Worker`` is one of them,
-seen from outside: requests with a deadline, a limit on memory, its output, and
-how it ended. Everything that goes wrong is the candidate's failure.
+seen from outside: requests with a deadline, limits on memory, processes and
+disk, its output, how it ended and what it left. Everything that goes wrong is
+the candidate's failure.
+
+A worker runs only while it owes an answer: at all other times its process group
+is stopped, so that nothing it has started goes on beside the judge's own work.
 """
 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import json
 import os
@@ -19,7 +24,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
@@ -32,7 +37,10 @@ ROOT = Path(__file__).resolve().parent.parent
 _OUTPUT_BYTES = 64 << 10
 _DEATH_LINES = 10
 _POLL_S = 0.1
-_MAX_FILE_BYTES = 8 << 30
+_MAX_DISK_BYTES = 8 << 30  # in one file, and in all of a worker's files
+_MAX_FILES = 100_000
+_MAX_TASKS = 1024 + 16 * (os.cpu_count() or 1)  # processes and threads; a compiler or OpenMP takes a few a core
+_DISK_EVERY_S = 1.0
 _ANSWER_STATUSES = {s.value: s for s in Status if s is not Status.OK}
 
 # What a worker may see of our environment; everything else is dropped.
@@ -71,20 +79,31 @@ class ForkServer:
         memory_bytes: int,
         inherit: list[int] = (),
         build: Callable[[dict[str, Any], Path], dict[str, Any]] | None = None,
+        readable: Iterable[Path] = (),
+        writable: Iterable[Path] = (),
     ) -> Worker:
         """A new worker with ``env`` on top of the scrubbed environment, in a fresh temporary directory.
 
         ``build(request, scratch)`` answers what the worker asks to have built.
+        Of files it sees the system's, ``readable`` and ``writable`` ones, and its own.
         """
-        return Worker(self, env, memory_bytes, list(inherit), build)
+        return Worker(self, env, memory_bytes, list(inherit), build, readable, writable)
+
+    @functools.cached_property
+    def isolation(self) -> dict[str, str]:
+        """How workers are confined on this machine: layer of ``harness.worker.sandbox`` -> how it is done."""
+        return self._exchange({}, [])
 
     def request(self, request: dict[str, Any], fds: list[int]) -> int:
+        return self._exchange(request, fds)["pid"]
+
+    def _exchange(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         with self._lock:
             socket.send_fds(self._control, [json.dumps(request).encode()], fds)
             answer = self._control.recv(4096)
         if not answer:
             raise RuntimeError("the fork server died; run `kb doctor` to see whether torch loads")
-        return json.loads(answer)["pid"]
+        return json.loads(answer)
 
     def close(self) -> None:
         self._control.close()
@@ -104,23 +123,33 @@ class ForkServer:
 class Worker:
     """One worker process, from outside."""
 
-    def __init__(self, server: ForkServer, env: dict[str, str], memory_bytes: int, inherit: list[int], build=None):
+    def __init__(self, server: ForkServer, env: dict[str, str], memory_bytes: int, inherit: list[int], build=None,
+                 readable: Iterable[Path] = (), writable: Iterable[Path] = ()):  # fmt: skip
         self.output = bytearray()  # the end of what it printed
+        self.left: dict[str, int] = {}  # processes, files and bytes that it left behind and that were removed
         self._memory_bytes = memory_bytes
         self._build = build
         self._exit_code: int | None = None
         self._reader = wire.Reader()
-        self._scratch = tempfile.TemporaryDirectory(prefix="kb-", ignore_cleanup_errors=True)
+        self._checked = self._disk_checked = time.monotonic()
+        self.scratch = Path(tempfile.mkdtemp(prefix="kb-"))  # its temporary directory, where it is started too
         self._channel, channel = socket.socketpair()
         self._output_fd, output_fd = os.pipe()
         self._status_fd, status_fd = os.pipe()
         request = {
-            "env": scrubbed_environment(self._scratch.name) | env,
-            "cwd": self._scratch.name,
-            "max_file_bytes": _MAX_FILE_BYTES,
+            "env": scrubbed_environment(str(self.scratch)) | env,
+            "cwd": str(self.scratch),
+            "confinement": {
+                "readable": list(map(str, readable)),
+                "writable": [str(self.scratch), *map(str, writable)],
+                "max_file_bytes": _MAX_DISK_BYTES,
+            },
         }
         try:
             self._pid = server.request(request, [channel.fileno(), output_fd, status_fd, *inherit])
+        except BaseException:
+            self.scratch.rmdir()
+            raise
         finally:
             channel.close()
             os.close(output_fd)
@@ -136,28 +165,30 @@ class Worker:
         the failure that the worker reports, its death, a timeout, too much
         memory, or an answer that is none.
         """
+        self._signal(signal.SIGCONT)
+        try:
+            return self._exchange(message, timeout_s)
+        finally:
+            self._signal(signal.SIGSTOP)
+
+    def _exchange(self, message: dict[str, Any], timeout_s: float) -> dict[str, Any]:
         deadline = time.monotonic() + timeout_s
-        self._send(message)
+        self._send(message, timeout_s)
         while True:
             if (answer := self._wait_for_message(deadline)) is not None:
                 if self._build is None or "build" not in answer:
                     break
-                deadline += self._serve(answer["build"])
+                deadline += self._serve(answer["build"], timeout_s)
             if self._exit_code is not None:
                 raise CandidateFailure(Status.CRASHED, self._death(), self._text())
             if time.monotonic() > deadline:
                 self._kill()
                 message = f"no answer within {timeout_s:g} s: it hangs, or needs a larger time limit"
                 raise CandidateFailure(Status.TIMEOUT, message, self._text())
-            self._check_memory()
+            self._check_limits()
         if "error" in answer:
             raise self._reported(answer["error"])
         return answer
-
-    @property
-    def scratch(self) -> Path:
-        """Its temporary directory, which is also where it was started."""
-        return Path(self._scratch.name)
 
     def end(self) -> None:
         """Kill the worker and everything in its group; what it left in ``scratch`` stays until ``close``."""
@@ -170,7 +201,9 @@ class Worker:
         self._channel.close()
         os.close(self._output_fd)
         os.close(self._status_fd)
-        self._scratch.cleanup()
+        files, size = disk_use(self.scratch)
+        self.left |= {"files": files, "bytes": size}
+        remove_tree(self.scratch)
 
     def __enter__(self) -> Worker:
         return self
@@ -178,28 +211,52 @@ class Worker:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _send(self, message: dict[str, Any]) -> None:
+    def _send(self, message: dict[str, Any], timeout_s: float) -> None:
+        self._channel.settimeout(timeout_s)
         try:
             wire.send(self._channel, message)
         except OSError:
-            pass  # dead already: who waits for its answer finds out how
+            pass  # dead already, or it does not read: who waits for its answer finds out
 
-    def _serve(self, request: Any) -> float:
+    def _signal(self, number: int) -> None:
+        """To everything in the worker's group, if it is still there."""
+        if self._exit_code is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._pid, number)
+
+    def _serve(self, request: Any, timeout_s: float) -> float:
         """Have built what the worker asks for; the seconds that took, which are not the worker's."""
         begin = time.monotonic()
         with ThreadPoolExecutor(1) as pool:
             building = pool.submit(self._build, request if isinstance(request, dict) else {}, self.scratch)
             while not wait([building], _POLL_S).done:
-                self._check_memory()
-        self._send(building.result())
-        return time.monotonic() - begin
+                self._check_limits()
+        took = time.monotonic() - begin
+        self._send(building.result(), timeout_s)
+        return took
 
-    def _check_memory(self) -> None:
-        if (used := resident_bytes(self._pid)) > self._memory_bytes:
-            self._kill()
+    def _check_limits(self) -> None:
+        """Of memory, processes and, less often because it takes longer, disk; raises CandidateFailure."""
+        now = time.monotonic()
+        if now - self._checked < _POLL_S:
+            return
+        self._checked = now
+        used, tasks = usage(self._pid)
+        if used > self._memory_bytes:
             limit = f"the limit is {self._memory_bytes / 1e9:.1f} GB"
-            message = f"the process took {used / 1e9:.1f} GB of host memory; {limit}"
-            raise CandidateFailure(Status.OUT_OF_MEMORY, message, self._text())
+            self._stop(Status.OUT_OF_MEMORY, f"the process took {used / 1e9:.1f} GB of host memory; {limit}")
+        if tasks > _MAX_TASKS:
+            self._stop(Status.CRASHED, f"it started {tasks} processes and threads; the limit is {_MAX_TASKS}")
+        if now - self._disk_checked > _DISK_EVERY_S:
+            files, size = disk_use(self.scratch)
+            self._disk_checked = time.monotonic()
+            if files > _MAX_FILES or size > _MAX_DISK_BYTES:
+                limit = f"the limit is {_MAX_FILES} and {_MAX_DISK_BYTES / 1e9:.1f} GB"
+                self._stop(Status.CRASHED, f"it wrote {files} files of {size / 1e9:.1f} GB together; {limit}")
+
+    def _stop(self, status: Status, message: str) -> None:
+        self._kill()
+        raise CandidateFailure(status, message, self._text())
 
     def _wait_for_message(self, deadline: float) -> dict[str, Any] | None:
         """Take in what arrives within a moment; the whole message if it is there."""
@@ -240,6 +297,7 @@ class Worker:
         """Kill the group and wait until it is gone, so that its memory and device are free again."""
         if self._exit_code is not None:
             return
+        self.left["processes"] = max(0, len(descendants(self._pid)) - 1)
         try:
             os.killpg(self._pid, signal.SIGKILL)
         except ProcessLookupError:
@@ -293,20 +351,85 @@ def scrubbed_environment(scratch: str) -> dict[str, str]:
     return env | {"HOME": scratch, "TMPDIR": scratch, "PYTHONDONTWRITEBYTECODE": "1"}
 
 
+def descendants(pid: int) -> list[int]:
+    """A process and all below it; empty for one that is gone."""
+    found, pending = [], [pid]
+    while pending and len(found) <= _MAX_TASKS:
+        parent = pending.pop()
+        try:
+            for task in os.listdir(f"/proc/{parent}/task"):
+                with open(f"/proc/{parent}/task/{task}/children") as children:
+                    pending += map(int, children.read().split())
+        except OSError:
+            continue
+        found.append(parent)
+    return found
+
+
+def usage(pid: int) -> tuple[int, int]:
+    """Anonymous and shared memory in bytes, and processes with their threads, of a process and all below it."""
+    memory = tasks = 0
+    for process in descendants(pid):
+        try:
+            with open(f"/proc/{process}/status") as status:
+                fields = dict(line.split(":", 1) for line in status)
+        except OSError:
+            continue
+        memory += sum(int(fields[name].split()[0]) for name in ("RssAnon", "RssShmem") if name in fields) * 1024
+        tasks += int(fields["Threads"])
+    return memory, tasks
+
+
 def resident_bytes(pid: int) -> int:
     """Anonymous and shared memory of a process and its descendants; 0 for what is gone."""
-    total = 0
+    return usage(pid)[0]
+
+
+def disk_use(folder: Path) -> tuple[int, int]:
+    """Files below ``folder`` and the bytes that they take; stops counting where there are too many."""
+    files = size = 0
+    for path, folders, names in os.walk(folder):
+        files += len(folders) + len(names)
+        if files > _MAX_FILES:
+            break
+        for name in names:
+            with contextlib.suppress(OSError):
+                size += os.lstat(os.path.join(path, name)).st_blocks * 512
+    return files, size
+
+
+def remove_tree(root: Path) -> None:
+    """Delete a folder whatever somebody put into it: no rights, folders nested beyond the longest path.
+
+    Folders move up before they are emptied, so that no path grows. Nobody may write there any more.
+    """
+    pending = [root]
+    while pending:
+        folder = pending.pop()
+        for entry in _entries(folder):
+            with contextlib.suppress(OSError):
+                if not entry.is_dir(follow_symlinks=False):
+                    os.unlink(entry.path)
+                    continue
+                os.chmod(entry.path, 0o700)
+                if folder != root:
+                    place = tempfile.mkdtemp(dir=root)
+                    os.rename(entry.path, place)
+                    pending.append(Path(place))
+                else:
+                    pending.append(Path(entry.path))
+    for folder in (*map(Path, _entries(root)), root):
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+
+
+def _entries(folder: Path) -> list[os.DirEntry]:
     try:
-        with open(f"/proc/{pid}/status") as status:
-            for line in status:
-                if line.startswith(("RssAnon:", "RssShmem:")):
-                    total += int(line.split()[1]) * 1024
-        for task in os.listdir(f"/proc/{pid}/task"):
-            with open(f"/proc/{pid}/task/{task}/children") as children:
-                total += sum(resident_bytes(int(child)) for child in children.read().split())
-    except (FileNotFoundError, ProcessLookupError):
-        pass
-    return total
+        os.chmod(folder, 0o700)
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except OSError:
+        return []
 
 
 def available_memory_bytes() -> int:

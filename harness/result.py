@@ -34,6 +34,17 @@ class Status(str, Enum):
         return self.value
 
 
+_MESSAGE_CHARACTERS = 100_000
+
+
+def printable(text: str) -> str:
+    """``text`` without what drives a terminal or cannot be encoded: those characters as escapes.
+
+    A candidate writes much of what is shown of it, and could otherwise write over the rest.
+    """
+    return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
+
+
 class CandidateFailure(Exception):
     """Why a candidate is not ``ok``; raised wherever that becomes known.
 
@@ -45,14 +56,9 @@ class CandidateFailure(Exception):
     def __init__(self, status: Status, message: str, log: str = "", rule: str | None = None):
         super().__init__(message)
         self.status = status
-        self.message = _encodable(message)
-        self.log = _encodable(log)
+        self.message = printable(message)[:_MESSAGE_CHARACTERS]
+        self.log = printable(log)
         self.rule = rule
-
-
-def _encodable(text: str) -> str:
-    """Without halves of surrogate pairs: a candidate may say one, and no file or terminal takes it."""
-    return text.encode("utf-8", errors="replace").decode()
 
 
 @dataclass

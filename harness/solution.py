@@ -48,6 +48,11 @@ class Solution:
     device: str
     sha256: str
 
+    @property
+    def root(self) -> Path:
+        """The directory of solutions that it belongs to: helper files may lie anywhere in it."""
+        return self.path.parents[self.name.count("/")]
+
 
 @dataclass(frozen=True)
 class Discovery:

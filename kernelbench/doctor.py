@@ -12,6 +12,7 @@ import torch
 
 from harness.build.toolchain import host_compiler, nvcc
 from harness.device import Nvml, cpu_name
+from harness.worker import sandbox
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ def examine() -> list[Finding]:
         _cuda_match(),
         _host_compiler(),
         _ninja(),
+        _isolation(),
         _module("Triton", "triton", "pip install triton, for Triton solutions"),
         _module("NVML", "pynvml", "pip install 'kernelbench[nvml]', to record clocks, power and throttling"),
     ]
@@ -103,6 +105,14 @@ def _ninja() -> Finding:
     beside = Path(sys.executable).parent / "ninja"
     path = str(beside) if beside.exists() else shutil.which("ninja")
     return Finding("ninja", path or "", "" if path else "pip install ninja, for inline C++ and CUDA")
+
+
+def _isolation() -> Finding:
+    """How candidates are confined; found out in forks of this process."""
+    layers = sandbox.available()
+    lacking = sandbox.missing(layers)
+    advice = f"this kernel or container does not keep candidates from: {'; '.join(lacking)}" if lacking else ""
+    return Finding("isolation", ", ".join(layers.values()), advice)
 
 
 def _module(what: str, name: str, advice: str) -> Finding:

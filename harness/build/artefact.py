@@ -37,6 +37,16 @@ class Artefact:
     note: str = ""
     keys: tuple[str, ...] = ()  # the entries of the cache that it consists of
 
+    @property
+    def readable(self) -> list[Path]:
+        """What the worker must be able to read of it."""
+        return [self.library.parent] if self.library else []
+
+    @property
+    def writable(self) -> list[Path]:
+        """The folder of this candidate alone in which its calls keep what they compile."""
+        return [Path(self.env["TRITON_CACHE_DIR"])] if "TRITON_CACHE_DIR" in self.env else []
+
     def to_json(self) -> dict:
         return {
             "cached": self.cached,

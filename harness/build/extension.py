@@ -8,7 +8,9 @@ The candidate's process loads a copy.
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import re
 import shutil
 import time
@@ -18,7 +20,7 @@ from typing import Any
 
 from harness.build.artefact import BuildContext, ToolchainError
 from harness.build.cache import Cache, key_of
-from harness.build.includes import UnknownInclude, local_includes
+from harness.build.includes import UnknownInclude, local_includes, read_source
 from harness.build.toolchain import host_compiler, host_cpu, nvcc
 from harness.result import CandidateFailure, Status
 from harness.solution import Solution
@@ -70,29 +72,26 @@ class ExtensionBuilder:
         cache = Cache()
         key = self._key(function, arguments, environment)
         name, output = f"{arguments['name']}.so", ""
-        own = scratch / "extensions" / key
-        own.mkdir(parents=True, exist_ok=True)
         with cache.building(key):
             entry = cache.get(key)
             if entry is not None:
                 self.reused += 1
             else:
-                with self.context.server.fork(environment, self.context.memory_bytes) as worker:
+                readable = [self.solution.root, scratch]
+                with self.context.server.fork(environment, self.context.memory_bytes, readable=readable) as worker:
                     left_s = max(1.0, self.context.timeout_s - self.seconds)
                     answer = worker.request(_compile_request(function, arguments), left_s)
                     worker.end()
                     output = worker.output.decode(errors="replace")
                     built = worker.scratch / "extension"
                     if "raised" in answer:
-                        return _failure(answer, built, own) | {"output": output}
+                        return _failure(answer, built, scratch, key) | {"output": output}
                     if self._key(function, arguments, environment) != key:
                         raise Refused("a source of the extension changed while it was compiled; run it again")
                     entry = cache.put(key, [built / name])
                 self.compiled += 1
         self.keys.append(key)
-        if not (own / name).exists():
-            shutil.copy(entry / name, own / name)
-        return {"library": str(own / name), "output": output}
+        return {"library": str(_deliver(entry / name, scratch, key)), "output": output}
 
     def _checked(self, request: dict[str, Any]) -> tuple[str, dict[str, Any], dict[str, str]]:
         """Function, arguments and environment of a request, whoever wrote it; raises Refused."""
@@ -120,7 +119,7 @@ class ExtensionBuilder:
         ]  # fmt: skip
         try:
             files = self._files(function, arguments)
-        except (OSError, UnknownInclude) as error:
+        except (OSError, ValueError, UnknownInclude) as error:
             raise Refused(f"cannot read the sources of extension {arguments['name']}: {error}") from None
         if files:
             # Files may be swapped under the compiler by whoever owns them, so they are never shared with others.
@@ -136,7 +135,7 @@ class ExtensionBuilder:
                 search.append(Path(flag[2:]))
         files: dict[Path, str] = {}
         if function == "load":
-            files = {Path(path): Path(path).read_text(errors="replace") for path in arguments.get("sources") or []}
+            files = {Path(path): read_source(Path(path)) for path in arguments.get("sources") or []}
             places = [(text, path.parent) for path, text in files.items()]
         else:
             texts = [*(arguments.get("cpp_sources") or []), *(arguments.get("cuda_sources") or [])]
@@ -146,12 +145,42 @@ class ExtensionBuilder:
         return files
 
 
-def _failure(answer: dict[str, Any], built: Path, own: Path) -> dict[str, Any]:
+def _failure(answer: dict[str, Any], built: Path, scratch: Path, key: str) -> dict[str, Any]:
     """What was raised, with the generated sources moved to where the message then says that they are."""
     for source in ("main.cpp", "cuda.cu"):
         if (built / source).is_file():
-            shutil.copy(built / source, own / source, follow_symlinks=False)
-    return {"raised": str(answer["raised"]), "message": str(answer.get("message")).replace(str(built), str(own))}
+            _deliver(built / source, scratch, key)
+    own = str(_folder_in(scratch, key))
+    return {"raised": str(answer["raised"]), "message": str(answer.get("message")).replace(str(built), own)}
+
+
+def _folder_in(scratch: Path, key: str) -> Path:
+    return scratch / "extensions" / key
+
+
+def _deliver(source: Path, scratch: Path, key: str) -> Path:
+    """Copy ``source`` to where the candidate may read it; what is there already is the candidate's own affair.
+
+    The candidate owns ``scratch``, so none of its links is followed: they could
+    lead to any place where we may write. Raises Refused.
+    """
+    target = _folder_in(scratch, key) / source.name
+    try:
+        with contextlib.ExitStack() as opened:
+            folder = os.open(scratch, os.O_DIRECTORY | os.O_NOFOLLOW)
+            opened.callback(os.close, folder)
+            for name in target.parent.relative_to(scratch).parts:
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(name, 0o700, dir_fd=folder)
+                folder = os.open(name, os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
+                opened.callback(os.close, folder)
+            new = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+            with contextlib.suppress(FileExistsError), open(source, "rb") as original:
+                with open(os.open(target.name, new, 0o600, dir_fd=folder), "wb") as copy:
+                    shutil.copyfileobj(original, copy)
+    except OSError as error:
+        raise Refused(f"cannot put the extension into {target.parent}: {error.strerror}") from None
+    return target
 
 
 def _compile_request(function: str, arguments: dict[str, Any]) -> dict[str, Any]:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 from pathlib import Path
 
 _INCLUDE = re.compile(
     r'^[ \t]*#[ \t]*include[ \t]*(?:(?P<open>["<])(?P<name>[^">\n]+)[">]|(?P<computed>\w+))', re.MULTILINE
 )
+
+
+_MAX_SOURCE_BYTES = 64 << 20
 
 
 class UnknownInclude(Exception):
@@ -36,6 +41,21 @@ def local_includes(source: str, folder: Path | None, search: list[Path]) -> dict
                 path = Path(match["name"])
             if path is None or (path := path.resolve()) in found:
                 continue
-            found[path] = path.read_text(errors="replace")
+            found[path] = read_source(path)
             pending.append((found[path], path.parent))
     return found
+
+
+def read_source(path: Path) -> str:
+    """The text of a source file that a candidate names; OSError for what is no plain file or too large to be source.
+
+    A pipe would keep us waiting, a device would never end.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(f"{path} is not a plain file")
+        data = file.read(_MAX_SOURCE_BYTES + 1)
+    if len(data) > _MAX_SOURCE_BYTES:
+        raise OSError(f"{path} is larger than {_MAX_SOURCE_BYTES >> 20} MiB")
+    return data.decode(errors="replace")

@@ -39,7 +39,8 @@ def build(solution: Solution, context: BuildContext) -> Artefact:
 def _import_once(solution: Solution, builder: ExtensionBuilder) -> str:
     context = builder.context
     hidden = {"CUDA_VISIBLE_DEVICES": ""}
-    with context.server.fork(hidden, context.memory_bytes, build=builder) as worker:
+    readable = [solution.root]
+    with context.server.fork(hidden, context.memory_bytes, build=builder, readable=readable) as worker:
         try:
             worker.request({"op": "import", "solution": str(solution.path)}, context.timeout_s)
         except CandidateFailure as failure:

@@ -158,7 +158,7 @@ class _Evaluation:
 
     def into(self, result: Result) -> None:
         """Fill ``result`` as things become known; raises CandidateFailure where the candidate fails."""
-        result.conditions = pin_math_modes()
+        result.conditions = pin_math_modes() | {"isolation": self._server.isolation}
         self._timer = timer_for(self._device)
         example = self._play_reference(PUBLISHED, [secrets.randbits(62)])
         self._expected_kind = [as_tensor(leaf) for leaf in example.outputs[0]]
@@ -173,16 +173,20 @@ class _Evaluation:
         try:
             builder = ExtensionBuilder(self._solution, self._build_context())
             limit = self._conditions.memory_bytes
-            with self._server.fork(self._artefact.env, limit, [*outbox.fds, *self._clock.fds], build=builder) as worker:
+            fds = [*outbox.fds, *self._clock.fds]
+            readable = [self._problem.path, self._solution.root, *self._artefact.readable]
+            writable = self._artefact.writable
+            with self._server.fork(self._artefact.env, limit, fds, builder, readable, writable) as worker:
                 self._worker = worker
                 self._outbox = outbox
                 self._phase("load")
                 loaded = self._load()
                 self._stages.begin("check")
-                trials = self._check(loaded.get("weights") == "copied")
+                copied = loaded.get("weights") == "copied"
+                trials = self._check(copied)
                 result.correctness = {
                     "trials": [str(trial) for trial in trials],
-                    "weights": loaded.get("weights"),
+                    "weights": "copied" if copied else "seeded",
                     "setup_s": _number(loaded.get("setup_s")),
                     "tolerance": self._criterion.tolerance,
                 }
@@ -197,6 +201,8 @@ class _Evaluation:
         finally:
             outbox.close()
             self._clock.close()
+            if self._worker:
+                result.conditions["left_behind"] = self._worker.left
         self._stages.begin("analyse")
         self._worker = None
         self._time_alone(result, contest)
@@ -246,7 +252,7 @@ class _Evaluation:
             self._play_candidate(trial, seeds)
             reference = self._play_reference(trial, seeds)
             if trial == PUBLISHED or _finite(reference.outputs[0]):  # else outside of the function's domain
-                self._compare(trial, seeds, 0, reference, with_inputs=number == 0)
+                self._compare(trial, seeds, 0, reference, with_inputs=trial.weights == "initial")
                 judged.append(trial)
         self._ask(op="forget", weights="hardened")
         self._reference.forget("hardened")

@@ -24,6 +24,7 @@ from harness.judge.judge import Conditions, evaluate, failed_result
 from harness.problem import Problem, ProblemError, load_problem
 from harness.process import ForkServer
 from harness.result import CandidateFailure, Status
+from harness.worker import sandbox
 
 _PR_SET_PDEATHSIG = 1
 _CONDITIONS = ("precision", "timeout_s", "memory_bytes", "build_timeout_s", "baselines", "criterion")
@@ -33,6 +34,7 @@ def serve(fd: int) -> None:
     """Answer jobs until the other end closes the socket."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    sandbox.protect()
     connection = socket.socket(fileno=fd)
     hello = wire.receive(connection)
     try:

@@ -4,7 +4,7 @@ Importing torch takes seconds and a fork milliseconds, so one such server serves
 a whole run. It talks to ``harness.process`` over a SOCK_SEQPACKET socket: a
 request is one JSON object plus file descriptors, in this order: the worker's
 channel, its output pipe, a pipe for its exit status, and whatever else the
-worker is to inherit.
+worker is to inherit. A request without descriptors asks how workers are confined.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import faulthandler
 import importlib
 import json
 import os
-import resource
 import selectors
 import signal
 import socket
@@ -40,8 +39,10 @@ def serve(control_fd: int) -> None:
     with contextlib.suppress(ImportError):
         importlib.import_module("setuptools.command.build_ext")
 
-    from harness.worker import main  # noqa: F401
+    from harness.worker import main, sandbox  # noqa: F401
 
+    layers = sandbox.available()
+    sandbox.protect()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     # Orphans of a worker come to us, so that they can be found and killed.
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -64,12 +65,15 @@ def serve(control_fd: int) -> None:
                 for pid, _ in workers.values():
                     _kill_group(pid)
                 return
+            if not fds:
+                control.send(json.dumps(layers).encode())
+                continue
             pid = os.fork()
             if pid == 0:
                 control.close()
                 selector.close()
                 _close_all_but(fds)  # those of other workers
-                _become_worker(json.loads(data), fds)
+                _become_worker(json.loads(data), fds, list(layers))
             pidfd = os.pidfd_open(pid)
             workers[pidfd] = (pid, fds[2])
             selector.register(pidfd, selectors.EVENT_READ)
@@ -78,12 +82,11 @@ def serve(control_fd: int) -> None:
             control.send(json.dumps({"pid": pid}).encode())
 
 
-def _become_worker(request: dict, fds: list[int]) -> None:
-    """In the child: own session, scrubbed environment, limits, then the worker's loop. Never returns."""
+def _become_worker(request: dict, fds: list[int], layers: list[str]) -> None:
+    """In the child: own session, scrubbed environment, confined, then the worker's loop. Never returns."""
     code = 1
     try:
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        _libc.prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
         os.setsid()
         channel_fd, output_fd, status_fd, *inherited = fds
         os.close(status_fd)
@@ -97,11 +100,10 @@ def _become_worker(request: dict, fds: list[int]) -> None:
         os.environ.clear()
         os.environ.update(request["env"])
         os.chdir(request["cwd"])
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        resource.setrlimit(resource.RLIMIT_FSIZE, (request["max_file_bytes"],) * 2)
         faulthandler.enable(file=sys.__stderr__ if sys.__stderr__ else 2)
-        from harness.worker import main
+        from harness.worker import main, sandbox
 
+        sandbox.enter(layers, sandbox.Confinement(**request["confinement"]))
         main.run(socket.socket(fileno=channel_fd), inherited)
         code = 0
     except BaseException:

@@ -234,8 +234,9 @@ class Candidate:
         if not isinstance(leaf, (torch.Tensor, bool, int, float)):
             return {"type": type(leaf).__name__}
         tensor = as_tensor(leaf)
+        plain = type(leaf) in (torch.Tensor, torch.nn.Parameter) or not isinstance(leaf, torch.Tensor)
         return {
-            "type": "Tensor" if isinstance(leaf, (torch.nn.Parameter, bool, int, float)) else type(leaf).__name__,
+            "type": "Tensor" if plain else f"subclass {type(leaf).__name__} of Tensor",
             "shape": list(tensor.shape),
             "dtype": str(tensor.dtype).removeprefix("torch."),
             "device": str(leaf.device if isinstance(leaf, torch.Tensor) else self._device),

@@ -14,11 +14,12 @@ GIB = 1 << 30
 
 
 def import_source(server, tmp_path, source, timeout_s=20, memory_bytes=2 * GIB):
-    """Have a fresh worker import ``source``, which then does what it does."""
+    """Have a fresh worker import ``source``, which then does what it does; what it printed."""
     path = tmp_path / "module.py"
     path.write_text(source)
-    with server.fork({}, memory_bytes) as worker:
-        return worker.request({"op": "import", "solution": str(path)}, timeout_s)
+    with server.fork({}, memory_bytes, readable=[path]) as worker:
+        worker.request({"op": "import", "solution": str(path)}, timeout_s)
+    return worker.output.decode()
 
 
 def failing(server, tmp_path, source, **limits):
@@ -68,15 +69,13 @@ def test_sys_exit_is_no_way_out(server, tmp_path):
 
 
 def test_children_of_a_worker_die_with_it_even_in_a_session_of_their_own(server, tmp_path):
-    note = tmp_path / "pids"
-    source = f"""
+    source = """
 import os, subprocess
 children = [subprocess.Popen(["sleep", "300"], start_new_session=new).pid for new in (False, True)]
-open({str(note)!r}, "w").write(" ".join(map(str, children)))
+print(*children)
 class ModelNew: pass
 """
-    import_source(server, tmp_path, source)
-    pids = [int(pid) for pid in note.read_text().split()]
+    pids = [int(pid) for pid in import_source(server, tmp_path, source).split()]
     deadline = time.monotonic() + 5
     while any(os.path.exists(f"/proc/{pid}") for pid in pids) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -84,15 +83,18 @@ class ModelNew: pass
 
 
 def test_each_worker_has_a_fresh_directory_that_goes_with_it(server, tmp_path):
-    note = tmp_path / "cwd"
-    source = f"""
+    source = """
 import os
-open({str(note)!r}, "w").write(os.getcwd())
+print(os.getcwd())
+folder = os.getcwd()
+for _ in range(1200):  # deeper than Python's recursion limit
+    os.mkdir("n" * 40); os.chdir("n" * 40)
 open("litter", "w").write("x")
+os.chmod(".", 0)
 class ModelNew: pass
 """
-    import_source(server, tmp_path, source)
-    assert not os.path.exists(note.read_text())
+    folder = import_source(server, tmp_path, source).strip()
+    assert "kb-" in folder and not os.path.exists(folder)
 
 
 def test_the_environment_is_scrubbed(server, tmp_path, monkeypatch):
@@ -157,14 +159,12 @@ def test_many_workers_leave_no_descriptors(server, tmp_path):
 
 def test_a_socket_is_all_that_a_worker_inherits(server, tmp_path):
     """Nothing of the judge's: no log, no control socket of the fork server."""
-    note = tmp_path / "fds"
-    source = f"""
+    source = """
 import os
-paths = [f"/proc/self/fd/{{fd}}" for fd in os.listdir("/proc/self/fd")]
-targets = [os.readlink(path) for path in paths if os.path.lexists(path)]
-open({str(note)!r}, "w").write("\\n".join(targets))
+paths = [f"/proc/self/fd/{fd}" for fd in os.listdir("/proc/self/fd")]
+print(*(os.readlink(path) for path in paths if os.path.lexists(path)), sep="\\n")
 class ModelNew: pass
 """
-    import_source(server, tmp_path, source)
-    sockets = [line for line in note.read_text().splitlines() if line.startswith("socket:")]
+    lines = import_source(server, tmp_path, source).splitlines()
+    sockets = [line for line in lines if line.startswith("socket:")]
     assert len(sockets) == 1

@@ -1,0 +1,169 @@
+"""What a worker cannot do to the machine around it, on kernels that allow it to be kept from it."""
+
+import os
+import socket
+import sysconfig
+import time
+from pathlib import Path
+
+import pytest
+
+from harness.process import remove_tree
+from harness.result import CandidateFailure, Status
+from harness.worker import sandbox
+
+GIB = 1 << 30
+HEAD = "import ctypes, os, resource, signal, socket, subprocess\njudge = {judge}\n"
+END = "\nclass ModelNew: pass\n"
+
+# layer -> attempts, each of which must raise
+ATTEMPTS = {
+    "files": [
+        "open('/dev/shm/kb-test', 'w')",
+        "open(os.path.join({folder!r}, 'new'), 'w')",
+        "open({secret!r})",
+        "os.listdir(os.path.expanduser('~root'))",
+        "os.listdir({checkout!r})",
+        "os.rename({secret!r}, 'stolen')",
+        "os.link({secret!r}, 'stolen')",
+        "os.truncate({secret!r}, 0)",
+        "open(os.path.join({site!r}, 'kb-test.pth'), 'w')",
+        "open(f'/proc/{{judge}}/mem', 'rb')",
+        "open(f'/proc/{{judge}}/environ', 'rb').read()",
+        "os.readlink(f'/proc/{{judge}}/fd/0')",
+    ],
+    "system_calls": [
+        "socket.socket(socket.AF_INET)",
+        "socket.socket(socket.AF_NETLINK, socket.SOCK_RAW)",
+        "os.kill(judge, 0)",
+        "os.kill(os.getppid(), signal.SIGKILL)",
+        "os.sched_setaffinity(judge, {{0}})",
+        "os.setpriority(os.PRIO_PROCESS, judge, 19)",
+        "resource.prlimit(judge, resource.RLIMIT_CPU, (1, 1))",
+        "assert ctypes.CDLL(None).ptrace(16, judge, 0, 0) == 0",
+        "assert ctypes.CDLL(None).shmget(7, 4096, 0o1600) >= 0",
+        "assert ctypes.CDLL(None).prctl(36, 0, 0, 0, 0) == 0",
+    ],
+    "privileges": ["assert subprocess.run(['chown', '1', '.']).returncode == 0"],
+    "limits": ["open('big', 'wb').truncate(9 << 30)"],
+}  # fmt: skip
+
+
+@pytest.fixture
+def attempt(server, tmp_path):
+    """Have a fresh worker run ``source``; what it printed. Raises CandidateFailure."""
+    (tmp_path / "readable").mkdir()
+
+    def attempt(source, **limits):
+        path = tmp_path / "readable" / "module.py"
+        path.write_text(HEAD.format(judge=os.getpid()) + source + END)
+        with server.fork({}, GIB, readable=[path.parent]) as worker:
+            worker.request({"op": "import", "solution": str(path)}, limits.get("timeout_s", 20))
+        return worker
+
+    return attempt
+
+
+@pytest.mark.parametrize("layer, source", [(layer, source) for layer in ATTEMPTS for source in ATTEMPTS[layer]])
+def test_what_a_layer_forbids_fails_in_the_candidate(server, attempt, tmp_path, layer, source):
+    if layer not in server.isolation:
+        pytest.skip(f"this machine does not allow the layer '{layer}'")
+    secret = tmp_path / "secret"
+    secret.write_text("kept")
+    names = dict(folder=str(tmp_path), secret=str(secret), site=sysconfig.get_paths()["purelib"],
+                 checkout=str(Path(sandbox.__file__).parents[2]))  # fmt: skip
+    with pytest.raises(CandidateFailure) as caught:
+        attempt(source.format(**names))
+    assert caught.value.status in (Status.LOAD_ERROR, Status.CRASHED), caught.value.message
+    assert secret.read_text() == "kept" and not (tmp_path / "new").exists()
+
+
+def test_what_an_honest_candidate_needs_is_there(attempt):
+    worker = attempt(
+        "import tempfile, threading, math, torch\n"
+        "with tempfile.NamedTemporaryFile('w+') as file: file.write('x')\n"
+        "assert subprocess.run(['c++', '--version'], stdout=subprocess.DEVNULL).returncode == 0\n"
+        "assert subprocess.run(['sh', '-c', 'sleep 0 & wait'], start_new_session=True).returncode == 0\n"
+        "open('/dev/null', 'w').write('x'); open('/proc/self/status').read(); os.urandom(4)\n"
+        "a, b = socket.socketpair(); os.sched_setaffinity(0, os.sched_getaffinity(0))\n"
+        "threading.Thread(target=print, args=('done',)).start()\n"
+        "torch.ones(1000, 1000) @ torch.ones(1000, 1000)"
+    )
+    assert "done" in worker.output.decode()
+
+
+def test_no_two_abstract_sockets_meet(server, attempt):
+    if "network" not in server.isolation:
+        pytest.skip("this machine allows no network namespace")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind("\0kb-test")
+        listening.listen()
+        with pytest.raises(CandidateFailure, match="load_error|refused|permitted"):
+            attempt("socket.socket(socket.AF_UNIX).connect('\\0kb-test')")
+
+
+def test_too_many_processes_end_the_candidate(attempt, monkeypatch):
+    monkeypatch.setattr("harness.process._MAX_TASKS", 40)
+    with pytest.raises(CandidateFailure) as caught:
+        attempt("for _ in range(60): subprocess.Popen(['sleep', '60'], start_new_session=True)\nwhile True: pass")
+    assert caught.value.status is Status.CRASHED and "processes and threads; the limit is 40" in caught.value.message
+
+
+def test_too_many_files_end_the_candidate(attempt, monkeypatch):
+    monkeypatch.setattr("harness.process._MAX_FILES", 50)
+    with pytest.raises(CandidateFailure) as caught:
+        attempt("for i in range(60): open(str(i), 'w').close()\nwhile True: pass")
+    assert caught.value.status is Status.CRASHED and "files" in caught.value.message
+
+
+def test_what_is_left_behind_is_counted_and_removed(attempt):
+    worker = attempt("open('litter', 'wb').write(b'x' * 5000)\nsubprocess.Popen(['sleep', '60'])")
+    assert worker.left["processes"] == 1 and worker.left["files"] == 1 and worker.left["bytes"] >= 5000
+    assert not worker.scratch.exists()
+
+
+def state(pid):
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def test_a_worker_stands_still_while_it_owes_no_answer(server, tmp_path):
+    path = tmp_path / "module.py"
+    path.write_text(
+        "import threading, time\nimport subprocess\n"
+        "spin = subprocess.Popen(['sh', '-c', 'while :; do :; done'], start_new_session=True)\n"
+        "def run():\n    while True: pass\n"
+        "threading.Thread(target=run, daemon=True).start()\nprint(spin.pid)\nclass ModelNew: pass\n"
+    )
+    with server.fork({}, GIB, readable=[path]) as worker:
+        worker.request({"op": "import", "solution": str(path)}, 20)
+        pids = [worker._pid, int(worker.output)] if worker.output else [worker._pid]
+        deadline = time.monotonic() + 5
+        while (states := {state(pid) for pid in pids}) != {"T"} and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert states == {"T"}
+        worker.request({"op": "import", "solution": str(path)}, 20)
+
+
+def test_a_folder_goes_whatever_is_in_it(tmp_path):
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    outside.mkdir()
+    (outside / "kept").write_text("x")
+    deep = root
+    for _ in range(60):
+        deep = deep / "d"
+    deep.mkdir(parents=True)
+    (deep / "file").write_text("x")
+    (root / "link").symlink_to(outside)
+    os.mkfifo(root / "pipe")
+    deep.chmod(0)
+    remove_tree(root)
+    assert not root.exists() and (outside / "kept").exists()
+
+
+@pytest.mark.gpu
+def test_a_confined_worker_uses_the_gpu_and_the_outbox(judged, problem, server):
+    """If this fails, take names out of ``sandbox.LAYERS`` to find the layer that the driver does not bear."""
+    source = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return x.clamp(min=0)\n"
+    result = judged(problem("1/19"), source, device="cuda", workload="small")
+    assert result.status is Status.OK, result.message
+    assert set(result.conditions["isolation"]) == set(server.isolation)
