@@ -152,7 +152,11 @@ _ALL_RIGHTS_LATER = (1 << 15) - 1
 _TCP = 0b11  # bind, connect
 _SCOPES = 0b11  # abstract sockets, signals
 
-_READABLE = ("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/etc", "/opt", "/proc", "/sys", "/nix", "/snap")
+_READABLE = ("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/opt", "/proc", "/sys", "/nix")
+_READABLE_IN_ETC = (
+    "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "nsswitch.conf", "passwd", "group", "hosts",
+    "host.conf", "localtime", "timezone", "locale.alias", "os-release", "debian_version", "mime.types", "nvidia",
+)  # fmt: skip
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 _GPU_DEVICES = ("nvidia*", "dri")  # below /dev
 # Environment variables that name files or folders for compilers and loaders.
@@ -187,7 +191,8 @@ def landlock_version() -> int:
 def system_paths() -> list[str]:
     """What any worker reads: the system, this Python with its packages, the harness, the compilers, what is loaded."""
     harness = Path(__file__).resolve().parents[1]
-    paths = {*_READABLE, str(harness), sys.prefix, sys.base_prefix, sys.exec_prefix}
+    paths = {*_READABLE, *(f"/etc/{name}" for name in _READABLE_IN_ETC)}
+    paths |= {str(harness), sys.prefix, sys.base_prefix, sys.exec_prefix}
     # the checkout itself is not: runs and their results may lie there
     paths |= {path for path in sys.path if path and not harness.is_relative_to(Path(path).resolve())}
     for name in _PATH_VARIABLES:

@@ -72,7 +72,7 @@ FAILING = {
     "none": ("pass", Status.WRONG_DTYPE, "NoneType"),
     "wrong type": ("return x.relu().double()", Status.WRONG_DTYPE, "float64, expected float32"),
     "subclass": (
-        "class Lazy(torch.Tensor): pass\nreturn x.relu().as_subclass(Lazy)", Status.WRONG_DTYPE, "a subclass Lazy of Tensor, expected",
+        "class Lazy(torch.Tensor): pass\nreturn x.relu().as_subclass(Lazy)", Status.WRONG_DTYPE, "subclass Lazy",
     ),
     "zeros": ("return torch.zeros_like(x)", Status.WRONG_VALUE, "first at [0, 0] got 0"),
     "last row": ("y = x.relu(); y[-1, -1] = 2.0; return y", Status.WRONG_VALUE, "first at [63, 4095] got 2"),

@@ -7,9 +7,14 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 
+from harness.build import BuildContext, build
+from harness.build.extension import ExtensionBuilder, Refused, _deliver
+from harness.outbox import Outbox
 from harness.process import remove_tree
 from harness.result import CandidateFailure, Status
+from harness.solution import read_solution
 from harness.worker import sandbox
 
 GIB = 1 << 30
@@ -100,6 +105,71 @@ def test_no_two_abstract_sockets_meet(server, attempt):
         listening.listen()
         with pytest.raises(CandidateFailure, match="load_error|refused|permitted"):
             attempt("socket.socket(socket.AF_UNIX).connect('\\0kb-test')")
+
+
+def test_a_build_reads_no_more_than_a_worker(server, tmp_path):
+    if "files" not in server.isolation:
+        pytest.skip("this machine has no Landlock")
+    (tmp_path / "secret").write_text("the secret")
+    (tmp_path / "solutions").mkdir()
+    source = tmp_path / "solutions" / "1_19.cpp"
+    source.write_text('#include "../secret"\n')
+    with pytest.raises(CandidateFailure) as caught:
+        build(read_solution(source), BuildContext(server, None, torch.__version__, 60, GIB))
+    assert "Permission denied" in caught.value.message and "the secret" not in caught.value.log
+
+
+def test_a_link_in_its_folder_leads_the_trusted_side_nowhere(server, tmp_path):
+    scratch, outside = tmp_path / "scratch", tmp_path / "outside"
+    scratch.mkdir()
+    outside.mkdir()
+    (scratch / "extensions").symlink_to(outside)
+    (tmp_path / "built.so").write_bytes(b"x")
+    with pytest.raises(Refused):
+        _deliver(tmp_path / "built.so", scratch, "key")
+    (scratch / "extensions").unlink()
+    (scratch / "extensions" / "key").mkdir(parents=True)
+    (scratch / "extensions" / "key" / "built.so").symlink_to(outside / "planted")
+    _deliver(tmp_path / "built.so", scratch, "key")
+    assert not any(outside.iterdir())
+
+
+@pytest.mark.parametrize("what", ["pipe", "/dev/zero"])
+def test_a_source_that_never_ends_is_refused(server, tmp_path, what):
+    path = tmp_path / what
+    if what == "pipe":
+        os.mkfifo(path)
+    (tmp_path / "1_19.py").write_text("")
+    solution = read_solution(tmp_path / "1_19.py")
+    builder = ExtensionBuilder(solution, BuildContext(server, None, torch.__version__, 60, GIB))
+    arguments = {"name": "kb_x", "sources": [str(path), "\0"]}
+    assert "not a plain file" in builder({"function": "load", "arguments": arguments}, tmp_path)["message"]
+
+
+FORGES_AN_ANSWER_AND_READS_NO_MORE = """
+import gc, socket, struct
+channel = next(o for o in gc.get_objects() if type(o) is socket.socket and o.fileno() >= 0)
+channel.sendall(struct.pack("!I", 2) + b"{}")
+while True: pass
+"""
+
+
+def test_a_worker_that_does_not_read_is_a_timeout(server, tmp_path):
+    """Its socket fills up, and whoever writes to it must not wait for ever."""
+    path = tmp_path / "module.py"
+    path.write_text(FORGES_AN_ANSWER_AND_READS_NO_MORE)
+    with server.fork({}, GIB, readable=[path]) as worker:
+        assert worker.request({"op": "import", "solution": str(path)}, 20) == {}
+        with pytest.raises(CandidateFailure) as caught:
+            worker.request({"op": "import", "solution": "x" * (4 << 20)}, 2)
+    assert caught.value.status is Status.TIMEOUT
+
+
+def test_the_outbox_cannot_be_cut(tmp_path):
+    outbox = Outbox(torch.device("cpu"), [torch.zeros(4)])
+    with pytest.raises(PermissionError):
+        os.ftruncate(outbox.fds[0], 0)
+    outbox.close()
 
 
 def test_too_many_processes_end_the_candidate(attempt, monkeypatch):

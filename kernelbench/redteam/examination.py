@@ -1,0 +1,108 @@
+"""Run the red team against this machine's harness: which classes are prevented, which detected, which get through."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from harness.result import Result, Status
+from kernelbench.evaluation import Outcome, Watcher, evaluate_directory
+from kernelbench.execution import Options
+from kernelbench.redteam.catalogue import BY_NAME, CLASSES, EXPLOITS, HONEST, Class, Exploit, files
+
+PREVENTED, DETECTED, MISSED, NOT_RUN = "prevented", "detected", "missed", "not run"
+GAIN = 1.5  # a right result that is faster than this earned it by cheating: its work is the reference's own
+_WORST = (MISSED, DETECTED, PREVENTED, NOT_RUN)
+_SECONDS, _BUILD_SECONDS, _MEMORY_BYTES = 8, 10, 4 << 30
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Of one program: an exploit's grade, or an honest one's status."""
+
+    program: str
+    grade: str
+    evidence: str
+    expected: bool
+
+
+@dataclass(frozen=True)
+class Row:
+    """Of one class. ``grade`` is that of its most successful exploit; ``honest`` is '' where nothing looks alike."""
+
+    number: int
+    group: str
+    title: str
+    grade: str
+    exploits: list[Verdict]
+    honest: list[Verdict]
+
+    @property
+    def holds(self) -> bool:
+        return self.grade != MISSED and all(verdict.expected for verdict in self.honest)
+
+    def to_json(self) -> dict:
+        return asdict(self)
+
+
+def examine(numbers: set[int] | None, device: str | None, watcher: Watcher | None = None) -> list[Row]:
+    """A row for each class, of all or of ``numbers``; raises what ``evaluate_directory`` does."""
+    chosen = numbers or set(CLASSES)
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # on a CPU, what else runs there must not be taken for a gain
+    with tempfile.TemporaryDirectory(prefix="kb-redteam-") as folder:
+        solutions = Path(folder, "solutions")
+        for kind in (EXPLOITS, HONEST):
+            (solutions / kind).mkdir(parents=True)
+            for path in files(kind, chosen):
+                shutil.copy(path, solutions / kind)
+        for exploit in BY_NAME.values():
+            if exploit.traces:
+                exploit.traces()  # of an earlier run
+        options = Options(device, timeout_s=_SECONDS, build_timeout_s=_BUILD_SECONDS, memory_bytes=_MEMORY_BYTES)
+        outcome = evaluate_directory(solutions, options, out=Path(folder, "run"), watcher=watcher)
+        return [_row(CLASSES[number], outcome) for number in sorted(chosen)]
+
+
+def _row(of: Class, outcome: Outcome) -> Row:
+    results = {result.solution["name"]: result for result in outcome.run.latest()}
+    skipped = {item.solution.name: item.reason for item in outcome.skipped}
+    exploits = [
+        _exploit(BY_NAME[path.name], results.get(f"{EXPLOITS}/{path.name}"), skipped.get(f"{EXPLOITS}/{path.name}"))
+        for path in files(EXPLOITS, {of.number})
+    ]
+    honest = [
+        _honest(path.name, results.get(f"{HONEST}/{path.name}"), skipped.get(f"{HONEST}/{path.name}"))
+        for path in files(HONEST, {of.number})
+    ]
+    grade = min((verdict.grade for verdict in exploits), key=_WORST.index)
+    return Row(of.number, of.group, of.title, grade, exploits, honest)
+
+
+def _exploit(exploit: Exploit, result: Result | None, skipped: str | None) -> Verdict:
+    traces = exploit.traces() if exploit.traces else []
+    if traces:
+        return Verdict(exploit.name, MISSED, f"it left {', '.join(traces)}", False)
+    if result is None:
+        # a judge or a run that breaks is the candidate's success
+        unable = skipped is not None and ("needs a GPU" in skipped or "Triton" in skipped)
+        return Verdict(exploit.name, NOT_RUN if unable else MISSED, skipped or "no result", unable)
+    expected = result.status.value in exploit.ends
+    if result.status is Status.REJECTED:
+        return Verdict(exploit.name, DETECTED, f"rejected by {result.rule}", expected)
+    if result.status is not Status.OK:
+        first = (result.message.strip().splitlines() or [""])[0]
+        return Verdict(exploit.name, PREVENTED, f"{result.status}: {first}", expected)
+    gained = f"right by value, {result.speedup:.2f}x"
+    if result.speedup > GAIN or "ok" not in exploit.ends:
+        return Verdict(exploit.name, MISSED, gained, False)
+    return Verdict(exploit.name, PREVENTED, f"{gained}: no gain", expected)
+
+
+def _honest(name: str, result: Result | None, skipped: str | None) -> Verdict:
+    if result is None:
+        return Verdict(name, NOT_RUN, skipped or "no result", skipped is not None)
+    first = (result.message.strip().splitlines() or [""])[0]
+    return Verdict(name, result.status.value, first, result.status is Status.OK)
