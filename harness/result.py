@@ -82,6 +82,7 @@ class Result:
     gbps: float | None = None
     sol: dict[str, Any] | None = None  # bounds, headroom g, percent of SOL, shares of the device's peaks
     build: dict[str, Any] | None = None
+    integrity: dict[str, Any] = field(default_factory=dict)  # what its source shows to a reviewer; no verdict
     device: dict[str, Any] = field(default_factory=dict)
     conditions: dict[str, Any] = field(default_factory=dict)  # clocks, power, throttling, cache, math modes
     versions: dict[str, str] = field(default_factory=dict)

@@ -31,6 +31,8 @@ from harness.integrity import forged_clock, overwritten_inputs, slowed_baseline
 from harness.judge import profile
 from harness.judge.baselines import BASELINES, EAGER
 from harness.judge.clock import Burst, JudgeClock
+from harness.integrity import overwritten_inputs
+from harness.integrity.static import findings
 from harness.judge.compare import Errors, check_kind, check_values, strict_criterion
 from harness.judge.contest import CANDIDATE, Contest
 from harness.judge.reference import PUBLISHED, Reference, Trial
@@ -117,6 +119,7 @@ def blank_result(workload: Workload, solution: Solution, conditions: Conditions)
         },
         status=Status.CRASHED,
         precision=conditions.precision,
+        integrity={"findings": [finding.to_json() for finding in findings(solution, conditions.precision)]},
         device=devices.describe(conditions.device),
         versions=devices.versions(conditions.device),
         started=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),

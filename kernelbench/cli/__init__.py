@@ -26,6 +26,7 @@ COMMANDS = {
     "problems": "List the problems of the suite, show one, or audit what they are worth.",
     "starter": "Print a starter file for a problem.",
     "sol": "Speed of light: how fast a problem could be on a GPU.",
+    "findings": "Say what in a source a reviewer should look at.",
     "redteam": "Try to cheat: does every known trick fail on this machine?",
     "cache": "Show the cache of builds, or empty it.",
     "doctor": "Say what can run on this machine, and how to fix what cannot.",

@@ -1,0 +1,134 @@
+"""Findings in C++ and CUDA, by tokens."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import NamedTuple
+
+from harness.integrity.static.rules import Finding
+
+_TOKENS = re.compile(
+    r"""(?P<comment>//[^\n]*|/\*.*?(?:\*/|\Z))
+      | (?P<raw>R"(?P<mark>[^\s()\\"]{0,16})\(.*?\)(?P=mark)")
+      | (?P<string>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')
+      | (?P<include>\#[ \t]*include[^\n]*)
+      | (?P<number>\.?\d(?:'?[\w.]|(?<=[eEpP])[+-])*)
+      | (?P<name>[A-Za-z_]\w*)
+      | (?P<mark2><<<|>>>|::|->|[^\s\w])""",
+    re.DOTALL | re.VERBOSE,
+)
+
+# A name as a whole -> rule
+_NAMES = {
+    "files": "fopen fread fwrite ofstream ifstream fstream mmap shm_open memfd_create tmpfile",
+    "threads": "pthread_create thread jthread async cudaLaunchHostFunc cudaStreamAddCallback",
+    "network": "socket connect getaddrinfo gethostbyname",
+    "process_control": "fork vfork execv execve execvp system popen _exit _Exit exit quick_exit abort kill raise "
+    "signal sigaction ptrace",
+    "foreign_code": "dlopen dlsym dlmopen cuModuleLoad cuModuleLoadData nvrtcCompileProgram",
+    "environment": "getenv setenv putenv unsetenv",
+    "cache_control": "cudaDeviceSetLimit cudaCtxResetPersistingL2Cache cudaDeviceSetCacheConfig accessPolicyWindow "
+    "cudaFuncSetCacheConfig",
+    "streams": "cudaStreamCreate cudaStreamCreateWithFlags cudaStreamCreateWithPriority getStreamFromPool",
+    "clock": "cudaEventElapsedTime cudaEventRecord clock_gettime gettimeofday steady_clock high_resolution_clock",
+    "lower_precision": "__half half __half2 half2 __nv_bfloat16 nv_bfloat16 __nv_bfloat162 bfloat16_t half_t tf32",
+}
+_RULE_OF = {name: rule for rule, names in _NAMES.items() for name in names.split()}
+_PREFIXES = {"cublas": "library_call", "cudnn": "library_call", "cusparse": "library_call", "cufft": "library_call",
+             "cusolver": "library_call", "cudaGraph": "cuda_graph", "cudaStreamBeginCapture": "cuda_graph",
+             "cudaIpc": "introspection"}  # fmt: skip
+_QUALIFIED_ONLY = {"thread": "std", "jthread": "std", "async": "std"}  # common as names of one's own
+_CALLED_ONLY = {"system", "exit", "abort", "kill", "raise", "signal", "connect", "socket", "fork"}
+# Functions of PyTorch's C++ interface that only make memory or describe it.
+_MAKES_MEMORY = {
+    "empty", "empty_like", "zeros", "zeros_like", "ones", "ones_like", "full", "full_like", "empty_strided",
+    "from_blob", "Tensor", "TensorOptions", "Device", "IntArrayRef", "ArrayRef", "dtype", "device",
+    "Generator", "ScalarType",
+}  # fmt: skip
+
+
+class _Token(NamedTuple):
+    text: str
+    line: int
+    is_name: bool
+
+
+def find(source: str, file: str, first_line: int = 1) -> list[Finding]:
+    """``first_line`` is where the source begins in ``file``."""
+    tokens = _tokens(source, first_line)
+    found = [Finding(file, token.line, rule, token.text) for token, rule in _named(tokens)]
+    found += [Finding(file, line, "library_call", code) for line, code in _library_functions(tokens)]
+    found += [Finding(file, line, "unlaunched_kernel", name) for line, name in _unlaunched(tokens)]
+    return found
+
+
+def _tokens(source: str, first_line: int) -> list[_Token]:
+    tokens, line, position = [], first_line, 0
+    for match in _TOKENS.finditer(source):
+        line += source.count("\n", position, match.start())
+        position = match.start()
+        if match.lastgroup == "name" or match["mark2"]:
+            tokens.append(_Token(match[0], line, match["name"] is not None))
+    return tokens
+
+
+def _named(tokens: list[_Token]):
+    for index, token in enumerate(tokens):
+        if not token.is_name:
+            continue
+        rule = _RULE_OF.get(token.text)
+        rule = rule or next((r for prefix, r in _PREFIXES.items() if token.text.startswith(prefix)), None)
+        if rule is None or (token.text in _CALLED_ONLY and not _is_called(tokens, index)):
+            continue
+        wanted = _QUALIFIED_ONLY.get(token.text)
+        if wanted and not (index >= 2 and tokens[index - 1].text == "::" and tokens[index - 2].text == wanted):
+            continue
+        yield token, rule
+
+
+def _is_called(tokens: list[_Token], index: int) -> bool:
+    after = tokens[index + 1].text if index + 1 < len(tokens) else ""
+    before = tokens[index - 1].text if index else ""
+    return after == "(" and before not in (".", "->")
+
+
+def _library_functions(tokens: list[_Token]):
+    """at::f(...) and torch::f(...)"""
+    for space, colons, name, bracket in zip(tokens, tokens[1:], tokens[2:], tokens[3:]):
+        if space.text in ("at", "torch") and colons.text == "::" and name.is_name and bracket.text == "(":
+            if name.text not in _MAKES_MEMORY and not name.text.startswith("k"):
+                yield name.line, f"{space.text}::{name.text}"
+
+
+def _unlaunched(tokens: list[_Token]):
+    """Kernels whose name occurs nowhere but in their own declarations."""
+    uses = Counter(token.text for token in tokens if token.is_name)
+    kernels: dict[str, list[int]] = {}
+    for index, token in enumerate(tokens):
+        if token.text == "__global__" and (name := _declared(tokens, index)):
+            kernels.setdefault(name.text, []).append(name.line)
+    for name, lines in kernels.items():
+        if uses[name] <= len(lines):
+            yield lines[0], name
+
+
+def _declared(tokens: list[_Token], index: int) -> _Token | None:
+    """The name before the parameters of the function that starts at ``index``."""
+    while index + 1 < len(tokens) and tokens[index].text not in (";", "{"):
+        token, after = tokens[index], tokens[index + 1]
+        if token.text == "__launch_bounds__" and after.text == "(":
+            index = _closing(tokens, index + 1)
+        elif token.is_name and after.text == "(":
+            return token
+        index += 1
+    return None
+
+
+def _closing(tokens: list[_Token], index: int) -> int:
+    depth = 0
+    for position in range(index, len(tokens)):
+        depth += {"(": 1, ")": -1}.get(tokens[position].text, 0)
+        if depth == 0:
+            return position
+    return len(tokens)

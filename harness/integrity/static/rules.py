@@ -1,0 +1,53 @@
+"""The rules of the static findings: name, how grave it is, and why a reviewer should look."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+INFO, SUSPICIOUS, SERIOUS = "info", "suspicious", "serious"
+
+
+@dataclass(frozen=True)
+class Rule:
+    severity: str
+    explanation: str
+
+
+RULES = {
+    "library_call": Rule(INFO, "calls a library's kernel instead of its own"),
+    "clock": Rule(INFO, "reads a clock or makes events, as code that behaves differently when timed would"),
+    "lower_precision": Rule(INFO, "uses a type of lower precision than the problem's"),
+    "environment": Rule(SUSPICIOUS, "reads or changes the environment"),
+    "foreign_code": Rule(SUSPICIOUS, "loads or runs code that is not in this source"),
+    "dynamic_code": Rule(SUSPICIOUS, "makes code or names at run time, which cannot be read here"),
+    "files": Rule(SUSPICIOUS, "reads or writes files, where results could be kept between calls"),
+    "threads": Rule(SUSPICIOUS, "starts threads or tasks, which may work outside of what is timed"),
+    "streams": Rule(SUSPICIOUS, "uses streams of its own, which may work outside of what is timed"),
+    "cuda_graph": Rule(SUSPICIOUS, "replays CUDA graphs, which may hold the inputs of an earlier call"),
+    "cache_control": Rule(SUSPICIOUS, "changes limits of the device or what stays in its caches"),
+    "global_settings": Rule(SUSPICIOUS, "changes settings that the reference shares where both are in one process"),
+    "process_control": Rule(SERIOUS, "ends, signals or starts processes"),
+    "network": Rule(SERIOUS, "opens network connections"),
+    "introspection": Rule(SERIOUS, "looks into the interpreter's frames, objects or modules"),
+    "monkey_patch": Rule(SERIOUS, "replaces what belongs to another module"),
+    "reference": Rule(SERIOUS, "uses the reference's Model"),
+    "fallback": Rule(SERIOUS, "falls back to a library when its own code fails"),
+    "identity_cache": Rule(SERIOUS, "looks something up by an input's address, identity or version"),
+    "lazy_tensor": Rule(SERIOUS, "makes a tensor subclass, which may compute only when it is looked at"),
+    "unlaunched_kernel": Rule(SERIOUS, "defines a kernel that nothing launches"),
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    file: str
+    line: int
+    rule: str
+    code: str  # what was found there
+
+    @property
+    def severity(self) -> str:
+        return RULES[self.rule].severity
+
+    def to_json(self) -> dict:
+        return asdict(self) | {"severity": self.severity, "explanation": RULES[self.rule].explanation}
