@@ -7,9 +7,12 @@ solution by content, the device, the versions, the method and every sample.
 from __future__ import annotations
 
 import dataclasses
+import functools
+import re
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 FORMAT = 1
 
@@ -100,8 +103,34 @@ class Result:
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> Result:
-        """Inverse of ``to_json``; ValueError for a record of another format."""
+        """Inverse of ``to_json``; ValueError for a record of another format, or with values of other types."""
+        if not isinstance(record, dict):
+            raise ValueError("it is not an object")
         if record.get("format") != FORMAT:
             raise ValueError(f"result format {record.get('format')!r} is not {FORMAT}, which this version reads")
         known = {f.name for f in dataclasses.fields(cls)}
-        return cls(**{**{k: v for k, v in record.items() if k in known}, "status": Status(record["status"])})
+        result = cls(**{**{k: v for k, v in record.items() if k in known}, "status": Status(record["status"])})
+        result._check_types()
+        return result
+
+    def _check_types(self) -> None:
+        for name, allowed in _field_types().items():
+            if not isinstance(value := getattr(self, name), allowed):
+                raise ValueError(f"{name} is {value!r:.80}")
+        if not re.fullmatch(r"\d+/\d+", self.problem):
+            raise ValueError(f"problem is {self.problem!r:.80}, not LEVEL/NUMBER")
+        for name, kind in (("name", str), ("sample", int), ("sha256", str)):
+            if not isinstance(self.solution.get(name), kind):
+                raise ValueError(f"solution.{name} is {self.solution.get(name)!r:.80}")
+        if not all(isinstance(baseline, dict) for baseline in self.baselines.values()):
+            raise ValueError("baselines are not statistics")
+
+
+@functools.cache
+def _field_types() -> dict[str, tuple[type, ...]]:
+    """Field of a result -> the types that its value may have."""
+    types = {}
+    for name, hint in get_type_hints(Result).items():
+        hints = get_args(hint) if isinstance(hint, UnionType) else (hint,)
+        types[name] = tuple(get_origin(h) or h for h in hints) + ((int,) if float in hints else ())
+    return types
