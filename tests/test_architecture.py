@@ -14,7 +14,7 @@ ALLOWED = {
     "harness": {"harness", "torch", "numpy", "pynvml"},
     # fmt: off
     "kernelbench": {"harness", "kernelbench", "torch", "numpy", "click", "tabulate", "tqdm",
-                    "matplotlib", "ray", "pyarrow"},
+                    "matplotlib", "ray", "pyarrow", "openai"},
     # fmt: on
 }
 

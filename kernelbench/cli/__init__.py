@@ -27,6 +27,7 @@ COMMANDS = {
     "starter": "Print a starter file for a problem.",
     "sol": "Speed of light: how fast a problem could be on a GPU.",
     "findings": "Say what in a source a reviewer should look at.",
+    "review": "Have a model review what a run found correct.",
     "redteam": "Try to cheat: does every known trick fail on this machine?",
     "cache": "Show the cache of builds, or empty it.",
     "doctor": "Say what can run on this machine, and how to fix what cannot.",

@@ -1,0 +1,50 @@
+"""One review as a record, and the log of a run's reviews: appended to, never changed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+LOG = "reviews.jsonl"
+
+
+class ReviewError(Exception):
+    """Reviews that cannot be made or read, and what to do about it."""
+
+
+@dataclass(frozen=True)
+class Review:
+    """What one model answered about one solution. ``usd`` is what the answer cost when it was asked for."""
+
+    problem: str
+    solution: str
+    sha256: str
+    model: str
+    answer: str
+    category: str
+    reason: str
+    usd: float
+    key: str  # of everything that was asked
+
+    @classmethod
+    def from_json(cls, record: dict) -> Review:
+        return cls(**{field.name: record[field.name] for field in fields(cls)})
+
+
+def load(run: Path) -> list[Review]:
+    """Raises ReviewError where a line is no review."""
+    if not (run / LOG).exists():
+        return []
+    reviews = []
+    for number, line in enumerate((run / LOG).read_text(errors="replace").splitlines(), start=1):
+        try:
+            reviews.append(Review.from_json(json.loads(line)))
+        except (ValueError, KeyError, TypeError):
+            raise ReviewError(f"{run / LOG}, line {number}, is no review; remove that line") from None
+    return reviews
+
+
+def append(run: Path, review: Review) -> None:
+    with (run / LOG).open("a") as log:
+        log.write(json.dumps(asdict(review)) + "\n")

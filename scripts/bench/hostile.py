@@ -1,0 +1,169 @@
+"""Many hostile candidates in a row: is the machine afterwards as it was before?
+
+    python scripts/bench/hostile.py --count 500 --json hostile.json
+
+Copies of the red team's programs that harm or overload whoever runs them, no two
+alike, evaluated by one `kb eval`. Before and after, with all of it ended: processes,
+files in /dev/shm and in the folder of temporary files, shared memory, free disk, and
+on a GPU its used memory and whether it still computes right. Exit status 1 where
+something is left, or where a candidate has no result.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+from tabulate import tabulate
+
+from harness.solution import read_solution
+from kernelbench.redteam.catalogue import EXPLOITS, files
+
+_ROOT = Path(__file__).resolve().parents[2]
+_HARMFUL = {14, 20, 23, 40, 41, 42, 43, 44, 45, 46}  # classes
+_SETTLES_S = 3
+_MEMORY_TOLERANCE_BYTES = 64 << 20
+_DISK_TOLERANCE_BYTES = 64 << 20
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=500)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--timeout", type=float, default=2, help="seconds that a step of a candidate may take")
+    parser.add_argument("--json", type=Path, help="where to write the figures")
+    options = parser.parse_args()
+    before = state(options.device)
+    with tempfile.TemporaryDirectory() as folder:
+        report = _evaluate(Path(folder), options)
+    time.sleep(_SETTLES_S)
+    after = state(options.device)
+    report["faults"] += _differences(before, after)
+    print(tabulate(sorted(report["statuses"].items(), key=lambda item: -item[1]), ("status", "candidates")))
+    print(f"{report['results']} results in {report['seconds']} s; left behind and removed: {report['left_behind']}")
+    print("\n".join(report["faults"]) or "the machine is as it was before")
+    if options.json:
+        options.json.write_text(json.dumps(report | {"before": before, "after": after}, indent=2) + "\n")
+    sys.exit(bool(report["faults"]))
+
+
+def _evaluate(folder: Path, options: argparse.Namespace) -> dict:
+    count = _write(folder / "solutions", options)
+    temporary = folder / "tmp"
+    temporary.mkdir()
+    environment = {**os.environ, "TMPDIR": str(temporary), "KERNELBENCH_CACHE": str(folder / "cache")}
+    command = [
+        sys.executable,
+        "-m",
+        "kernelbench",
+        "eval",
+        "--solutions",
+        folder / "solutions",
+        "--out",
+        folder / "run",
+    ]
+    command += ["--device", options.device, "--timeout", options.timeout, "--memory", 2]
+    begin = time.perf_counter()
+    done = subprocess.run(list(map(str, command)), env=environment, cwd=_ROOT, capture_output=True, text=True)
+    records = [json.loads(line) for line in (folder / "run" / "results.jsonl").read_text().splitlines()]
+    left = Counter()
+    for record in records:
+        left.update(record["conditions"].get("left_behind", {}))
+    faults = [] if done.returncode == 0 else [f"kb eval ended with {done.returncode}: {done.stderr[-2000:]}"]
+    if len(records) != count:
+        faults.append(f"{count} candidates, {len(records)} results: {done.stdout[-2000:]}")
+    faults += [f"left in the folder of temporary files: {path}" for path in _leftovers(temporary)]
+    return {
+        "results": len(records),
+        "seconds": round(time.perf_counter() - begin, 1),
+        "statuses": dict(Counter(record["status"] for record in records)),
+        "left_behind": dict(left),
+        "faults": faults,
+    }
+
+
+def _write(folder: Path, options: argparse.Namespace) -> int:
+    """So many candidates for the device; how many there are."""
+    kind = options.device.partition(":")[0]
+    programs = [path for path in files(EXPLOITS, _HARMFUL) if read_solution(path).device in ("any", kind)]
+    for number, path in zip(range(options.count), itertools.cycle(programs)):
+        solution = read_solution(path)
+        source = path.read_text().replace("kb:", f"hostile {number}, was kb:", 1)
+        target = folder / f"level{solution.problem.level}" / f"{solution.problem.number}_s{number}{path.suffix}"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(source)
+    return options.count
+
+
+def _leftovers(temporary: Path) -> list[str]:
+    """Files that outlived the run, except the locks of devices."""
+    return [str(path) for path in temporary.rglob("*") if path.is_file() and not path.name.startswith("kernelbench-")]
+
+
+def state(device: str) -> dict:
+    """What hostile candidates could change, of this user's."""
+    found = {
+        "processes": sorted(_commands()),
+        "shared_memory": sorted(os.listdir("/dev/shm")),
+        "segments": Path("/proc/sysvipc/shm").read_text().splitlines()[1:],
+        "temporary": sorted(name for name in os.listdir(tempfile.gettempdir()) if name.startswith("kb-")),
+        "shared_memory_bytes": _shared_memory_bytes(),
+        "free_disk_bytes": shutil.disk_usage(tempfile.gettempdir()).free,
+    }
+    return found | ({"gpu": _gpu(device)} if device.startswith("cuda") else {})
+
+
+def _commands() -> list[str]:
+    """Of processes of this user's that candidates start, as far as these can be told from others."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+            if (folder / "status").stat().st_uid == os.getuid() and ("42.42" in command or "while :" in command):
+                found.append(command)
+        except OSError:
+            continue
+    return found
+
+
+def _shared_memory_bytes() -> int:
+    """Memory that outlives processes: in tmpfs, memory files and segments."""
+    with open("/proc/meminfo") as meminfo:
+        return next(int(line.split()[1]) * 1024 for line in meminfo if line.startswith("Shmem:"))
+
+
+def _gpu(device: str) -> dict:
+    """In a process of its own, so that this one holds no context."""
+    code = (
+        "import torch, json; a = torch.ones(512, 512, device='%s'); right = bool((a @ a == 512).all());"
+        "free, total = torch.cuda.mem_get_info('%s'); print(json.dumps({'used': total - free, 'right': right}))"
+    )
+    done = subprocess.run([sys.executable, "-c", code % (device, device)], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def _differences(before: dict, after: dict) -> list[str]:
+    found = []
+    for what in ("processes", "shared_memory", "segments", "temporary"):
+        if new := sorted(set(after[what]) - set(before[what])):
+            found.append(f"{what}: {', '.join(new)}")
+    if after["shared_memory_bytes"] - before["shared_memory_bytes"] > _MEMORY_TOLERANCE_BYTES:
+        found.append("more memory is taken by nobody")
+    if before["free_disk_bytes"] - after["free_disk_bytes"] > _DISK_TOLERANCE_BYTES:
+        found.append("less disk is free")
+    if "gpu" in before and not (after["gpu"]["right"] and after["gpu"]["used"] <= before["gpu"]["used"] + (64 << 20)):
+        found.append(f"the GPU: {before['gpu']} before, {after['gpu']} after")
+    return found
+
+
+if __name__ == "__main__":
+    main()
