@@ -28,11 +28,10 @@ from harness.build.extension import ExtensionBuilder
 from harness.codec import encode_problem
 from harness.draw import DTYPES, as_tensor, pin_math_modes
 from harness.integrity import forged_clock, overwritten_inputs, slowed_baseline
+from harness.integrity.static import findings
 from harness.judge import profile
 from harness.judge.baselines import BASELINES, EAGER
 from harness.judge.clock import Burst, JudgeClock
-from harness.integrity import overwritten_inputs
-from harness.integrity.static import findings
 from harness.judge.compare import Errors, check_kind, check_values, strict_criterion
 from harness.judge.contest import CANDIDATE, Contest
 from harness.judge.reference import PUBLISHED, Reference, Trial

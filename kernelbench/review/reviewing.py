@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
-from pathlib import Path
 
 from harness.result import Result
-from kernelbench import suite
 from kernelbench.review import record
 from kernelbench.review.labels import LIBRARY_ONLY_RULE
 from kernelbench.review.record import Review, ReviewError
 from kernelbench.review.reviewer import Reviewer
 from kernelbench.run import Run
+from kernelbench.sources import reference_of, source_of
 
 
 def missing(run: Run, model: str) -> list[Result]:
@@ -29,22 +27,14 @@ def missing(run: Run, model: str) -> list[Result]:
 
 def review(run: Run, reviewer: Reviewer, results: list[Result]) -> Iterator[Review]:
     """Review after review, each in the log before the next one is asked for. Raises ReviewError."""
-    folder = run.config.get("problem_dir")
-    files = {str(file.id): file for file in suite.find("all", Path(folder) if folder else None)}
     for result in results:
-        source = _source(run, result)
-        answer = reviewer.review(result, source, files[result.problem].path.read_text())
+        source, reference = source_of(run, result), reference_of(run, result.problem)
+        if source is None or reference is None:
+            name = result.solution["name"]
+            raise ReviewError(
+                f"the source of {result.problem} {name} as it was evaluated is not here; evaluate it again with "
+                "`kb eval --resume`"
+            )
+        answer = reviewer.review(result, source, reference["source"])
         record.append(run.path, answer)
         yield answer
-
-
-def _source(run: Run, result: Result) -> str:
-    """What was evaluated, and nothing else under its name."""
-    path = Path(run.config["solutions"], result.solution["name"])
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise ReviewError(f"cannot read {path}: {error.strerror}; run this where the run was started") from None
-    if hashlib.sha256(content).hexdigest() != result.solution["sha256"]:
-        raise ReviewError(f"{path} is not what was evaluated; evaluate it again with `kb eval --resume`")
-    return content.decode(errors="replace")

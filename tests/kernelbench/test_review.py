@@ -162,7 +162,7 @@ def test_the_budget_ends_it_and_what_was_answered_is_kept(run, endpoint):
 def test_a_changed_source_is_not_reviewed(run, endpoint, tmp_path):
     (tmp_path / "solutions" / "1_19_0.py").write_text("something else")
     done = review(run, endpoint)
-    assert done.exit_code == 3 and "not what was evaluated" in done.output and not endpoint.asked
+    assert done.exit_code == 3 and "as it was evaluated is not here" in done.output and not endpoint.asked
 
 
 def test_nobody_listens(run):
