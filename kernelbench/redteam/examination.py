@@ -96,9 +96,14 @@ def _exploit(exploit: Exploit, result: Result | None, skipped: str | None) -> Ve
         first = (result.message.strip().splitlines() or [""])[0]
         return Verdict(exploit.name, PREVENTED, f"{result.status}: {first}", expected)
     gained = f"right by value, {result.speedup:.2f}x"
-    if result.speedup > GAIN or "ok" not in exploit.ends:
+    if _sure_speedup(result) > GAIN or "ok" not in exploit.ends:
         return Verdict(exploit.name, MISSED, gained, False)
     return Verdict(exploit.name, PREVENTED, f"{gained}: no gain", expected)
+
+
+def _sure_speedup(result: Result) -> float:
+    """The low end of its interval: what the noise of this machine does not explain."""
+    return min([result.speedup, *(b["interval"][0] for b in result.baselines.values() if b.get("interval"))])
 
 
 def _honest(name: str, result: Result | None, skipped: str | None) -> Verdict:

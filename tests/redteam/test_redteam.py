@@ -7,8 +7,8 @@ from kernelbench.cli import main
 from kernelbench.redteam.catalogue import BY_NAME, CLASSES, EXPLOITS, HONEST, files
 from kernelbench.redteam.examination import MISSED, NOT_RUN, examine
 
-# What a worker says of its own time is believed as long as nobody else measures it.
-BELIEVED = {"04_batches_the_round.py", "18_patches_the_clock.py", "22_prefetches_the_next_call.py"}
+# On a CPU the judge's clock allows a millisecond a call for what else runs there, and these calls take less.
+BELIEVED = {"18_patches_the_clock.py", "22_prefetches_the_next_call.py"}
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +21,7 @@ def verdicts():
 def test_an_exploit_gets_nowhere(verdicts, name, request):
     verdict = verdicts[name]
     if name in BELIEVED:
-        request.applymarker(pytest.mark.xfail(reason="times are the worker's claim", strict=False))
+        request.applymarker(pytest.mark.xfail(reason="within what the judge's clock allows on a CPU", strict=False))
     if verdict.grade == NOT_RUN:
         pytest.skip(verdict.evidence)
     assert verdict.grade != MISSED and verdict.expected, verdict.evidence
