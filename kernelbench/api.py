@@ -43,6 +43,7 @@ def evaluate(
     build_timeout_s: float = 900.0,
     baselines: tuple[str, ...] = ("eager",),
     criterion: str = "sem",
+    track: str | None = None,
 ) -> Result:
     """Build, check and time one solution file; the same record as ``kb eval`` writes.
 
@@ -57,7 +58,8 @@ def evaluate(
     loaded = load_problem(problem) if isinstance(problem, str) else problem
     candidate = read_solution(Path(solution), problem=loaded.id)
     conditions = Conditions(
-        devices.select(device), precision, timeout_s, default_memory_bytes(), build_timeout_s, baselines, criterion
+        devices.select(device), precision, timeout_s, default_memory_bytes(), build_timeout_s, baselines, criterion,
+        track,
     )
     chosen = loaded.workload(workload) if workload else loaded.default_workload(conditions.device.type)
     server = fork_server()

@@ -120,6 +120,8 @@ def _open_run(solutions, options, device, selector, problem_dir, out, resume) ->
         "device": device["name"],
         "workload": options.workload,
         "precision": options.precision,
+        "track": options.track,
+        "baselines": list(options.baselines),
         "timeout_s": options.timeout_s,
         "memory_bytes": options.memory_bytes,
         "started": now.astimezone().isoformat(timespec="seconds"),

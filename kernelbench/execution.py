@@ -47,6 +47,7 @@ class Options:
     memory_bytes: int = field(default_factory=default_memory_bytes)
     baselines: tuple[str, ...] = ("eager",)  # of harness.judge.baselines; the speedup is over the first
     criterion: str = "sem"  # of harness.timing.convergence
+    track: str | None = None  # 'kernels' or 'open'; None is 'kernels' on a GPU and 'open' on a CPU
     executor: str = "local"
     address: str | None = None  # of the cluster, for executors that have one
 

@@ -50,6 +50,7 @@ class Judge:
             "build_timeout_s": options.build_timeout_s,
             "baselines": options.baselines,
             "criterion": options.criterion,
+            "track": options.track,
         }
         wire.send(ours, hello)
 

@@ -19,7 +19,7 @@ CONFIG = "config.json"
 LOG = "results.jsonl"
 
 # What must agree for results to stand in one log.
-_IDENTITY = ("solutions", "problem_dir", "workload", "precision", "device")
+_IDENTITY = ("solutions", "problem_dir", "workload", "precision", "device", "track", "baselines")
 
 
 class RunError(Exception):

@@ -7,17 +7,26 @@ from harness.result import CandidateFailure, Status
 RULE = "forged_clock"
 # How much longer a call may take by the judge's clock than by the worker's. The burst is hot and
 # the worker's calls are cold, so an honest one takes rather less. Of a CPU others may take a share.
-RELATIVE = {"cuda": 0.15, "cpu": 3.0}
-ABSOLUTE_MS = {"cuda": 0.003, "cpu": 1.0}  # the gap between two kernels, and what is not known of it
+RELATIVE = {"cuda": 0.15, "cpu": 1.5}
+ABSOLUTE_MS = {"cuda": 0.003, "cpu": 0.1}  # the gap between two kernels, and what is not known of it
 UNHELD_MS = 0.2  # and where launches could not be kept out
+
+
+def agree(claimed_ms: float, judged_ms: float, held: bool, device_type: str) -> bool:
+    """Whether a burst's time for each call is no longer than what the worker claims for one allows."""
+    return judged_ms <= _allowed_ms(claimed_ms, held, device_type)
+
+
+def _allowed_ms(claimed_ms: float, held: bool, device_type: str) -> float:
+    if not held:
+        return 2 * claimed_ms + UNHELD_MS
+    return claimed_ms * (1 + RELATIVE[device_type]) + ABSOLUTE_MS[device_type]
 
 
 def check(claimed_ms: float, judged_ms: float, calls: int, held: bool, device_type: str) -> None:
     """Raises CandidateFailure where a burst of ``calls`` took longer, for each, than the worker claims for one."""
-    allowed_ms = claimed_ms * (1 + RELATIVE[device_type]) + ABSOLUTE_MS[device_type]
-    if not held:
-        allowed_ms = 2 * claimed_ms + UNHELD_MS
-    if judged_ms > allowed_ms:
+    if not agree(claimed_ms, judged_ms, held, device_type):
+        allowed_ms = _allowed_ms(claimed_ms, held, device_type)
         raise CandidateFailure(
             Status.REJECTED,
             f"its process reports {claimed_ms:.4g} ms a call, but {calls} calls in a row took {judged_ms:.4g} ms each "

@@ -27,7 +27,7 @@ from harness.build.artefact import Artefact, BuildContext
 from harness.build.extension import ExtensionBuilder
 from harness.codec import encode_problem
 from harness.draw import DTYPES, as_tensor, pin_math_modes
-from harness.integrity import forged_clock, overwritten_inputs, slowed_baseline
+from harness.integrity import below_floor, forged_clock, library_only, overwritten_inputs, slowed_baseline
 from harness.integrity.static import findings
 from harness.judge import profile
 from harness.judge.baselines import BASELINES, EAGER
@@ -53,6 +53,7 @@ _LAUNCH_BOUND_CALLS = 20
 _PROFILED_CALLS = 5
 _COMPILING_CALLS = 3
 _ROUNDS_ALONE = 5
+_READINGS = 3
 _ERROR_CHARACTERS = 2000
 _ROUND_MEMORY_SHARE = 8  # a round's inputs and outputs may take one part in so many of the memory
 _CACHE_MEMORY_SHARE = 4  # and what the judge's allocator keeps between rounds, one in so many
@@ -69,6 +70,11 @@ class Conditions:
     build_timeout_s: float = 900.0  # of what a candidate builds only when it is loaded or called
     baselines: tuple[str, ...] = (EAGER,)  # the first is what the speedup is over
     criterion: str = "sem"
+    track: str | None = None  # 'kernels' or 'open'; None is 'kernels' on a GPU, where kernels are seen, else 'open'
+
+    @property
+    def needs_own_kernels(self) -> bool:
+        return (self.track or ("kernels" if self.device.type == "cuda" else "open")) == "kernels"
 
 
 def evaluate(
@@ -160,6 +166,7 @@ class _Evaluation:
 
     def into(self, result: Result) -> None:
         """Fill ``result`` as things become known; raises CandidateFailure where the candidate fails."""
+        result.integrity["track"] = "kernels" if self._conditions.needs_own_kernels else "open"
         result.conditions = pin_math_modes() | {"isolation": self._server.isolation}
         self._timer = timer_for(self._device)
         example = self._play_reference(PUBLISHED, [secrets.randbits(62)])
@@ -214,6 +221,22 @@ class _Evaluation:
         if self._workload.flops is not None:
             result.gflops = self._workload.flops / median_ms / 1e6
         result.sol = headroom(self._workload, self._reference.setting.dtype, self._device, median_ms, result.conditions)
+        self._judge_identity(result, bool(builder.keys))
+
+    def _judge_identity(self, result: Result, built: bool) -> None:
+        """Is the time possible, and is the work the solution's own?"""
+        median_ms, profile = result.timing["median_ms"], result.timing.get("profile")
+        below_floor.check(median_ms, result.sol)
+        result.integrity["faster_than_direct"] = below_floor.between_bounds(median_ms, result.sol)
+        if profile:
+            own, share = library_only.own_kernels(profile)
+            result.integrity |= {"own_kernels": own, "own_share": share}
+        if not self._conditions.needs_own_kernels:
+            return
+        if self._device.type == "cuda" and profile:
+            library_only.check(profile)
+        elif self._device.type == "cpu":
+            library_only.check_on_cpu(built or self._artefact.library is not None)
 
     def _build_context(self) -> BuildContext:
         limits = self._conditions
@@ -319,7 +342,10 @@ class _Evaluation:
             timing["judge_clock"] = "not read: a burst does not fit the memory"
             return
         try:
-            reading = self._clock.read(self._expected_kind, calls, timing["queue_full"], self._compare_burst)
+            for _ in range(_READINGS):  # somebody else's work may be in one of them, a forged clock is in all
+                reading = self._clock.read(self._expected_kind, calls, timing["queue_full"], self._compare_burst)
+                if forged_clock.agree(timing["median_ms"], reading.call_ms, reading.held, self._device.type):
+                    break
         except (GateError, torch.OutOfMemoryError) as error:
             timing["judge_clock"] = f"not read: {error}"
             return

@@ -27,7 +27,7 @@ from harness.result import CandidateFailure, Status
 from harness.worker import sandbox
 
 _PR_SET_PDEATHSIG = 1
-_CONDITIONS = ("precision", "timeout_s", "memory_bytes", "build_timeout_s", "baselines", "criterion")
+_CONDITIONS = ("precision", "timeout_s", "memory_bytes", "build_timeout_s", "baselines", "criterion", "track")
 
 
 def serve(fd: int) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from harness.integrity.library_only import TRACKS
 from harness.judge.baselines import BASELINES
 from harness.problem import ProblemError
 from harness.solution import SolutionError
@@ -50,6 +51,9 @@ _OPTIONS = [
                  help="What the speedup is over, the first of several: " + ", ".join(BASELINES)),
     click.option("--criterion", type=click.Choice(list(CRITERIA)), default="sem", show_default=True,
                  help="When timing has converged: standard error of the mean, coefficient of variation, or entropy."),
+    click.option("--track", type=click.Choice(TRACKS),
+                 help="kernels: a solution needs kernels of its own; open: anything goes. "
+                      "Without it, kernels on a GPU and open on a CPU."),
     click.option("--out", type=click.Path(path_type=Path), help="Run directory. Without it, a new one under runs/."),
     click.option("--resume", is_flag=True,
                  help="Continue the run in --out: evaluate what is missing or has changed."),
@@ -69,7 +73,7 @@ def evaluation_options(command: Callable) -> Callable:
 
 def evaluate(
     solutions, selector, problem_dir, device, workload, precision, jobs, timeout, build_timeout, memory, baselines,
-    criterion, out, resume, prebuilt, executor, address,
+    criterion, track, out, resume, prebuilt, executor, address,
 ) -> Outcome:  # fmt: skip
     """The outcome, with progress on standard error; an error or Ctrl-C ends this process with its exit status."""
     if resume and out is None:
@@ -79,7 +83,7 @@ def evaluate(
     given = {"jobs": jobs, "memory_bytes": memory and int(memory * 1e9)}
     options = Options(
         device, workload, precision, timeout_s=timeout, build_timeout_s=build_timeout, baselines=baselines,
-        criterion=criterion, executor=executor, address=address,
+        criterion=criterion, track=track, executor=executor, address=address,
         **{key: value for key, value in given.items() if value},
     )  # fmt: skip
     progress = Progress()

@@ -11,7 +11,7 @@ from pathlib import Path
 from harness.result import Result, Status
 from kernelbench.evaluation import Outcome, Watcher, evaluate_directory
 from kernelbench.execution import Options
-from kernelbench.redteam.catalogue import BY_NAME, CLASSES, EXPLOITS, HONEST, Class, Exploit, files
+from kernelbench.redteam.catalogue import BY_NAME, CLASSES, EXPLOITS, HONEST, OWN_KERNELS, Class, Exploit, files
 
 PREVENTED, DETECTED, MISSED, NOT_RUN = "prevented", "detected", "missed", "not run"
 GAIN = 1.5  # a right result that is faster than this earned it by cheating: its work is the reference's own
@@ -53,17 +53,26 @@ def examine(numbers: set[int] | None, device: str | None, watcher: Watcher | Non
     chosen = numbers or set(CLASSES)
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # on a CPU, what else runs there must not be taken for a gain
     with tempfile.TemporaryDirectory(prefix="kb-redteam-") as folder:
-        solutions = Path(folder, "solutions")
-        for kind in (EXPLOITS, HONEST):
-            (solutions / kind).mkdir(parents=True)
-            for path in files(kind, chosen):
-                shutil.copy(path, solutions / kind)
         for exploit in BY_NAME.values():
             if exploit.traces:
                 exploit.traces()  # of an earlier run
-        options = Options(device, timeout_s=_SECONDS, build_timeout_s=_BUILD_SECONDS, memory_bytes=_MEMORY_BYTES)
-        outcome = evaluate_directory(solutions, options, out=Path(folder, "run"), watcher=watcher)
-        return [_row(CLASSES[number], outcome) for number in sorted(chosen)]
+        rows = []
+        for track, of in (("open", chosen - OWN_KERNELS), ("kernels", chosen & OWN_KERNELS)):
+            if of:
+                outcome = _evaluate(Path(folder, track), of, device, track, watcher)
+                rows += [_row(CLASSES[number], outcome) for number in of]
+        return sorted(rows, key=lambda row: row.number)
+
+
+def _evaluate(folder: Path, numbers: set[int], device: str | None, track: str, watcher: Watcher | None) -> Outcome:
+    for kind in (EXPLOITS, HONEST):
+        (folder / "solutions" / kind).mkdir(parents=True)
+        for path in files(kind, numbers):
+            shutil.copy(path, folder / "solutions" / kind)
+    options = Options(
+        device, timeout_s=_SECONDS, build_timeout_s=_BUILD_SECONDS, memory_bytes=_MEMORY_BYTES, track=track
+    )
+    return evaluate_directory(folder / "solutions", options, out=folder / "run", watcher=watcher)
 
 
 def _row(of: Class, outcome: Outcome) -> Row:

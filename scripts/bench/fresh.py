@@ -16,7 +16,8 @@ sys.path.insert(0, str(_ROOT))
 def evaluate(folder: Path, *options: str) -> list[dict]:
     """The records of ``kb eval --solutions folder``; exits with its message where it fails."""
     with tempfile.TemporaryDirectory() as out:
-        command = [sys.executable, "-m", "kernelbench", "eval", "--solutions", folder, "--out", out, *options]
+        command = [sys.executable, "-m", "kernelbench", "eval", "--solutions", folder, "--out", out]
+        command += ["--track", "open", *options]
         environment = {**os.environ, "PYTHONPATH": str(_ROOT)}
         done = subprocess.run(list(map(str, command)), cwd=_ROOT, env=environment, capture_output=True, text=True)
         log = Path(out) / "results.jsonl"
