@@ -145,9 +145,9 @@ class JudgeClock:
         gate.open(number)
         return gate.await_mark(number, self._timeout_s) - begin, held
 
-    def _overhead_ms(self, burst: Burst, expected: list[torch.Tensor]) -> float:
+    def _overhead_ms(self, burst: Burst, kinds: list[torch.Tensor]) -> float:
         """What is not the calls in a burst of the reference in this process."""
-        outputs = [[torch.empty_like(t) for t in expected] for _ in burst.seeds]
+        outputs = [[torch.empty_like(t, device=self._setting.device) for t in kinds] for _ in burst.seeds]
         if self._cuda and self._gate is None:
             self._gate = Gate(self.fds[0])
         found = []

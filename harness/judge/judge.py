@@ -170,7 +170,7 @@ class _Evaluation:
         result.conditions = pin_math_modes() | {"isolation": self._server.isolation}
         self._timer = timer_for(self._device)
         example = self._play_reference(PUBLISHED, [secrets.randbits(62)])
-        self._expected_kind = [as_tensor(leaf) for leaf in example.outputs[0]]
+        self._expected_kind = [as_tensor(leaf).to("meta") for leaf in example.outputs[0]]
         inputs = _tensors(example.inputs[0])
         traffic = self._traffic(inputs, self._expected_kind)
         result.workload["bytes"] = traffic
@@ -210,6 +210,7 @@ class _Evaluation:
         finally:
             outbox.close()
             self._clock.close()
+            self._clock = None  # it refers back to this evaluation, which holds device memory
             if self._worker:
                 result.conditions["left_behind"] = self._worker.left
         self._stages.begin("analyse")

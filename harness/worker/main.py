@@ -186,7 +186,7 @@ class Candidate:
     def profile(self, seeds: list[int]) -> dict:
         """What the device runs in a call."""
         self._round = Round([], [], [], True)
-        model = self._prepared("initial", len(seeds))
+        model = self._prepared("initial", 2 * len(seeds))  # each is called twice
         return profile(model, self._setting, seeds, self._timer)
 
     def open_burst(self, handle: dict, calls: int, outputs: list[dict]) -> dict:

@@ -174,6 +174,8 @@ def _files(confinement: Confinement) -> str:
             _allow(ruleset, path, rights & (_EXECUTE | _READ_FILE | _READ_DIR))
         for path in (*_DEVICES, *(p for pattern in _GPU_DEVICES for p in Path("/dev").glob(pattern))):
             _allow(ruleset, path, rights & (_READ_FILE | _WRITE_FILE | _READ_DIR | _TRUNCATE))
+        # CUDA names its threads in their comm files, and does not start where it cannot
+        _allow(ruleset, "/proc/self/task", rights & (_READ_FILE | _WRITE_FILE | _READ_DIR | _TRUNCATE))
         for path in confinement.writable:
             _allow(ruleset, path, rights)
         _prctl(_PR_SET_NO_NEW_PRIVS, 1)

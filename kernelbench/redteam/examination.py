@@ -16,6 +16,7 @@ from kernelbench.redteam.catalogue import BY_NAME, CLASSES, EXPLOITS, HONEST, OW
 PREVENTED, DETECTED, MISSED, NOT_RUN = "prevented", "detected", "missed", "not run"
 GAIN = 1.5  # a right result that is faster than this earned it by cheating: its work is the reference's own
 _WORST = (MISSED, DETECTED, PREVENTED, NOT_RUN)
+_UNABLE = ("needs a GPU", "needs host memory", "Triton")  # reasons to be skipped that are no fault of the harness
 _SECONDS, _BUILD_SECONDS, _MEMORY_BYTES = 8, 10, 4 << 30
 
 
@@ -96,7 +97,7 @@ def _exploit(exploit: Exploit, result: Result | None, skipped: str | None) -> Ve
         return Verdict(exploit.name, MISSED, f"it left {', '.join(traces)}", False)
     if result is None:
         # a judge or a run that breaks is the candidate's success
-        unable = skipped is not None and ("needs a GPU" in skipped or "Triton" in skipped)
+        unable = skipped is not None and any(why in skipped for why in _UNABLE)
         return Verdict(exploit.name, NOT_RUN if unable else MISSED, skipped or "no result", unable)
     expected = result.status.value in exploit.ends
     if result.status is Status.REJECTED:
