@@ -12,16 +12,20 @@ import os
 import queue
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 
 from harness.build import Artefact, BuildContext, CacheError, build
 from harness.build.cost import NOTHING, Cost, expected_cost
+from harness.problem import ProblemFile
 from harness.process import ForkServer, available_memory_bytes
+from harness.result import CandidateFailure
 from harness.solution import Solution
 from kernelbench.execution import Evaluated, Options, Pair, Skipped, Status
 from kernelbench.judges import Judge, judged, open_judges
 
 _MEMORY_SHARE = 0.75  # of what is available at the start, for compilers; the rest for judges and candidates
+
+Phase = Callable[[str], None]
 
 
 class Pipeline:
@@ -34,82 +38,32 @@ class Pipeline:
         self.devices = len(self._judges)
 
     def evaluate(self, pairs: list[Pair], status: Status = lambda what, text: None) -> Iterator[Evaluated | Skipped]:
-        """One of each as they end. On GPUs builds and evaluations overlap; on a CPU everything
-        is built first, because a compiler on the same cores would spoil the timings.
+        """One of each as they end; the cheapest builds first, so that no device waits for one that takes long.
+
+        That is Johnson's rule for two stages (Naval Research Logistics Quarterly 1, 1954),
+        with evaluations that all take as long. On a CPU everything is built before anything is timed.
         """
         if not pairs:
             return
-        built: queue.SimpleQueue = queue.SimpleQueue()
-        ended: queue.SimpleQueue = queue.SimpleQueue()
         shown = _Shown(status)
-        threads = [threading.Thread(target=self._judge, args=(judge, built, ended, shown), daemon=True)
-                   for judge in self._judges]  # fmt: skip
-        with ForkServer() as server, ThreadPoolExecutor(max(1, self._options.jobs)) as pool:
-            try:
-                futures = self._submit(pairs, server, pool, shown)
-                if self.device["type"] == "cpu":
-                    wait(futures)
-                for future, pair in futures.items():
-                    future.add_done_callback(lambda future, pair=pair: built.put((pair, future)))
-                for thread in threads:
-                    thread.start()
-                yield from self._ending([solution for _, solution in pairs], ended)
-            except BaseException:
-                self.kill()
-                raise
-            finally:
-                for _ in threads:
-                    built.put(None)
-                pool.shutdown(wait=False, cancel_futures=True)
-                server.close()  # ends the builds that run, which the pool would wait for
+        with self.line(at_once=len(pairs)) as line:
+            if self.device["type"] != "cpu":
+                pairs = sorted(pairs, key=lambda pair: line.cost(pair[1]).seconds)
+            ends = line.submit_all([(file, solution, shown.phase_of(solution.name)) for file, solution in pairs])
+            for end in as_completed(ends):
+                yield end.result()
 
-    def _submit(self, pairs, server: ForkServer, pool: ThreadPoolExecutor, shown: _Shown) -> dict[Future, Pair]:
-        """Start all builds; the cheapest first, so that no device waits for one that takes long.
-
-        That is Johnson's rule for two stages (Naval Research Logistics Quarterly 1, 1954),
-        with evaluations that all take as long. On a CPU nobody waits, and evaluations stay in order.
-        """
-        jobs, judge = max(1, self._options.jobs), self._judges[0]
-        context = BuildContext(
-            server, judge.arch, judge.torch_version, self._options.build_timeout_s, self._options.memory_bytes,
-            jobs=max(1, (os.cpu_count() or 1) // min(jobs, len(pairs))),
-        )  # fmt: skip
-        memory = Memory(int(available_memory_bytes() * _MEMORY_SHARE))
-        costs = {solution: _cost(solution, context) for _, solution in pairs}
-
-        def work(solution: Solution) -> Artefact:
-            with memory.taken(costs[solution].memory_bytes), shown.going_on("building", solution.name):
-                return build(solution, context)
-
-        if self.device["type"] != "cpu":
-            pairs = sorted(pairs, key=lambda pair: costs[pair[1]].seconds)
-        return {pool.submit(work, solution): (file, solution) for file, solution in pairs}
-
-    def _judge(self, judge: Judge, built, ended, shown: _Shown) -> None:
-        """Evaluate what is built, one after the other, as long as there is a device: the work of one thread."""
+    @contextlib.contextmanager
+    def line(self, at_once: int) -> Iterator[Line]:
+        """Takes solutions as they come, about ``at_once`` of them in flight; left with an error, judges are killed."""
+        line = Line(self._options, self._judges, at_once)
         try:
-            while not judge.lost and (item := built.get()):
-                (file, solution), future = item
-                with shown.going_on("judging", solution.name) as phase:
-                    ended.put(judged(judge, file, solution, self._options.workload, future.result, phase))
-            ended.put(_Gone(judge.lost))
-        except BaseException as error:
-            ended.put(error)
-
-    def _ending(self, solutions: list[Solution], ended) -> Iterator[Evaluated | Skipped]:
-        """One of each as they end; what is left when the last device is lost is listed as skipped."""
-        left, judges = dict.fromkeys(solutions), len(self._judges)
-        while left and judges:
-            item = ended.get()
-            if isinstance(item, BaseException):
-                raise item
-            if isinstance(item, _Gone):
-                judges, reason = judges - 1, item.reason
-                continue
-            del left[item.solution]
-            yield item
-        for solution in left:
-            yield Skipped(solution, f"no device is left to evaluate on: {reason}")
+            yield line
+        except BaseException:
+            self.kill()
+            raise
+        finally:
+            line.close()
 
     def close(self) -> None:
         for judge in self._judges:
@@ -120,11 +74,168 @@ class Pipeline:
             judge.kill()
 
 
-class _Gone:
-    """A judge takes no more work."""
+class Line:
+    """Builds on all cores and one queue for all devices; ``submit`` may be called from several threads.
 
-    def __init__(self, reason: str | None):
-        self.reason = reason
+    On GPUs builds and evaluations overlap; on a CPU what is there to be built is built
+    first, because a compiler on the same cores would spoil the timings.
+    """
+
+    def __init__(self, options: Options, judges: list[Judge], at_once: int):
+        self._options = options
+        self._built: queue.SimpleQueue = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._unfinished: dict[Future, Solution] = {}
+        self._judges_left = len(judges)
+        self._reason: str | None = None  # why no device is left
+        jobs = max(1, options.jobs)
+        self._server = ForkServer()
+        self._context = BuildContext(
+            self._server, judges[0].arch, judges[0].torch_version, options.build_timeout_s, options.memory_bytes,
+            jobs=max(1, (os.cpu_count() or 1) // min(jobs, at_once)),
+        )  # fmt: skip
+        self._memory = Memory(int(available_memory_bytes() * _MEMORY_SHARE))
+        self._cores = Cores(shared=judges[0].device["type"] != "cpu")
+        self._pool = ThreadPoolExecutor(jobs)
+        self._threads = [threading.Thread(target=self._judge, args=(judge,), daemon=True) for judge in judges]
+        for thread in self._threads:
+            thread.start()
+
+    def submit(
+        self,
+        file: ProblemFile,
+        solution: Solution,
+        phase: Phase = lambda text: None,
+        failure: CandidateFailure | None = None,
+    ) -> Future:
+        """A future of Evaluated or Skipped. ``phase`` is told ``building``, ``built``, ``judging``, and '' at the end.
+
+        A solution that is known to have failed already, with ``failure``, only gets its record.
+        """
+        return self.submit_all([(file, solution, phase)], failure)[0]
+
+    def submit_all(
+        self, work: list[tuple[ProblemFile, Solution, Phase]], failure: CandidateFailure | None = None
+    ) -> list[Future]:
+        """As ``submit``, of several at once: on a CPU none of them is timed before all of them are built."""
+        self._cores.announce(len(work))
+        return [self._start(file, solution, phase, failure) for file, solution, phase in work]
+
+    def _start(self, file, solution, phase, failure) -> Future:
+        ended: Future = Future()
+        ended.set_running_or_notify_cancel()
+        with self._lock:
+            self._unfinished[ended] = solution
+            lost = self._judges_left == 0
+        if lost:
+            self._end(ended, Skipped(solution, self._no_device()))
+        building = self._pool.submit(self._build, solution, phase, failure)
+        building.add_done_callback(lambda built: self._built.put((file, solution, phase, built, ended)))
+        return ended
+
+    def cost(self, solution: Solution) -> Cost:
+        """What the build will take; what cannot be told is for the build to report."""
+        try:
+            return expected_cost(solution, self._context)
+        except (CacheError, OSError):
+            return NOTHING
+
+    def _build(self, solution: Solution, phase: Phase, failure: CandidateFailure | None) -> Artefact:
+        with self._cores.building():
+            if failure:
+                raise failure
+            with self._memory.taken(self.cost(solution).memory_bytes):
+                phase("building")
+                try:
+                    return build(solution, self._context)
+                finally:
+                    phase("built")
+
+    def _judge(self, judge: Judge) -> None:
+        """Evaluate what is built, one after the other, as long as there is a device: the work of one thread."""
+        while not judge.lost and (item := self._built.get()):
+            file, solution, phase, built, ended = item
+            if ended.done():
+                continue
+            with self._cores.timing():
+                phase("judging")
+                try:
+                    told = lambda text, phase=phase: phase(f"judging: {text}")  # noqa: E731
+                    item = judged(judge, file, solution, self._options.workload, built.result, told)
+                except BaseException as error:
+                    item = error
+                phase("")
+            self._end(ended, item)
+        with self._lock:
+            self._judges_left -= 1
+            self._reason = judge.lost
+            left = [] if self._judges_left or not judge.lost else list(self._unfinished.items())
+        for ended, solution in left:
+            self._end(ended, Skipped(solution, self._no_device()))
+
+    def _no_device(self) -> str:
+        return f"no device is left to evaluate on: {self._reason}"
+
+    def _end(self, ended: Future, item: Evaluated | Skipped | BaseException) -> None:
+        with self._lock:
+            if self._unfinished.pop(ended, None) is None:
+                return
+        if isinstance(item, BaseException):
+            ended.set_exception(item)
+        else:
+            ended.set_result(item)
+
+    def close(self) -> None:
+        """Nothing more comes; what is unfinished stays so."""
+        self._cores.share()
+        for _ in self._threads:
+            self._built.put(None)
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._server.close()  # ends the builds that run, which the pool would wait for
+
+
+class Cores:
+    """Keeps compilers off the cores that time a candidate, unless these are ``shared``: the candidate is on a GPU."""
+
+    def __init__(self, shared: bool):
+        self._shared = shared
+        self._changed = threading.Condition()
+        self._announced = 0  # builds that run or wait
+        self._timing = 0  # judges at work; which of them has the CPU is for its lock to say
+
+    def share(self) -> None:
+        """Nobody waits any more."""
+        with self._changed:
+            self._shared = True
+            self._changed.notify_all()
+
+    def announce(self, builds: int) -> None:
+        """So many builds will come, and go before the next timing."""
+        with self._changed:
+            self._announced += builds
+
+    @contextlib.contextmanager
+    def building(self) -> Iterator[None]:
+        with self._changed:
+            self._changed.wait_for(lambda: self._shared or not self._timing)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._announced -= 1
+                self._changed.notify_all()
+
+    @contextlib.contextmanager
+    def timing(self) -> Iterator[None]:
+        with self._changed:
+            self._changed.wait_for(lambda: self._shared or not self._announced)
+            self._timing += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._timing -= 1
+                self._changed.notify_all()
 
 
 class Memory:
@@ -157,27 +268,16 @@ class _Shown:
         self._lock = threading.Lock()
         self._now: dict[str, dict[str, str]] = {"building": {}, "judging": {}}
 
-    @contextlib.contextmanager
-    def going_on(self, what: str, name: str) -> Iterator[Callable[[str], None]]:
-        """Show ``name``; yields what shows its phase too."""
-        self._show(what, name, name)
-        try:
-            yield lambda phase: self._show(what, name, f"{name}: {phase}")
-        finally:
-            self._show(what, name, None)
+    def phase_of(self, name: str) -> Phase:
+        """What tells the phases of one solution."""
+        return lambda phase: self._show(name, phase)
 
-    def _show(self, what: str, name: str, text: str | None) -> None:
+    def _show(self, name: str, phase: str) -> None:
+        what, _, detail = phase.partition(": ")
         with self._lock:
-            if text is None:
-                self._now[what].pop(name, None)
-            else:
-                self._now[what][name] = text
-            self._status(what, ", ".join(self._now[what].values()))
-
-
-def _cost(solution: Solution, context: BuildContext) -> Cost:
-    """What the build will take; what cannot be told is for the build to report."""
-    try:
-        return expected_cost(solution, context)
-    except (CacheError, OSError):
-        return NOTHING
+            for activity, names in self._now.items():
+                if activity == what:
+                    names[name] = f"{name}: {detail}" if detail else name
+                elif names.pop(name, None) is None:
+                    continue
+                self._status(activity, ", ".join(names.values()))

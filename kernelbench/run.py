@@ -20,6 +20,7 @@ LOG = "results.jsonl"
 
 # What must agree for results to stand in one log.
 _IDENTITY = ("solutions", "problem_dir", "workload", "precision", "device", "track", "baselines")
+_IDENTITY += ("solver", "solver_sha256", "model", "seed", "settings")  # of those that a solver made
 
 
 class RunError(Exception):
@@ -72,42 +73,22 @@ class Run:
         """
         try:
             config = json.loads((path / CONFIG).read_text())
-            data = (path / LOG).read_bytes()
+            lines, torn = whole_lines(path / LOG, repair)
         except FileNotFoundError as error:
             raise RunError(f"{path} is no run directory: it has no {Path(error.filename).name}") from None
         except ValueError as error:
             raise RunError(f"{path / CONFIG} is not JSON: {error}") from None
-        whole, _, rest = data.rpartition(b"\n")
-        if rest and repair:
-            os.truncate(path / LOG, len(data) - len(rest))
         results = []
-        for number, line in enumerate(whole.splitlines(), start=1):
+        for number, line in enumerate(lines, start=1):
             try:
                 results.append(Result.from_json(json.loads(line)))
             except (ValueError, KeyError, TypeError) as error:
                 raise RunError(f"{path / LOG}, line {number}, is no result: {error}") from None
-        return cls(path, config, results, torn=bool(rest))
+        return cls(path, config, results, torn)
 
     def append(self, result: Result) -> None:
         """Write one result and make sure that it is on the disk."""
-        line = (json.dumps(result.to_json()) + "\n").encode()
-        descriptor = os.open(self.path / LOG, os.O_WRONLY | os.O_APPEND)
-        try:
-            size = os.fstat(descriptor).st_size
-            try:
-                written = os.write(descriptor, line)
-                if written < len(line):
-                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-                os.fsync(descriptor)
-            except OSError as error:
-                if os.path.isfile(self.path / LOG):
-                    os.truncate(self.path / LOG, size)
-                raise WriteError(
-                    f"cannot write {self.path / LOG}: {error.strerror}. Everything up to here is kept; "
-                    "make room and continue with --resume"
-                ) from error
-        finally:
-            os.close(descriptor)
+        append_line(self.path / LOG, result.to_json())
         self.results.append(result)
 
     def missing(self, solutions: list[Solution]) -> list[Solution]:
@@ -119,6 +100,37 @@ class Run:
         """The last result of each (problem, solution file), in order of problem and sample."""
         last = {(r.problem, r.solution["name"]): r for r in self.results}
         return sorted(last.values(), key=result_order)
+
+
+def append_line(path: Path, record: dict[str, Any]) -> None:
+    """Add one record to a log, whole and on the disk; WriteError where there is no room, and the log is as before."""
+    line = (json.dumps(record) + "\n").encode()
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)
+    try:
+        size = os.fstat(descriptor).st_size
+        try:
+            written = os.write(descriptor, line)
+            if written < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            os.fsync(descriptor)
+        except OSError as error:
+            if os.path.isfile(path):
+                os.truncate(path, size)
+            raise WriteError(
+                f"cannot write {path}: {error.strerror}. Everything up to here is kept; "
+                "make room and continue with --resume"
+            ) from error
+    finally:
+        os.close(descriptor)
+
+
+def whole_lines(path: Path, repair: bool = False) -> tuple[list[bytes], bool]:
+    """The lines of a log, and whether a half-written one at its end was left out; ``repair`` cuts that off."""
+    data = path.read_bytes()
+    whole, _, rest = data.rpartition(b"\n")
+    if rest and repair:
+        os.truncate(path, len(data) - len(rest))
+    return whole.splitlines(), bool(rest)
 
 
 def result_order(result: Result) -> tuple[int, int, int]:

@@ -24,7 +24,11 @@ def source(problem: str, kind: str, precision: str = "fp32", root: Path | None =
     Raises ValueError or ProblemError for a problem that there is not, and
     ValueError for a type that host C++ has no name for.
     """
-    workload = load_problem(problem, root).workload("full")
+    return of(load_problem(problem, root).workload("full"), kind, precision)
+
+
+def of(workload: Workload, kind: str, precision: str = "fp32") -> str:
+    """The starter for one workload of a loaded problem; raises as ``source``."""
     if kind == "py":
         return _python(workload)
     signature = derive_signature(workload, DTYPES[precision])

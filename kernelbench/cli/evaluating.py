@@ -28,11 +28,7 @@ def _baselines(context: click.Context, parameter: click.Parameter, value: str) -
     return names
 
 
-_OPTIONS = [
-    click.option("--solutions", required=True, type=click.Path(path_type=Path), help="Directory of solutions."),
-    click.option("--problems", "selector", metavar="SELECTOR",
-                 help="Problems that count: 1/19, 1/1-20, level2, all, or a comma-separated list. "
-                      "Without it, those that have a solution."),
+_CONDITIONS = [
     click.option("--problem-dir", type=click.Path(path_type=Path),
                  help="Another folder of problems, ours or KernelBench's."),
     click.option("--device",
@@ -54,6 +50,13 @@ _OPTIONS = [
     click.option("--track", type=click.Choice(TRACKS),
                  help="kernels: a solution needs kernels of its own; open: anything goes. "
                       "Without it, kernels on a GPU and open on a CPU."),
+]  # fmt: skip
+_OPTIONS = [
+    click.option("--solutions", required=True, type=click.Path(path_type=Path), help="Directory of solutions."),
+    click.option("--problems", "selector", metavar="SELECTOR",
+                 help="Problems that count: 1/19, 1/1-20, level2, all, or a comma-separated list. "
+                      "Without it, those that have a solution."),
+    *_CONDITIONS,
     click.option("--out", type=click.Path(path_type=Path), help="Run directory. Without it, a new one under runs/."),
     click.option("--resume", is_flag=True,
                  help="Continue the run in --out: evaluate what is missing or has changed."),
@@ -66,9 +69,29 @@ _OPTIONS = [
 
 def evaluation_options(command: Callable) -> Callable:
     """Decorator: the options of ``evaluate``, in the order in which help shows them."""
-    for option in reversed(_OPTIONS):
+    return _decorated(command, _OPTIONS)
+
+
+def condition_options(command: Callable) -> Callable:
+    """Decorator: those of them that say what is evaluated and how, for ``options_of``; and ``problem_dir``."""
+    return _decorated(command, _CONDITIONS)
+
+
+def _decorated(command: Callable, options: list[Callable]) -> Callable:
+    for option in reversed(options):
         command = option(command)
     return command
+
+
+def options_of(
+    device, workload, precision, jobs, timeout, build_timeout, memory, baselines, criterion, track, **executor
+) -> Options:
+    """What the options of the command line come to."""
+    given = {"jobs": jobs, "memory_bytes": memory and int(memory * 1e9), **executor}
+    return Options(
+        device, workload, precision, timeout_s=timeout, build_timeout_s=build_timeout, baselines=baselines,
+        criterion=criterion, track=track, **{key: value for key, value in given.items() if value},
+    )  # fmt: skip
 
 
 def evaluate(
@@ -80,11 +103,9 @@ def evaluate(
         raise click.UsageError("--resume needs --out, the run directory to continue")
     if address and executor == "local":
         raise click.UsageError("--address needs --executor ray")
-    given = {"jobs": jobs, "memory_bytes": memory and int(memory * 1e9)}
-    options = Options(
-        device, workload, precision, timeout_s=timeout, build_timeout_s=build_timeout, baselines=baselines,
-        criterion=criterion, track=track, executor=executor, address=address,
-        **{key: value for key, value in given.items() if value},
+    options = options_of(
+        device, workload, precision, jobs, timeout, build_timeout, memory, baselines, criterion, track,
+        executor=executor, address=address,
     )  # fmt: skip
     progress = Progress()
     try:

@@ -1,0 +1,142 @@
+"""The code in what a model answered: fences that are unlabelled, nested, unclosed or missing, prose, thoughts.
+
+Among several pieces the last that is a whole solution counts, because models correct themselves.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+_THOUGHT_TAGS = "think|thinking|thought|reasoning|scratchpad"
+_THOUGHT = re.compile(rf"<({_THOUGHT_TAGS})>.*?</\1>", re.DOTALL | re.IGNORECASE)
+_END_OF_THOUGHT = re.compile(rf"</(?:{_THOUGHT_TAGS})>", re.IGNORECASE)  # some templates open it in the prompt
+_OPEN_THOUGHT = re.compile(rf"^\s*<(?:{_THOUGHT_TAGS})>", re.IGNORECASE)
+_ANSWER = re.compile(r"<answer>(.*?)(?:</answer>|\Z)", re.DOTALL | re.IGNORECASE)
+_FENCE = re.compile(r"^[ \t]*(?P<marks>`{3,}|~{3,})[ \t]*(?P<info>[^`\n]*)$", re.MULTILINE)
+_FIRST_CODE = {
+    "py": re.compile(r"^(?:import |from \w|class |def |@|#|\"\"\"|''')", re.MULTILINE),
+    "c": re.compile(r"^(?:#include|#define|//|/\*|extern|template|__global__|using |namespace )", re.MULTILINE),
+}
+_LEFT_OUT = re.compile(
+    r"^[ \t]*(?:#|//)[ \t]*(?:\.\.\.|…).*\b(?:existing|rest|remaining|unchanged|same|omitted|previous|as before)\b"
+    r"|^[ \t]*(?:#|//).*\b(?:rest of the code|remaining code|(?:code|kernel)s? (?:is|are|remains?) unchanged)\b",
+    re.MULTILINE | re.IGNORECASE,
+)
+_DIFF = re.compile(r"^(?:@@ |--- \S|\+\+\+ \S|diff --git |<{7} |>{7} )", re.MULTILINE)
+_TRIALS = 40  # of where unfenced code begins or ends
+
+
+class NoCode(Exception):
+    """An answer that holds no solution, and why; written for the model that gave it."""
+
+
+def extract(answer: str, kind: str = "py", finished: bool = True) -> str:
+    """The solution of ``kind`` in ``answer``; NoCode where there is none.
+
+    ``finished`` says whether the model came to an end by itself.
+    """
+    text = _spoken(answer.replace("\r\n", "\n").lstrip("\ufeff"))
+    pieces = list(_pieces(text, kind))
+    whole = [piece for piece in pieces if _is_whole(piece, kind)]
+    if whole:
+        chosen = whole[-1].strip("\n") + "\n"
+        if match := _LEFT_OUT.search(chosen):
+            raise NoCode(f"the code leaves parts out ('{match[0].strip()}'); the whole file is needed")
+        return chosen
+    raise NoCode(_reason(answer, text, [piece for piece in pieces if piece.strip()], kind, finished))
+
+
+def _spoken(text: str) -> str:
+    """Without thoughts, and the content of answer tags where there are some."""
+    text = _THOUGHT.sub("", text)
+    if ends := list(_END_OF_THOUGHT.finditer(text)):
+        text = text[ends[-1].end() :]
+    if _OPEN_THOUGHT.match(text):
+        return ""
+    tagged = [match[1] for match in _ANSWER.finditer(text) if match[1].strip()]
+    return tagged[-1] if tagged else text
+
+
+def _pieces(text: str, kind: str) -> Iterator[str]:
+    """What may be code, in order: fenced blocks, else what looks like code."""
+    fences = list(_FENCE.finditer(text))
+    position = 0
+    for index, opening in enumerate(fences):
+        if opening.start() < position:
+            continue
+        block, position = _block(text, opening, fences[index + 1 :], kind)
+        yield block
+    if not fences:
+        yield from _unfenced(text, kind)
+
+
+def _block(text: str, opening: re.Match, later: list[re.Match], kind: str) -> tuple[str, int]:
+    """The block that a fence opens and where it ends: at the first fence that leaves it whole.
+
+    Code may hold fences itself, as docstrings do. Where none leaves it whole, the first
+    one that can close it does, and without one the end of the text.
+    """
+    marks = opening["marks"]
+    closings = [
+        f for f in later if f["marks"][0] == marks[0] and len(f["marks"]) >= len(marks) and not f["info"].strip()
+    ]
+    ends = [(text[opening.end() + 1 : closing.start()], closing.end()) for closing in closings]
+    unclosed = (text[opening.end() + 1 :], len(text))
+    for block in [*ends, unclosed]:
+        if _is_whole(block[0], kind):
+            return block
+    return ends[0] if ends else unclosed
+
+
+def _unfenced(text: str, kind: str) -> Iterator[str]:
+    """The text from a line that looks like code on, less lines at its end until it is whole."""
+    first = _FIRST_CODE["py" if kind == "py" else "c"]
+    for start in list(first.finditer(text))[:_TRIALS]:
+        lines = text[start.start() :].splitlines(keepends=True)
+        for dropped in range(min(_TRIALS, len(lines))):
+            piece = "".join(lines[: len(lines) - dropped])
+            if _is_whole(piece, kind):
+                yield piece
+                return
+    yield text
+
+
+def _is_whole(code: str, kind: str) -> bool:
+    return _defines_entry(code, kind) and _problem(code, kind) is None
+
+
+def _defines_entry(code: str, kind: str) -> bool:
+    if kind == "py":
+        return re.search(r"^class\s+ModelNew\b|^ModelNew\s*=", code, re.MULTILINE) is not None
+    return re.search(r'extern\s+"C"[^;]*?\bsolution\s*\(', code, re.DOTALL) is not None
+
+
+def _problem(code: str, kind: str) -> str | None:
+    """Why it is no source of its kind; None where it may be."""
+    if kind == "py":
+        try:
+            ast.parse(code)
+        except (SyntaxError, ValueError) as error:
+            return f"it is not Python: {error}"
+        return None
+    if code.count("{") != code.count("}"):
+        return "its braces do not match"
+    return "there is prose around it" if _FENCE.search(code) else None
+
+
+def _reason(answer: str, text: str, pieces: list[str], kind: str, finished: bool) -> str:
+    entry = "a class ModelNew" if kind == "py" else 'extern "C" void solution(...)'
+    if not finished:
+        return "the answer was cut off before its code was complete: it is too long"
+    if not answer.strip():
+        return "the answer is empty"
+    if not text.strip():
+        return "the answer holds only thoughts, no code"
+    if _DIFF.search(text):
+        return f"the answer is a diff; the whole file is needed, with {entry}"
+    candidates = [piece for piece in pieces if _defines_entry(piece, kind)]
+    if candidates:
+        return f"the code is not complete: {_problem(candidates[-1], kind)}"
+    return f"the answer holds no code that defines {entry}"

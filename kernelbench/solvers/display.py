@@ -1,0 +1,75 @@
+"""A solve on the terminal: a line for each attempt, a bar with how many are in which state, the best speedups."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import Counter
+from typing import Any
+
+from tqdm import tqdm
+
+from harness.result import Result
+from kernelbench.solvers.orchestrator import Outcome, Watcher
+
+_STATES = {"asking": "asked", "building": "in build", "built": "waiting", "judging": "on the device"}
+
+
+class Display(Watcher):
+    def __init__(self) -> None:
+        self._bar: tqdm | None = None
+        self._lock = threading.RLock()
+        self._states: dict[Any, str] = {}
+        self._best: dict[str, float] = {}
+
+    def started(self, outcome: Outcome, todo: int) -> None:
+        device = outcome.device
+        self._say(f"device: {device['name']}" + (" (no GPU is used)" if device["type"] == "cpu" else ""))
+        if outcome.replayed:
+            self._say(f"{outcome.replayed} result(s) are in {outcome.run.path} already and are kept")
+        for result in outcome.run.results:
+            self._note(result)
+        self._bar = tqdm(total=max(0, todo), unit="attempt", file=sys.stderr, dynamic_ncols=True, disable=None)
+
+    def moved(self, key: Any, state: str) -> None:
+        with self._lock:
+            if state in _STATES:
+                self._states[key] = state
+            else:
+                self._states.pop(key, None)
+            self._show()
+
+    def evaluated(self, result: Result) -> None:
+        with self._lock:
+            self._note(result)
+            speed = f"  {result.timing['median_ms']:.4g} ms  {result.speedup:.2f}x" if result.correct else ""
+            self._say(f"  {result.status.value:<14} {result.problem} attempt {result.solution['sample']}{speed}")
+            self._bar.update()
+            self._show()
+
+    def ended(self, problem: str, failure: str | None) -> None:
+        if failure:
+            with self._lock:
+                self._say(f"  {problem} is not finished: {failure.splitlines()[0]}")
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+    def _note(self, result: Result) -> None:
+        if result.correct:
+            self._best[result.problem] = max(result.speedup, self._best.get(result.problem, 0.0))
+
+    def _show(self) -> None:
+        if self._bar is None:
+            return
+        counts = Counter(self._states.values())
+        parts = [f"{counts[state]} {words}" for state, words in _STATES.items() if counts[state]]
+        if self._best:
+            faster = sum(speedup > 1 for speedup in self._best.values())
+            parts.append(f"solved {len(self._best)}, faster {faster}, best {max(self._best.values()):.2f}x")
+        self._bar.set_postfix_str(" | ".join(parts), refresh=False)
+        self._bar.refresh()
+
+    def _say(self, line: str) -> None:
+        tqdm.write(line, file=sys.stderr)

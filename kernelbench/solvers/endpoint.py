@@ -1,0 +1,183 @@
+"""A language model behind any endpoint that speaks OpenAI's chat-completions protocol.
+
+The official package makes the requests. What it leaves to its users is here: answers
+that are cut or garbled are asked for again too, and a rate limit holds back all threads,
+not only the one that met it.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from kernelbench.solvers.journal import Message
+
+_FIRST_WAIT_S, _LONGEST_WAIT_S = 0.5, 60.0
+_TRANSIENT = (408, 409, 425, 429)  # and all from 500 on
+
+
+class ModelError(Exception):
+    """A model that cannot be asked, and what to do about it."""
+
+
+@dataclass(frozen=True)
+class Completion:
+    text: str
+    finish_reason: str | None
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    seconds: float  # with all tries and waits
+    tries: int
+
+
+class _Garbled(Exception):
+    """An answer that is not of the protocol."""
+
+
+class Endpoint:
+    """One model. ``prices`` are USD for a million tokens of prompt and of completion; without them costs are unknown.
+
+    ``fields`` go into every request and win over what a solver asks for; None leaves a field out.
+    The key is read from the environment variable ``key_variable`` and kept nowhere.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        base_url: str | None = None,
+        *,
+        key_variable: str = "OPENAI_API_KEY",
+        prices: tuple[float, float] | None = None,
+        fields: dict[str, Any] | None = None,
+        at_once: int = 16,
+        tries: int = 8,
+        timeout_s: float = 900.0,
+        stream: bool = False,
+    ):
+        try:
+            import openai
+        except ImportError:
+            raise ModelError("asking a model needs the openai package: pip install 'kernelbench[llm]'") from None
+        key = os.environ.get(key_variable)
+        if not key and base_url is None:
+            raise ModelError(f"{key_variable} is not set: put the key there, or name an endpoint with --base-url")
+        self._openai = openai
+        self._client = openai.OpenAI(base_url=base_url, api_key=key or "none", max_retries=0, timeout=timeout_s)
+        self.model, self.base_url = model, str(self._client.base_url)
+        self.fields = fields or {}
+        self._key_variable, self._prices = key_variable, prices
+        self._tries, self._stream = tries, stream
+        self._places = threading.BoundedSemaphore(at_once)
+        self._not_before = 0.0
+
+    def sampling(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """The fields of a request in which a solver asks for ``asked``."""
+        return {name: value for name, value in {**asked, **self.fields}.items() if value is not None}
+
+    def complete(self, messages: list[Message], sampling: dict[str, Any]) -> Completion:
+        """The answer, after as many tries as it takes; ModelError where more would not help."""
+        begin = time.monotonic()
+        for number in range(1, self._tries + 1):
+            with self._places:
+                time.sleep(max(0.0, self._not_before - time.monotonic()))
+                try:
+                    text, finish_reason, usage = self._request(messages, sampling)
+                except (TypeError, AttributeError, NameError):
+                    raise  # ours, not the endpoint's
+                except Exception as error:
+                    self._raise_if_final(error)
+                    failure = error
+                else:
+                    prompt, completion = (
+                        getattr(usage, "prompt_tokens", None),
+                        getattr(usage, "completion_tokens", None),
+                    )
+                    return Completion(text, finish_reason, prompt, completion, time.monotonic() - begin, number)
+            if number < self._tries:
+                self._wait_after(failure, number)
+        raise ModelError(f"{self.base_url} gave no answer in {self._tries} tries; the last one: {_described(failure)}")
+
+    def cost_usd(self, completion: Completion) -> float | None:
+        counts = (completion.prompt_tokens, completion.completion_tokens)
+        if self._prices is None or None in counts:
+            return None
+        return sum(count * price for count, price in zip(counts, self._prices)) / 1e6
+
+    def close(self) -> None:
+        self._client.close()
+
+    def _request(self, messages, sampling) -> tuple[str, str | None, Any]:
+        if self._stream:
+            return self._streamed(messages, sampling)
+        answer = self._client.chat.completions.create(model=self.model, messages=messages, extra_body=sampling)
+        try:
+            choice = answer.choices[0]
+            return choice.message.content or "", choice.finish_reason, answer.usage
+        except (AttributeError, IndexError, TypeError):
+            raise _Garbled(f"an answer without choices: {str(answer)[:200]!r}") from None
+
+    def _streamed(self, messages, sampling) -> tuple[str, str | None, Any]:
+        pieces, finish_reason, usage = [], None, None
+        options = {"stream": True, "stream_options": {"include_usage": True}}
+        with self._client.chat.completions.create(
+            model=self.model, messages=messages, extra_body=sampling, **options
+        ) as stream:
+            for chunk in stream:
+                usage = getattr(chunk, "usage", None) or usage
+                for choice in getattr(chunk, "choices", None) or []:
+                    pieces.append(choice.delta.content or "")
+                    finish_reason = choice.finish_reason or finish_reason
+        if finish_reason is None:
+            raise _Garbled("a stream that ended in the middle of its answer")
+        return "".join(pieces), finish_reason, usage
+
+    def _raise_if_final(self, error: Exception) -> None:
+        status = getattr(error, "status_code", None)
+        if status in (401, 403):
+            raise ModelError(
+                f"{self.base_url} refuses the key in {self._key_variable} (HTTP {status}): {_described(error)}"
+            ) from None
+        if status == 404:
+            raise ModelError(
+                f"{self.base_url} has no model '{self.model}', or no chat completions at this address: "
+                f"{_described(error)}"
+            ) from None
+        if getattr(error, "code", None) == "insufficient_quota":
+            raise ModelError(f"{self.base_url}: the account's quota is used up: {_described(error)}") from None
+        if status is not None and status < 500 and status not in _TRANSIENT:
+            raise ModelError(f"{self.base_url} refuses the request (HTTP {status}): {_described(error)}") from None
+
+    def _wait_after(self, error: Exception, number: int) -> None:
+        """As long as the endpoint says, else twice as long each time; a rate limit is everybody's."""
+        asked = _retry_after_s(error)
+        if getattr(error, "status_code", None) == 429 and asked is not None:
+            self._not_before = max(self._not_before, time.monotonic() + asked)
+            return
+        longest = min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2 ** (number - 1))
+        time.sleep(asked if asked is not None else random.uniform(longest / 2, longest))
+
+
+def _retry_after_s(error: Exception) -> float | None:
+    """Seconds that the Retry-After header asks for; it holds a number or a date."""
+    headers = getattr(getattr(error, "response", None), "headers", {})
+    value = headers.get("retry-after")
+    if value is None:
+        return None
+    try:
+        return max(0.0, float(value))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+    except ValueError:
+        return None
+
+
+def _described(error: Exception) -> str:
+    cause = f" ({error.__cause__})" if error.__cause__ else ""
+    return f"{type(error).__name__}: {error}{cause}"

@@ -1,0 +1,78 @@
+"""What a result tells the author of its candidate: execution (E) and profile (P), as text.
+
+G, the generation itself, is the author's own text; see ``Task.feedback``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tabulate import tabulate
+
+from harness.result import Result, Status
+
+PARTS = ("G", "E", "P")
+
+_ADVICE = {
+    Status.TIMEOUT: "A step of it took too long: look for a deadlock, an endless loop, or far too little parallelism.",
+    Status.CRASHED: "Its process died: look for accesses outside of tensors, and for shared memory beyond the limit.",
+}
+_LAUNCH_BOUND = 1.5  # wall time of back-to-back calls, over the time on the device, from which the host is the limit
+
+
+def execution(result: Result) -> str:
+    """How the evaluation ended: the message of a failure, or times against the baseline."""
+    if not result.correct:
+        advice = _ADVICE.get(result.status)
+        return "\n".join(filter(None, [f"status: {result.status}", result.message.strip(), advice]))
+    eager = result.baselines["eager"]["median_ms"]
+    return (
+        "status: ok, every output is correct\n"
+        f"time: {result.timing['median_ms']:.4g} ms (median of {result.timing['samples']} calls)\n"
+        f"PyTorch eager: {eager:.4g} ms, so the speedup is {result.speedup:.3g}x"
+    )
+
+
+def profile(result: Result) -> str:
+    """What limits a correct candidate: rates, distance from the speed of light, time by kernel where it is known."""
+    if not result.correct:
+        return ""
+    lines = [*_rates(result), *_headroom(result.sol or {}), *_launches(result.timing)]
+    table = kernel_table(result.timing.get("profile") or {})
+    return "\n".join(lines + ([table] if table else []))
+
+
+def kernel_table(profile: dict[str, Any]) -> str:
+    """One line for each entry of ``profile["kernels"]``; whatever fields the entries have are the columns."""
+    kernels = profile.get("kernels") or []
+    return tabulate(kernels, headers="keys", tablefmt="github", floatfmt=".4g") if kernels else ""
+
+
+def _rates(result: Result) -> list[str]:
+    lines = []
+    if result.gflops:
+        lines.append(f"arithmetic: {result.gflops:,.4g} GFLOP/s")
+    if result.gbps:
+        lines.append(
+            f"traffic: {result.gbps:,.4g} GB/s, counting inputs, parameters and outputs once "
+            f"({result.workload['bytes']:,} bytes)"
+        )
+    return lines
+
+
+def _headroom(sol: dict[str, Any]) -> list[str]:
+    if "t_sol_ms" not in sol:
+        return []
+    return [
+        f"speed of light: {sol['t_sol_ms']:.4g} ms, which is {sol['percent_of_sol']:.3g} % of the time taken",
+        f"bottleneck at the speed of light: {sol['bottleneck']}; reached: {sol['compute_share']:.1%} of the "
+        f"{sol['peak_type']} peak, {sol['bandwidth_share']:.1%} of the memory bandwidth",
+    ]
+
+
+def _launches(timing: dict[str, Any]) -> list[str]:
+    wall_ms = timing.get("launch_bound_ms")
+    if not wall_ms:
+        return []
+    bound = "; the host is the limit: launch fewer kernels" if wall_ms > _LAUNCH_BOUND * timing["median_ms"] else ""
+    return [f"wall time a call when calls are queued back to back: {wall_ms:.4g} ms{bound}"]

@@ -1,0 +1,313 @@
+"""Many problems at once: while a model writes for some, others are built, and the device times one after the other.
+
+Each problem is a thread that runs its solver, and waits in one state after the other: for the
+model, for a build, for the device. Builds and devices are those of the pipeline. There is no
+saved state: a run that is resumed starts its solvers again, and the journal answers
+until they arrive where they were.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import queue
+import threading
+import traceback
+from collections.abc import Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from harness.problem import ProblemFile, ProblemId
+from harness.result import CandidateFailure, Result, Status
+from harness.solution import SUFFIXES, Solution, read_solution
+from kernelbench import __version__, leaderboard, suite
+from kernelbench.execution import Options, Skipped
+from kernelbench.pipeline import Line, Phase, Pipeline
+from kernelbench.run import Run, RunError, WriteError
+from kernelbench.solvers.answers import NoCode
+from kernelbench.solvers.endpoint import Endpoint, ModelError
+from kernelbench.solvers.journal import SOLUTIONS, Attempt, Call, Diverged, Journal
+from kernelbench.solvers.llm import Answer, Llm, in_background
+from kernelbench.solvers.prompts import PromptError, Prompts
+from kernelbench.solvers.task import BudgetSpent, Candidate, Talk, Task, Unevaluated
+
+
+class SolverError(Exception):
+    """A solver that cannot be used or has failed, and what to do about it."""
+
+
+class Solver(Protocol):
+    name: str
+    sha256: str
+
+    def run(self, task: Task, folder: Path) -> None:
+        """Make attempts until done; ``folder`` is the run's, for what the solver wants to keep."""
+
+
+class Watcher:
+    """Told what happens; the command line shows it. The default shows nothing. Called from several threads."""
+
+    def started(self, outcome: Outcome, todo: int) -> None: ...
+
+    def moved(self, key: Any, state: str) -> None:
+        """One model call or attempt is now asking, building, built or judging, or with '' done."""
+
+    def evaluated(self, result: Result) -> None: ...
+
+    def ended(self, problem: str, failure: str | None) -> None: ...
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be done, apart from how to evaluate it."""
+
+    solver: Solver
+    budget: int  # attempts a problem
+    endpoint: Endpoint | None = None
+    prompts: Prompts = field(default_factory=Prompts)
+    settings: dict[str, str] = field(default_factory=dict)
+    seed: int = 0
+    at_once: int = 16
+
+
+@dataclass
+class Outcome:
+    """``failures`` are problems whose solver did not come to its end, with the reason."""
+
+    run: Run
+    device: dict[str, Any]
+    problems: list[str]
+    replayed: int = 0  # results that were in the log already
+    failures: dict[str, str] = field(default_factory=dict)
+
+
+def solve(
+    plan: Plan,
+    selector: str,
+    options: Options,
+    out: Path,
+    *,
+    resume: bool = False,
+    problem_dir: Path | None = None,
+    watcher: Watcher | None = None,
+) -> Outcome:
+    """Run the solver on every selected problem, ``plan.at_once`` of them at a time, and write the leaderboard.
+
+    A solver that fails ends its own problem; the others go on. Raises SelectorError, ProblemError
+    or RunError for wrong input, EnvironmentUnfit where this machine cannot do it and WriteError
+    where the run cannot be written. Killed at any point, nothing that was answered or evaluated is lost.
+    """
+    files = suite.find(selector, problem_dir)
+    pipeline = Pipeline(options)
+    try:
+        run = _open_run(plan, selector, options, pipeline.device, out, resume, problem_dir)
+        outcome = Outcome(run, pipeline.device, [str(file.id) for file in files], replayed=len(run.results))
+        watcher = watcher or Watcher()
+        watcher.started(outcome, plan.budget * len(files) - len(run.results))
+        with pipeline.line(at_once=min(plan.at_once, len(files))) as line:
+            _Orchestrator(plan, options, outcome, line, watcher).solve(files)
+    except BaseException:
+        pipeline.kill()
+        raise
+    pipeline.close()
+    leaderboard.write(run, outcome.problems)
+    return outcome
+
+
+def _open_run(plan: Plan, selector, options: Options, device, out: Path, resume: bool, problem_dir) -> Run:
+    endpoint = plan.endpoint
+    config = {
+        "solutions": str(out / SOLUTIONS),
+        "problem_dir": str(problem_dir) if problem_dir else None,
+        "problems": selector,
+        "device": device["name"],
+        "workload": options.workload,
+        "precision": options.precision,
+        "timeout_s": options.timeout_s,
+        "memory_bytes": options.memory_bytes,
+        "solver": plan.solver.name,
+        "solver_sha256": plan.solver.sha256,
+        "model": endpoint.model if endpoint else None,
+        "base_url": endpoint.base_url if endpoint else None,
+        "budget": plan.budget,
+        "seed": plan.seed,
+        "settings": plan.settings
+        | {f"model.{key}": value for key, value in (endpoint.fields if endpoint else {}).items()},
+        "started": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+        "kernelbench": __version__,
+    }
+    return Run.resume(out, config) if resume else Run.create(out, config)
+
+
+class _Orchestrator:
+    def __init__(self, plan: Plan, options: Options, outcome: Outcome, line: Line, watcher: Watcher):
+        self._plan, self._options, self._outcome, self._line, self._watcher = plan, options, outcome, line, watcher
+        self._run = outcome.run
+        self._journal = Journal(self._run.path)
+        self._results = {(r.problem, r.solution["sample"]): r for r in self._run.results}
+        self._files: dict[str, ProblemFile] = {}
+        self._lock = threading.Lock()
+        self._charged: dict[str, set[int]] = {}  # model calls that are in the line of an attempt already
+        self._ended: queue.SimpleQueue = queue.SimpleQueue()
+
+    def solve(self, files: list[ProblemFile]) -> None:
+        """Returns when all problems have ended; raises what is not the fault of one solver."""
+        todo = list(reversed(files))
+        self._files = {str(file.id): file for file in files}
+        for _ in range(min(self._plan.at_once, len(files))):
+            in_background(self._solve, todo.pop())
+        for _ in files:
+            problem, failure = self._ended.get()
+            if isinstance(failure, BaseException):
+                raise failure
+            if failure:
+                self._outcome.failures[problem] = failure
+            self._watcher.ended(problem, failure)
+            if todo:
+                in_background(self._solve, todo.pop())
+
+    def _solve(self, file: ProblemFile) -> None:
+        """The life of one problem."""
+        try:
+            failure = None
+            try:
+                self._plan.solver.run(self._task(file), self._run.path)
+            except BudgetSpent:
+                pass
+            except WriteError:
+                raise
+            except (SolverError, ModelError, Diverged, Unevaluated, PromptError, RunError) as error:
+                failure = str(error)
+            except Exception as error:
+                failure = f"the solver failed: {type(error).__name__}: {error}\n{_frames(error)}"
+            self._ended.put((str(file.id), failure))
+        except BaseException as error:
+            self._ended.put((str(file.id), error))
+
+    def _task(self, file: ProblemFile) -> Task:
+        plan = self._plan
+        task = Task(
+            file, self._outcome.device, workload=self._options.workload, precision=self._options.precision,
+            budget=plan.budget, seed=plan.seed, options=plan.settings, prompts=plan.prompts, submit=self._submit,
+            recorded=self._journal.recorded(str(file.id)),
+        )  # fmt: skip
+        task.llm = Llm(task.id, plan.endpoint, self._journal, lambda: self._asking(task))
+        return task
+
+    @contextlib.contextmanager
+    def _asking(self, task: Task) -> Iterator[None]:
+        """Around a model call; without attempts left there is nothing to ask for."""
+        if task.budget <= 0:
+            raise BudgetSpent
+        key = (task.id, threading.get_ident())
+        self._watcher.moved(key, "asking")
+        try:
+            yield
+        finally:
+            self._watcher.moved(key, "")
+
+    def _submit(self, task: Task, candidate: Candidate) -> Future:
+        """A future of the Result of the task's next attempt, which is on the disk before anything is made of it."""
+        source, kind, failure = self._source_of(candidate)
+        parent = candidate.parent.solution["sample"] if isinstance(candidate.parent, Result) else candidate.parent
+        with self._lock:
+            if task.budget <= 0:
+                raise BudgetSpent
+            task.budget -= 1
+            sample = task.total_budget - task.budget
+            talk = candidate.talk or self._talk(task, candidate.source)
+        turn = candidate.turn or task.turns.get(parent, 0) + 1
+        task.sources[sample], task.turns[sample] = source, turn
+        attempt = Attempt(
+            task.id, sample, parent, turn, talk.prompt, talk.answer, talk.tokens, talk.cost_usd, round(talk.seconds, 3)
+        )
+        path, known = self._journal.add_attempt(attempt, kind, source)
+        ended: Future = Future()
+        if known and (task.id, sample) in self._results:
+            self._deliver(task, self._results[task.id, sample], ended)
+        else:
+            self._evaluate(
+                task, read_solution(path, self._run.path / SOLUTIONS, ProblemId.parse(task.id)), failure, ended
+            )
+        return ended
+
+    def _evaluate(self, task: Task, solution: Solution, failure: CandidateFailure | None, ended: Future) -> None:
+        device = task.device["type"]
+        if failure is None and solution.device not in ("any", device):
+            reason = "this run is on a CPU" if device == "cpu" else "this run is on a GPU, whose memory it cannot read"
+            message = f"a {solution.language} solution cannot run here: {reason}; write {' or '.join(task.kinds)}"
+            failure = CandidateFailure(Status.BUILD_ERROR, message)
+
+        def finish(done: Future) -> None:
+            try:
+                item = done.result()
+                if isinstance(item, Skipped):
+                    raise Unevaluated(f"attempt {solution.sample} could not be evaluated: {item.reason}")
+                with self._lock:
+                    self._run.append(item.result)
+                self._watcher.evaluated(item.result)
+                self._deliver(task, item.result, ended)
+            except BaseException as error:
+                ended.set_exception(error)
+
+        work = self._line.submit(self._files[task.id], solution, self._phase(task, solution), failure)
+        work.add_done_callback(finish)
+
+    def _phase(self, task: Task, solution: Solution) -> Phase:
+        key = (task.id, -solution.sample)
+        return lambda phase: self._watcher.moved(key, phase.partition(":")[0])
+
+    @staticmethod
+    def _deliver(task: Task, result: Result, ended: Future) -> None:
+        task.results.append(result)
+        task.results.sort(key=lambda r: r.solution["sample"])
+        ended.set_result(result)
+
+    @staticmethod
+    def _source_of(candidate: Candidate) -> tuple[str, str, CandidateFailure | None]:
+        """Source and kind; an answer without code is kept as it is, and its failure is known."""
+        answer = candidate.source
+        if isinstance(answer, Answer):
+            try:
+                return answer.code, answer.kind, None
+            except NoCode as error:
+                return answer.text, answer.kind, CandidateFailure(Status.BUILD_ERROR, str(error))
+        if not isinstance(answer, str):
+            raise SolverError(f"a candidate is a string or an answer of task.llm, not {type(answer).__name__}")
+        if f".{candidate.kind}" not in SUFFIXES:
+            raise SolverError(f"'{candidate.kind}' is no kind of solution; use one of py, cu, cpp")
+        return answer, candidate.kind, None
+
+    def _talk(self, task: Task, source: str | Answer) -> Talk:
+        """The calls since the attempt before; those up to the one that wrote this candidate, where that is known."""
+        charged = self._charged.setdefault(task.id, set())
+        last = source.call.number if isinstance(source, Answer) else float("inf")
+        calls = sorted((c for c in task.llm.calls if c.number not in charged and c.number <= last), key=_number)
+        charged.update(call.number for call in calls)
+        writer = source.call if isinstance(source, Answer) else calls[-1] if calls else None
+        return Talk(
+            writer.messages if writer else [],
+            writer.answer if writer else None,
+            {name: _sum(call.tokens[name] for call in calls) for name in ("prompt", "completion")},
+            _sum(call.cost_usd for call in calls),
+            sum(call.seconds for call in calls),
+        )
+
+
+def _number(call: Call) -> int:
+    return call.number
+
+
+def _sum(values) -> float | None:
+    """None where one of them is not known."""
+    values = list(values)
+    return None if None in values else sum(values)
+
+
+def _frames(error: Exception) -> str:
+    """Where in the solver it happened: the frames outside of this package."""
+    package = str(Path(__file__).parent)
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(package)]
+    return "".join(traceback.format_list(frames[-3:])).rstrip()

@@ -1,0 +1,192 @@
+"""A solver as a program in any language, which finds its task in files and leaves its candidates as files.
+
+It runs in a folder of its own with ``task.json``, ``problem.py``, ``prompt.md`` and starters. What it puts
+there as ``attempt_1.py`` (``.cu``, ``.cpp``) is evaluated, and ``feedback_1.json`` (the record of
+``kb eval``) and ``feedback_1.txt`` (the same to be read) appear; then ``attempt_2``. ``attempt_1.json``,
+put there before, goes into the trajectory: parent, turn, prompt, answer, tokens, cost_usd, seconds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from concurrent.futures import Future
+from pathlib import Path
+
+from harness.result import Result
+from harness.solution import SUFFIXES
+from kernelbench.solvers import feedback
+from kernelbench.solvers.orchestrator import SolverError
+from kernelbench.solvers.task import Candidate, Talk, Task
+
+WORKSPACES = "workspaces"
+
+_POLL_S = 0.05
+_SETTLED_S = 0.15  # without a change, and a file that was not moved into place counts as written
+_GOODBYE_S = 5.0
+_LOG_BYTES = 2000
+# The program ends with us, however we end.
+_LAUNCH = """
+import ctypes, os, signal, sys
+PR_SET_PDEATHSIG = 1
+ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+
+
+class Program:
+    """Raises SolverError where there is no such program."""
+
+    def __init__(self, command: str):
+        words = shlex.split(command)
+        if not words:
+            raise SolverError("--solver-command is empty")
+        if Path(words[0]).is_file():
+            words[0] = str(Path(words[0]).resolve())
+        elif shutil.which(words[0]) is None:
+            raise SolverError(f"there is no program {words[0]}")
+        if not os.access(shutil.which(words[0]) or words[0], os.X_OK):
+            raise SolverError(f"{words[0]} is not executable: chmod +x {words[0]}")
+        self.name, self._words = command, words
+        self.sha256 = _digest(words)
+
+    def run(self, task: Task, folder: Path) -> None:
+        workspace = folder / WORKSPACES / task.id.replace("/", "_")
+        workspace.mkdir(parents=True, exist_ok=True)
+        evaluating = {
+            number: task.start(Candidate(source, kind)) for number, (kind, source) in enumerate(task.recorded, 1)
+        }
+        _report(workspace, evaluating, task)
+        _furnish(workspace, task)
+        with open(workspace / "log.txt", "ab") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-S", "-c", _LAUNCH, *self._words],
+                cwd=workspace, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+            )  # fmt: skip
+        try:
+            self._serve(process, workspace, evaluating, task)
+        finally:
+            (workspace / "done").touch()
+            _end(process)
+
+    def _serve(self, process: subprocess.Popen, workspace: Path, evaluating: dict[int, Future], task: Task) -> None:
+        """Until the program ends or the budget is spent, and all feedback is given."""
+        while True:
+            ended = process.poll() is not None  # before the look at its files, which are then the last
+            while task.budget > 0 and (path := _attempt(workspace, len(task.sources) + 1, ended)):
+                number = len(task.sources) + 1
+                evaluating[number] = task.start(_candidate(path))
+            _report(workspace, evaluating, task)
+            if not evaluating and (ended or task.budget <= 0):
+                break
+            time.sleep(_POLL_S)
+        if ended and process.returncode:
+            raise SolverError(
+                f"{self.name} ended with exit status {process.returncode}:\n{_tail(workspace / 'log.txt')}"
+            )
+
+
+def _furnish(workspace: Path, task: Task) -> None:
+    """Everything that the program may want to read."""
+    from kernelbench import starter  # imports torch
+
+    (workspace / "done").unlink(missing_ok=True)
+    (workspace / "problem.py").write_text(task.source)
+    (workspace / "prompt.md").write_text(task.prompt()[0]["content"] + "\n")
+    files = {"problem": "problem.py", "prompt": "prompt.md"}
+    for kind in task.kinds:
+        with contextlib.suppress(ValueError):  # host C++ has no name for some types
+            (workspace / f"starter.{kind}").write_text(starter.of(task.workload, kind, task.precision))
+            files[f"starter_{kind}"] = f"starter.{kind}"
+    for name, text in {"hardware": task.hardware, "sol": task.sol}.items():
+        if text:
+            files[name] = f"{name}.md"
+            (workspace / f"{name}.md").write_text(text + "\n")
+    facts = {
+        "problem": task.id,
+        "name": task.name,
+        "budget": task.total_budget,
+        "attempts": len(task.sources),
+        "workload": task.workload.name,
+        "sizes": task.sizes,
+        "precision": task.precision,
+        "device": task.device,
+        "kinds": task.kinds,
+        "signature": task.signature.declaration(),
+        "seed": task.seed,
+        "settings": task.options,
+        "model": task.llm.model,
+        "base_url": task.llm.base_url,
+        "files": files,
+    }
+    _write(workspace / "task.json", json.dumps(facts, indent=2) + "\n")
+
+
+def _attempt(workspace: Path, number: int, ended: bool) -> Path | None:
+    """The file of an attempt, once it is complete."""
+    for suffix in SUFFIXES:
+        path = workspace / f"attempt_{number}{suffix}"
+        if path.exists() and (ended or time.time() - path.stat().st_mtime >= _SETTLED_S):
+            return path
+    return None
+
+
+def _candidate(path: Path) -> Candidate:
+    """With what ``attempt_N.json`` says of it, if that is there."""
+    origin = {}
+    described = path.with_suffix(".json")
+    if described.exists():
+        try:
+            origin = json.loads(described.read_text())
+            talk = Talk(**{key: origin[key] for key in Talk.__dataclass_fields__ if key in origin})
+        except (ValueError, TypeError) as error:
+            raise SolverError(f"{described} is no description of an attempt: {error}") from None
+    else:
+        talk = Talk()
+    source = path.read_text(encoding="utf-8", errors="surrogateescape")
+    return Candidate(source, path.suffix.removeprefix("."), origin.get("parent"), origin.get("turn"), talk)
+
+
+def _report(workspace: Path, evaluating: dict[int, Future], task: Task) -> None:
+    """Feedback for what is evaluated by now; the JSON file comes last, so it may be waited for."""
+    for number, future in list(evaluating.items()):
+        if future.done():
+            result: Result = future.result()
+            parts = (feedback.execution(result), feedback.profile(result), f"attempts left: {task.budget}")
+            _write(workspace / f"feedback_{number}.txt", "\n".join(filter(None, parts)) + "\n")
+            _write(workspace / f"feedback_{number}.json", json.dumps(result.to_json()) + "\n")
+            del evaluating[number]
+
+
+def _write(path: Path, text: str) -> None:
+    draft = path.with_name(f".{path.name}")
+    draft.write_text(text)
+    os.replace(draft, path)
+
+
+def _end(process: subprocess.Popen) -> None:
+    """Time to see ``done``, then the hard way."""
+    for stop in (lambda: None, process.terminate, process.kill):
+        stop()
+        try:
+            process.wait(timeout=_GOODBYE_S)
+            return
+        except subprocess.TimeoutExpired:
+            continue
+
+
+def _digest(words: list[str]) -> str:
+    """Of the program's files: its script may be an argument of an interpreter."""
+    content = [Path(word).read_bytes() if Path(word).is_file() else word.encode() for word in words]
+    return hashlib.sha256(b"\0".join(content)).hexdigest()
+
+
+def _tail(path: Path) -> str:
+    return path.read_bytes()[-_LOG_BYTES:].decode("utf-8", errors="replace").strip()

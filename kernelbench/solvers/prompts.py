@@ -1,0 +1,49 @@
+"""Prompts are files, ``kernelbench/prompts/*.md``: text with ``$names`` that are filled in here.
+
+A file of the same name in the folder that ``kb solve --prompts`` names takes the place of ours.
+"""
+
+from __future__ import annotations
+
+import string
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parent.parent / "prompts"
+FEW_SHOT = ("fused_gelu", "tiled_matmul", "flash_attention")
+
+
+class PromptError(Exception):
+    """A prompt that cannot be filled in: which file, and what is wrong."""
+
+
+class Prompts:
+    def __init__(self, folder: Path | None = None):
+        self._folders = [folder, FOLDER] if folder else [FOLDER]
+
+    def text(self, name: str) -> str:
+        """A file as it is, by its path below the folder."""
+        for folder in self._folders:
+            try:
+                return (folder / name).read_text(encoding="utf-8")
+            except FileNotFoundError:
+                continue
+        raise PromptError(f"there is no prompt {name} in {' or '.join(map(str, self._folders))}")
+
+    def render(self, name: str, **values: object) -> str:
+        """``name.md``, filled in and without the blank lines at its ends."""
+        try:
+            return string.Template(self.text(f"{name}.md")).substitute(values).strip()
+        except (KeyError, ValueError) as error:
+            raise PromptError(
+                f"{name}.md cannot be filled in: {error}. It may use {', '.join('$' + key for key in values)}; "
+                "write $$ for a dollar sign"
+            ) from None
+
+    def example(self, name: str, kind: str = "solution") -> str:
+        """``example.md`` with one of the pairs below ``examples/``."""
+        folder = f"examples/{name}"
+        return self.render(
+            "example",
+            reference=self.text(f"{folder}/reference.py").strip(),
+            solution=self.text(f"{folder}/{kind}.py").strip(),
+        )

@@ -1,0 +1,261 @@
+"""What a solver is given: one problem, facts about the device, a model, and the harness to try candidates on."""
+
+from __future__ import annotations
+
+import ast
+import random
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from harness.problem import ProblemFile
+from harness.result import Result
+from kernelbench.solvers import feedback
+from kernelbench.solvers.journal import Message
+from kernelbench.solvers.llm import Answer, Llm
+from kernelbench.solvers.prompts import FEW_SHOT, Prompts
+
+_NOT_SHOWN = {"WORKLOADS", "EXPLOITS", "TRIVIAL", "TOLERANCE", "DOMAIN", "get_flops", "get_bytes"}
+CONTEXTS = ("few_shot", "hardware", "sol")
+_ANALYSING = threading.Lock()  # PyTorch's tracing modes are not made for several threads
+
+
+class BudgetSpent(Exception):
+    """The task has no attempts left; not an error, but the end of its solver."""
+
+
+class Unevaluated(Exception):
+    """A candidate could not be evaluated, through no fault of its own."""
+
+
+@dataclass(frozen=True)
+class Talk:
+    """What passed between a solver and its model, for the trajectory; ``tokens`` of ``prompt`` and ``completion``."""
+
+    prompt: list[Message] = field(default_factory=list)
+    answer: str | None = None
+    tokens: dict[str, int | None] = field(default_factory=lambda: {"prompt": 0, "completion": 0})
+    cost_usd: float | None = 0.0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A source, or an answer that holds one, and where it comes from.
+
+    ``kind`` is ``py``, ``cu`` or ``cpp``; that of an answer is its own. ``parent`` is the result, or its
+    sample number, from which it was made; ``turn`` is one more than the parent's unless it is given.
+    ``talk`` is what led to it where that did not go through ``task.llm``.
+    """
+
+    source: str | Answer
+    kind: str = "py"
+    parent: Result | int | None = None
+    turn: int | None = None
+    talk: Talk | None = None
+
+
+class Task:
+    """One problem for one solver.
+
+    - ``id`` (``"1/19"``), ``name``, ``source``: the problem, its module as text
+    - ``workload``, ``sizes``, ``precision``: what is evaluated
+    - ``device``: the device as results record it; ``kinds``: of solutions that can run on it
+    - ``llm``: the model; ``prompt()`` and ``feedback()`` make what to ask it
+    - ``options``: what ``kb solve --set key=value`` gave; ``seed``, ``rng``: the only source of chance to use
+    - ``budget``: attempts left; ``results``: those made, in order
+    """
+
+    def __init__(
+        self,
+        file: ProblemFile,
+        device: dict[str, Any],
+        *,
+        workload: str | None,
+        precision: str,
+        budget: int,
+        seed: int,
+        options: dict[str, str],
+        prompts: Prompts,
+        submit: Callable[[Task, Candidate], Future],
+        recorded: list[tuple[str, str]] = (),
+    ):
+        self.id, self.name, self.device, self.precision = str(file.id), file.name, device, precision
+        self.options, self.seed, self.total_budget = options, seed, budget
+        self.budget = budget
+        self.rng = random.Random(f"{seed} {file.id}")
+        self.kinds = ("py", "cu") if device["type"] == "cuda" else ("py", "cpp")
+        self.llm: Llm  # set by who makes the task
+        self.results: list[Result] = []
+        self.sources: dict[int, str] = {}  # by sample
+        self.turns: dict[int, int] = {}
+        self.recorded = recorded  # kind and source of attempts before an interruption
+        self._file, self._workload, self._prompts, self._submit = file, workload, prompts, submit
+
+    def evaluate(self, source: str | Answer | Candidate, kind: str = "py", **origin: Any) -> Result:
+        """Evaluate one candidate: the same record as ``kb eval`` writes.
+
+        ``origin`` are the other fields of Candidate. Raises BudgetSpent without attempts left, and
+        Unevaluated where the machine is at fault.
+        """
+        return self.start(source if isinstance(source, Candidate) else Candidate(source, kind, **origin)).result()
+
+    def evaluate_all(self, candidates: list[str | Answer | Candidate]) -> list[Result]:
+        """Several at once, so that builds overlap; no more than the budget allows."""
+        futures = [self.start(candidate) for candidate in candidates[: max(1, self.budget)]]
+        return [future.result() for future in futures]
+
+    def start(self, candidate: str | Answer | Candidate) -> Future:
+        """As ``evaluate``, with a future of the result; attempts are numbered in the order in which they start."""
+        return self._submit(self, candidate if isinstance(candidate, Candidate) else Candidate(candidate))
+
+    @property
+    def best(self) -> Result | None:
+        """The fastest correct result so far."""
+        correct = [result for result in self.results if result.correct]
+        return max(correct, key=lambda result: result.speedup, default=None)
+
+    def option(self, name: str, default: str) -> str:
+        return self.options.get(name, default)
+
+    def prompt(self, *further: str) -> list[Message]:
+        """The task with its in-context example, then ``further`` paragraphs, then the form of the answer.
+
+        ``--set context=few_shot,hardware,sol`` puts those parts in as well.
+        """
+        wanted = [part for part in self.option("context", "").split(",") if part]
+        if unknown := set(wanted) - set(CONTEXTS):
+            raise ValueError(f"--set context={','.join(sorted(unknown))}: the parts are {', '.join(CONTEXTS)}")
+        on_gpu = self.device["type"] == "cuda"
+        render = self._prompts.render
+        parts = [
+            render("task" if on_gpu else "task_cpu", device=self.device["name"]),
+            self._prompts.example("add", "solution" if on_gpu else "solution_cpu"),
+            *([self._prompts.example(name) for name in FEW_SHOT] if "few_shot" in wanted else []),
+            *([self.hardware] if "hardware" in wanted else []),
+            render("problem", reference=self.source.strip(), sizes=_listed(self.sizes)),
+            *([self.sol] if "sol" in wanted else []),
+            *further,
+            render("form"),
+        ]
+        return [{"role": "user", "content": "\n\n".join(part for part in parts if part)}]
+
+    def feedback(self, result: Result, parts: str = "G+E+P") -> str:
+        """The generation (G), its execution (E) and its profile (P), whichever ``parts`` names."""
+        wanted = parts.split("+")
+        if unknown := set(wanted) - set(feedback.PARTS):
+            raise ValueError(
+                f"there is no feedback {'+'.join(sorted(unknown))}; the parts are {'+'.join(feedback.PARTS)}"
+            )
+        render = self._prompts.render
+        texts = []
+        if "G" in wanted:
+            texts.append(render("generation", source=self.sources[result.solution["sample"]].strip()))
+        if "E" in wanted:
+            texts.append(render("execution", device=self.device["name"], result=feedback.execution(result)))
+        if "P" in wanted and (profile := feedback.profile(result)):
+            texts.append(render("profile", profile=profile))
+        return "\n\n".join(texts)
+
+    def render(self, name: str, **values: object) -> str:
+        """A prompt file of one's own, ``name.md`` in the folder of ``--prompts``, filled in."""
+        return self._prompts.render(name, **values)
+
+    @cached_property
+    def source(self) -> str:
+        """The problem's module, without what is not for its solver: shortcuts that are known, tolerances, other sizes."""
+        return starting_point(self._file.path.read_text(encoding="utf-8"))
+
+    @cached_property
+    def problem(self):
+        """The loaded problem, a ``harness.problem.Problem``."""
+        from harness.problem import load_problem  # imports torch
+
+        with _ANALYSING:
+            return load_problem(self._file)
+
+    @cached_property
+    def workload(self):
+        """What is evaluated, a ``harness.problem.Workload``."""
+        problem = self.problem
+        return problem.workload(self._workload) if self._workload else problem.default_workload(self.device["type"])
+
+    @property
+    def sizes(self) -> dict[str, Any]:
+        return self.workload.sizes
+
+    @cached_property
+    def signature(self):
+        """Of a ``.cu`` or ``.cpp`` solution, a ``harness.signature.Signature``."""
+        from harness.draw import DTYPES
+        from harness.signature import derive_signature
+
+        workload = self.workload
+        with _ANALYSING:
+            return derive_signature(workload, DTYPES[self.precision])
+
+    @cached_property
+    def trace(self):
+        """The operators of the reference, a ``harness.sol.operators.Trace``."""
+        from harness.draw import DTYPES
+        from harness.sol.operators import trace
+
+        workload = self.workload
+        with _ANALYSING:
+            return trace(workload, DTYPES[self.precision])
+
+    @cached_property
+    def limits(self):
+        """Of the device, a ``harness.sol.hardware.Limits``; None where it is not in the table, as a CPU."""
+        from harness.sol.hardware import limits_of_product
+
+        return limits_of_product(self.device["name"]) if self.device["type"] == "cuda" else None
+
+    @property
+    def hardware(self) -> str:
+        """Facts about the device, as text for a model; '' where none are known."""
+        limits = self.limits
+        if limits is None:
+            return ""
+        rates = {"FP32": limits.fp32, "TF32": limits.tf32, "FP16": limits.fp16, "BF16": limits.bf16}
+        return self._prompts.render(
+            "hardware",
+            device=limits.title,
+            capability=self.device["compute_capability"],
+            memory_gb=f"{self.device['memory_bytes'] / 1e9:.0f}",
+            bandwidth=f"{limits.gbps:,.0f}",
+            rates="\n".join(f"- {name}: {rate:,.0f} TFLOP/s, dense" for name, rate in rates.items() if rate),
+            multiprocessors=self.device["multiprocessors"],
+            l2_mib=f"{self.device['l2_bytes'] / 2**20:.0f}",
+        )
+
+    @cached_property
+    def sol(self) -> str:
+        """The speed-of-light report as Markdown; '' where the device is in no table."""
+        from harness.draw import DTYPES
+        from harness.sol.bounds import analyse
+        from harness.sol.report import markdown
+
+        if self.limits is None:
+            return ""
+        workload = self.workload
+        with _ANALYSING:
+            return self._prompts.render("sol", report=markdown(analyse(workload, DTYPES[self.precision]), self.limits))
+
+
+def starting_point(module: str) -> str:
+    """A problem module with its docstring, imports, ``Model``, ``get_inputs`` and ``get_init_inputs``, and its helpers."""
+    parts = []
+    for node in ast.parse(module).body:
+        names = {getattr(target, "id", None) for target in getattr(node, "targets", [])} | {getattr(node, "name", None)}
+        if not names & _NOT_SHOWN:
+            apart = isinstance(node, (ast.ClassDef, ast.FunctionDef))
+            parts.append(("\n\n" if apart else "") + ast.get_source_segment(module, node))
+    return "\n".join(parts) + "\n"
+
+
+def _listed(sizes: dict[str, Any]) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in sizes.items()) or "as in the module"
