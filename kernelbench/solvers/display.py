@@ -47,6 +47,10 @@ class Display(Watcher):
             self._bar.update()
             self._show()
 
+    def said(self, problem: str, text: str) -> None:
+        with self._lock:
+            self._say(f"  {problem}: {text}")
+
     def ended(self, problem: str, failure: str | None) -> None:
         if failure:
             with self._lock:

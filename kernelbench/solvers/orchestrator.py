@@ -56,6 +56,8 @@ class Watcher:
 
     def evaluated(self, result: Result) -> None: ...
 
+    def said(self, problem: str, text: str) -> None: ...
+
     def ended(self, problem: str, failure: str | None) -> None: ...
 
 
@@ -191,7 +193,7 @@ class _Orchestrator:
         task = Task(
             file, self._outcome.device, workload=self._options.workload, precision=self._options.precision,
             budget=plan.budget, seed=plan.seed, options=plan.settings, prompts=plan.prompts, submit=self._submit,
-            recorded=self._journal.recorded(str(file.id)),
+            say=lambda text: self._watcher.said(str(file.id), text), recorded=self._journal.recorded(str(file.id)),
         )  # fmt: skip
         task.llm = Llm(task.id, plan.endpoint, self._journal, lambda: self._asking(task))
         return task

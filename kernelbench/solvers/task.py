@@ -81,6 +81,7 @@ class Task:
         options: dict[str, str],
         prompts: Prompts,
         submit: Callable[[Task, Candidate], Future],
+        say: Callable[[str], None],
         recorded: list[tuple[str, str]] = (),
     ):
         self.id, self.name, self.device, self.precision = str(file.id), file.name, device, precision
@@ -92,6 +93,7 @@ class Task:
         self.results: list[Result] = []
         self.sources: dict[int, str] = {}  # by sample
         self.turns: dict[int, int] = {}
+        self.say = say  # shows the user a line
         self.recorded = recorded  # kind and source of attempts before an interruption
         self._file, self._workload, self._prompts, self._submit = file, workload, prompts, submit
 
@@ -166,7 +168,7 @@ class Task:
 
     @cached_property
     def source(self) -> str:
-        """The problem's module, without what is not for its solver: shortcuts that are known, tolerances, other sizes."""
+        """The problem's module without what is not for its solver: known shortcuts, tolerances, other sizes."""
         return starting_point(self._file.path.read_text(encoding="utf-8"))
 
     @cached_property
@@ -247,7 +249,7 @@ class Task:
 
 
 def starting_point(module: str) -> str:
-    """A problem module with its docstring, imports, ``Model``, ``get_inputs`` and ``get_init_inputs``, and its helpers."""
+    """A problem module with its docstring, imports, ``Model``, ``get_inputs``, ``get_init_inputs`` and helpers."""
     parts = []
     for node in ast.parse(module).body:
         names = {getattr(target, "id", None) for target in getattr(node, "targets", [])} | {getattr(node, "name", None)}
