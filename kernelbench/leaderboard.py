@@ -47,7 +47,7 @@ def write(run: Run, problems: list[str]) -> None:
 def markdown(run: Run, data: dict[str, Any]) -> str:
     device = data["device"].get("name", "unknown device")
     parts = [
-        f"# Leaderboard: {Path(run.config['solutions']).name}",
+        f"# Leaderboard: {Path(run.config.get('solver') or run.config['solutions']).name}",
         f"{device}, {_versions(data['versions'])}, workload {data['workload'] or 'default'}, "
         f"precision {data['precision']}. Speedup is the baseline's median over the solution's, "
         "both timed in turn on the same fresh inputs.",

@@ -1,0 +1,76 @@
+"""The code in an answer, whatever stands around it; or why there is none."""
+
+import pytest
+
+from kernelbench.solvers.answers import NoCode, extract
+
+CODE = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return x + 1\n"
+EARLIER = CODE.replace("x + 1", "x")
+NESTED = CODE.replace("    def", '    """Used as\n\n```\nModelNew()(x)\n```\n    """\n\n    def')
+CUDA = '#include <cstddef>\n\nextern "C" void solution(const float* x, float* y, size_t n) {\n    y[0] = x[0];\n}\n'
+
+FORMS = {
+    "a labelled fence": f"```python\n{CODE}```",
+    "a fence without a label": f"```\n{CODE}```",
+    "a wrong label": f"```cpp\n{CODE}```",
+    "prose around": f"Sure! This is fast:\n\n```python\n{CODE}```\n\nIt adds one.",
+    "an unclosed fence": f"```python\n{CODE}",
+    "tildes": f"~~~py\n{CODE}~~~",
+    "a longer fence": f"````python\n{CODE}````",
+    "an indented fence": f"1. The code:\n   ```python\n{CODE}   ```",
+    "no fence at all": CODE,
+    "no fence, with prose": f"Here is the module.\n\n{CODE}\nThis should be twice as fast!",
+    "several versions, the last one counts": f"```python\n{EARLIER}```\nBetter:\n```python\n{CODE}```",
+    "how to use it, afterwards": f"```python\n{CODE}```\nUse it:\n```python\nmodel = ModelNew()\n```",
+    "how to build it, before": f"```bash\npip install torch\n```\n```python\n{CODE}```",
+    "thoughts": f"<think>Maybe\n```python\n{EARLIER}```\nno</think>\n```python\n{CODE}```",
+    "thoughts that the prompt opened": f"Maybe\n```python\n{EARLIER}```\nno\n</think>\n```python\n{CODE}```",
+    "answer tags": f"I would\n```python\n{EARLIER}```\n<answer>\n```python\n{CODE}```\n</answer>",
+    "answer tags without a fence": f"<answer>{CODE}</answer>",
+    "answer tags that are not closed": f"<answer>\n```python\n{CODE}```",
+    "line ends of another system": f"```python\r\n{CODE}```".replace("\n", "\r\n").replace("\r\r", "\r"),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_code_is_found(form):
+    assert extract(FORMS[form]) == CODE
+
+
+def test_fences_inside_of_the_code_do_not_end_it():
+    assert extract(f"```python\n{NESTED}```\nThat is all.") == NESTED
+
+
+def test_code_in_cuda_and_in_cpp():
+    assert extract(f"Here:\n```cuda\n{CUDA}```\n", "cu") == CUDA
+    assert extract(CUDA, "cpp") == CUDA
+    assert extract(f"```cpp\nint helper();\n```\nand\n```cpp\n{CUDA}```", "cu") == CUDA
+
+
+@pytest.mark.parametrize(
+    "said, reason",
+    [
+        ("", "is empty"),
+        ("I cannot do that.", "no code that defines a class ModelNew"),
+        ("<think>Let me see. The kernel", "only thoughts"),
+        ("```python\nclass Model: pass\n```", "no code that defines a class ModelNew"),
+        ("```diff\n--- a/model.py\n+++ b/model.py\n@@ -1 +1 @@\n-x\n+x + 1\n```", "is a diff"),
+        (f"```python\n{CODE}    if x:\n```", "not complete: it is not Python"),
+        (f"```python\n{CODE}\n# ... rest of the code as before\n```", "leaves parts out"),
+        (f"```python\n{CODE}\n# The remaining code is unchanged\n```", "leaves parts out"),
+    ],
+)
+def test_an_answer_without_a_solution_says_why(said, reason):
+    with pytest.raises(NoCode, match=reason):
+        extract(said)
+
+
+def test_an_answer_that_was_cut_off_says_so():
+    with pytest.raises(NoCode, match="cut off"):
+        extract(f"```python\n{CODE[:-20]}", finished=False)
+    assert extract(f"```python\n{CODE}```", finished=False) == CODE
+
+
+def test_comments_that_only_look_like_placeholders_are_code():
+    code = CODE + "# same result as before, but faster\n# ... and that is it\n"
+    assert extract(f"```python\n{code}```") == code

@@ -1,0 +1,249 @@
+"""Solving many problems: nothing is done twice, one failure is one problem's, the guide's examples work."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from conftest import RIGHT, ROOT, STRATEGIES, WRONG, candidate
+
+from kernelbench.evaluation import evaluate_directory
+from kernelbench.execution import Options
+from kernelbench.run import Run, RunError
+from kernelbench.solvers.orchestrator import SolverError
+from kernelbench.solvers.program import Program
+from kernelbench.solvers.script import Script
+from kernelbench.solvers.task import Candidate
+
+KB = [sys.executable, "-m", "kernelbench"]
+GUIDE = (ROOT / "docs" / "solvers.md").read_text()
+
+
+def kb_solve(out, *more, **keywords):
+    command = [*KB, "solve", "--device", "cpu", "--timeout", "20", "-o", str(out), *map(str, more)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **keywords)
+
+
+def finished(process):
+    """Output, and error output, of a process that must not fail."""
+    out, err = process.communicate(timeout=240)
+    assert process.returncode == 0, out + err
+    return out, err
+
+
+def lines(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(source, name="solver.py"):
+        path = tmp_path / name
+        path.write_text(source)
+        path.chmod(0o755)
+        return path
+
+    return write
+
+
+def test_killed_in_the_middle_it_goes_on_without_asking_or_evaluating_again(stand_in, tmp_path):
+    def answer(request, number):
+        return stand_in.Answer(WRONG, after_s=30 if number == 6 else 0)  # the last one of the first life
+
+    out = tmp_path / "run"
+    with stand_in.StandIn(answer) as server:
+        arguments = ("--solver", STRATEGIES / "refine.py", "--problems", "1/19,1/20", "--budget", 4, "--at-once", 1)
+        arguments += ("--model", "m", "--base-url", server.base_url)
+        process = kb_solve(out, *arguments)
+        deadline = time.monotonic() + 120
+        while len(server.requests) < 6 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate(timeout=60)
+        before = (out / "results.jsonl").read_bytes(), (out / "calls.jsonl").read_bytes()
+        with open(out / "calls.jsonl", "a") as log:
+            log.write('{"problem": "1/20", "num')  # as the kill may leave it
+        _, shown = finished(kb_solve(out, *arguments, "--resume"))
+    assert len(before[1].splitlines()) == 5 and len(before[0].splitlines()) == 5
+    assert "5 result(s) are in" in shown and shown.count("attempt") - shown.count("attempt/s") >= 3
+    assert len(server.requests) == 9  # eight attempts, one of them asked for twice: the kill came before its answer
+    for log, start in zip(("results.jsonl", "calls.jsonl"), before):
+        assert (out / log).read_bytes().startswith(start) and len(lines(out / log)) == 8
+    assert [(a["problem"], a["sample"]) for a in lines(out / "trajectory.jsonl")] == [
+        (problem, sample) for problem in ("1/19", "1/20") for sample in (1, 2, 3, 4)
+    ]
+
+
+def test_a_resumed_run_may_have_a_larger_budget_but_no_other_solver(stand_in, solved, tmp_path):
+    with stand_in.StandIn(lambda request, number: WRONG) as server:
+        solved("refine", server, budget=1)
+        outcome = solved("refine", server, budget=2, resume=True)
+        assert len(server.requests) == 2 and outcome.replayed == 1 and len(outcome.run.results) == 2
+        with pytest.raises(RunError, match="solver was 'refine.py' and is 'one_shot.py'"):
+            solved("one_shot", server, budget=2, resume=True)
+        with pytest.raises(RunError, match="holds a run already"):
+            solved("refine", server, budget=2)
+
+
+def test_a_solver_that_does_not_repeat_itself_is_told(solved, write, tmp_path):
+    solver = write(f"import time\ndef solve(task):\n    yield {candidate('x')!r} + f'# {{time.time()}}'\n")
+    solved(solver)
+    outcome = solved(solver, resume=True, budget=2)
+    assert "attempt 1 is not the one in" in outcome.failures["1/19"] and len(outcome.run.results) == 1
+
+
+def test_the_sources_of_a_run_evaluate_again(solved, write, tmp_path):
+    header = "# kb: problem=1/23 sample=7\n"  # names another problem, as an answer may
+    outcome = solved(write(f"def solve(task):\n    yield [{header + candidate('x')!r}, {candidate('x + 1')!r}]\n"), budget=2)
+    again = evaluate_directory(
+        outcome.run.path / "solutions", Options(device="cpu", timeout_s=20), out=tmp_path / "again"
+    )
+    assert [(r.problem, r.solution["sample"], r.status) for r in again.run.latest()] == [
+        ("1/19", 1, "wrong_value"), ("1/19", 2, "wrong_value"),
+    ]  # fmt: skip
+
+
+def test_plain_functions_lists_and_budgets(solved, write):
+    source = f"""
+from kernelbench.solvers.task import Candidate
+def solve(task):
+    draw = task.rng.random()
+    first = task.evaluate({candidate("x")!r} + f"# {{draw}}")
+    assert first.status == "wrong_value" and task.budget == 3 and task.results == [first]
+    second, third = task.evaluate_all([{candidate("x + 1")!r}, Candidate({candidate("x.clamp(min=0)")!r}, parent=first)])
+    assert second.solution["sample"] == 2 and task.best is third and task.turns[3] == 2
+    task.evaluate("no python", kind="cu")
+    task.evaluate("more than there is budget for")
+"""
+    outcome = solved(write(source), budget=4)
+    assert not outcome.failures and len(outcome.run.results) == 4
+    assert "a cuda solution cannot run here: this run is on a CPU; write py or cpp" in outcome.run.results[-1].message
+
+
+def test_a_failing_solver_is_its_own_problems_affair(solved, write):
+    source = f"""
+def solve(task):
+    if task.id == "1/19":
+        raise RuntimeError("no idea")
+    if task.id == "1/20":
+        task.llm.ask("what now")
+    if task.id == "1/21":
+        return "a source that nobody evaluates"
+    yield {candidate("x")!r}
+"""
+    failing = solved(write(source), selector="1/19,1/20,1/22")
+    assert "the solver failed: RuntimeError: no idea" in failing.failures["1/19"]
+    assert 'raise RuntimeError("no idea")' in failing.failures["1/19"]
+    assert "name one with --model" in failing.failures["1/20"]
+    assert [result.problem for result in failing.run.results] == ["1/22"]
+
+
+def test_a_function_that_returns_a_source_is_told_to_yield(solved, write):
+    outcome = solved(write("def solve(task):\n    return 'class ModelNew: pass'\n"))
+    assert "solve() returned str; it should yield" in outcome.failures["1/19"]
+
+
+@pytest.mark.parametrize(
+    "source, message", [("", "defines no function solve"), ("def solve(task:", "does not load: SyntaxError")]
+)
+def test_a_file_that_is_no_solver(write, source, message):
+    with pytest.raises(SolverError, match=message):
+        Script(write(source))
+
+
+def test_wrong_usage_is_one_clear_error(write, tmp_path):
+    script = write("def solve(task): yield ''\n")
+    for arguments, message in [
+        (("--solver", tmp_path / "none.py", "--problems", "1/19"), "cannot read the solver"),
+        (("--solver", script, "--problems", "9/9"), "no problem matches"),
+        (("--problems", "1/19"), "give either --solver or --solver-command"),
+        (("--solver", script, "--problems", "1/19", "--set", "a"), "is not NAME=VALUE"),
+        (("--solver-command", "./nowhere.sh", "--problems", "1/19"), "there is no program ./nowhere.sh"),
+    ]:
+        process = kb_solve(tmp_path / "run", *arguments)
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == 2 and message in err and "Traceback" not in err, err
+
+
+def test_a_wrong_key_and_an_interruption_leave_what_there_is(stand_in, tmp_path):
+    with stand_in.StandIn(lambda request, number: stand_in.Fault(401, "who are you")) as server:
+        arguments = ("--solver", STRATEGIES / "one_shot.py", "--problems", "1/19", "--model", "m")
+        process = kb_solve(tmp_path / "run", *arguments, "--base-url", server.base_url)
+        out, err = process.communicate(timeout=120)
+    assert process.returncode == 3 and "refuses the key in OPENAI_API_KEY" in out and "Traceback" not in err
+    with stand_in.StandIn(lambda request, number: stand_in.Answer(WRONG, after_s=60)) as server:
+        process = kb_solve(tmp_path / "other", *arguments, "--base-url", server.base_url)
+        while not server.requests and process.poll() is None:
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    assert process.returncode == 130 and "Continue with --resume" in err
+
+
+def test_the_guides_python_solver_works_in_twenty_lines(stand_in, solved, write):
+    (source,) = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
+    assert len(source.splitlines()) <= 20
+    with stand_in.StandIn(lambda request, number: WRONG if number == 1 else RIGHT) as server:
+        outcome = solved(write(source), server, budget=2)
+    assert [result.status for result in outcome.run.results] == ["wrong_value", "ok"]
+    assert [message["role"] for message in server.requests[1]["messages"]] == ["user", "assistant", "user"]
+    assert "status: wrong_value" in server.requests[1]["messages"][2]["content"]
+
+
+def test_the_guides_shell_solver_works_in_twenty_lines_and_survives_a_kill(write, tmp_path):
+    (source,) = re.findall(r"```sh\n(#!.*?)```", GUIDE, re.DOTALL)
+    assert len(source.splitlines()) <= 20
+    script = write(source.replace('"x.clamp(min=0)"', '"x" "x + 1"'), "my_solver.sh")  # two that are wrong first
+    out = tmp_path / "run"
+    arguments = ("--solver-command", f"./{script.name}", "--problems", "1/19", "--budget", 3)
+    process = kb_solve(out, *arguments, cwd=tmp_path)
+    while not (out / "workspaces" / "1_19" / "feedback_1.json").exists() and process.poll() is None:
+        time.sleep(0.05)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate(timeout=60)
+    first = lines(out / "results.jsonl")
+    finished(kb_solve(out, *arguments, "--resume", cwd=tmp_path))
+    workspace = out / "workspaces" / "1_19"
+    results = lines(out / "results.jsonl")
+    assert results[: len(first)] == first and [r["solution"]["sample"] for r in results] == [1, 2, 3]
+    assert [r["status"] for r in results] == ["wrong_value", "wrong_value", "ok"]
+    assert "status: ok" in (workspace / "feedback_3.txt").read_text() and (workspace / "done").exists()
+    assert json.loads((workspace / "task.json").read_text())["budget"] == 3
+    assert len(lines(out / "trajectory.jsonl")) == 3
+
+
+def test_a_program_tells_what_its_model_said_and_what_it_broke_on(solved, write, tmp_path):
+    script = f"""#!/bin/sh
+echo '{{"turn": 5, "answer": "thus", "tokens": {{"prompt": 1, "completion": 2}}, "cost_usd": 0.5}}' > attempt_1.json
+printf '{candidate("x").replace(chr(10), "%sn" % chr(92))}' > attempt_1.py
+while [ ! -e feedback_1.json ]; do sleep 0.1; done
+echo "it is all over"; exit 7
+"""
+    out = tmp_path / "run"
+    process = kb_solve(
+        out, "--solver-command", write(script, "solver.sh"), "--problems", "1/19", "--budget", 2
+    )
+    said, _ = process.communicate(timeout=120)
+    assert process.returncode == 3 and "exit status 7:\nit is all over" in said
+    (attempt,) = lines(out / "trajectory.jsonl")
+    assert (attempt["turn"], attempt["answer"], attempt["cost_usd"]) == (5, "thus", 0.5)
+    assert attempt["tokens"] == {"prompt": 1, "completion": 2}
+
+
+def test_a_program_must_be_executable(write):
+    path = write("#!/bin/sh\n", "solver.sh")
+    path.chmod(0o644)
+    with pytest.raises(SolverError, match="chmod"):
+        Program(str(path))
+
+
+def test_a_solve_is_a_run_like_any_other(solved, write):
+    outcome = solved(write(f"def solve(task):\n    yield {candidate('x')!r}\n"))
+    assert "# Leaderboard: solver.py" in (outcome.run.path / "leaderboard.md").read_text()
+    shown = subprocess.run([*KB, "leaderboard", str(outcome.run.path)], capture_output=True, text=True)
+    assert shown.returncode == 0 and "fast_1" in shown.stdout, shown.stderr
+    assert Run.load(outcome.run.path).config["budget"] == 1 and Candidate("").kind == "py"
