@@ -32,7 +32,7 @@ class Pipeline:
     """The executor of one host; ``judges`` are taken over, and opened as the options say without."""
 
     def __init__(self, options: Options, judges: list[Judge] | None = None):
-        self._options = options
+        self.options = options
         self._judges = judges or open_judges(options)
         self.device = self._judges[0].device
         self.devices = len(self._judges)
@@ -56,7 +56,7 @@ class Pipeline:
     @contextlib.contextmanager
     def line(self, at_once: int) -> Iterator[Line]:
         """Takes solutions as they come, about ``at_once`` of them in flight; left with an error, judges are killed."""
-        line = Line(self._options, self._judges, at_once)
+        line = Line(self.options, self._judges, at_once)
         try:
             yield line
         except BaseException:

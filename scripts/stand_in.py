@@ -157,7 +157,7 @@ def _completion(said: Answer, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def recorded(log: Path) -> Callable[[dict[str, Any], int], Answer | Fault]:
-    """Answers of a run's ``calls.jsonl`` by conversation; several to the same one in turn, then from the first again."""
+    """Answers of a run's ``calls.jsonl`` by conversation; several to the same one in turn, over and over."""
     answers: dict[str, deque[Answer]] = defaultdict(deque)
     for line in log.read_text().splitlines():
         call = json.loads(line)

@@ -17,6 +17,7 @@ _ADVICE = {
     Status.TIMEOUT: "A step of it took too long: look for a deadlock, an endless loop, or far too little parallelism.",
     Status.CRASHED: "Its process died: look for accesses outside of tensors, and for shared memory beyond the limit.",
 }
+_MOST_KERNELS, _NAME_CHARACTERS = 20, 80  # of a profile that a model is shown
 _LAUNCH_BOUND = 1.5  # wall time of back-to-back calls, over the time on the device, from which the host is the limit
 
 
@@ -25,11 +26,11 @@ def execution(result: Result) -> str:
     if not result.correct:
         advice = _ADVICE.get(result.status)
         return "\n".join(filter(None, [f"status: {result.status}", result.message.strip(), advice]))
-    eager = result.baselines["eager"]["median_ms"]
+    name, baseline = next(iter(result.baselines.items()))
     return (
         "status: ok, every output is correct\n"
-        f"time: {result.timing['median_ms']:.4g} ms (median of {result.timing['samples']} calls)\n"
-        f"PyTorch eager: {eager:.4g} ms, so the speedup is {result.speedup:.3g}x"
+        f"time: {result.timing['median_ms']:.4g} ms (median)\n"
+        f"PyTorch ({name}): {baseline['median_ms']:.4g} ms, so the speedup is {result.speedup:.3g}x"
     )
 
 
@@ -43,9 +44,24 @@ def profile(result: Result) -> str:
 
 
 def kernel_table(profile: dict[str, Any]) -> str:
-    """One line for each entry of ``profile["kernels"]``; whatever fields the entries have are the columns."""
+    """What one call ran on the device, kernel by kernel, as the worker's CUPTI saw it; '' without a profile."""
     kernels = profile.get("kernels") or []
-    return tabulate(kernels, headers="keys", tablefmt="github", floatfmt=".4g") if kernels else ""
+    total_ms = sum(kernel["ms"] for kernel in kernels)
+    rows = [
+        (
+            kernel["name"][:_NAME_CHARACTERS],
+            kernel["launches"],
+            f"{kernel['ms']:.4g}",
+            f"{kernel['ms'] / total_ms:.0%}" if total_ms else "",
+            "x".join(map(str, kernel["grid"])),
+            "x".join(map(str, kernel["block"])),
+            kernel["registers"],
+            kernel["shared_bytes"],
+        )
+        for kernel in kernels[:_MOST_KERNELS]
+    ]
+    headers = ("kernel", "launches", "ms", "share", "grid", "block", "registers", "shared bytes")
+    return tabulate(rows, headers, tablefmt="github", disable_numparse=True) if rows else ""
 
 
 def _rates(result: Result) -> list[str]:

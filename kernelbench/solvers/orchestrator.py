@@ -101,19 +101,35 @@ def solve(
     or RunError for wrong input, EnvironmentUnfit where this machine cannot do it and WriteError
     where the run cannot be written. Killed at any point, nothing that was answered or evaluated is lost.
     """
-    files = suite.find(selector, problem_dir)
+    suite.find(selector, problem_dir)  # wrong input is known at once, a judge takes seconds to start
     pipeline = Pipeline(options)
     try:
-        run = _open_run(plan, selector, options, pipeline.device, out, resume, problem_dir)
-        outcome = Outcome(run, pipeline.device, [str(file.id) for file in files], replayed=len(run.results))
-        watcher = watcher or Watcher()
-        watcher.started(outcome, plan.budget * len(files) - len(run.results))
-        with pipeline.line(at_once=min(plan.at_once, len(files))) as line:
-            _Orchestrator(plan, options, outcome, line, watcher).solve(files)
+        outcome = solve_on(pipeline, plan, selector, out, resume=resume, problem_dir=problem_dir, watcher=watcher)
     except BaseException:
         pipeline.kill()
         raise
     pipeline.close()
+    return outcome
+
+
+def solve_on(
+    pipeline: Pipeline,
+    plan: Plan,
+    selector: str,
+    out: Path,
+    *,
+    resume: bool = False,
+    problem_dir: Path | None = None,
+    watcher: Watcher | None = None,
+) -> Outcome:
+    """``solve`` with builds and devices that are open already, and stay so."""
+    files = suite.find(selector, problem_dir)
+    run = _open_run(plan, selector, pipeline.options, pipeline.device, out, resume, problem_dir)
+    outcome = Outcome(run, pipeline.device, [str(file.id) for file in files], replayed=len(run.results))
+    watcher = watcher or Watcher()
+    watcher.started(outcome, plan.budget * len(files) - len(run.results))
+    with pipeline.line(at_once=min(plan.at_once, len(files))) as line:
+        _Orchestrator(plan, pipeline.options, outcome, line, watcher).solve(files)
     leaderboard.write(run, outcome.problems)
     return outcome
 

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from conftest import RIGHT, WRONG, answer, candidate
+from candidates import RIGHT, WRONG, answer, candidate
 
 from kernelbench import sampling
 from kernelbench.run import Run
@@ -46,7 +46,8 @@ def test_one_shot_asks_once_with_an_example_and_the_problem(stand_in, solved):
 
 
 def test_best_of_n_asks_the_same_at_once_and_gives_fast_p_at_k(stand_in, solved):
-    with stand_in.StandIn(lambda request, number: RIGHT if number == 2 else stand_in.Answer(WRONG, after_s=1)) as server:
+    slow = stand_in.Answer(WRONG, after_s=1)
+    with stand_in.StandIn(lambda request, number: RIGHT if number == 2 else slow) as server:
         outcome = solved("best_of_n", server, budget=3, settings={"temperature": "1.6"})
     assert len(set(said(server))) == 1 and {request["temperature"] for request in server.requests} == {1.6}
     assert len(server.requests) == 3
@@ -88,7 +89,11 @@ def test_reflexion_thinks_between_the_attempts_and_remembers(stand_in, solved):
         outcome = solved("reflexion", server, budget=3, settings={"memory": "1"})
     attempts, thoughts = said(server)[::2], said(server)[1::2]
     assert len(attempts) == 3 and len(thoughts) == 2
-    assert "status: wrong_value" in thoughts[0] and "Do not write code now" in thoughts[0] and candidate("x") in thoughts[0]
+    assert (
+        "status: wrong_value" in thoughts[0]
+        and "Do not write code now" in thoughts[0]
+        and candidate("x") in thoughts[0]
+    )
     assert "1. The negative part was left." in attempts[1] and candidate("x") in attempts[1]
     assert "2. Doubling was wrong." in attempts[2] and "The negative part" not in attempts[2]
     lines = trajectory(outcome)

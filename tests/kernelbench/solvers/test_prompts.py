@@ -1,0 +1,145 @@
+"""Prompts are files: ours hold together, the user's win; the kernels in them pass the harness."""
+
+import re
+import subprocess
+
+import pytest
+
+from harness.problem import ProblemFile, ProblemId, load_problem
+from harness.result import Result, Status
+from kernelbench import suite
+from kernelbench.solvers import feedback
+from kernelbench.solvers.prompts import FEW_SHOT, FOLDER, PromptError, Prompts
+from kernelbench.solvers.task import Task, starting_point
+
+H100 = {
+    "type": "cuda", "name": "NVIDIA H100 80GB HBM3", "compute_capability": "9.0", "multiprocessors": 132,
+    "memory_bytes": 85017493504, "l2_bytes": 52428800,
+}  # fmt: skip
+EXAMPLES = ("add", *FEW_SHOT)
+
+
+def task(device, **options):
+    return Task(
+        suite.find("1/25")[0], device, workload="small", precision="fp32", budget=1, seed=0, options=options,
+        prompts=Prompts(), submit=None, say=None,
+    )  # fmt: skip
+
+
+def result(status=Status.OK, message=""):
+    """Twice as fast as the baseline, if it is a right one."""
+    made = Result("1/1", "own", {"name": "small", "bytes": 2_000_000_000}, {"sample": 1}, status, message)
+    if made.correct:
+        made.timing, made.baselines, made.speedup = {"median_ms": 0.5}, {"eager": {"median_ms": 1.0}}, 2.0
+    return made
+
+
+def text(messages):
+    (message,) = messages
+    assert message["role"] == "user"
+    return message["content"]
+
+
+def test_the_prompt_for_a_gpu_with_everything_in_it():
+    prompt = text(task(H100, context="few_shot,hardware,sol").prompt("Think of warps."))
+    order = ["An example of a module", "bias_gelu_kernel", "132 streaming multiprocessors", "torch.sigmoid(x)"]
+    order += ["# Speed of light: 1/25", "Think of warps.", "Answer with one code block"]
+    assert [prompt.index(part) for part in order] == sorted(prompt.index(part) for part in order)
+    assert "on an NVIDIA H100 80GB HBM3" in prompt and "3,350 GB/s" in prompt and "$" not in prompt
+
+
+def test_a_prompt_for_a_cpu_speaks_of_no_gpu_kernels():
+    prompt = text(task({"type": "cpu", "name": "a CPU"}).prompt())
+    assert "a CPU. There is no GPU" in prompt and "__global__" not in prompt and "OpenMP" in prompt
+
+
+def test_a_solver_does_not_learn_the_shortcuts():
+    for file in suite.find("all"):
+        shown = starting_point(file.path.read_text())
+        assert "class Model(" in shown and "def get_inputs(" in shown
+        assert not re.search(r"EXPLOITS|TOLERANCE|TRIVIAL|WORKLOADS|get_flops", shown), file.path
+        compile(shown, str(file.path), "exec")
+
+
+def test_files_of_the_user_win(tmp_path):
+    (tmp_path / "form.md").write_text("\nOnly code about $thing, for $$5.\n")
+    prompts = Prompts(tmp_path)
+    assert prompts.render("form", thing="GELU") == "Only code about GELU, for $5."
+    assert "latest generation" in prompts.render("generation", source="")
+    with pytest.raises(PromptError, match=r"form.md cannot be filled in: 'thing'. It may use \$other"):
+        prompts.render("form", other="")
+    with pytest.raises(PromptError, match="there is no prompt nothing.md"):
+        prompts.render("nothing")
+
+
+def test_execution_feedback_is_the_message_or_the_times():
+    failed = result(Status.TIMEOUT, "it ran past 20 s")
+    assert "status: timeout\nit ran past 20 s" in feedback.execution(failed) and feedback.profile(failed) == ""
+    right = feedback.execution(result())
+    assert "status: ok" in right and "time: 0.5 ms" in right and "(eager): 1 ms, so the speedup is 2x" in right
+
+
+def test_profile_feedback_has_rates_headroom_launches_and_kernels():
+    timed = result()
+    timed.gflops, timed.gbps = 100.0, 2000.0
+    timed.sol = {
+        "t_sol_ms": 0.6, "percent_of_sol": 60.0, "bottleneck": "memory", "peak_type": "TF32",
+        "compute_share": 0.01, "bandwidth_share": 0.6,
+    }  # fmt: skip
+    kernel = {"launches": 2, "ms": 0.75, "registers": 32, "shared_bytes": 128, "grid": [64, 1, 1], "block": [256, 1, 1]}
+    timed.timing |= {
+        "launch_bound_ms": 3.0,
+        "profile": {"kernels": [{"name": "first", **kernel}, {"name": "second", **kernel, "ms": 0.25}]},
+    }
+    shown = feedback.profile(timed)
+    for part in ("100 GFLOP/s", "2,000 GB/s", "0.6 ms, which is 60 %", "memory; reached: 1.0%", "launch fewer kernels"):
+        assert part in shown
+    assert re.search(r"first +\| 2 +\| 0.75 +\| 75% +\| 64x1x1 +\| 256x1x1 +\| 32 +\| 128", shown)
+    timed.timing |= {"launch_bound_ms": 0.6}
+    assert "launch fewer" not in feedback.profile(timed)
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_examples_are_pairs_that_a_person_can_run(example):
+    problem = load_problem(ProblemFile(ProblemId(1, 1), example, FOLDER / "examples" / example / "reference.py"))
+    assert problem.workload("full").get_inputs()
+    source = (FOLDER / "examples" / example / "solution.py").read_text()
+    compile(source, example, "exec")
+    assert "class ModelNew(nn.Module)" in source and len(source.splitlines()) < 90
+
+
+def test_the_example_for_a_cpu_passes_the_harness(judged):
+    folder = FOLDER / "examples" / "add"
+    problem = load_problem(ProblemFile(ProblemId(1, 1), "add", folder / "reference.py"))
+    result = judged(problem, (folder / "solution_cpu.py").read_text())
+    assert result.status is Status.OK, result.message
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_the_examples_pass_the_harness(judged, example):
+    folder = FOLDER / "examples" / example
+    problem = load_problem(ProblemFile(ProblemId(1, 1), example, folder / "reference.py"))
+    result = judged(problem, (folder / "solution.py").read_text(), device="cuda")
+    assert result.status is Status.OK, result.message
+
+
+def cuda_of(example):
+    """The CUDA source inside of an example."""
+    source = (FOLDER / "examples" / example / "solution.py").read_text()
+    (cuda,) = re.findall(r'CUDA = r"""\n(.*?)"""', source, re.DOTALL)
+    return cuda
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_the_kernels_of_the_examples_compile(tmp_path, example):
+    try:
+        subprocess.run(["nvcc", "--version"], capture_output=True, check=True)
+    except OSError:
+        pytest.skip("needs nvcc")
+    kernels = re.sub(r"\ntorch::Tensor .*", "", cuda_of(example), flags=re.DOTALL)  # what PyTorch's headers are not for
+    kernels = kernels.replace("<torch/extension.h>", "<cstdint>")
+    (tmp_path / "kernels.cu").write_text(kernels)
+    command = ["nvcc", "-arch=sm_90", "-c", "-o", str(tmp_path / "kernels.o"), str(tmp_path / "kernels.cu")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
