@@ -1,6 +1,7 @@
 """One queue for all devices: work is spread, a device that is lost loses nothing, cheap builds come first."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -8,13 +9,13 @@ import torch
 from harness.build import BuildContext, build
 from harness.build.cost import NOTHING, expected_cost
 from harness.problem import ProblemId
-from harness.result import Status
+from harness.result import CandidateFailure, Status
 from harness.solution import read_solution
 from kernelbench import suite
 from kernelbench.evaluation import evaluate_directory
 from kernelbench.execution import EnvironmentUnfit, Evaluated, Options, Skipped
 from kernelbench.judges import Judge, open_judges
-from kernelbench.pipeline import Memory, Pipeline
+from kernelbench.pipeline import Cores, Memory, Pipeline
 from kernelbench.run import Run
 
 MODEL = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return x.clamp(min=0)\n"
@@ -73,6 +74,44 @@ def test_a_judge_that_dies_costs_one_evaluation_and_works_on(solutions, two_judg
     assert skipped.solution.name == "0.py" and "the judge's process died (exit status -9)" in skipped.reason
     assert sum(isinstance(item, Evaluated) for item in ended) == 3
     assert len({judge.pid for judge in judges} - before) == 1 and not any(judge.lost for judge in judges)
+
+
+def test_a_line_takes_solutions_as_they_come_and_from_several_threads(solutions, two_judges):
+    pipeline, _ = two_judges
+    pairs = solutions(*[f"# {number}\n{WRONG}" for number in range(4)])
+    phases = []
+    with pipeline.line(at_once=2) as line:
+        (file, solution), *rest = pairs
+        first = line.submit(file, solution, phases.append).result()
+        with ThreadPoolExecutor(3) as pool:
+            others = [future.result() for future in pool.map(lambda pair: line.submit(*pair), rest)]
+        known = line.submit(file, solution, failure=CandidateFailure(Status.BUILD_ERROR, "no code")).result()
+    assert first.result.status is Status.WRONG_VALUE
+    assert phases[:3] == ["building", "built", "judging"] and phases[-1] == ""
+    assert [other.solution for other in others] == [solution for _, solution in rest]
+    assert (known.result.status, known.result.message) == (Status.BUILD_ERROR, "no code")
+
+
+def test_on_a_cpu_nothing_is_timed_while_something_is_built():
+    order, cores = [], Cores(shared=False)
+    cores.announce(2)
+
+    def time_it():
+        with cores.timing():
+            order.append("timed")
+
+    timing = threading.Thread(target=time_it)
+    timing.start()
+    for _ in range(2):
+        with cores.building():
+            order.append("built")
+    timing.join(timeout=10)
+    assert order == ["built", "built", "timed"]
+    with_a_gpu = Cores(shared=True)
+    with_a_gpu.announce(1)
+    with with_a_gpu.timing():
+        order.append("timed")
+    assert order[-2:] == ["timed", "timed"]
 
 
 def lose(judge):
