@@ -93,7 +93,8 @@ def _report(outcome, watch: Stopwatch, wall_s: float, cpu_s: float, arguments) -
     statuses = ", ".join(sorted({result.status.value for result in results}))
     print(f"{len(results)} evaluations ({statuses}) on {outcome.device['name']}")
     print(f"wall {wall_s:.1f} s; from the first evaluation's begin to the last one's end {window_s:.1f} s")
-    print(f"a judge had a candidate for {busy_s:.1f} s of it, and worked on it for {inside_s:.1f} s, {one_s:.2f} s each")
+    print(f"a judge had a candidate for {busy_s:.1f} s of it, and worked on it for {inside_s:.1f} s")
+    print(f"an evaluation takes {one_s:.2f} s")
     print(f"overhead: {between:.1%} between evaluations, {outside:.1%} with what the judge does around them")
     print(f"orchestrator's CPU time: {cpu_s:.1f} s, with the stand-in endpoint and the tracing of problems in it")
     if arguments.trajectories * one_s < arguments.latency + one_s:

@@ -2,6 +2,7 @@
 // that change over at barriers. A launch is written emulate(grid, block, [&] { kernel(...); }).
 #include <ucontext.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -68,6 +69,12 @@ static int __shfl_xor_sync(unsigned, int value, int lane) {  // all threads of t
     __syncthreads();
     return other;
 }
+
+struct alignas(16) float4 {
+    float x, y, z, w;
+};
+static float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+using std::min;
 
 static void atomicAdd(float* at, float value) { *at += value; }
 static void cudaMemsetAsync(void* at, int value, size_t bytes) { memset(at, value, bytes); }

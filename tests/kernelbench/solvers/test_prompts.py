@@ -1,9 +1,12 @@
 """Prompts are files: ours hold together, the user's win; the kernels in them pass the harness."""
 
+import ctypes
 import re
 import subprocess
+from pathlib import Path
 
 import pytest
+import torch
 
 from harness.problem import ProblemFile, ProblemId, load_problem
 from harness.result import Result, Status
@@ -16,6 +19,7 @@ H100 = {
     "type": "cuda", "name": "NVIDIA H100 80GB HBM3", "compute_capability": "9.0", "multiprocessors": 132,
     "memory_bytes": 85017493504, "l2_bytes": 52428800,
 }  # fmt: skip
+EMULATION = Path(__file__).parent / "emulated_cuda.h"
 EXAMPLES = ("add", *FEW_SHOT)
 
 
@@ -131,15 +135,56 @@ def cuda_of(example):
     return cuda
 
 
+def kernels_of(example):
+    """The kernels alone, without what needs PyTorch's headers."""
+    kernels = re.sub(r"\ntorch::Tensor .*", "", cuda_of(example), flags=re.DOTALL)
+    return kernels.replace("#include <torch/extension.h>", "#include <cstdint>")
+
+
+# How each example launches its kernel, on inputs of a size that an emulation can do.
+EMULATED = {
+    "add": ([(70, 10)] * 2, (70, 10), "emulate(2, 256, [&] { add_kernel(x, y, out, 700); });"),
+    "fused_gelu": (
+        [(30, 16), (16,)], (30, 16),
+        "emulate(1, 256, [&] { bias_gelu_kernel((float4*)x, (float4*)y, (float4*)out, 120, 4); });",
+    ),
+    "tiled_matmul": (
+        [(100, 37), (37, 70)], (100, 70), "emulate(dim3(2, 2), 256, [&] { matmul_kernel(x, y, out, 100, 70, 37); });"
+    ),
+    "flash_attention": (
+        [(1, 2, 70, 64)] * 3, (1, 2, 70, 64),
+        "emulate(dim3(2, 2), 64, [&] { attention_kernel(x, y, z, out, 70, 0.125f); });",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_the_kernels_of_the_examples_compute_what_their_references_do(tmp_path, example):
+    shapes, shape, launch = EMULATED[example]
+    torch.manual_seed(1)
+    inputs = [torch.randn(s) for s in shapes]
+    module = load_problem(ProblemFile(ProblemId(1, 1), example, FOLDER / "examples" / example / "reference.py")).module
+    model = module.Model(16) if example == "fused_gelu" else module.Model()
+    arguments = inputs
+    if example == "fused_gelu":
+        model.bias.data, arguments = inputs[1], inputs[:1]
+    entry = f'extern "C" void run(float* x, float* y, float* z, float* out) {{ {launch} }}\n'
+    (tmp_path / "kernels.cpp").write_text(EMULATION.read_text() + kernels_of(example) + entry)
+    options = ["-std=c++17", "-O1", "-w", "-shared", "-fPIC", "-o", tmp_path / "kernels.so"]
+    subprocess.run(["g++", *options, tmp_path / "kernels.cpp"], check=True)
+    out = torch.full(shape, float("nan"))
+    pointers = [ctypes.c_void_p(tensor.data_ptr()) for tensor in (*inputs, *inputs[:1] * (3 - len(inputs)), out)]
+    ctypes.CDLL(str(tmp_path / "kernels.so")).run(*pointers)
+    assert torch.allclose(out, model(*arguments), rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_the_kernels_of_the_examples_compile(tmp_path, example):
     try:
         subprocess.run(["nvcc", "--version"], capture_output=True, check=True)
     except OSError:
         pytest.skip("needs nvcc")
-    kernels = re.sub(r"\ntorch::Tensor .*", "", cuda_of(example), flags=re.DOTALL)  # what PyTorch's headers are not for
-    kernels = kernels.replace("<torch/extension.h>", "<cstdint>")
-    (tmp_path / "kernels.cu").write_text(kernels)
+    (tmp_path / "kernels.cu").write_text(kernels_of(example))
     command = ["nvcc", "-arch=sm_90", "-c", "-o", str(tmp_path / "kernels.o"), str(tmp_path / "kernels.cu")]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
