@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from kernelbench.run import RunError, append_line, whole_lines
+from kernelbench.sources import TRAJECTORY
 
-CALLS, TRAJECTORY, SOLUTIONS = "calls.jsonl", "trajectory.jsonl", "solutions"
+CALLS, SOLUTIONS = "calls.jsonl", "solutions"
 
 _DIRECTIVE = re.compile(r"^\s*(?:#|//|/?\*)\s*kb:")
 _DIRECTIVE_LINES = 10

@@ -22,7 +22,7 @@ from typing import Any, Protocol
 from harness.problem import ProblemFile, ProblemId
 from harness.result import CandidateFailure, Result, Status
 from harness.solution import SUFFIXES, Solution, read_solution
-from kernelbench import __version__, leaderboard, suite
+from kernelbench import __version__, leaderboard, sources, suite
 from kernelbench.execution import Options, Skipped
 from kernelbench.pipeline import Line, Phase, Pipeline
 from kernelbench.run import Run, RunError, WriteError
@@ -264,6 +264,7 @@ class _Orchestrator:
                 if isinstance(item, Skipped):
                     raise Unevaluated(f"attempt {solution.sample} could not be evaluated: {item.reason}")
                 with self._lock:
+                    sources.keep(self._run, solution, self._files[task.id])
                     self._run.append(item.result)
                 self._watcher.evaluated(item.result)
                 self._deliver(task, item.result, ended)
