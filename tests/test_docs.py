@@ -22,7 +22,7 @@ def blocks(page, language):
 
 def commands(page):
     """Every `kb ...` in a block of shell, in a row of a table, or between backticks, as words."""
-    lines = [line.strip() for block in blocks(page, "") for line in block.splitlines()]
+    lines = [line.strip() for block in blocks(page, "") for line in block.replace("\\\n", " ").splitlines()]
     lines += re.findall(r"`(kb [^`]+)`", page.read_text().replace("\n", " "))
     for line in lines:
         for part in re.split(r"&&|\||>", line.partition(" #")[0]):
