@@ -143,6 +143,8 @@ def _open_run(plan: Plan, selector, options: Options, device, out: Path, resume:
         "device": device["name"],
         "workload": options.workload,
         "precision": options.precision,
+        "track": options.track,
+        "baselines": list(options.baselines),
         "timeout_s": options.timeout_s,
         "memory_bytes": options.memory_bytes,
         "solver": plan.solver.name,
