@@ -30,6 +30,8 @@ def imported(path):
 @pytest.mark.parametrize("package", ALLOWED)
 def test_imports_stay_within_what_the_architecture_allows(package):
     for path in (ROOT / package).rglob("*.py"):
+        if path.parent.parent.name == "redteam":  # solutions, which are nobody's code
+            continue
         extra = set(imported(path)) - ALLOWED[package] - STANDARD
         assert not extra, f"{path.relative_to(ROOT)} imports {extra}"
 
