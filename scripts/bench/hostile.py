@@ -30,6 +30,7 @@ from kernelbench.redteam.catalogue import EXPLOITS, files
 
 _ROOT = Path(__file__).resolve().parents[2]
 _HARMFUL = {14, 20, 23, 40, 41, 42, 43, 44, 45, 46}  # classes
+_LEFT_OUT = {"23_slows_the_baseline.py"}  # harms nobody but itself, and takes all of the time that timing may take
 _SETTLES_S = 3
 _MEMORY_TOLERANCE_BYTES = 64 << 20
 _DISK_TOLERANCE_BYTES = 64 << 20
@@ -94,7 +95,8 @@ def _evaluate(folder: Path, options: argparse.Namespace) -> dict:
 def _write(folder: Path, options: argparse.Namespace) -> int:
     """So many candidates for the device; how many there are."""
     kind = options.device.partition(":")[0]
-    programs = [path for path in files(EXPLOITS, _HARMFUL) if read_solution(path).device in ("any", kind)]
+    programs = [path for path in files(EXPLOITS, _HARMFUL) if path.name not in _LEFT_OUT]
+    programs = [path for path in programs if read_solution(path).device in ("any", kind)]
     for number, path in zip(range(options.count), itertools.cycle(programs)):
         solution = read_solution(path)
         source = path.read_text().replace("kb:", f"hostile {number}, was kb:", 1)
