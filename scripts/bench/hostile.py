@@ -115,7 +115,8 @@ def state(device: str) -> dict:
     """What hostile candidates could change, of this user's."""
     found = {
         "processes": sorted(_commands()),
-        "shared_memory": sorted(os.listdir("/dev/shm")),
+        # those that the programs write: other programs of this user's have files there too
+        "shared_memory": sorted(name for name in os.listdir("/dev/shm") if name.startswith("kb-redteam")),
         "segments": Path("/proc/sysvipc/shm").read_text().splitlines()[1:],
         "temporary": sorted(name for name in os.listdir(tempfile.gettempdir()) if name.startswith("kb-")),
         "shared_memory_bytes": _shared_memory_bytes(),
