@@ -80,7 +80,7 @@ def serve():
     """A line of JSON for each check: problem, solution, env, folder. It runs in a session of its own, under a parent
     that it may kill, and prints into ``folder``/output; the answer is the parent's process number."""
     libc = ctypes.CDLL(None)
-    libc.mallopt(-3, 1 << 30), libc.mallopt(-1, 1 << 30)  # freed memory stays and is used again, as on a GPU
+    libc.mallopt(-3, 32 << 20), libc.mallopt(-1, 1 << 30)  # freed memory stays and is used again, as on a GPU
     torch.set_num_threads(1)  # what else this machine does must not decide who is faster
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     for line in sys.stdin:
