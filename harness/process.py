@@ -56,6 +56,8 @@ def start_server(module: str, connection: socket.socket) -> subprocess.Popen:
     start = f"import sys; sys.path[:] = {path!r}\nfrom {module} import serve; serve({connection.fileno()})"
     process = subprocess.Popen(
         [sys.executable, "-I", "-c", start],
+        # threads of PyTorch that have nothing to do must not spin while the other side is timed
+        env={**os.environ, "OMP_WAIT_POLICY": "PASSIVE"},
         pass_fds=[connection.fileno()],
         stdin=subprocess.DEVNULL,
         start_new_session=True,

@@ -7,9 +7,6 @@ from kernelbench.cli import main
 from kernelbench.redteam.catalogue import BY_NAME, CLASSES, EXPLOITS, HONEST, files
 from kernelbench.redteam.examination import MISSED, NOT_RUN, examine
 
-# On a CPU the judge's clock allows a millisecond a call for what else runs there, and these calls take less.
-BELIEVED = {"18_patches_the_clock.py", "22_prefetches_the_next_call.py"}
-
 
 @pytest.fixture(scope="module")
 def verdicts():
@@ -18,10 +15,8 @@ def verdicts():
 
 
 @pytest.mark.parametrize("name", BY_NAME)
-def test_an_exploit_gets_nowhere(verdicts, name, request):
+def test_an_exploit_gets_nowhere(verdicts, name):
     verdict = verdicts[name]
-    if name in BELIEVED:
-        request.applymarker(pytest.mark.xfail(reason="within what the judge's clock allows on a CPU", strict=False))
     if verdict.grade == NOT_RUN:
         pytest.skip(verdict.evidence)
     assert verdict.grade != MISSED and verdict.expected, verdict.evidence
