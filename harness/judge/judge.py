@@ -169,7 +169,9 @@ class _Evaluation:
         result.integrity["track"] = "kernels" if self._conditions.needs_own_kernels else "open"
         result.conditions = pin_math_modes() | {"isolation": self._server.isolation}
         self._timer = timer_for(self._device)
-        example = self._play_reference(PUBLISHED, [secrets.randbits(62)])
+        seed = secrets.randbits(62)
+        example = self._play_reference(PUBLISHED, [seed])
+        self._must_be_finite(seed, example.outputs[0])
         self._expected_kind = [as_tensor(leaf).to("meta") for leaf in example.outputs[0]]
         inputs = _tensors(example.inputs[0])
         traffic = self._traffic(inputs, self._expected_kind)
@@ -423,6 +425,17 @@ class _Evaluation:
         _give_memory_back(self._device)
         return played
 
+    def _must_be_finite(self, seed: int, outputs: list) -> None:
+        """Raises ProblemError where the precision cannot hold what the reference computes on published inputs."""
+        if _finite(outputs):
+            return
+        if lost := self._with_room(lambda: self._reference.overflown(PUBLISHED, seed)):
+            raise ProblemError(
+                f"the reference of {self._problem.id} ({self._workload.name}) is not finite in {lost} elements with "
+                f"{self._conditions.precision}, but is with FP64: there is nothing to compare with; "
+                "choose another --precision"
+            )
+
     def _compare(self, trial: Trial, seeds: list[int], call: int, reference: Round, with_inputs: bool) -> None:
         """Every output of one call of the last round, and with ``with_inputs`` what became of its inputs."""
         expected = [as_tensor(leaf) for leaf in reference.outputs[call]]
@@ -446,6 +459,8 @@ class _Evaluation:
         try:
             self._check_values(read, expected, which, trial, index)
         except CandidateFailure as failure:
+            if trial == PUBLISHED:
+                self._must_be_finite(seed, [expected])
             if failure.status is not Status.WRONG_VALUE:
                 raise
             self._learn_losses(trial, seed)

@@ -296,6 +296,35 @@ def test_a_reference_that_fails_is_not_the_candidates_failure(judged, write_prob
         judged(write_problem(source), relu("return x"))
 
 
+OVERFLOWS = """
+import torch, torch.nn as nn
+class Model(nn.Module):
+    def forward(self, x): return {}
+def get_inputs(): return [torch.rand(64) + 1]
+def get_init_inputs(): return []
+"""
+
+
+@pytest.mark.parametrize(("precision", "fits"), [("fp16", False), ("bf16", True)])
+def test_a_precision_that_cannot_hold_the_reference_is_not_the_candidates_failure(
+    judged, write_problem, precision, fits
+):
+    source = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return x * 300 * 300"
+    problem = write_problem(OVERFLOWS.format("x * 300 * 300"))
+    if fits:
+        assert judged(problem, source, precision=precision).status is Status.OK
+    else:
+        with pytest.raises(ProblemError, match="not finite in 64 elements with fp16.*another --precision"):
+            judged(problem, source, precision=precision)
+
+
+def test_infinities_that_belong_to_the_function_are_compared_in_any_precision(judged, write_problem):
+    problem = write_problem(OVERFLOWS.format("torch.where(x > 1.5, -torch.inf, x)"))
+    source = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return {}"
+    assert judged(problem, source.format("x.masked_fill(x > 1.5, -torch.inf)"), precision="fp16").status is Status.OK
+    assert judged(problem, source.format("x"), precision="fp16").status is Status.WRONG_VALUE
+
+
 ILLEGAL_ACCESS = r"""
 __global__ void f(float* out) { out[1ull << 40] = 1.f; }
 extern "C" void solution(const float* x, float* out, size_t b, size_t d) { f<<<1, 1>>>(out); }

@@ -1,0 +1,65 @@
+"""Which problems cannot be evaluated in which precision, and why: what the harness would refuse, without a candidate.
+
+    python scripts/precisions.py all --precisions fp16,bf16 --workload small --device cpu
+
+A problem is refused where its reference does not run in a precision, or is not
+finite in it on published inputs. Several draws are looked at, because some overflow only at times.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+
+import torch
+
+from harness import device as devices
+from harness.draw import DTYPES, pin_math_modes
+from harness.judge.reference import PUBLISHED, Reference
+from harness.problem import ProblemFile, load_problem
+from harness.rounds import Setting
+from kernelbench import suite
+
+_DRAWS = 3
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("selector", nargs="?", default="all")
+    parser.add_argument("--precisions", default="fp16,bf16")
+    parser.add_argument("--workload", default="small")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--jobs", type=int, default=1)
+    options = parser.parse_args()
+    jobs = [
+        (file, precision, options.workload, options.device)
+        for file in suite.find(options.selector)
+        for precision in options.precisions.split(",")
+    ]
+    refused = 0
+    threads = max(1, (os.cpu_count() or 1) // options.jobs)
+    context = multiprocessing.get_context("spawn")
+    # a process is replaced now and then, because allocators keep what networks took
+    with context.Pool(options.jobs, torch.set_num_threads, (threads,), maxtasksperchild=16) as pool:
+        for (file, precision, *_), why in zip(jobs, pool.imap(_refusal, jobs)):
+            if why:
+                refused += 1
+                print(f"{str(file.id):<6} {file.name:<50} {precision:<5} {why}", flush=True)
+    print(f"{refused} of {len(jobs)} are refused ({options.workload}, {options.device}, PyTorch {torch.__version__})")
+
+
+def _refusal(job: tuple[ProblemFile, str, str, str]) -> str | None:
+    file, precision, workload, device = job
+    pin_math_modes()
+    try:
+        setting = Setting(load_problem(file).workload(workload), devices.select(device), DTYPES[precision])
+        reference = Reference(setting, 0)
+        found = [reference.overflown(PUBLISHED, seed) for seed in range(_DRAWS)]
+    except Exception as error:
+        return f"does not run: {type(error).__name__}: {str(error).splitlines()[0]}"
+    return f"not finite: {found} elements of {_DRAWS} draws" if any(found) else None
+
+
+if __name__ == "__main__":
+    main()
