@@ -19,14 +19,6 @@ from harness.problem import Workload
 DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 
 
-def pin_math_modes() -> dict[str, str]:
-    """Set PyTorch's documented FP32 defaults, whatever the environment says; return them for the record."""
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.allow_tf32 = True
-    torch.backends.cudnn.benchmark = False
-    return {"matmul_fp32": "ieee", "cudnn_fp32": "tf32", "cudnn_benchmark": "off"}
-
-
 def draw_inputs(
     workload: Workload, seed: int, device: torch.device, dtype: torch.dtype, draw: str = "published"
 ) -> list:

@@ -16,7 +16,7 @@ import functools
 import importlib.util
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -86,6 +86,20 @@ class ProblemFile:
                 return [key.value if isinstance(key, ast.Constant) else key.arg for key in keys]
         return ["full"]
 
+    def workload_name(self, name: str | None, device_type: str) -> str:
+        """``name`` if the problem has it, without one its default for the device; ProblemError where there is none."""
+        names = self.workload_names()
+        if name is None:
+            return default_workload_name(names, device_type)
+        if name not in names:
+            raise ProblemError(f"problem {self.id} has no workload '{name}'; it has: {', '.join(names)}")
+        return name
+
+
+def default_workload_name(names: Iterable[str], device_type: str) -> str:
+    """``small`` on a CPU where there is one, else the first, which is the published."""
+    return "small" if device_type == "cpu" and "small" in names else next(iter(names))
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -109,8 +123,7 @@ class Problem:
 
     def default_workload(self, device_type: str) -> Workload:
         """``full`` on a GPU; ``small`` on a CPU where the problem declares one."""
-        small = device_type == "cpu" and "small" in self.workloads
-        return self.workload("small" if small else next(iter(self.workloads)))
+        return self.workload(default_workload_name(self.workloads, device_type))
 
 
 @dataclass(frozen=True)

@@ -181,8 +181,8 @@ class Cluster:
             raise EnvironmentUnfit(hello["unfit"])
         if not hasattr(self, "device"):
             self.device, self.devices = hello["device"], max(1, len(self._slots()))
-            self._arch, self._torch = hello["arch"], hello["torch"]
-        ours = (self.device["name"], self._torch, __version__)
+            self._arch, self.torch_version = hello["arch"], hello["torch"]
+        ours = (self.device["name"], self.torch_version, __version__)
         theirs = (hello["device"]["name"], hello["torch"], hello["kernelbench"])
         if ours != theirs:
             raise EnvironmentUnfit(f"a node with {', '.join(theirs)} stays idle: this run is with {', '.join(ours)}")

@@ -9,8 +9,10 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from harness.problem import ProblemFile
 from harness.solution import discover
 from kernelbench import __version__, leaderboard, sources, suite
+from kernelbench.baselines import Comparisons, Present
 from kernelbench.execution import Evaluated, Options, Pair, Skipped, open_executor
 from kernelbench.run import Run
 
@@ -52,8 +54,8 @@ def evaluate_directory(
 ) -> Outcome:
     """Evaluate what is missing and write the leaderboard.
 
-    Raises SolutionError, SelectorError, ProblemError or RunError for wrong
-    input, before anything runs, and EnvironmentUnfit where this machine cannot
+    Raises SolutionError, SelectorError, ProblemError, BaselineError or RunError for
+    wrong input, before anything runs, and EnvironmentUnfit where this machine cannot
     do it. Interrupted at any point, the log holds every result but the one in
     flight.
     """
@@ -65,6 +67,8 @@ def evaluate_directory(
     unmapped = list(found.unmapped)
     unmapped += [(s.path, f"there is no problem {s.problem}") for s in found.solutions if s.problem not in everything]
     unselected = len(found.solutions) - len(pairs) - (len(unmapped) - len(found.unmapped))
+
+    comparisons = Comparisons(options.baselines)
 
     executor = open_executor(options)
     try:
@@ -79,11 +83,14 @@ def evaluate_directory(
         missing = set(outcome.run.missing([solution for _, solution in pairs]))
         outcome.resumed = len(pairs) - len(missing)
         todo = [(file, solution) for file, solution in pairs if solution in missing]
-        watcher.started(outcome, len(todo))
         unfit, todo = _fitting(todo, executor.device["type"])
+        present = Present(executor.device["name"], executor.torch_version, options.precision)
+        comparisons.check(_cases(todo, options.workload, executor.device["type"]), present)
+        watcher.started(outcome, len(unfit) + len(todo))
         with contextlib.closing(executor.evaluate(todo, watcher.status)) as items:
             for item in itertools.chain(unfit, items):
                 if isinstance(item, Evaluated):
+                    comparisons.into(item.result, files[item.solution.problem])
                     sources.keep(outcome.run, item.solution, files[item.solution.problem])
                     outcome.run.append(item.result)
                 else:
@@ -109,6 +116,12 @@ def _fitting(pairs: list[Pair], device_type: str) -> tuple[list[Skipped], list[P
     return skipped, fitting
 
 
+def _cases(pairs: list[Pair], workload: str | None, device_type: str) -> list[tuple[ProblemFile, str]]:
+    """The problems of these solutions, each with what it is evaluated on."""
+    files = dict.fromkeys(file for file, _ in pairs)
+    return [(file, file.workload_name(workload, device_type)) for file in files]
+
+
 def _open_run(solutions, options, device, selector, problem_dir, out, resume) -> Run:
     now = datetime.datetime.now()
     if out is None:
@@ -121,7 +134,7 @@ def _open_run(solutions, options, device, selector, problem_dir, out, resume) ->
         "workload": options.workload,
         "precision": options.precision,
         "track": options.track,
-        "baselines": list(options.baselines),
+        "baselines": [str(baseline) for baseline in options.baselines],
         "timeout_s": options.timeout_s,
         "memory_bytes": options.memory_bytes,
         "started": now.astimezone().isoformat(timespec="seconds"),

@@ -4,6 +4,7 @@ An executor turns pairs of problem and solution into a stream of what became of
 them. It is one module with one class, which has
 
 - ``device``: the record of the device that it times on, ``devices`` how many of it,
+- ``torch_version``: what PyTorch calls itself where it times,
 - ``evaluate(pairs, status)``: an iterator over Evaluated and Skipped, one for each pair, as they end;
   ``status("building" | "judging", text)`` tells what goes on now,
 - ``close()`` after the last pair, or ``kill()`` when the run is given up,
@@ -23,6 +24,7 @@ from harness.problem import ProblemFile
 from harness.process import default_memory_bytes
 from harness.result import Result
 from harness.solution import Solution
+from kernelbench.baselines import Stored
 
 EXECUTORS = {"local": "kernelbench.pipeline:Pipeline", "ray": "kernelbench.cluster:Cluster"}
 
@@ -45,11 +47,16 @@ class Options:
     timeout_s: float = 120.0  # of one step of a candidate
     build_timeout_s: float = 900.0
     memory_bytes: int = field(default_factory=default_memory_bytes)
-    baselines: tuple[str, ...] = ("eager",)  # of harness.judge.baselines; the speedup is over the first
+    baselines: tuple[str | Stored, ...] = ("eager",)  # the speedup is over the first
     criterion: str = "sem"  # of harness.timing.convergence
     track: str | None = None  # 'kernels' or 'open'; None is 'kernels' on a GPU and 'open' on a CPU
     executor: str = "local"
     address: str | None = None  # of the cluster, for executors that have one
+
+    @property
+    def paired(self) -> tuple[str, ...]:
+        """The baselines that are timed in turn with the candidate, by their names in ``harness.judge.baselines``."""
+        return tuple(name for name in self.baselines if isinstance(name, str))
 
 
 @dataclass(frozen=True)
@@ -69,6 +76,7 @@ class Skipped:
 class Executor(Protocol):
     device: dict[str, Any]
     devices: int
+    torch_version: str
 
     def evaluate(self, pairs: list[Pair], status: Status) -> Iterator[Evaluated | Skipped]: ...
 

@@ -7,6 +7,8 @@ import os
 import signal
 import socket
 import subprocess
+import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -48,7 +50,7 @@ class Judge:
             "timeout_s": options.timeout_s,
             "memory_bytes": options.memory_bytes,
             "build_timeout_s": options.build_timeout_s,
-            "baselines": options.baselines,
+            "baselines": options.paired,
             "criterion": options.criterion,
             "track": options.track,
         }
@@ -71,8 +73,17 @@ class Judge:
     def pid(self) -> int:
         return self._process.pid
 
-    def ask(self, job: dict[str, Any], phase: Callable[[str], None]) -> dict[str, Any]:
-        """The judge's answer to a job; a judge that dies of it is replaced, and the job stays unevaluated."""
+    def ask(
+        self, job: dict[str, Any], phase: Callable[[str], None], timeout_s: float | None = None
+    ) -> dict[str, Any]:
+        """The judge's answer to a job; a judge that dies of it is replaced, and the job stays unevaluated.
+
+        So is one that has not answered within ``timeout_s``.
+        """
+        late = threading.Timer(timeout_s or 0, self._end_process)
+        if timeout_s:
+            late.start()
+        begin = time.monotonic()
         try:
             wire.send(self._connection, job)
             while "phase" in (answer := wire.receive(self._connection)):
@@ -80,11 +91,16 @@ class Judge:
         except (wire.Closed, OSError):
             code = self._process.wait()
             answer = {"unevaluated": f"the judge's process died (exit status {code}) in this evaluation"}
+            if timeout_s and time.monotonic() - begin >= timeout_s:
+                answer = {"unevaluated": f"not done within {timeout_s:g} s"}
+                late.join()
             self._replace()
         else:
             if answer.get("broken"):  # it answered, but its device context may be gone
                 self._end_process()
                 self._replace()
+        finally:
+            late.cancel()
         return answer
 
     def _replace(self) -> None:

@@ -9,11 +9,12 @@ from typing import Any
 
 from tabulate import tabulate
 
+from harness.judge.baselines import EAGER
 from harness.result import Result, Status
 from kernelbench import metrics
 from kernelbench.run import Run
 
-_HEADERS = ("problem", "solution", "language", "status", "time", "eager", "speedup", "GFLOP/s", "GB/s", "of SOL")
+_HEADERS = ("problem", "solution", "language", "status", "time", "baseline", "speedup", "GFLOP/s", "GB/s", "of SOL")
 _ALIGN = ("left",) * 4 + ("right",) * 6
 
 
@@ -50,7 +51,7 @@ def markdown(run: Run, data: dict[str, Any]) -> str:
         f"# Leaderboard: {Path(run.config.get('solver') or run.config['solutions']).name}",
         f"{device}, {_versions(data['versions'])}, workload {data['workload'] or 'default'}, "
         f"precision {data['precision']}. Speedup is the baseline's median over the solution's, "
-        "both timed in turn on the same fresh inputs.",
+        "both timed in turn on the same fresh inputs unless the baseline is a stored one.",
         fast_p_table(data, "github"),
         result_table(run.latest(), "github"),
     ]
@@ -80,8 +81,8 @@ def result_table(results: list[Result], style: str = "simple") -> str:
             r.solution["name"],
             r.solution["language"],
             r.status.value,
-            _time(r.timing),
-            _time(r.baselines.get("eager")),
+            duration(r.timing),
+            _baseline(r),
             f"{r.speedup:.2f}x" if r.speedup else "",
             f"{r.gflops:,.0f}" if r.gflops and r.gflops >= 10 else f"{r.gflops:.2f}" if r.gflops else "",
             f"{r.gbps:,.1f}" if r.gbps else "",
@@ -132,11 +133,18 @@ def row(result: Result) -> dict[str, Any]:
     }
 
 
-def _time(timing: dict[str, Any] | None) -> str:
+def duration(timing: dict[str, Any] | None) -> str:
+    """The typical time of a timing, with its unit; '' without one."""
     ms = metrics.typical_ms(timing)
     if ms is None:
         return ""
     return f"{ms * 1e3:.1f} us" if ms < 1 else f"{ms:.3f} ms"
+
+
+def _baseline(result: Result) -> str:
+    """The time that the speedup is over; its name too, unless it is eager in turn with the solution."""
+    name, timing = metrics.baseline_of(result) or ("", None)
+    return duration(timing) + (f" ({name})" if name not in ("", EAGER) else "")
 
 
 def _versions(versions: dict[str, str]) -> str:

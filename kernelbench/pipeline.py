@@ -36,6 +36,7 @@ class Pipeline:
         self._judges = judges or open_judges(options)
         self.device = self._judges[0].device
         self.devices = len(self._judges)
+        self.torch_version = self._judges[0].torch_version
 
     def evaluate(self, pairs: list[Pair], status: Status = lambda what, text: None) -> Iterator[Evaluated | Skipped]:
         """One of each as they end; the cheapest builds first, so that no device waits for one that takes long.

@@ -15,8 +15,10 @@ import os
 import torch
 
 from harness import device as devices
-from harness.draw import DTYPES, pin_math_modes
-from harness.judge.reference import PUBLISHED, Reference
+from harness.draw import DTYPES
+from harness.judge.overflow import overflown
+from harness.judge.reference import Reference
+from harness.math_modes import pin_math_modes
 from harness.problem import ProblemFile, load_problem
 from harness.rounds import Setting
 from kernelbench import suite
@@ -55,7 +57,7 @@ def _refusal(job: tuple[ProblemFile, str, str, str]) -> str | None:
     try:
         setting = Setting(load_problem(file).workload(workload), devices.select(device), DTYPES[precision])
         reference = Reference(setting, 0)
-        found = [reference.overflown(PUBLISHED, seed) for seed in range(_DRAWS)]
+        found = [overflown(reference, seed) for seed in range(_DRAWS)]
     except Exception as error:
         return f"does not run: {type(error).__name__}: {str(error).splitlines()[0]}"
     return f"not finite: {found} elements of {_DRAWS} draws" if any(found) else None

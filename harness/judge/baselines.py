@@ -12,6 +12,7 @@ if TYPE_CHECKING:  # the command line lists the names, and is quick
     import torch
 
 EAGER = "eager"
+COMPILING_CALLS = 3  # until nothing is compiled, recorded or tuned any more
 
 
 def _eager(model: torch.nn.Module) -> Callable:

@@ -1,4 +1,4 @@
-"""Candidate and baselines timed in turn, round by round, until every series has converged."""
+"""Candidate and baselines timed in turn, round by round, until every series has converged; or one thing alone."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from harness import device as devices
+from harness.problem import Workload
 from harness.rounds import Round
 from harness.timing.convergence import Convergence
 from harness.timing.paired import Series, ratio_of_medians
@@ -17,6 +18,8 @@ from harness.timing.statistics import summarise
 
 CANDIDATE = "candidate"
 _WARM_UP_S = 0.1
+_MAX_CALLS_A_ROUND = 8
+_MEMORY_SHARE = 8  # a round's inputs and outputs may take one part in so many of the memory
 _LEAST_MS = 1e-3  # of any call: no kernel takes less, and what a timer adds is known no better
 
 
@@ -56,6 +59,7 @@ class Contest:
             "criterion": self._criterion,
             "stopped": self.stopped,
             "stability": self.stability(name),
+            "between_runs": self._timer.between_runs,
             "queue_full": series.queue_full,
             "throttled_samples": series.throttled,
         } | summarise(series.rounds_ms)  # fmt: skip
@@ -76,3 +80,19 @@ class Contest:
 
     def conditions(self) -> dict[str, Any]:
         return self._observer.conditions()
+
+
+def calls_a_round(device: torch.device, memory_bytes: int, traffic: int) -> int:
+    """As many as fit, because all inputs and outputs of a round exist at once; ``memory_bytes`` is of the host."""
+    if device.type == "cuda":
+        memory_bytes = torch.cuda.get_device_properties(device).total_memory
+    return max(1, min(_MAX_CALLS_A_ROUND, memory_bytes // _MEMORY_SHARE // max(traffic, 1)))
+
+
+def bytes_of_call(
+    workload: Workload, model: torch.nn.Module, inputs: list[torch.Tensor], outputs: list[torch.Tensor]
+) -> int:
+    """Inputs, parameters, buffers and outputs once each, unless the problem declares the bytes of a call."""
+    if workload.declared_bytes is not None:
+        return workload.declared_bytes
+    return sum(t.numel() * t.element_size() for t in (*inputs, *model.state_dict().values(), *outputs))

@@ -26,16 +26,18 @@ from harness import device as devices
 from harness.build.artefact import Artefact, BuildContext
 from harness.build.extension import ExtensionBuilder
 from harness.codec import encode_problem
-from harness.draw import DTYPES, as_tensor, pin_math_modes
+from harness.draw import DTYPES, as_tensor
 from harness.integrity import below_floor, forged_clock, library_only, overwritten_inputs, slowed_baseline
 from harness.integrity.static import findings
 from harness.judge import profile
-from harness.judge.baselines import BASELINES, EAGER
+from harness.judge.baselines import BASELINES, COMPILING_CALLS, EAGER
 from harness.judge.clock import Burst, JudgeClock
 from harness.judge.compare import Errors, check_kind, check_values, strict_criterion
-from harness.judge.contest import CANDIDATE, Contest
+from harness.judge.contest import CANDIDATE, Contest, bytes_of_call, calls_a_round
+from harness.judge.overflow import overflown
 from harness.judge.reference import PUBLISHED, Reference, Trial
 from harness.judge.stages import Stages
+from harness.math_modes import pin_math_modes
 from harness.outbox import Outbox, lay_out
 from harness.problem import Problem, ProblemError, Workload
 from harness.process import ForkServer, Worker
@@ -48,14 +50,11 @@ from harness.timing import cupti, timer_for
 from harness.timing.burst import GateError
 from harness.timing.paired import Series
 
-_MAX_CALLS_A_ROUND = 8
 _LAUNCH_BOUND_CALLS = 20
 _PROFILED_CALLS = 5
-_COMPILING_CALLS = 3
 _ROUNDS_ALONE = 5
 _READINGS = 3
 _ERROR_CHARACTERS = 2000
-_ROUND_MEMORY_SHARE = 8  # a round's inputs and outputs may take one part in so many of the memory
 _CACHE_MEMORY_SHARE = 4  # and what the judge's allocator keeps between rounds, one in so many
 
 
@@ -68,7 +67,7 @@ class Conditions:
     timeout_s: float = 120.0
     memory_bytes: int = 8 << 30
     build_timeout_s: float = 900.0  # of what a candidate builds only when it is loaded or called
-    baselines: tuple[str, ...] = (EAGER,)  # the first is what the speedup is over
+    baselines: tuple[str, ...] = (EAGER,)  # timed in turn; the first is what the speedup is over
     criterion: str = "sem"
     track: str | None = None  # 'kernels' or 'open'; None is 'kernels' on a GPU, where kernels are seen, else 'open'
 
@@ -174,7 +173,7 @@ class _Evaluation:
         self._must_be_finite(seed, example.outputs[0])
         self._expected_kind = [as_tensor(leaf).to("meta") for leaf in example.outputs[0]]
         inputs = _tensors(example.inputs[0])
-        traffic = self._traffic(inputs, self._expected_kind)
+        traffic = bytes_of_call(self._workload, self._reference.model(), inputs, self._expected_kind)
         result.workload["bytes"] = traffic
         outbox = Outbox(self._device, self._expected_kind, inputs)
         del example, inputs
@@ -290,7 +289,7 @@ class _Evaluation:
         """Paired rounds of candidate and baselines; fills in what they tell."""
         baselines = {name: BASELINES[name](self._reference.model()) for name in self._conditions.baselines}
         baselines = {name: model for name, model in baselines.items() if self._runs(name, model, result)}
-        calls = self._calls_a_round(traffic)
+        calls = calls_a_round(self._device, self._conditions.memory_bytes, traffic)
         contest = Contest(
             lambda calls, first: self._timed_round(calls, baselines, first),
             self._timer, self._device, self._conditions.criterion,
@@ -308,7 +307,7 @@ class _Evaluation:
             return True
         self._phase(f"compile {name}")
         try:
-            for _ in range(_COMPILING_CALLS):
+            for _ in range(COMPILING_CALLS):
                 self._with_room(lambda: play(model, self._reference.setting, [secrets.randbits(62)], self._timer))
         except CandidateFailure:
             raise
@@ -379,7 +378,7 @@ class _Evaluation:
 
     def _time_alone(self, result: Result, contest: Contest) -> None:
         """The baseline once more, when the candidate has ended: was it slower beside it?"""
-        name = self._conditions.baselines[0]
+        name = next(iter(self._conditions.baselines), None)
         if name != EAGER or self._device.type != "cuda":
             return
         rounds = Series()
@@ -392,14 +391,6 @@ class _Evaluation:
         alone_ms = statistics.median(rounds.means_ms) - self._timer.overhead_ms
         result.baselines[name]["alone_ms"] = alone_ms
         slowed_baseline.check(beside_ms, alone_ms)
-
-    def _calls_a_round(self, traffic: int) -> int:
-        """As many as fit, because all inputs and outputs of a round exist at once."""
-        if self._device.type == "cuda":
-            memory = torch.cuda.get_device_properties(self._device).total_memory
-        else:
-            memory = self._conditions.memory_bytes
-        return max(1, min(_MAX_CALLS_A_ROUND, memory // _ROUND_MEMORY_SHARE // max(traffic, 1)))
 
     def _play_candidate(self, trial: Trial, seeds: list[int]) -> Round:
         """The candidate's round; its outputs stay in the worker, what they look like is checked here."""
@@ -429,7 +420,7 @@ class _Evaluation:
         """Raises ProblemError where the precision cannot hold what the reference computes on published inputs."""
         if _finite(outputs):
             return
-        if lost := self._with_room(lambda: self._reference.overflown(PUBLISHED, seed)):
+        if lost := self._with_room(lambda: overflown(self._reference, seed)):
             raise ProblemError(
                 f"the reference of {self._problem.id} ({self._workload.name}) is not finite in {lost} elements with "
                 f"{self._conditions.precision}, but is with FP64: there is nothing to compare with; "
@@ -489,13 +480,6 @@ class _Evaluation:
         losses = self._with_room(lambda: self._reference.losses(trial, seed))
         for output, loss in enumerate(losses):
             self._losses[trial, output] = max(loss, self._losses.get((trial, output), 0.0))
-
-    def _traffic(self, inputs: list[torch.Tensor], outputs: list[torch.Tensor]) -> int:
-        """Bytes of one call: inputs, parameters, buffers and outputs once each, unless the problem declares them."""
-        if self._workload.declared_bytes is not None:
-            return self._workload.declared_bytes
-        state = self._reference.model().state_dict().values()
-        return sum(t.numel() * t.element_size() for t in (*inputs, *state, *outputs))
 
 
 def _tensors(values: list) -> list[torch.Tensor]:

@@ -81,20 +81,6 @@ class Reference:
             own = self._outputs(self.model(trial.weights), self._inputs(trial, seed), seed)
         return [_loss(a, b) for a, b in zip(own, exact)]
 
-    def overflown(self, trial: Trial, seed: int) -> int:
-        """How many elements of the call with ``seed`` are not finite although FP64 finds them in FP32's range.
-
-        What FP64 does not find finite either belongs to the function, as the logarithm of 0 does.
-        """
-        own = self._outputs(self.model(trial.weights), self._inputs(trial, seed), seed)
-        if all(bool(o.isfinite().all()) for o in own):
-            return 0
-        try:
-            exact = self._wide(trial, seed)
-        except RuntimeError:  # no FP64 to ask: nothing speaks for what is not finite
-            return sum(int((~o.isfinite()).sum()) for o in own)
-        return sum(int((~o.isfinite() & e.isfinite()).sum()) for o, e in zip(own, exact))
-
     def _wide(self, trial: Trial, seed: int) -> list[torch.Tensor]:
         """Outputs computed in FP64 and rounded to their own type, which takes half the memory."""
         inputs = cast(self._inputs(trial, seed), torch.float64)

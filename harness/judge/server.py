@@ -20,8 +20,10 @@ from harness import device as devices
 from harness import wire
 from harness.build import CacheError
 from harness.codec import decode_artefact, decode_problem, decode_solution
+from harness.judge.alone import blank_measurement, measure
 from harness.judge.judge import Conditions, evaluate, failed_result
-from harness.problem import Problem, ProblemError, load_problem
+from harness.math_modes import pin_math_modes
+from harness.problem import Problem, ProblemError, Workload, load_problem
 from harness.process import ForkServer
 from harness.result import CandidateFailure, Status
 from harness.worker import sandbox
@@ -72,12 +74,14 @@ class _Judge:
         self._problems: dict[str, Problem] = {}
 
     def answer(self, job: dict[str, Any]) -> dict[str, Any]:
-        """{"result": record}, or {"unevaluated": reason} where not the candidate is at fault.
+        """{"result": record}, {"measured": record}, or {"unevaluated": reason} where not the candidate is at fault.
 
         With ``broken`` it is this process that failed, which should not go on.
         """
         try:
             workload = self._workload(job["problem"], job["workload"])
+            if "measure" in job:
+                return {"measured": self._measured(workload, job["measure"], job.get("error"))}
             solution = decode_solution(job["solution"])
             if failure := job.get("failure"):  # it did not build: only the record is ours to write
                 reported = CandidateFailure(Status(failure["status"]), failure["message"], failure["log"])
@@ -92,7 +96,17 @@ class _Judge:
             reason = "the judge failed, please report this:\n" + traceback.format_exc()
             return {"unevaluated": reason, "broken": True}
 
-    def _workload(self, problem: dict[str, Any], name: str | None):
+    def _measured(self, workload: Workload, configuration: str, error: str | None) -> dict[str, Any]:
+        """A baseline's record; with ``error``, of one that took its judge down or did not end."""
+        limits = self._conditions
+        if error:
+            blank = blank_measurement(workload, configuration, limits.device, limits.precision)
+            return blank | {"error": error, "conditions": pin_math_modes()}
+        return measure(
+            workload, configuration, limits.device, limits.precision, limits.memory_bytes, limits.criterion, self._phase
+        )
+
+    def _workload(self, problem: dict[str, Any], name: str | None) -> Workload:
         if problem["path"] not in self._problems:
             self._problems[problem["path"]] = load_problem(decode_problem(problem))
         loaded = self._problems[problem["path"]]

@@ -19,7 +19,8 @@ import torch
 
 from harness import wire
 from harness.codec import decode_problem
-from harness.draw import DTYPES, as_tensor, copy_matching_state, pin_math_modes
+from harness.draw import DTYPES, as_tensor, copy_matching_state
+from harness.math_modes import pin_math_modes
 from harness.outbox import OpenedOutbox, lay_out
 from harness.problem import load_problem
 from harness.result import Status

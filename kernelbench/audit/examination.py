@@ -23,10 +23,11 @@ from torch import Tensor
 from harness import device as devices
 from harness import hardened
 from harness.build.cache import digest_of
-from harness.draw import DTYPES, as_tensor, call, flatten, pin_math_modes, seed_generators
+from harness.draw import DTYPES, as_tensor, call, flatten, seed_generators
 from harness.judge import compare, reference
 from harness.judge.compare import Criterion, Errors, check_values, strict_criterion
 from harness.judge.reference import PUBLISHED, Reference, Trial, cast, default_dtype
+from harness.math_modes import pin_math_modes
 from harness.problem import Workload
 from harness.result import CandidateFailure
 from harness.rounds import Setting

@@ -18,6 +18,7 @@ COMMANDS = {
     "eval": "Build, check and time a directory of solutions.",
     "check": "The same as a gate for CI: thresholds in, exit status out.",
     "solve": "Let a solver, such as a language model in a loop, write solutions and evaluate them.",
+    "baseline": "Measure references, eager and compiled, to compare with later.",
     "leaderboard": "Rank runs: models, agents or GPUs side by side.",
     "compare": "Compare two runs problem by problem.",
     "report": "Write runs as one page for the browser.",

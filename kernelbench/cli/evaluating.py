@@ -13,6 +13,7 @@ from harness.judge.baselines import BASELINES
 from harness.problem import ProblemError
 from harness.solution import SolutionError
 from harness.timing.convergence import CRITERIA
+from kernelbench.baselines import BaselineError, Stored, parse
 from kernelbench.cli import INTERRUPTED, UNFIT, WRONG_USAGE, fail
 from kernelbench.evaluation import Outcome, evaluate_directory
 from kernelbench.execution import EXECUTORS, EnvironmentUnfit, Options
@@ -21,11 +22,11 @@ from kernelbench.run import RunError, WriteError
 from kernelbench.suite import SelectorError
 
 
-def _baselines(context: click.Context, parameter: click.Parameter, value: str) -> tuple[str, ...]:
-    names = tuple(dict.fromkeys(name.strip() for name in value.split(",")))
-    if unknown := [name for name in names if name not in BASELINES]:
-        raise click.BadParameter(f"there is no baseline '{unknown[0]}'; there are: {', '.join(BASELINES)}")
-    return names
+def _baselines(context: click.Context, parameter: click.Parameter, value: str) -> tuple[str | Stored, ...]:
+    try:
+        return parse(value)
+    except BaselineError as error:
+        raise click.BadParameter(str(error)) from None
 
 
 _CONDITIONS = [
@@ -44,7 +45,8 @@ _CONDITIONS = [
     click.option("--memory", type=click.FloatRange(min=0, min_open=True), metavar="GB",
                  help="Host memory that a candidate may take. Without it, half of what is available."),
     click.option("--baseline", "baselines", metavar="NAME,...", default="eager", show_default=True, callback=_baselines,
-                 help="What the speedup is over, the first of several: " + ", ".join(BASELINES)),
+                 help="What the speedup is over, the first of several: " + ", ".join(BASELINES) + ", timed in turn "
+                      "with the solution; or FILE:NAME, measured before by `kb baseline`."),
     click.option("--criterion", type=click.Choice(list(CRITERIA)), default="sem", show_default=True,
                  help="When timing has converged: standard error of the mean, coefficient of variation, or entropy."),
     click.option("--track", type=click.Choice(TRACKS),
@@ -119,7 +121,7 @@ def evaluate(
         sys.exit(INTERRUPTED)
     except (WriteError, EnvironmentUnfit) as error:
         fail(error, UNFIT)
-    except (SolutionError, SelectorError, ProblemError, RunError) as error:
+    except (SolutionError, SelectorError, ProblemError, BaselineError, RunError) as error:
         fail(error, WRONG_USAGE)
     finally:
         progress.close()

@@ -22,7 +22,8 @@ import torch.nn.functional as F
 from tabulate import tabulate
 
 from harness import device as devices
-from harness.draw import DTYPES, build_model, call, draw_inputs, pin_math_modes
+from harness.draw import DTYPES, build_model, call, draw_inputs
+from harness.math_modes import pin_math_modes
 from harness.problem import Workload, load_problem
 from harness.sol.bounds import PLAUSIBLE, analyse, floor, speed_of_light
 from harness.sol.hardware import Limits, UnknownDevice, limits_at_hand

@@ -11,6 +11,7 @@ from harness.timing.convergence import Convergence
 from harness.timing.paired import Series, ratio_of_medians
 from harness.timing.stability import stability
 from harness.timing.statistics import relative_standard_error, summarise
+from harness.timing.unpaired import ratio_of_runs
 from harness.timing.wall_clock import WallClock, last_level_cache_bytes
 
 
@@ -107,6 +108,17 @@ def test_what_differs_between_runs_widens_the_interval():
     a, b = series(noise(40, 1.005, 0.001, seed=1)), series(noise(40, 1.0, 0.001, seed=2))
     assert ratio_of_medians(a, b).verdict == "faster"
     assert ratio_of_medians(a, b, between=0.01).verdict == "tie"
+
+
+def test_a_ratio_of_two_runs_takes_both_sides_as_independent_and_either_as_another_run():
+    a, b = noise(40, 2.0, seed=1), noise(40, 1.0, seed=2)
+    ratio = ratio_of_runs(a, b, between=0.0)
+    assert ratio.low < 2.0 < ratio.high and ratio.verdict == "faster"
+    # the same drift on both sides cancels in rounds that are paired, and not in runs that are not
+    drift = [1 + i / 40 for i in range(40)]
+    assert ratio_of_medians(series(drift), series(drift)).high == 1.0 < ratio_of_runs(drift, drift, 0.0).high
+    close = ratio_of_runs(noise(40, 1.015, 0.001, seed=1), noise(40, 1.0, 0.001, seed=2), between=0.01)
+    assert close.verdict == "tie"
 
 
 def test_wall_clock_times_the_call_and_nothing_else():

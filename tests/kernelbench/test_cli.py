@@ -40,7 +40,8 @@ def evaluate(solutions, out, *more):
 @pytest.mark.parametrize(
     "command",
     [
-        ["--help"], ["problems", "list"], ["eval", "--help"], ["serve", "--help"], ["solve", "--help"],
+        ["--help"], ["problems", "list"], ["eval", "--help"], ["baseline", "--help"], ["serve", "--help"],
+        ["solve", "--help"],
         ["doctor", "--help"], ["cache"],
         ["leaderboard", str(H100 / "examples")], ["compare", str(H100 / "examples"), str(H100 / "examples")],
     ],
@@ -55,7 +56,7 @@ def test_help_and_lists_import_no_torch(command):
 @pytest.mark.parametrize(
     "command",
     [
-        "eval", "check", "leaderboard", "compare", "report", "serve", "import", "export", "problems list",
+        "eval", "check", "baseline", "leaderboard", "compare", "report", "serve", "import", "export", "problems list",
         "problems show", "starter", "cache", "doctor", "solve",
     ],
 )

@@ -1,0 +1,115 @@
+"""A baseline without a candidate: the reference in one configuration, timed as in an evaluation, to be kept."""
+
+from __future__ import annotations
+
+import datetime
+import gc
+import hashlib
+import secrets
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from harness import device as devices
+from harness.draw import DTYPES, as_tensor
+from harness.judge.baselines import BASELINES, COMPILING_CALLS, EAGER
+from harness.judge.contest import Contest, bytes_of_call, calls_a_round
+from harness.judge.overflow import overflown
+from harness.judge.reference import Reference
+from harness.math_modes import pin_math_modes
+from harness.problem import ProblemError, Workload
+from harness.rounds import Round, Setting, play
+from harness.timing import timer_for
+
+FORMAT = 1
+_ERROR_CHARACTERS = 2000
+
+
+def measure(
+    workload: Workload,
+    configuration: str,
+    device: torch.device,
+    precision: str,
+    memory_bytes: int,
+    criterion: str,
+    phase: Callable[[str], None] = lambda text: None,
+) -> dict[str, Any]:
+    """The record of one baseline; where it does not compile or run, ``error`` says why and ``timing`` is None.
+
+    Times in ms, ``compile_s`` the seconds of the first calls, in which a compiled one is compiled.
+    """
+    begin = time.perf_counter()
+    record = blank_measurement(workload, configuration, device, precision)
+    with devices.exclusive(device):
+        record["conditions"] = pin_math_modes()
+        try:
+            setting = Setting(workload, device, DTYPES[precision])
+            _fill(record, setting, configuration, memory_bytes, criterion, phase)
+        except Exception as error:
+            record["error"] = f"{type(error).__name__}: {error}"[:_ERROR_CHARACTERS]
+        _clean_up(device)
+    record["seconds"] = round(time.perf_counter() - begin, 3)
+    return record
+
+
+def blank_measurement(workload: Workload, configuration: str, device: torch.device, precision: str) -> dict[str, Any]:
+    """Everything that is known before anything has run."""
+    problem = workload.problem
+    return {
+        "problem": str(problem.id),
+        "problem_name": problem.name,
+        "sha256": hashlib.sha256(problem.path.read_bytes()).hexdigest(),
+        "workload": {"name": workload.name, "sizes": workload.sizes},
+        "precision": precision,
+        "configuration": configuration,
+        "timing": None,
+        "error": "",
+        "compile_s": None,
+        "device": devices.describe(device),
+        "conditions": {},
+        "versions": devices.versions(device),
+        "started": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "seconds": 0.0,
+        "format": FORMAT,
+    }
+
+
+def _fill(record, setting: Setting, configuration: str, memory_bytes: int, criterion: str, phase) -> None:
+    timer = timer_for(setting.device)
+    reference = Reference(setting, secrets.randbits(62))
+    model = BASELINES[configuration](reference.model())
+    phase("load" if configuration == EAGER else "compile")
+    begin = time.perf_counter()
+    for _ in range(COMPILING_CALLS):
+        played = play(model, setting, _seeds(1), timer)
+    record["compile_s"] = round(time.perf_counter() - begin, 3)
+    if lost := overflown(reference, *_seeds(1)):
+        raise ProblemError(f"the reference is not finite in {lost} elements with {record['precision']}")
+    inputs = [value for value in played.inputs[0] if isinstance(value, torch.Tensor)]
+    traffic = bytes_of_call(setting.workload, reference.model(), inputs, [as_tensor(t) for t in played.outputs[0]])
+    del played, inputs
+
+    def play_round(calls: int, first: bool) -> dict[str, Round]:
+        played = play(model, setting, _seeds(calls), timer)
+        played.outputs, played.inputs = [], []
+        return {configuration: played}
+
+    phase("time")
+    contest = Contest(play_round, timer, setting.device, criterion)
+    contest.run(calls_a_round(setting.device, memory_bytes, traffic))
+    record["timing"] = contest.record(configuration)
+    record["conditions"] |= contest.conditions()
+
+
+def _clean_up(device: torch.device) -> None:
+    """Leave nothing of this model to the next one. Raises where the device's context is gone."""
+    gc.collect()
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+        torch.cuda.empty_cache()
+
+
+def _seeds(count: int) -> list[int]:
+    return [secrets.randbits(62) for _ in range(count)]

@@ -1,0 +1,107 @@
+"""`kb baseline`"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+from tqdm import tqdm
+
+from harness.judge.baselines import BASELINES
+from harness.problem import ProblemError
+from harness.timing.convergence import CRITERIA
+from kernelbench import suite
+from kernelbench.baselines import BaselineError
+from kernelbench.cli import INTERRUPTED, UNFIT, WRONG_USAGE, fail
+from kernelbench.execution import EnvironmentUnfit, Options
+from kernelbench.leaderboard import duration
+from kernelbench.measuring import Case, Watcher, measure_selection, table
+from kernelbench.run import WriteError
+from kernelbench.suite import SelectorError
+
+_ALL = "all"
+
+
+def _configurations(context: click.Context, parameter: click.Parameter, value: str) -> tuple[str, ...]:
+    names = tuple(BASELINES) if value == _ALL else tuple(dict.fromkeys(name.strip() for name in value.split(",")))
+    if unknown := [name for name in names if name not in BASELINES]:
+        raise click.BadParameter(f"there is no '{unknown[0]}'; there are: {', '.join(BASELINES)}, and all of them")
+    return names
+
+
+@click.command("baseline")
+@click.argument("selector")
+@click.option("--configs", "configurations", default=_ALL, show_default=True, metavar="NAME,...",
+              callback=_configurations, help="Of " + ", ".join(BASELINES) + ".")  # fmt: skip
+@click.option("--device", help="cpu, cuda or cuda:INDEX. Without it, a GPU if there is one.")
+@click.option("--workload", help="Which sizes. Without it, full on a GPU and small on a CPU.")
+@click.option("--precision", type=click.Choice(["fp32", "fp16", "bf16"]), default="fp32", show_default=True)
+@click.option("--criterion", type=click.Choice(list(CRITERIA)), default="sem", show_default=True,
+              help="When timing has converged.")  # fmt: skip
+@click.option("--problem-dir", type=click.Path(path_type=Path), help="Another folder of problems.")
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), default=900, show_default=True,
+              help="Seconds that one configuration may take, compilation included.")  # fmt: skip
+@click.option("--again", is_flag=True, help="Measure anew what has a record that still holds, too.")
+@click.option("-o", "--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+              help="Where records are kept. Without it, results/<gpu>/baselines.jsonl.")  # fmt: skip
+def command(
+    selector, configurations, device, workload, precision, criterion, problem_dir, timeout, again, out
+) -> None:  # fmt: skip
+    """Measure references, as they are and as torch.compile makes them, to compare with later.
+
+    What has a record that still holds (same problem, device, PyTorch) is not measured again, so that an
+    interrupted run goes on where it was.
+
+    \b
+    Examples:
+      kb baseline level1
+      kb baseline 1/19 --configs eager,compile -o mine.jsonl
+      kb eval --solutions mine --baseline results/h100/baselines.jsonl
+    """
+    options = Options(device, workload, precision, criterion=criterion)
+    progress = _Progress()
+    try:
+        measured = measure_selection(
+            suite.find(selector, problem_dir), configurations, options,
+            timeout_s=timeout, out=out, again=again, watcher=progress,
+        )  # fmt: skip
+    except KeyboardInterrupt:
+        progress.close()
+        click.echo("interrupted; what was measured is kept. The same command goes on.", err=True)
+        sys.exit(INTERRUPTED)
+    except (WriteError, EnvironmentUnfit) as error:
+        fail(error, UNFIT)
+    except (SelectorError, ProblemError, BaselineError) as error:
+        fail(error, WRONG_USAGE)
+    finally:
+        progress.close()
+    click.echo(table(measured.records))
+    click.echo(f"\n{measured.path}")
+
+
+class _Progress(Watcher):
+    def __init__(self) -> None:
+        self._bar: tqdm | None = None
+
+    def started(self, device: dict[str, Any], path: Path, todo: int, kept: int) -> None:
+        self._say(f"device: {device['name']}" + (" (no GPU is used)" if device["type"] == "cpu" else ""))
+        if kept:
+            self._say(f"{kept} baseline(s) in {path} still hold and are kept")
+        self._bar = tqdm(total=todo, unit="baseline", file=sys.stderr, dynamic_ncols=True, disable=None)
+
+    def status(self, case: Case, phase: str) -> None:
+        self._bar.set_postfix_str(f"{case}: {phase}", refresh=True)
+
+    def ended(self, case: Case, record: dict[str, Any]) -> None:
+        error = record["error"]
+        self._say(f"  {case}  " + (f"error: {error.splitlines()[0]}" if error else duration(record["timing"])))
+        self._bar.update()
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+    def _say(self, line: str) -> None:
+        tqdm.write(line, file=sys.stderr)
