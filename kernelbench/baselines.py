@@ -19,6 +19,7 @@ from harness.judge.baselines import BASELINES, EAGER
 from harness.math_modes import MATH_MODES
 from harness.problem import ProblemFile
 from harness.result import Result
+from harness.timing.statistics import round_means_ms
 from harness.timing.unpaired import ratio_of_runs
 from kernelbench.run import append_line, whole_lines
 
@@ -194,7 +195,8 @@ def compared(result: Result, record: dict[str, Any], file: Path) -> dict[str, An
     if record["error"]:
         return {**source, "error": record["error"]}
     theirs, ours = record["timing"], result.timing
-    ratio = ratio_of_runs(_rounds_ms(theirs), _rounds_ms(ours), max(theirs["between_runs"], ours["between_runs"]))
+    between = max(theirs["between_runs"], ours["between_runs"])
+    ratio = ratio_of_runs(round_means_ms(theirs), round_means_ms(ours), between)
     settled = theirs["stability"] == ours["stability"] == "stable"
     return {
         **theirs,
@@ -204,10 +206,3 @@ def compared(result: Result, record: dict[str, Any], file: Path) -> dict[str, An
         "interval": [ratio.low, ratio.high],
         "verdict": ratio.verdict if settled else "unstable",
     }
-
-
-def _rounds_ms(timing: dict[str, Any]) -> list[float]:
-    """The mean of each round, which is the sample."""
-    samples, calls = timing["samples_ms"], timing["calls_a_round"]
-    rounds = [samples[begin : begin + calls] for begin in range(0, len(samples), calls)]
-    return [sum(times) / len(times) for times in rounds]

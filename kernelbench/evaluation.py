@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.problem import ProblemFile
-from harness.solution import discover
+from harness.solution import SolutionError, discover, read_solution
 from kernelbench import __version__, leaderboard, sources, suite
 from kernelbench.baselines import Comparisons, Present
-from kernelbench.execution import Evaluated, Options, Pair, Skipped, open_executor
+from kernelbench.execution import Evaluated, Options, Pair, Skipped, Status, open_executor
 from kernelbench.run import Run
 
 
@@ -102,6 +102,37 @@ def evaluate_directory(
     executor.close()
     leaderboard.write(outcome.run, outcome.problems)
     return outcome
+
+
+def evaluate_one(
+    path: Path, options: Options, *, problem: str | None = None, problem_dir: Path | None = None,
+    status: Status = lambda what, text: None,
+) -> tuple[ProblemFile, Evaluated | Skipped]:  # fmt: skip
+    """Evaluate one file, without a run; ``problem`` overrides what its name and comment say.
+
+    Raises what ``evaluate_directory`` raises.
+    """
+    given = suite.find(problem, problem_dir)[0].id if problem else None
+    try:
+        solution = read_solution(path, problem=given)
+    except OSError as error:
+        raise SolutionError(f"{path} cannot be read: {error.strerror}") from error
+    (file,) = suite.find(str(solution.problem), problem_dir)
+    comparisons = Comparisons(options.baselines)
+    executor = open_executor(options)
+    try:
+        device = executor.device
+        unfit, todo = _fitting([(file, solution)], device["type"])
+        present = Present(device["name"], executor.torch_version, options.precision)
+        comparisons.check(_cases(todo, options.workload, device["type"]), present)
+        (item,) = unfit or executor.evaluate(todo, status)
+    except BaseException:
+        executor.kill()
+        raise
+    executor.close()
+    if isinstance(item, Evaluated):
+        comparisons.into(item.result, file)
+    return file, item
 
 
 def _fitting(pairs: list[Pair], device_type: str) -> tuple[list[Skipped], list[Pair]]:

@@ -11,8 +11,10 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import os
+import sys
 
 import torch
+from tqdm import tqdm
 
 from harness import device as devices
 from harness.draw import DTYPES
@@ -44,7 +46,9 @@ def main() -> None:
     context = multiprocessing.get_context("spawn")
     # a process is replaced now and then, because allocators keep what networks took
     with context.Pool(options.jobs, torch.set_num_threads, (threads,), maxtasksperchild=16) as pool:
-        for (file, precision, *_), why in zip(jobs, pool.imap(_refusal, jobs)):
+        bar = tqdm(zip(jobs, pool.imap(_refusal, jobs)), total=len(jobs), file=sys.stderr, disable=None)
+        for (file, precision, *_), why in bar:
+            bar.set_postfix_str(f"{file.id} {precision}")
             if why:
                 refused += 1
                 print(f"{str(file.id):<6} {file.name:<50} {precision:<5} {why}", flush=True)

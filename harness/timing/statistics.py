@@ -36,6 +36,13 @@ def summarise(rounds_ms: list[list[float]]) -> dict[str, Any]:
     }
 
 
+def round_means_ms(timing: dict[str, Any]) -> list[float]:
+    """The samples of a recorded timing: the mean of each round's calls, in order."""
+    times, calls = timing["samples_ms"], timing.get("calls_a_round", 1)
+    rounds = [times[begin : begin + calls] for begin in range(0, len(times), calls)]
+    return [sum(round_) / len(round_) for round_ in rounds]
+
+
 def coefficient_of_variation(samples_ms: list[float]) -> float:
     """Standard deviation over mean; 0 for one sample, infinite where the mean is not positive."""
     samples = np.asarray(samples_ms, dtype=np.float64)

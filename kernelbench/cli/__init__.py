@@ -17,6 +17,7 @@ from kernelbench import __version__
 COMMANDS = {
     "eval": "Build, check and time a directory of solutions.",
     "check": "The same as a gate for CI: thresholds in, exit status out.",
+    "time": "Everything about the timing of one solution, on one page.",
     "solve": "Let a solver, such as a language model in a loop, write solutions and evaluate them.",
     "baseline": "Measure references, eager and compiled, to compare with later.",
     "leaderboard": "Rank runs: models, agents or GPUs side by side.",

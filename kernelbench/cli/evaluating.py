@@ -22,7 +22,8 @@ from kernelbench.run import RunError, WriteError
 from kernelbench.suite import SelectorError
 
 
-def _baselines(context: click.Context, parameter: click.Parameter, value: str) -> tuple[str | Stored, ...]:
+def read_baselines(context: click.Context, parameter: click.Parameter, value: str) -> tuple[str | Stored, ...]:
+    """What ``--baseline`` names: callback of the option."""
     try:
         return parse(value)
     except BaselineError as error:
@@ -44,9 +45,10 @@ _CONDITIONS = [
                  help="Seconds that a build may take."),
     click.option("--memory", type=click.FloatRange(min=0, min_open=True), metavar="GB",
                  help="Host memory that a candidate may take. Without it, half of what is available."),
-    click.option("--baseline", "baselines", metavar="NAME,...", default="eager", show_default=True, callback=_baselines,
-                 help="What the speedup is over, the first of several: " + ", ".join(BASELINES) + ", timed in turn "
-                      "with the solution; or FILE:NAME, measured before by `kb baseline`."),
+    click.option("--baseline", "baselines", metavar="NAME,...", default="eager", show_default=True,
+                 callback=read_baselines,
+                 help=f"What the speedup is over, the first of several: {', '.join(BASELINES)}, timed in turn with "
+                      "the solution; or FILE:NAME, measured before by `kb baseline`."),
     click.option("--criterion", type=click.Choice(list(CRITERIA)), default="sem", show_default=True,
                  help="When timing has converged: standard error of the mean, coefficient of variation, or entropy."),
     click.option("--track", type=click.Choice(TRACKS),

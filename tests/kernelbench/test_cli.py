@@ -40,10 +40,10 @@ def evaluate(solutions, out, *more):
 @pytest.mark.parametrize(
     "command",
     [
-        ["--help"], ["problems", "list"], ["eval", "--help"], ["baseline", "--help"], ["serve", "--help"],
-        ["solve", "--help"],
-        ["doctor", "--help"], ["cache"],
+        ["--help"], ["problems", "list"], ["eval", "--help"], ["baseline", "--help"], ["time", "--help"],
+        ["serve", "--help"], ["solve", "--help"], ["doctor", "--help"], ["cache"],
         ["leaderboard", str(H100 / "examples")], ["compare", str(H100 / "examples"), str(H100 / "examples")],
+        ["time", "--from", str(H100 / "examples"), "1/36"],
     ],
 )
 def test_help_and_lists_import_no_torch(command):
@@ -56,8 +56,8 @@ def test_help_and_lists_import_no_torch(command):
 @pytest.mark.parametrize(
     "command",
     [
-        "eval", "check", "baseline", "leaderboard", "compare", "report", "serve", "import", "export", "problems list",
-        "problems show", "starter", "cache", "doctor", "solve",
+        "eval", "check", "baseline", "time", "leaderboard", "compare", "report", "serve", "import", "export",
+        "problems list", "problems show", "starter", "cache", "doctor", "solve",
     ],
 )
 def test_every_command_shows_an_example(command):

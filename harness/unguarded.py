@@ -1,0 +1,76 @@
+"""Runs a candidate in this very process, with no judge and no limits around it, for a profiler to watch one call.
+
+Started by ``kernelbench.nsight`` under a profiler, as its user's own program: it may do whatever they may do.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from harness import device as devices
+from harness.build import BuildContext, build
+from harness.build.extension import ExtensionBuilder
+from harness.codec import decode_problem, decode_solution
+from harness.draw import DTYPES, call, copy_matching_state, seed_generators
+from harness.math_modes import pin_math_modes
+from harness.problem import load_problem
+from harness.process import ForkServer, default_memory_bytes
+from harness.rounds import Setting
+from harness.signature import derive_signature
+from harness.worker import extensions
+from harness.worker.load import LibraryModel, load_module
+
+_WARM_UP = 3
+_SEED = 0
+_BUILD_TIMEOUT_S = 900.0
+
+
+def main(job: dict[str, Any]) -> None:
+    """Build, load, warm up; then one call between the profiler's marks, on inputs as published."""
+    device = devices.select(job["device"])
+    torch.cuda.set_device(device)
+    pin_math_modes()
+    problem, solution = load_problem(decode_problem(job["problem"])), decode_solution(job["solution"])
+    setting = Setting(problem.workload(job["workload"]), device, DTYPES[job["precision"]])
+    with ForkServer() as server, tempfile.TemporaryDirectory(prefix="kb-") as scratch:
+        arch, memory = devices.architecture(device), default_memory_bytes()
+        context = BuildContext(server, arch, torch.__version__, _BUILD_TIMEOUT_S, memory)
+        artefact = build(solution, context)
+        os.environ.update(artefact.env)
+        builder = ExtensionBuilder(solution, context)
+        extensions.install(lambda request: builder(request, Path(scratch)))
+        model = _model(setting, solution.path, artefact.library)
+        for number in range(_WARM_UP + 1):
+            (inputs,) = setting.draw([_SEED + number])
+            if isinstance(model, LibraryModel):
+                model.prepare(1, device)
+            seed_generators(_SEED, device)
+            torch.cuda.synchronize()
+            if number == _WARM_UP:
+                torch.cuda.profiler.start()
+            call(model, inputs)
+            torch.cuda.synchronize()
+        torch.cuda.profiler.stop()
+
+
+def _model(setting: Setting, path: Path, library: Path | None):
+    reference = setting.build(setting.workload.problem.module.Model, _SEED)
+    if library is None:
+        model = setting.build(load_module(path), _SEED)
+        copy_matching_state(reference, model)
+        return model
+    derived = derive_signature(setting.workload, setting.dtype)
+    outputs = [{"shape": t.shape, "dtype": str(t.dtype).removeprefix("torch.")} for t in derived.outputs]
+    scalars = [{"value": s.value, "c_type": s.c_type} for s in derived.scalars]
+    return LibraryModel(library, reference.state_dict(), outputs, scalars)
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))

@@ -1,0 +1,125 @@
+"""`kb time`"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import click
+from tqdm import tqdm
+
+from harness.problem import ProblemError, ProblemFile
+from harness.result import Result
+from harness.solution import SolutionError, read_solution
+from harness.timing.convergence import CRITERIA
+from kernelbench import timing_page
+from kernelbench.baselines import BaselineError
+from kernelbench.cli import INTERRUPTED, UNFIT, WRONG_USAGE, fail
+from kernelbench.cli.evaluating import read_baselines
+from kernelbench.evaluation import evaluate_one
+from kernelbench.execution import EnvironmentUnfit, Options, Skipped
+from kernelbench.roofline import PictureError
+from kernelbench.run import Run, RunError
+from kernelbench.suite import SelectorError
+
+
+@click.command("time")
+@click.argument("solution")
+@click.option("--from", "run", type=click.Path(path_type=Path), metavar="RUN",
+              help="Show a result of this run instead; SOLUTION is then its problem or its name.")  # fmt: skip
+@click.option("--problem", help="Which problem it solves, as in 1/19. Without it, as its name or a comment says.")
+@click.option("--problem-dir", type=click.Path(path_type=Path), help="Another folder of problems.")
+@click.option("--device", help="cpu, cuda or cuda:INDEX. Without it, a GPU if there is one.")
+@click.option("--workload", help="Which sizes. Without it, full on a GPU and small on a CPU.")
+@click.option("--precision", type=click.Choice(["fp32", "fp16", "bf16"]), default="fp32", show_default=True)
+@click.option("--baseline", "baselines", metavar="NAME,...", default="eager", show_default=True,
+              callback=read_baselines, help="As for `kb eval`.")  # fmt: skip
+@click.option("--criterion", type=click.Choice(list(CRITERIA)), default="sem", show_default=True,
+              help="When timing has converged.")  # fmt: skip
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), default=120, show_default=True,
+              help="Seconds that one step of the solution may take.")  # fmt: skip
+@click.option("--ncu", is_flag=True,
+              help="Add counters of Nsight Compute. It runs the solution as a program of yours, outside the "
+                   "harness's process border: only for what you trust.")  # fmt: skip
+@click.option("--picture", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+              help="Draw the samples into a .png, .svg or .pdf file.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print the record as JSON.")
+def command(
+    solution, run, problem, problem_dir, device, workload, precision, baselines, criterion, timeout, ncu, picture,
+    as_json,
+) -> None:  # fmt: skip
+    """Evaluate one solution and show everything about its timing.
+
+    Statistics and verdict, the distribution of its samples and their course, what other witnesses saw, clocks,
+    kernels, the speed of light, and where the time of the evaluation went.
+
+    \b
+    Examples:
+      kb time mine/level1/19_relu.cu
+      kb time kernel.cu --problem 1/19 --baseline eager,compile --ncu --picture timing.png
+      kb time --from runs/mine 1/19
+    """
+    if run and ncu:
+        raise click.UsageError("--ncu runs a solution, and --from shows a result that is there already")
+    options = Options(device, workload, precision, timeout_s=timeout, baselines=baselines, criterion=criterion)
+    try:
+        if run:
+            result = _recorded(run, solution)
+        else:
+            file, result = _evaluated(Path(solution), options, problem, problem_dir)
+        counters = _counters(file, Path(solution), result, device or "cuda") if ncu else None
+        if picture:
+            from kernelbench.timing_picture import draw
+
+            draw(result, picture)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    except (EnvironmentUnfit, PictureError) as error:
+        fail(error, UNFIT)
+    except (SolutionError, SelectorError, ProblemError, BaselineError, RunError, ValueError) as error:
+        fail(error, WRONG_USAGE)
+    if as_json:
+        click.echo(json.dumps({**result.to_json(), "ncu": counters} if ncu else result.to_json(), indent=2))
+    else:
+        click.echo(timing_page.page(result, counters))
+
+
+def _evaluated(
+    path: Path, options: Options, problem: str | None, problem_dir: Path | None
+) -> tuple[ProblemFile, Result]:
+    """Ends this process where it could not be evaluated, through no fault of the solution's."""
+    with tqdm(total=0, bar_format="{desc}", file=sys.stderr, disable=None, leave=False) as bar:
+        file, item = evaluate_one(
+            path, options, problem=problem, problem_dir=problem_dir,
+            status=lambda what, text: bar.set_description_str(f"{what} {text}" if text else ""),
+        )  # fmt: skip
+    if isinstance(item, Skipped):
+        fail(item.reason, UNFIT)
+    return file, item.result
+
+
+def _recorded(path: Path, wanted: str) -> Result:
+    """The result of a run whose problem, or whose solution's name, is ``wanted``."""
+    results = Run.load(path).latest()
+    found = [r for r in results if wanted in (r.problem, r.solution["name"], f"{r.problem} {r.solution['name']}")]
+    if not found:
+        raise RunError(f"{path} has no result of '{wanted}'; its leaderboard.md says what it has")
+    if len(found) > 1:
+        names = "\n".join(f"  {r.problem} {r.solution['name']} ({r.workload['name']})" for r in found)
+        raise RunError(f"{path} has {len(found)} results of '{wanted}'; name one of the solutions:\n{names}")
+    return found[0]
+
+
+def _counters(file: ProblemFile, path: Path, result: Result, device: str) -> list | str:
+    """Those of Nsight Compute, or why there are none: that is no reason to lose the rest of the page."""
+    from kernelbench import nsight
+
+    if result.device.get("type") != "cuda" or not result.correct:
+        return "not taken: ncu needs a GPU" if result.correct else f"not taken: the solution is {result.status}"
+    click.echo("ncu runs the solution as a program of yours, outside the harness's process border", err=True)
+    solution = read_solution(path, problem=file.id)
+    try:
+        return nsight.counters(file, solution, result.workload["name"], result.precision, device)
+    except nsight.NsightError as error:
+        return str(error)
