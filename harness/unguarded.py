@@ -5,10 +5,12 @@ Started by ``kernelbench.nsight`` under a profiler, as its user's own program: i
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +37,9 @@ _BUILD_TIMEOUT_S = 900.0
 def main(job: dict[str, Any]) -> None:
     """Build, load, warm up; then one call between the profiler's marks, on inputs as published."""
     device = devices.select(job["device"])
-    torch.cuda.set_device(device)
+    cuda = device.type == "cuda"
+    if cuda:
+        torch.cuda.set_device(device)
     pin_math_modes()
     problem, solution = load_problem(decode_problem(job["problem"])), decode_solution(job["solution"])
     setting = Setting(problem.workload(job["workload"]), device, DTYPES[job["precision"]])
@@ -52,12 +56,17 @@ def main(job: dict[str, Any]) -> None:
             if isinstance(model, LibraryModel):
                 model.prepare(1, device)
             seed_generators(_SEED, device)
-            torch.cuda.synchronize()
-            if number == _WARM_UP:
-                torch.cuda.profiler.start()
-            call(model, inputs)
-            torch.cuda.synchronize()
-        torch.cuda.profiler.stop()
+            with _watched() if cuda and number == _WARM_UP else contextlib.nullcontext():
+                call(model, inputs)
+
+
+@contextlib.contextmanager
+def _watched() -> Iterator[None]:
+    torch.cuda.synchronize()
+    torch.cuda.profiler.start()
+    yield
+    torch.cuda.synchronize()
+    torch.cuda.profiler.stop()
 
 
 def _model(setting: Setting, path: Path, library: Path | None):

@@ -170,11 +170,11 @@ class Comparisons:
                     yield str(error)
 
     def into(self, result: Result, problem: ProblemFile) -> None:
-        """Add them to a result that is ``ok``, in the order asked for; the speedup is over the first that ran.
+        """Add them to a result that was timed, in the order asked for; the speedup is over the first that ran.
 
         One that turns out not to hold stands there with the reason.
         """
-        if not self._stored or not result.correct:
+        if not self._stored or "samples_ms" not in (result.timing or {}):
             return
         present = Present(result.device["name"], result.versions["torch"], result.precision)
         found = dict(result.baselines)

@@ -72,6 +72,9 @@ def evaluate_directory(
 
     executor = open_executor(options)
     try:
+        _, fitting = _fitting(pairs, executor.device["type"])
+        present = Present(executor.device["name"], executor.torch_version, options.precision)
+        comparisons.check(_cases(fitting, options.workload, executor.device["type"]), present)
         outcome = Outcome(
             run=_open_run(solutions, options, executor.device, selector, problem_dir, out, resume),
             device=executor.device,
@@ -84,8 +87,6 @@ def evaluate_directory(
         outcome.resumed = len(pairs) - len(missing)
         todo = [(file, solution) for file, solution in pairs if solution in missing]
         unfit, todo = _fitting(todo, executor.device["type"])
-        present = Present(executor.device["name"], executor.torch_version, options.precision)
-        comparisons.check(_cases(todo, options.workload, executor.device["type"]), present)
         watcher.started(outcome, len(unfit) + len(todo))
         with contextlib.closing(executor.evaluate(todo, watcher.status)) as items:
             for item in itertools.chain(unfit, items):

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 from tqdm import tqdm
 
+from harness.integrity.library_only import TRACKS
 from harness.problem import ProblemError, ProblemFile
 from harness.result import Result
 from harness.solution import SolutionError, read_solution
@@ -37,6 +38,7 @@ from kernelbench.suite import SelectorError
               callback=read_baselines, help="As for `kb eval`.")  # fmt: skip
 @click.option("--criterion", type=click.Choice(list(CRITERIA)), default="sem", show_default=True,
               help="When timing has converged.")  # fmt: skip
+@click.option("--track", type=click.Choice(TRACKS), help="As for `kb eval`.")
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), default=120, show_default=True,
               help="Seconds that one step of the solution may take.")  # fmt: skip
 @click.option("--ncu", is_flag=True,
@@ -46,8 +48,8 @@ from kernelbench.suite import SelectorError
               help="Draw the samples into a .png, .svg or .pdf file.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the record as JSON.")
 def command(
-    solution, run, problem, problem_dir, device, workload, precision, baselines, criterion, timeout, ncu, picture,
-    as_json,
+    solution, run, problem, problem_dir, device, workload, precision, baselines, criterion, track, timeout, ncu,
+    picture, as_json,
 ) -> None:  # fmt: skip
     """Evaluate one solution and show everything about its timing.
 
@@ -62,7 +64,9 @@ def command(
     """
     if run and ncu:
         raise click.UsageError("--ncu runs a solution, and --from shows a result that is there already")
-    options = Options(device, workload, precision, timeout_s=timeout, baselines=baselines, criterion=criterion)
+    options = Options(
+        device, workload, precision, timeout_s=timeout, baselines=baselines, criterion=criterion, track=track
+    )
     try:
         if run:
             result = _recorded(run, solution)

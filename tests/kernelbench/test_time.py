@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from logs import result, run, timing
 
+from harness.codec import encode_problem, encode_solution
 from harness.problem import ProblemId
 from harness.result import Status
 from harness.solution import read_solution
@@ -208,6 +209,18 @@ def test_ncu_is_run_over_the_solution_and_its_absence_said(solution, tmp_path, m
     ncu.chmod(ncu.stat().st_mode | stat.S_IXUSR)
     with pytest.raises(nsight.NsightError, match="harness.unguarded.*kernel.py.*1/19"):
         nsight.counters(*arguments)
+
+
+@pytest.mark.parametrize(("name", "kernel"), [("1_19.py", GOOD), ("1_19.cpp", None)])
+def test_what_ncu_watches_runs_by_itself(tmp_path, examples, name, kernel):
+    path = tmp_path / name
+    path.write_text(kernel or (examples / "cpp" / "relu.cpp").read_text())
+    solution = read_solution(path, problem=ProblemId(1, 19))
+    job = {"problem": encode_problem(suite.find("1/19")[0]), "solution": encode_solution(solution),
+           "workload": "small", "precision": "fp32", "device": "cpu"}  # fmt: skip
+    command = [sys.executable, "-m", "harness.unguarded", json.dumps(job)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2])
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.gpu
