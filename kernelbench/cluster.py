@@ -112,12 +112,14 @@ class Timer:
         judge = self._judge
         return {"device": judge.device, "arch": judge.arch, "torch": judge.torch_version, "kernelbench": __version__}
 
-    def evaluate(self, problem: ProblemFile, source: bytes, parcel: Parcel, built: Built) -> Evaluated | Skipped:
+    def evaluate(
+        self, problem: ProblemFile, source: bytes, parcel: Parcel, built: Built, workload: str | None
+    ) -> Evaluated | Skipped:
         """Check and time one solution; what was built elsewhere is found in this node's cache."""
         path = _placed(problem.path.name, source)
         with parcel.unpacked() as solution:
             item = judged(
-                self._judge, dataclasses.replace(problem, path=path), solution, self._options.workload,
+                self._judge, dataclasses.replace(problem, path=path), solution, workload,
                 lambda: self._artefact(solution, built), lambda phase: None,
             )  # fmt: skip
         if self._judge.lost:
@@ -218,10 +220,12 @@ class Cluster:
             self._refused[slot] = _no_timer(error) if isinstance(error, RayError) else str(error)
             ray.kill(self._timers.pop(slot))
 
-    def evaluate(self, pairs: list[Pair], status: Status = lambda what, text: None) -> Iterator[Evaluated | Skipped]:
+    def evaluate(
+        self, pairs: list[Pair], status: Status = lambda what, text: None, workload: str | None = None
+    ) -> Iterator[Evaluated | Skipped]:
         """One of each as they end. Without GPUs everything is built before the first is timed."""
         if pairs:
-            yield from _Evaluation(self, pairs, status).ended()
+            yield from _Evaluation(self, pairs, status, workload).ended()
 
     def close(self) -> None:
         goodbyes = [timer.close.remote() for timer in self._timers.values()]
@@ -240,8 +244,8 @@ class Cluster:
 class _Evaluation:
     """One stream of pairs: what is being built, what waits for a device, what is being timed."""
 
-    def __init__(self, cluster: Cluster, pairs: list[Pair], status: Status):
-        self._cluster, self._status = cluster, status
+    def __init__(self, cluster: Cluster, pairs: list[Pair], status: Status, workload: str | None):
+        self._cluster, self._status, self._workload = cluster, status, workload
         self._names = _files_by_name(pairs[0][1])
         self._sources = {file: ray.put(file.path.read_bytes()) for file in {file for file, _ in pairs}}
         self._parcels: dict[Solution, Any] = {}
@@ -284,7 +288,7 @@ class _Evaluation:
                 self._waiting.append((solution, Built()))
                 continue
             placed = task.options(num_cpus=1, memory=min(cost.memory_bytes, largest), max_retries=_ATTEMPTS - 1)
-            ref = placed.remote(self._parcels[solution], options, cluster._arch, cluster._torch)
+            ref = placed.remote(self._parcels[solution], options, cluster._arch, cluster.torch_version)
             self._building[ref] = solution
 
     def _take_build(self, ref) -> None:
@@ -304,7 +308,7 @@ class _Evaluation:
             solution, built = self._waiting.popleft()
             file = self._left[solution]
             timer = self._cluster._timers[slot]
-            ref = timer.evaluate.remote(file, self._sources[file], self._parcels[solution], built)
+            ref = timer.evaluate.remote(file, self._sources[file], self._parcels[solution], built, self._workload)
             self._running[ref] = (solution, built, slot)
 
     def _take_result(self, ref) -> Evaluated | Skipped | None:

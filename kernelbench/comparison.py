@@ -43,8 +43,8 @@ class Difference:
 
 def compare(before: Run, after: Run) -> list[Difference]:
     """The best solution of each problem in ``after``, against that in ``before``; worst news first."""
-    pairs = [metrics.best_of_each_problem(run.latest()) for run in (before, after)]
-    latest = {result.problem: result for run in (before, after) for result in sorted(run.latest(), key=result_order)}
+    pairs = [metrics.best_of_each_problem(run.solutions()) for run in (before, after)]
+    latest = {result.problem: result for run in (before, after) for result in sorted(run.solutions(), key=result_order)}
     differences = [
         difference(
             pairs[0].get(problem), pairs[1].get(problem), problem, latest[problem].problem_name, _why(after, problem)
@@ -74,7 +74,7 @@ def _direction(ratio: float, interval: Interval | None) -> Change:
 
 
 def _why(run: Run, problem: str) -> str:
-    statuses = sorted({result.status.value for result in run.latest() if result.problem == problem})
+    statuses = sorted({result.status.value for result in run.solutions() if result.problem == problem})
     return ", ".join(statuses) or "no solution"
 
 

@@ -15,7 +15,7 @@ ATTEMPT_THRESHOLDS = (0.0, 1.0, 1.5, 2.0)
 
 def of_run(run: Run, problems: Sequence[str]) -> dict[str, Any]:
     """``fast_p``: points [p, share]; ``attempt_fast_p``: for each threshold the share after 1, 2, ... attempts."""
-    results = run.latest()
+    results = run.solutions()
     samples = list(sampling.samples_of_each_problem(results, problems).values())
     return {
         "fast_p": [list(point) for point in metrics.fast_p_curve(metrics.speedups(results, problems))],
@@ -25,7 +25,7 @@ def of_run(run: Run, problems: Sequence[str]) -> dict[str, Any]:
 
 def area(run: Run, other: Run, problems: Sequence[str]) -> dict[str, float | None]:
     """Signed area between the Fast-p curves of ``run`` and ``other``, with its interval over problems."""
-    speedups = [metrics.speedups(one.latest(), problems) for one in (run, other)]
+    speedups = [metrics.speedups(one.solutions(), problems) for one in (run, other)]
     low, high = bootstrap(_difference_of_means, *speedups) or (None, None)
     return {"value": metrics.signed_area(*speedups), "low": low, "high": high}
 

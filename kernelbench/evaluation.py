@@ -6,15 +6,17 @@ import contextlib
 import datetime
 import itertools
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.problem import ProblemFile
-from harness.solution import SolutionError, discover, read_solution
+from harness.solution import Solution, SolutionError, discover, read_solution
 from kernelbench import __version__, leaderboard, sources, suite
 from kernelbench.baselines import Comparisons, Present
-from kernelbench.execution import Evaluated, Options, Pair, Skipped, Status, open_executor
+from kernelbench.execution import Evaluated, Executor, Options, Pair, Skipped, Status, open_executor
 from kernelbench.run import Run
+from kernelbench.shapes import workloads_of
 
 
 @dataclass
@@ -29,6 +31,7 @@ class Outcome:
     skipped: list[Skipped] = field(default_factory=list)
     unmapped: list[tuple[Path, str]] = field(default_factory=list)
     unselected: int = 0  # solutions of problems outside the selection
+    workloads: list[str] = field(default_factory=list)  # that anything was to be evaluated on
 
 
 class Watcher:
@@ -72,9 +75,10 @@ def evaluate_directory(
 
     executor = open_executor(options)
     try:
-        _, fitting = _fitting(pairs, executor.device["type"])
+        unfit, fitting = _fitting(pairs, executor.device["type"])
+        cases = _cases(fitting, options.workload, executor.device["type"])
         present = Present(executor.device["name"], executor.torch_version, options.precision)
-        comparisons.check(_cases(fitting, options.workload, executor.device["type"]), present)
+        comparisons.check([(file, name) for file, _, name in cases], present)
         outcome = Outcome(
             run=_open_run(solutions, options, executor.device, selector, problem_dir, out, resume),
             device=executor.device,
@@ -83,12 +87,12 @@ def evaluate_directory(
             unmapped=unmapped,
             unselected=unselected,
         )
-        missing = set(outcome.run.missing([solution for _, solution in pairs]))
-        outcome.resumed = len(pairs) - len(missing)
-        todo = [(file, solution) for file, solution in pairs if solution in missing]
-        unfit, todo = _fitting(todo, executor.device["type"])
+        missing = set(outcome.run.missing([(solution, name) for _, solution, name in cases]))
+        outcome.resumed = len(cases) - len(missing)
+        outcome.workloads = list(dict.fromkeys(name for _, _, name in cases))
+        todo = [case for case in cases if case[1:] in missing]
         watcher.started(outcome, len(unfit) + len(todo))
-        with contextlib.closing(executor.evaluate(todo, watcher.status)) as items:
+        with contextlib.closing(_evaluated(executor, todo, watcher.status)) as items:
             for item in itertools.chain(unfit, items):
                 if isinstance(item, Evaluated):
                     comparisons.into(item.result, files[item.solution.problem])
@@ -124,9 +128,10 @@ def evaluate_one(
     try:
         device = executor.device
         unfit, todo = _fitting([(file, solution)], device["type"])
+        workload = file.workload_name(options.workload, device["type"])
         present = Present(device["name"], executor.torch_version, options.precision)
-        comparisons.check(_cases(todo, options.workload, device["type"]), present)
-        (item,) = unfit or executor.evaluate(todo, status)
+        comparisons.check([(file, workload) for file, _ in todo], present)
+        (item,) = unfit or executor.evaluate(todo, status, workload)
     except BaseException:
         executor.kill()
         raise
@@ -148,10 +153,18 @@ def _fitting(pairs: list[Pair], device_type: str) -> tuple[list[Skipped], list[P
     return skipped, fitting
 
 
-def _cases(pairs: list[Pair], workload: str | None, device_type: str) -> list[tuple[ProblemFile, str]]:
-    """The problems of these solutions, each with what it is evaluated on."""
-    files = dict.fromkeys(file for file, _ in pairs)
-    return [(file, file.workload_name(workload, device_type)) for file in files]
+def _cases(pairs: list[Pair], wanted: str | None, device_type: str) -> list[tuple[ProblemFile, Solution, str]]:
+    """These solutions on each of their workloads. Raises ProblemError where a problem lacks one."""
+    names = {file.id: workloads_of(file, wanted, device_type) for file, _ in pairs}
+    return [(file, solution, name) for file, solution in pairs for name in names[file.id]]
+
+
+def _evaluated(executor: Executor, cases: list[tuple[ProblemFile, Solution, str]], status: Status) -> Iterator:
+    """One workload after the other: what was built for the first is in the cache for the next."""
+    for name in dict.fromkeys(name for _, _, name in cases):
+        pairs = [(file, solution) for file, solution, other in cases if other == name]
+        with contextlib.closing(executor.evaluate(pairs, status, name)) as items:
+            yield from items
 
 
 def _open_run(solutions, options, device, selector, problem_dir, out, resume) -> Run:

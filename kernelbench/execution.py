@@ -5,7 +5,7 @@ them. It is one module with one class, which has
 
 - ``device``: the record of the device that it times on, ``devices`` how many of it,
 - ``torch_version``: what PyTorch calls itself where it times,
-- ``evaluate(pairs, status)``: an iterator over Evaluated and Skipped, one for each pair, as they end;
+- ``evaluate(pairs, status, workload)``: an iterator over Evaluated and Skipped, one for each pair, as they end;
   ``status("building" | "judging", text)`` tells what goes on now,
 - ``close()`` after the last pair, or ``kill()`` when the run is given up,
 
@@ -38,7 +38,7 @@ class EnvironmentUnfit(Exception):
 
 @dataclass(frozen=True)
 class Options:
-    """How to evaluate; ``workload`` None is each problem's default for the device."""
+    """How to evaluate; ``workload`` None is each problem's default for the device, else names after commas, or all."""
 
     device: str | None = None  # cpu, cuda, cuda:INDEX, several of those after commas, or cuda:all
     workload: str | None = None
@@ -78,7 +78,9 @@ class Executor(Protocol):
     devices: int
     torch_version: str
 
-    def evaluate(self, pairs: list[Pair], status: Status) -> Iterator[Evaluated | Skipped]: ...
+    def evaluate(
+        self, pairs: list[Pair], status: Status, workload: str | None
+    ) -> Iterator[Evaluated | Skipped]: ...
 
     def close(self) -> None: ...
 

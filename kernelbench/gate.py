@@ -91,8 +91,9 @@ def _regression(result: Result, before: Result, limit: float) -> list[str]:
 
 
 def _before(result: Result, against: Run) -> Result | None:
-    key = result.problem, result.solution["name"]
-    return next((r for r in against.latest() if (r.problem, r.solution["name"]) == key), None)
+    same = [r for r in against.latest() if (r.problem, r.solution["name"]) == (result.problem, result.solution["name"])]
+    on_it = [r for r in same if r.workload.get("name") == result.workload.get("name")]
+    return next(iter(on_it or same), None)
 
 
 def _incomparable(result: Result, before: Result | None) -> str:

@@ -72,12 +72,29 @@ def ratio_interval(result: Result, other: Result, baseline: str | None = None, l
 
 
 def log_speedup_variance(result: Result, baseline: str | None = None) -> float | None:
-    """Variance of the logarithm of a measured speedup; None without samples of both."""
+    """Variance of the logarithm of a measured speedup; None without samples of both.
+
+    Of a solution on several workloads by the delta method: each workload's variance by
+    the square of its share of the total, on either side.
+    """
+    if parts := getattr(result, "parts", None):
+        return _log_variance_of_totals(parts, baseline)
     theirs = result.baselines.get(baseline) if baseline else (baseline_of(result) or ("", None))[1]
     series = [(timing or {}).get("samples_ms") for timing in (result.timing, theirs)]
     if not all(series):
         return None
     return sum(log_median_variance(samples) for samples in series)
+
+
+def _log_variance_of_totals(parts: Sequence[Result], baseline: str | None) -> float | None:
+    total = 0.0
+    theirs = [part.baselines.get(baseline) if baseline else (baseline_of(part) or ("", None))[1] for part in parts]
+    for side in ([part.timing for part in parts], theirs):
+        if not all((timing or {}).get("samples_ms") for timing in side):
+            return None
+        sum_ms = sum(timing["median_ms"] for timing in side)
+        total += sum((t["median_ms"] / sum_ms) ** 2 * log_median_variance(t["samples_ms"]) for t in side)
+    return total
 
 
 def log_median_variance(samples: Sequence[float]) -> float:

@@ -13,15 +13,18 @@ from harness.judge.baselines import EAGER
 from harness.result import Result, Status
 from kernelbench import metrics
 from kernelbench.run import Run
+from kernelbench.shapes import Together, geometric_mean, together
 
-_HEADERS = ("problem", "solution", "language", "status", "time", "baseline", "speedup", "GFLOP/s", "GB/s", "of SOL")
-_ALIGN = ("left",) * 4 + ("right",) * 6
+_HEADERS = ("problem", "workload", "solution", "language", "status", "time", "baseline", "speedup", "geo. mean",
+            "GFLOP/s", "GB/s", "of SOL")  # fmt: skip
+_LEFT = 5  # columns of text
+_ONLY_OF_SEVERAL = {"workload", "geo. mean"}
 
 
 def summary(run: Run, problems: list[str]) -> dict[str, Any]:
     """The leaderboard as data. ``problems`` are the ids that count, solved or not."""
-    results = run.latest()
-    best = {**dict.fromkeys(problems), **metrics.best_of_each_problem(results)}
+    results, solutions = run.latest(), run.solutions()
+    best = {**dict.fromkeys(problems), **metrics.best_of_each_problem(solutions)}
     speedups = [result.speedup if result else None for result in best.values()]
     return {
         "device": _common(result.device for result in results),
@@ -35,6 +38,7 @@ def summary(run: Run, problems: list[str]) -> dict[str, Any]:
         "sol_p": _sol_p(best.values()),
         "statuses": dict(Counter(result.status.value for result in results)),
         "results": [row(result) for result in results],
+        "over_workloads": [row(result) for result in solutions if isinstance(result, Together)],
     }
 
 
@@ -74,23 +78,33 @@ def fast_p_table(data: dict[str, Any], style: str = "simple") -> str:
 
 
 def result_table(results: list[Result], style: str = "simple") -> str:
-    """One line a result; what is correct first within each problem, then by speed."""
+    """One line a result, in their order; of a solution on several workloads one for each, and one for all together.
+
+    That one has total times, the ratio of these as its speedup, and the geometric mean of the others' speedups.
+    """
+    lines = [line for solution in together(results) for line in (*getattr(solution, "parts", ()), solution)]
     rows = [
         (
             f"{r.problem} {r.problem_name}",
+            f"all {len(r.parts)}" if isinstance(r, Together) else r.workload.get("name", ""),
             r.solution["name"],
             r.solution["language"],
             r.status.value,
             duration(r.timing),
             _baseline(r),
             f"{r.speedup:.2f}x" if r.speedup else "",
+            f"{mean:.2f}x" if (mean := geometric_mean(r)) else "",
             f"{r.gflops:,.0f}" if r.gflops and r.gflops >= 10 else f"{r.gflops:.2f}" if r.gflops else "",
             f"{r.gbps:,.1f}" if r.gbps else "",
             f"{percent:.1f} %" if (percent := metrics.percent_of_sol(r)) is not None else "",
         )
-        for r in results
+        for r in lines
     ]
-    return tabulate(rows, _HEADERS, tablefmt=style, colalign=_ALIGN if rows else None, disable_numparse=True)
+    several = any(isinstance(line, Together) for line in lines)
+    shown = [i for i, name in enumerate(_HEADERS) if several or name not in _ONLY_OF_SEVERAL]
+    align = ["left" if i < _LEFT else "right" for i in shown] if rows else None
+    cells = [[row[i] for i in shown] for row in rows]
+    return tabulate(cells, [_HEADERS[i] for i in shown], tablefmt=style, colalign=align, disable_numparse=True)
 
 
 def _sol_p(best) -> dict[str, float] | None:
@@ -107,7 +121,7 @@ def failure_list(results: list[Result]) -> str:
     for result in results:
         if result.status is not Status.OK:
             message = result.message.strip().splitlines() or [""]
-            lines.append(f"{result.problem} {result.solution['name']}: {result.status}")
+            lines.append(f"{result.problem} {result.solution['name']} ({result.workload.get('name')}): {result.status}")
             lines += [f"    {line}" for line in message[:4]]
     return "\n".join(lines)
 
@@ -120,11 +134,13 @@ def row(result: Result) -> dict[str, Any]:
         "solution": result.solution["name"],
         "sample": result.solution["sample"],
         "language": result.solution["language"],
+        "workload": result.workload.get("name"),
         "status": result.status.value,
         "message": result.message,
         "median_ms": metrics.typical_ms(result.timing),
         "baseline_ms": {name: metrics.typical_ms(timing) for name, timing in result.baselines.items()},
         "speedup": result.speedup,
+        "geometric_mean_speedup": geometric_mean(result),
         "gflops": result.gflops,
         "gbps": result.gbps,
         "t_sol_ms": (result.sol or {}).get("t_sol_ms"),

@@ -8,6 +8,7 @@ A device takes the next built candidate as soon as it is free.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import queue
 import threading
@@ -38,7 +39,9 @@ class Pipeline:
         self.devices = len(self._judges)
         self.torch_version = self._judges[0].torch_version
 
-    def evaluate(self, pairs: list[Pair], status: Status = lambda what, text: None) -> Iterator[Evaluated | Skipped]:
+    def evaluate(
+        self, pairs: list[Pair], status: Status = lambda what, text: None, workload: str | None = None
+    ) -> Iterator[Evaluated | Skipped]:
         """One of each as they end; the cheapest builds first, so that no device waits for one that takes long.
 
         That is Johnson's rule for two stages (Naval Research Logistics Quarterly 1, 1954),
@@ -47,7 +50,7 @@ class Pipeline:
         if not pairs:
             return
         shown = _Shown(status)
-        with self.line(at_once=len(pairs)) as line:
+        with self.line(len(pairs), workload) as line:
             if self.device["type"] != "cpu":
                 pairs = sorted(pairs, key=lambda pair: line.cost(pair[1]).seconds)
             ends = line.submit_all([(file, solution, shown.phase_of(solution.name)) for file, solution in pairs])
@@ -55,9 +58,9 @@ class Pipeline:
                 yield end.result()
 
     @contextlib.contextmanager
-    def line(self, at_once: int) -> Iterator[Line]:
+    def line(self, at_once: int, workload: str | None = None) -> Iterator[Line]:
         """Takes solutions as they come, about ``at_once`` of them in flight; left with an error, judges are killed."""
-        line = Line(self.options, self._judges, at_once)
+        line = Line(dataclasses.replace(self.options, workload=workload), self._judges, at_once)
         try:
             yield line
         except BaseException:

@@ -15,12 +15,14 @@ _NAMES_WIDTH = 40
 class Progress(Watcher):
     def __init__(self) -> None:
         self._bar: tqdm | None = None
+        self._several = False  # workloads
         self._now = {"building": "", "judging": ""}
 
     def started(self, outcome: Outcome, todo: int) -> None:
         device = outcome.device
         count = f"{outcome.devices} x " if outcome.devices > 1 else ""
         self._say(f"device: {count}{device['name']}" + (" (no GPU is used)" if device["type"] == "cpu" else ""))
+        self._several = len(outcome.workloads) > 1
         if outcome.run.torn:
             self._say("the results log ended in half a line, from an interrupted write; it was dropped")
         if outcome.resumed:
@@ -40,7 +42,8 @@ class Progress(Watcher):
         else:
             result = item.result
             speed = f"  {result.timing['median_ms']:.4g} ms  {result.speedup:.2f}x" if result.correct else ""
-            line = f"  {result.status.value:<14} {solution.problem} {solution.name}{speed}"
+            workload = f" {result.workload['name']}" if self._several else ""
+            line = f"  {result.status.value:<14} {solution.problem} {solution.name}{workload}{speed}"
         self._say(line)
         self._bar.update()
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from harness.result import Result
 from harness.solution import Solution
+from kernelbench.shapes import together
 
 CONFIG = "config.json"
 LOG = "results.jsonl"
@@ -91,15 +92,27 @@ class Run:
         append_line(self.path / LOG, result.to_json())
         self.results.append(result)
 
-    def missing(self, solutions: list[Solution]) -> list[Solution]:
-        """Solutions without a result of their present content."""
-        known = {(r.problem, r.solution["name"], r.solution["sha256"]) for r in self.results}
-        return [s for s in solutions if (str(s.problem), s.name, s.sha256) not in known]
+    def missing(self, cases: list[tuple[Solution, str]]) -> list[tuple[Solution, str]]:
+        """Solutions and workloads without a result of the solution's present content."""
+        known = {(r.problem, r.solution["name"], r.solution["sha256"], r.workload.get("name")) for r in self.results}
+        return [(s, name) for s, name in cases if (str(s.problem), s.name, s.sha256, name) not in known]
 
     def latest(self) -> list[Result]:
-        """The last result of each (problem, solution file), in order of problem and sample."""
-        last = {(r.problem, r.solution["name"]): r for r in self.results}
+        """The last result of each (problem, solution file, workload), in order of problem and sample.
+
+        What is of an older content of the file than its last result does not count any more.
+        """
+        content = {(r.problem, r.solution["name"]): r.solution["sha256"] for r in self.results}
+        last = {
+            (r.problem, r.solution["name"], r.workload.get("name")): r
+            for r in self.results
+            if r.solution["sha256"] == content[r.problem, r.solution["name"]]
+        }
         return sorted(last.values(), key=result_order)
+
+    def solutions(self) -> list[Result]:
+        """As ``latest``, with all workloads of a solution as one result."""
+        return together(self.latest())
 
 
 def append_line(path: Path, record: dict[str, Any]) -> None:

@@ -120,7 +120,7 @@ def labels(runs: Sequence[Run]) -> list[str]:
 
 def _ranked(runs: Sequence[Run], names: list[str], problems: list[str]) -> list[dict[str, Any]]:
     """Rows by falling fast_1, then geometric mean; a row whose difference from the rank's first holds 0 shares it."""
-    rows = [(_row(run, name, problems), metrics.speedups(run.latest(), problems)) for run, name in zip(runs, names)]
+    rows = [(_row(run, name, problems), metrics.speedups(run.solutions(), problems)) for run, name in zip(runs, names)]
     rows.sort(key=lambda item: (-item[0]["fast_p"]["1"]["value"], -item[0]["geometric_mean"]["fallback"]["value"]))
     rank, first = 1, rows[0][1]
     for place, (row, speedups) in enumerate(rows, start=1):
@@ -136,7 +136,7 @@ def _difference(speedups: list, others: list) -> float:
 
 
 def _row(run: Run, label: str, problems: list[str]) -> dict[str, Any]:
-    results = [result for result in run.latest() if result.problem in set(problems)]
+    results = [result for result in run.solutions() if result.problem in set(problems)]
     best = metrics.best_of_each_problem(results)
     speedups, unfiltered = metrics.speedups(results, problems), metrics.speedups(results, problems, unfiltered=True)
     percents = [metrics.percent_of_sol(best.get(problem)) for problem in problems]

@@ -36,7 +36,9 @@ _CONDITIONS = [
     click.option("--device",
                  help="cpu, cuda, cuda:INDEX, several as cuda:0,cuda:1, or cuda:all. "
                       "Without it, a GPU if there is one."),
-    click.option("--workload", help="Which sizes. Without it, full on a GPU and small on a CPU."),
+    click.option("--workload", metavar="NAME,...",
+                 help="Which sizes, several after commas, or all that a problem has. "
+                      "Without it, full on a GPU and small on a CPU."),
     click.option("--precision", type=click.Choice(["fp32", "fp16", "bf16"]), default="fp32", show_default=True),
     click.option("--jobs", type=click.IntRange(min=1), help="Builds side by side. Without it, one a core."),
     click.option("--timeout", type=click.FloatRange(min=0, min_open=True), default=120, show_default=True,

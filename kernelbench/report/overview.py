@@ -27,7 +27,7 @@ def overview(runs: Sequence[Run]) -> dict[str, Any]:
 
 
 def _summary(run: Run, name: str, problems: Sequence[str]) -> dict[str, Any]:
-    results = run.latest()
+    results = run.solutions()
     speedups = metrics.speedups(results, problems)
     return {
         "name": name,

@@ -17,7 +17,7 @@ CONFIGURATION = {"solutions": "s", "problem_dir": None, "workload": None, "preci
 
 def result(problem="1/1", name="a.py", sha256="0", status=Status.OK):
     solution = {"name": name, "sample": 0, "kind": "py", "language": "pytorch", "sha256": sha256}
-    return Result(problem=problem, problem_name="x", workload={}, solution=solution, status=status)
+    return Result(problem=problem, problem_name="x", workload={"name": "small"}, solution=solution, status=status)
 
 
 def solution(problem="1/1", name="a.py", sha256="0"):
@@ -42,7 +42,8 @@ def test_resume_finds_what_is_missing_or_has_changed(tmp_path):
     Run.create(tmp_path, CONFIGURATION).append(result())
     run = Run.resume(tmp_path, CONFIGURATION)
     changed, other, same = solution(sha256="1"), solution("1/2"), solution()
-    assert run.missing([same, changed, other]) == [changed, other]
+    cases = [(one, "small") for one in (same, changed, other)] + [(same, "full")]
+    assert run.missing(cases) == cases[1:]
 
 
 def test_the_latest_result_of_a_file_counts(tmp_path):
