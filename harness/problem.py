@@ -168,7 +168,7 @@ def find_problems(root: Path) -> list[ProblemFile]:
     Raises ProblemError where there is none, or where two files claim one id.
     """
     found: dict[ProblemId, ProblemFile] = {}
-    for path in sorted(root.glob("*/*.py")):
+    for path in sorted(root.resolve().glob("*/*.py")):  # a worker has another working directory
         level = _LEVEL_FOLDER.fullmatch(path.parent.name)
         stem = _PROBLEM_FILE.fullmatch(path.name)
         if not (level and stem):

@@ -58,6 +58,11 @@ class Options:
         """The baselines that are timed in turn with the candidate, by their names in ``harness.judge.baselines``."""
         return tuple(name for name in self.baselines if isinstance(name, str))
 
+    @property
+    def stored(self) -> tuple[Stored, ...]:
+        """Those that were measured before."""
+        return tuple(stored for stored in self.baselines if isinstance(stored, Stored))
+
 
 @dataclass(frozen=True)
 class Evaluated:

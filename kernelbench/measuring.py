@@ -16,6 +16,7 @@ from kernelbench.execution import EnvironmentUnfit, Options
 from kernelbench.judges import Judge, open_judges
 from kernelbench.leaderboard import duration
 from kernelbench.run import WriteError
+from kernelbench.shapes import workloads_of
 
 
 @dataclass(frozen=True)
@@ -71,8 +72,9 @@ def measure_selection(
         (judge,) = judges
         present = Present(judge.device["name"], judge.torch_version, options.precision)
         cases = [
-            Case(problem, problem.workload_name(options.workload, judge.device["type"]), configuration)
+            Case(problem, workload, configuration)
             for problem in problems
+            for workload in workloads_of(problem, options.workload, judge.device["type"])
             for configuration in configurations
         ]
         file = _open(out or default_file(judge.device["name"], judge.device["type"]))

@@ -50,7 +50,7 @@ class Pipeline:
         if not pairs:
             return
         shown = _Shown(status)
-        with self.line(len(pairs), workload) as line:
+        with self.line(len(pairs), dataclasses.replace(self.options, workload=workload)) as line:
             if self.device["type"] != "cpu":
                 pairs = sorted(pairs, key=lambda pair: line.cost(pair[1]).seconds)
             ends = line.submit_all([(file, solution, shown.phase_of(solution.name)) for file, solution in pairs])
@@ -58,9 +58,9 @@ class Pipeline:
                 yield end.result()
 
     @contextlib.contextmanager
-    def line(self, at_once: int, workload: str | None = None) -> Iterator[Line]:
+    def line(self, at_once: int, options: Options | None = None) -> Iterator[Line]:
         """Takes solutions as they come, about ``at_once`` of them in flight; left with an error, judges are killed."""
-        line = Line(dataclasses.replace(self.options, workload=workload), self._judges, at_once)
+        line = Line(options or self.options, self._judges, at_once)
         try:
             yield line
         except BaseException:

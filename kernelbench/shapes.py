@@ -26,6 +26,11 @@ class Together(Result):
     parts: list[Result] = field(default_factory=list)
 
 
+def are_several(wanted: str | None) -> bool:
+    """Whether ``--workload`` may name more than one."""
+    return wanted is not None and (wanted == ALL or "," in wanted)
+
+
 def workloads_of(problem: ProblemFile, wanted: str | None, device_type: str) -> list[str]:
     """The workloads that ``wanted`` names, after commas, or ``all``; without it the default for the device.
 

@@ -12,9 +12,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from harness.result import Result
 from kernelbench import curves, metrics, sampling, suite, tables
 from kernelbench.intervals import LEVEL, bootstrap
 from kernelbench.run import Run
+from kernelbench.shapes import Together
 
 ALL = "all"
 _RANKED_BY = 1.0  # fast_1: as in the KernelBench paper
@@ -32,11 +34,14 @@ def standings(runs: Sequence[Run], selector: str | None = None) -> dict[str, Any
     problems = counted(runs, selector)
     groups = {ALL: problems, **_parts(problems, runs)}
     names = labels(runs)
+    ranked = {name: _ranked(runs, names, members) for name, members in groups.items()}
+    for workload, members in _workloads(problems, runs).items():
+        ranked[f"workload {workload}"] = _ranked(runs, names, members, workload)
     return {
         "problems": len(problems),
         "ranked_by": f"fast_{_RANKED_BY:g}",
         "differing": [key for key in _CONDITIONS if len({run.config.get(key) for run in runs}) > 1],
-        "groups": {name: _ranked(runs, names, members) for name, members in groups.items()},
+        "groups": ranked,
         "curves": {name: curves.of_run(run, problems) for name, run in zip(names, runs)},
         "signed_areas": [
             {"run": name, "over": names[0], **curves.area(run, runs[0], problems)}
@@ -105,6 +110,24 @@ def _parts(problems: list[str], runs: Sequence[Run]) -> dict[str, list[str]]:
     return {name: members for name, members in sorted(parts.items()) if members and len(members) < len(problems)}
 
 
+def _workloads(problems: list[str], runs: Sequence[Run]) -> dict[str, list[str]]:
+    """The workloads of runs that have several a solution, and the problems that were evaluated on them."""
+    if not any(isinstance(result, Together) for run in runs for result in run.solutions()):
+        return {}
+    found: dict[str, set[str]] = {}
+    for run in runs:
+        for result in run.latest():
+            found.setdefault(result.workload.get("name", "?"), set()).add(result.problem)
+    return {name: [p for p in problems if p in members] for name, members in found.items() if members & set(problems)}
+
+
+def _results(run: Run, workload: str | None) -> list[Result]:
+    """Those of one workload, or of all workloads together."""
+    if workload is None:
+        return run.solutions()
+    return [result for result in run.latest() if result.workload.get("name") == workload]
+
+
 def _members(subset: str) -> set[str]:
     try:
         return {str(file.id) for file in suite.find(subset)}
@@ -118,9 +141,15 @@ def labels(runs: Sequence[Run]) -> list[str]:
     return [name if names[name := run.path.resolve().name] == 1 else str(run.path) for run in runs]
 
 
-def _ranked(runs: Sequence[Run], names: list[str], problems: list[str]) -> list[dict[str, Any]]:
+def _ranked(
+    runs: Sequence[Run], names: list[str], problems: list[str], workload: str | None = None
+) -> list[dict[str, Any]]:
     """Rows by falling fast_1, then geometric mean; a row whose difference from the rank's first holds 0 shares it."""
-    rows = [(_row(run, name, problems), metrics.speedups(run.solutions(), problems)) for run, name in zip(runs, names)]
+    results = [_results(run, workload) for run in runs]
+    rows = [
+        (_row(run, name, problems, found), metrics.speedups(found, problems))
+        for run, name, found in zip(runs, names, results)
+    ]
     rows.sort(key=lambda item: (-item[0]["fast_p"]["1"]["value"], -item[0]["geometric_mean"]["fallback"]["value"]))
     rank, first = 1, rows[0][1]
     for place, (row, speedups) in enumerate(rows, start=1):
@@ -135,8 +164,8 @@ def _difference(speedups: list, others: list) -> float:
     return metrics.fast_p(speedups, _RANKED_BY) - metrics.fast_p(others, _RANKED_BY)
 
 
-def _row(run: Run, label: str, problems: list[str]) -> dict[str, Any]:
-    results = [result for result in run.solutions() if result.problem in set(problems)]
+def _row(run: Run, label: str, problems: list[str], found: list[Result]) -> dict[str, Any]:
+    results = [result for result in found if result.problem in set(problems)]
     best = metrics.best_of_each_problem(results)
     speedups, unfiltered = metrics.speedups(results, problems), metrics.speedups(results, problems, unfiltered=True)
     percents = [metrics.percent_of_sol(best.get(problem)) for problem in problems]

@@ -36,7 +36,8 @@ def _configurations(context: click.Context, parameter: click.Parameter, value: s
 @click.option("--configs", "configurations", default=_ALL, show_default=True, metavar="NAME,...",
               callback=_configurations, help="Of " + ", ".join(BASELINES) + ".")  # fmt: skip
 @click.option("--device", help="cpu, cuda or cuda:INDEX. Without it, a GPU if there is one.")
-@click.option("--workload", help="Which sizes. Without it, full on a GPU and small on a CPU.")
+@click.option("--workload", metavar="NAME,...",
+              help="Which sizes, or all. Without it, full on a GPU and small on a CPU.")  # fmt: skip
 @click.option("--precision", type=click.Choice(["fp32", "fp16", "bf16"]), default="fp32", show_default=True)
 @click.option("--criterion", type=click.Choice(list(CRITERIA)), default="sem", show_default=True,
               help="When timing has converged.")  # fmt: skip

@@ -82,7 +82,7 @@ def command(path: Path, model: str, base_url: str | None, prices, max_usd: float
 
 def _show(run: Run, model: str, as_json: bool) -> None:
     reviews = [one for one in record.load(run.path) if one.model == model]
-    results = run.latest()
+    results = run.solutions()
     of = labels(results, reviews)
     said = {(one.problem, one.solution): one for one in reviews}
     rows = [

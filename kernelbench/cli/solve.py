@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from harness.problem import ProblemError
-from kernelbench import leaderboard
+from kernelbench import leaderboard, shapes
 from kernelbench.cli import INTERRUPTED, UNFIT, WRONG_USAGE, fail
 from kernelbench.cli.evaluating import condition_options, options_of
 from kernelbench.execution import EnvironmentUnfit
@@ -97,10 +97,13 @@ def command(
                 model, base_url, key_variable=key_variable, prices=prices, fields=_json_values(fields),
                 at_once=at_once, stream=stream,
             )  # fmt: skip
+        options = options_of(**conditions)
+        if options.stored or shapes.are_several(options.workload):
+            raise click.UsageError("a solver is told one time: give it one --workload, and baselines timed in turn")
         chosen = Script(solver) if solver else Program(solver_command)
         plan = Plan(chosen, budget, endpoint, Prompts(prompts), settings, seed, at_once)
         outcome = solve(
-            plan, selector, options_of(**conditions), out, resume=resume, problem_dir=problem_dir, watcher=display
+            plan, selector, options, out, resume=resume, problem_dir=problem_dir, watcher=display
         )
     except KeyboardInterrupt:
         display.close()

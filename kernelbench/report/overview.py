@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from harness.result import Result
 from kernelbench import curves, metrics
 from kernelbench.run import Run
+from kernelbench.shapes import Together, geometric_mean
 from kernelbench.standings import counted, labels, with_interval
 
 _CONDITIONS = ("device", "workload", "precision", "started")
@@ -40,6 +42,21 @@ def _summary(run: Run, name: str, problems: Sequence[str]) -> dict[str, Any]:
         "geometric_mean": with_interval(metrics.geometric_mean, metrics.standard(speedups)),
         "total_runtime": with_interval(metrics.ratio_of_total_runtimes, metrics.runtimes_ms(results, problems)),
         **curves.of_run(run, problems),
+        "over_workloads": _over_workloads(results),
+    }
+
+
+def _over_workloads(results: Sequence[Result]) -> dict[str, dict[str, Any]]:
+    """By problem and name, what a solution is worth on all of its workloads, where it has several."""
+    return {
+        f"{result.problem} {result.solution['name']}": {
+            "workloads": [part.workload.get("name") for part in result.parts],
+            "speedup": result.speedup if result.correct else None,
+            "geometric_mean": geometric_mean(result),
+            "ms": metrics.typical_ms(result.timing),
+        }
+        for result in results
+        if isinstance(result, Together)
     }
 
 

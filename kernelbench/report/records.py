@@ -29,6 +29,7 @@ def row(result: Result, number: int, run: int) -> dict[str, Any]:
         "solution": result.solution["name"],
         "sample": result.solution["sample"],
         "kind": result.solution["language"],
+        "workload": result.workload.get("name"),
         "status": result.status.value,
         "rule": result.rule,
         "message": " ".join(result.message[: 2 * _MESSAGE_LENGTH].split())[:_MESSAGE_LENGTH],

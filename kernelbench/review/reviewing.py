@@ -18,7 +18,7 @@ def missing(run: Run, model: str) -> list[Result]:
     done = {(r.problem, r.solution, r.sha256) for r in record.load(run.path) if r.model == model}
     return [
         result
-        for result in run.latest()
+        for result in run.solutions()
         if result.correct
         and result.rule != LIBRARY_ONLY_RULE
         and (result.problem, result.solution["name"], result.solution["sha256"]) not in done

@@ -8,7 +8,7 @@ const haystacks = new WeakMap();
 
 function haystack(row) {
   if (!haystacks.has(row)) {
-    const fields = [row.problem, row.name, words(row.name || ''), row.solution, row.kind, row.status, words(row.status), row.rule, row.verdict, row.message,
+    const fields = [row.problem, row.name, words(row.name || ''), row.solution, row.workload, row.kind, row.status, words(row.status), row.rule, row.verdict, row.message,
       state.overview.runs[row.run].name];
     haystacks.set(row, fields.filter(Boolean).join('\n').toLowerCase());
   }
@@ -146,8 +146,8 @@ function switchTheme() {
 
 function receive(update) {
   if (update.reset) state.rows = [];
-  const rows = new Map(state.rows.map((row) => [`${row.problem}\n${row.solution}`, row]));
-  for (const row of update.rows) rows.set(`${row.problem}\n${row.solution}`, row);
+  const rows = new Map(state.rows.map((row) => [`${row.problem}\n${row.solution}\n${row.workload}`, row]));
+  for (const row of update.rows) rows.set(`${row.problem}\n${row.solution}\n${row.workload}`, row);
   Object.assign(state, {rows: [...rows.values()], overview: update.overview, attempts: update.attempts, generation: update.generation, count: update.count});
   draw();
 }

@@ -41,7 +41,7 @@ async function openPanel(row) {
 function panelHead(row) {
   return el('header', {},
     el('h2', {id: 'panel-title'}, el('span', {class: 'muted'}, row.problem), ' ', words(row.name || ''), ' ', badge(row.status)),
-    el('p', {class: 'muted'}, [row.solution, row.kind, state.overview.runs[row.run].name].join(' · ')),
+    el('p', {class: 'muted'}, [row.solution, row.kind, overWorkloads(row) && `workload ${row.workload}`, state.overview.runs[row.run].name].filter(Boolean).join(' · ')),
     el('nav', {'aria-label': 'Results'},
       el('button', {type: 'button', 'aria-label': 'Previous result', onclick: () => openNeighbour(-1)}, '↑'),
       el('button', {type: 'button', 'aria-label': 'Next result', onclick: () => openNeighbour(1)}, '↓'),
@@ -76,6 +76,7 @@ const folded = (title, content, open = false) => el('details', {open}, el('summa
 function keyFigures(row, record) {
   const figures = [
     ['Speedup', times(row.speedup), [range(row.low, row.high, 3), row.verdict].filter(Boolean).join(', ')],
+    ['All workloads', times(overWorkloads(row)?.speedup), isNumber(overWorkloads(row)?.geometric_mean) ? `geometric mean ${times(overWorkloads(row).geometric_mean)}` : ''],
     ['Time', time(row.ms), record.timing?.cv ? `cv ${(100 * record.timing.cv).toFixed(2)} %` : ''],
     ['Baseline', time(row.baseline), Object.keys(record.baselines || {}).find((name) => !record.baselines[name].error) || ''],
     ['of speed of light', percent(row.sol), ''],

@@ -6,9 +6,11 @@ const compareText = (a, b) => String(a).localeCompare(String(b), 'en', {numeric:
 
 const COLUMNS = [
   {key: 'problem', label: 'Problem', compare: (a, b) => byProblem(a, b) || a.sample - b.sample, cell: problemCell},
+  {key: 'workload', label: 'Workload', cell: (row) => row.workload},
   {key: 'status', label: 'Status', cell: (row) => [badge(row.status), row.rule && el('span', {class: 'rule'}, words(row.rule))]},
   {key: 'speedup', label: 'Speedup', numeric: true, timed: true, cell: (row) => times(row.speedup)},
   {key: 'interval', label: '95 % interval', timed: true, compare: (a, b) => (a.speedup ?? 0) - (b.speedup ?? 0), cell: intervalCell},
+  {key: 'all', label: 'All workloads', numeric: true, timed: true, compare: (a, b) => allOf(a) - allOf(b), cell: (row) => times(overWorkloads(row)?.speedup)},
   {key: 'ms', label: 'Time', numeric: true, timed: true, cell: (row) => time(row.ms)},
   {key: 'baseline', label: 'Baseline', numeric: true, timed: true, cell: (row) => time(row.baseline)},
   {key: 'sol', label: 'of SOL', numeric: true, timed: true, cell: (row) => percent(row.sol)},
@@ -17,6 +19,10 @@ const COLUMNS = [
   {key: 'run', label: 'Run', compare: (a, b) => a.run - b.run,
     cell: (row) => [el('i', {class: `dot ${runColour(row.run)}`}), el('span', {}, state.overview.runs[row.run].name)]},
 ];
+
+/** What the solution of this row is worth on all of its workloads; undefined where it has one. */
+const overWorkloads = (row) => state.overview.runs[row.run].over_workloads[`${row.problem} ${row.solution}`];
+const allOf = (row) => overWorkloads(row)?.speedup ?? 0;
 
 function problemCell(row) {
   const dot = state.overview.runs.length > 1 && el('i', {class: `dot narrow ${runColour(row.run)}`});
@@ -41,7 +47,9 @@ const table = {shown: [], columns: [], merged: 1, first: -1, last: -1, cursor: -
 
 /** Columns that say something of any row. */
 function chooseColumns() {
+  const several = state.overview.runs.some((run) => Object.keys(run.over_workloads).length);
   const says = (column) => column.key === 'run' ? state.overview.runs.length > 1
+    : ['workload', 'all'].includes(column.key) ? several
     : column.key === 'interval' ? state.rows.some((row) => isNumber(row.low)) : state.rows.some((row) => row[column.key] !== undefined);
   table.columns = COLUMNS.filter(says);
   byId('head').replaceChildren(...table.columns.map((column) => el('th', {
@@ -66,7 +74,7 @@ function arrange() {
   const {key, down} = table.sort;
   const column = COLUMNS.find((candidate) => candidate.key === key);
   const compare = column.compare || ((a, b) => column.numeric ? a[key] - b[key] : compareText(a[key], b[key]));
-  const missing = (row) => (key === 'interval' ? row.speedup : row[key]) === undefined;
+  const missing = (row) => (key === 'interval' ? row.speedup : key === 'all' ? overWorkloads(row)?.speedup : row[key]) === undefined;
   table.shown = state.rows.filter(matches).sort((a, b) =>
     missing(a) - missing(b) || (missing(a) ? 0 : (down ? -1 : 1) * compare(a, b)) || byProblem(a, b) || a.id - b.id);
   table.cursor = current ? table.shown.indexOf(current) : -1;
