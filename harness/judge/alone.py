@@ -6,6 +6,7 @@ import datetime
 import gc
 import hashlib
 import secrets
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -105,6 +106,8 @@ def _fill(record, setting: Setting, configuration: str, memory_bytes: int, crite
 
 def _clean_up(device: torch.device) -> None:
     """Leave nothing of this model to the next one. Raises where the device's context is gone."""
+    if "torch._dynamo" in sys.modules:
+        torch._dynamo.reset()  # holds compiled models, and the memory of their graphs
     gc.collect()
     if device.type == "cuda":
         torch.cuda.synchronize()
