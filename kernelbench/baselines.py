@@ -26,6 +26,7 @@ from kernelbench.run import append_line, whole_lines
 FILE = "baselines.jsonl"
 FORMAT = 1
 _RESULTS = Path("results")
+_SUFFIX = ".jsonl"
 _PRODUCT = re.compile(r"\b[A-Z]{1,4}\d{1,4}[A-Za-z]*\b")
 _SHOWN = 5
 
@@ -77,9 +78,9 @@ def _parse_one(text: str) -> str | Stored:
         return text
     file, _, configuration = text.rpartition(":")
     stored = Stored(Path(file), configuration) if configuration in BASELINES and file else Stored(Path(text))
-    if not stored.file.is_file():
+    if stored.file.suffix != _SUFFIX:
         known = ", ".join(BASELINES)
-        raise BaselineError(f"there is no baseline '{text}', and no such file of them; there are: {known}")
+        raise BaselineError(f"there is no baseline '{text}'; there are: {known}, and files of them ({_SUFFIX})")
     return stored
 
 
@@ -151,6 +152,9 @@ class Comparisons:
         """Reads their files. Raises BaselineError."""
         self._order = [str(baseline) for baseline in baselines]
         self._stored = [baseline for baseline in baselines if isinstance(baseline, Stored)]
+        for stored in self._stored:
+            if not stored.file.is_file():
+                raise BaselineError(f"there is no {stored.file}; `kb baseline` makes it")
         self._files = {stored.file: BaselineFile(stored.file) for stored in self._stored}
 
     def check(self, cases: Sequence[tuple[ProblemFile, str]], present: Present) -> None:

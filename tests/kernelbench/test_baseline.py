@@ -175,11 +175,13 @@ def test_stored_baselines_that_are_missing_end_the_run_before_anything_runs(kept
     problems, file = kept
     (tmp_path / "s").mkdir()
     (tmp_path / "s" / "1_1.py").write_text(GOOD)
+    (tmp_path / "other.jsonl").write_text("{}\n")
     command = [*KB, "eval", "--solutions", tmp_path / "s", "--problem-dir", problems, "--device", "cpu", "--baseline"]
     for name, reason in {
         f"{file}:compile": "has no baseline of 1/1 (small, fp32, compile)",
-        f"{tmp_path}/none": "there is no baseline",
-        f"{problems}/level1/001_own.py": "line 1, is no measured baseline",
+        "none": "there is no baseline 'none'",
+        f"{tmp_path}/none.jsonl": "none.jsonl; `kb baseline` makes it",
+        f"{tmp_path}/other.jsonl": "line 1, is no measured baseline",
     }.items():
         done = subprocess.run([*map(str, command), name], capture_output=True, text=True, cwd=tmp_path)
         assert done.returncode == 2 and reason in done.stderr, done.stderr
@@ -188,12 +190,12 @@ def test_stored_baselines_that_are_missing_end_the_run_before_anything_runs(kept
 
 def test_names_files_and_both_together():
     assert parse("compile,eager") == ("compile", "eager")
-    file = Path(__file__)
+    file = Path("b.jsonl")
     assert parse(f"{file}, eager,{file}:compile") == (Stored(file), "eager", Stored(file, "compile"))
     with pytest.raises(BaselineError, match="there is no baseline 'fast'.*there are: eager, compile"):
         parse("fast")
     with pytest.raises(BaselineError, match="two stored baselines"):
-        parse(f"{file},{file.parent.parent / 'conftest.py'}")
+        parse("b.jsonl,results/b.jsonl")
 
 
 @pytest.mark.parametrize(
