@@ -1,0 +1,25 @@
+"""How a candidate is evaluated, apart from problem and solution."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from harness.judge.baselines import EAGER
+
+
+@dataclass(frozen=True)
+class Conditions:
+    device: torch.device
+    precision: str = "fp32"
+    timeout_s: float = 120.0
+    memory_bytes: int = 8 << 30
+    build_timeout_s: float = 900.0  # of what a candidate builds only when it is loaded or called
+    baselines: tuple[str, ...] = (EAGER,)  # timed in turn; the first is what the speedup is over
+    criterion: str = "sem"
+    track: str | None = None  # 'kernels' or 'open'; None is 'kernels' on a GPU, where kernels are seen, else 'open'
+
+    @property
+    def needs_own_kernels(self) -> bool:
+        return (self.track or ("kernels" if self.device.type == "cuda" else "open")) == "kernels"

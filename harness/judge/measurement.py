@@ -1,0 +1,146 @@
+"""The timed part of an evaluation: paired rounds, what other clocks say of them, and the baseline alone."""
+
+from __future__ import annotations
+
+import random
+import secrets
+import statistics
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from harness.integrity import forged_clock, slowed_baseline
+from harness.judge import profile
+from harness.judge.baselines import BASELINES, COMPILING_CALLS, EAGER
+from harness.judge.clock import Burst, JudgeClock
+from harness.judge.conditions import Conditions
+from harness.judge.contest import CANDIDATE, Contest, calls_a_round
+from harness.judge.reference import PUBLISHED
+from harness.judge.sides import Sides, number
+from harness.result import CandidateFailure, Result, Status
+from harness.rounds import Round, outputs_of
+from harness.timing import cupti
+from harness.timing.burst import GateError
+from harness.timing.paired import Series
+
+_LAUNCH_BOUND_CALLS = 20
+_PROFILED_CALLS = 5
+_ROUNDS_ALONE = 5
+_READINGS = 3
+_ERROR_CHARACTERS = 2000
+
+_random = random.SystemRandom()
+
+
+class Measurement:
+    """Fills in what a result says about time; ``phase`` is told what goes on."""
+
+    def __init__(self, sides: Sides, conditions: Conditions, clock: JudgeClock, phase: Callable[[str], None]):
+        self._sides, self._conditions, self._clock, self._phase = sides, conditions, clock, phase
+
+    def time(self, result: Result, traffic: int) -> Contest:
+        """Paired rounds of candidate and baselines; fills in what they tell."""
+        baselines = {name: BASELINES[name](self._sides.reference.model()) for name in self._conditions.baselines}
+        baselines = {name: model for name, model in baselines.items() if self._runs(name, model, result)}
+        calls = calls_a_round(self._conditions.device, self._conditions.memory_bytes, traffic)
+        contest = Contest(
+            lambda calls, first: self._timed_round(calls, baselines, first),
+            self._sides.timer, self._conditions.device, self._conditions.criterion,
+        )  # fmt: skip
+        contest.run(calls)
+        result.timing = contest.record(CANDIDATE)
+        result.conditions |= contest.conditions()
+        for name in baselines:
+            result.baselines[name] = contest.record(name) | contest.comparison(name)
+        return contest
+
+    def _runs(self, name: str, model: Callable, result: Result) -> bool:
+        """Whether a baseline runs at all, which for a compiled one is when it is compiled."""
+        if name == EAGER:
+            return True
+        self._phase(f"compile {name}")
+        try:
+            for _ in range(COMPILING_CALLS):
+                self._sides.play(model, [secrets.randbits(62)])
+        except CandidateFailure:
+            raise
+        except Exception as error:
+            result.baselines[name] = {"error": f"{type(error).__name__}: {error}"[:_ERROR_CHARACTERS]}
+            return False
+        return True
+
+    def _timed_round(self, calls: int, baselines: dict[str, Callable], first: bool) -> dict[str, Round]:
+        """Candidate, then the baselines on the same inputs; one call's output is compared."""
+        seeds = [secrets.randbits(62) for _ in range(calls)]
+        played = {CANDIDATE: self._sides.play_candidate(PUBLISHED, seeds)}
+        reference = self._sides.play_reference(PUBLISHED, seeds)
+        self._sides.compare(PUBLISHED, seeds, _random.randrange(calls), reference, with_inputs=first)
+        for name, model in baselines.items():
+            if name == EAGER:
+                played[name] = reference
+            else:
+                played[name] = self._sides.play(model, seeds)
+        return played
+
+    def witness(self, result: Result, traffic: int) -> None:
+        """What CUPTI and the judge's own clock say about the candidate's time."""
+        timing = result.timing
+        if self._conditions.device.type == "cuda":
+            seeds = [secrets.randbits(62) for _ in range(min(_LAUNCH_BOUND_CALLS, 2 * timing["calls_a_round"]))]
+            timing["launch_bound_ms"] = number(self._sides.ask(op="launch_bound", seeds=seeds).get("wall_ms"))
+            if cupti.available():
+                timing["profile"] = self._profile(timing["calls_a_round"])
+        launches = timing.get("profile", {}).get("launches", 1) + len(self._sides.kinds)
+        calls = self._clock.calls(timing["median_ms"], launches, traffic)
+        if calls == 0:
+            timing["judge_clock"] = "not read: a burst does not fit the memory"
+            return
+        try:
+            for _ in range(_READINGS):  # somebody else's work may be in one of them, a forged clock is in all
+                reading = self._clock.read(self._sides.kinds, calls, timing["queue_full"], self._compare_burst)
+                if forged_clock.agree(timing["median_ms"], reading.call_ms, reading.held, self._conditions.device.type):
+                    break
+        except (GateError, torch.OutOfMemoryError) as error:
+            timing["judge_clock"] = f"not read: {error}"
+            return
+        except CandidateFailure as failure:
+            if failure.status is not Status.OUT_OF_MEMORY:
+                raise
+            timing["judge_clock"] = "not read: a burst does not fit the memory"
+            return
+        timing["judge_clock"] = reading.to_json()
+        forged_clock.check(timing["median_ms"], reading.call_ms, calls, reading.held, self._conditions.device.type)
+
+    def _profile(self, calls_a_round: int) -> dict[str, Any]:
+        """What the device runs in a call, of a few the one with the median span."""
+        calls = min(_PROFILED_CALLS, calls_a_round)
+        found = []
+        for _ in range(-(-_PROFILED_CALLS // calls)):
+            seeds = [secrets.randbits(62) for _ in range(calls)]
+            found.append(profile.checked(self._sides.ask(op="profile", seeds=seeds)))
+        return sorted(found, key=lambda one: one["span_ms"])[len(found) // 2]
+
+    def _compare_burst(self, burst: Burst, call: int, outputs: list[torch.Tensor]) -> None:
+        """The outputs of one call of a burst, as they lay in the judge's memory when its clock stopped."""
+        setting = self._sides.reference.setting
+        expected = outputs_of(self._sides.reference.model(), setting, burst.inputs[call], burst.seeds[call])
+        for index, (actual, tensor) in enumerate(zip(outputs, expected)):
+            which = "the output of a call in a row" if len(expected) == 1 else f"output {index} of a call in a row"
+            self._sides.check_output(lambda actual=actual: actual, tensor, which, PUBLISHED, index, burst.drawn[call])
+
+    def time_alone(self, result: Result, contest: Contest) -> None:
+        """The baseline once more, when the candidate has ended: was it slower beside it?"""
+        name = next(iter(self._conditions.baselines), None)
+        if name != EAGER or self._conditions.device.type != "cuda":
+            return
+        rounds = Series()
+        for _ in range(_ROUNDS_ALONE):
+            seeds = [secrets.randbits(62) for _ in range(len(contest.series[name].rounds_ms[0]))]
+            played = self._sides.play_reference(PUBLISHED, seeds)
+            played.outputs, played.inputs = [], []
+            rounds.add(played.times_ms, True, False)
+        beside_ms = statistics.median(contest.series[name].means_ms)
+        alone_ms = statistics.median(rounds.means_ms) - self._sides.timer.overhead_ms
+        result.baselines[name]["alone_ms"] = alone_ms
+        slowed_baseline.check(beside_ms, alone_ms)

@@ -1,0 +1,159 @@
+"""The two sides of an evaluation, the candidate in its worker and the reference here: play, fetch, compare."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from harness.draw import DTYPES, as_tensor
+from harness.integrity import overwritten_inputs
+from harness.judge.compare import Errors, check_kind, check_values, strict_criterion
+from harness.judge.conditions import Conditions
+from harness.judge.overflow import overflown
+from harness.judge.reference import PUBLISHED, Reference, Trial
+from harness.outbox import Outbox, lay_out
+from harness.problem import ProblemError, Workload
+from harness.process import Worker
+from harness.result import CandidateFailure, Status
+from harness.rounds import Round, Setting, play
+from harness.timing import timer_for
+
+_CACHE_MEMORY_SHARE = 4  # of the device's memory, what the judge's allocator may keep between rounds
+
+
+class Sides:
+    """``kinds`` are the reference's outputs without data; ``worker`` is None before its start and after its end."""
+
+    def __init__(self, workload: Workload, conditions: Conditions, weight_seed: int):
+        setting = Setting(workload, conditions.device, DTYPES[conditions.precision])
+        self.reference = Reference(setting, weight_seed)
+        self.timer = timer_for(conditions.device)
+        self.criterion = strict_criterion(workload.problem, setting.dtype)
+        self.errors = Errors()
+        self.kinds: list[torch.Tensor] = []
+        self.worker: Worker | None = None
+        self.outbox: Outbox | None = None
+        self._workload, self._conditions = workload, conditions
+        self._losses: dict[tuple[Trial, int], float] = {}  # by trial and output
+
+    def play_candidate(self, trial: Trial, seeds: list[int]) -> Round:
+        """The candidate's round; its outputs stay in the worker, what they look like is checked here."""
+        answer = self.ask(op="run", seeds=seeds, draw=trial.draw, weights=trial.weights)
+        times, outputs = answer.get("times_ms"), answer.get("outputs")
+        if not isinstance(times, list) or not isinstance(outputs, list) or not len(times) == len(outputs) == len(seeds):
+            raise CandidateFailure(Status.CRASHED, "the worker's answer does not match the calls that were asked for")
+        for described in outputs:
+            check_kind(described, self.kinds, self._conditions.device)
+        return Round([], [], [number(t) for t in times], answer.get("queue_full") is True)
+
+    def play_reference(self, trial: Trial, seeds: list[int]) -> Round:
+        try:
+            played = self.with_room(lambda: self.reference.play(trial, seeds, self.timer))
+        except CandidateFailure:
+            raise
+        except Exception as error:
+            problem = self._workload.problem
+            raise ProblemError(
+                f"the reference of {problem.id} ({self._workload.name}, {self._conditions.precision}) fails on "
+                f"{self._conditions.device}: {type(error).__name__}: {error}"
+            ) from error
+        _give_memory_back(self._conditions.device)
+        return played
+
+    def play(self, model: Callable, seeds: list[int]) -> Round:
+        """Times of another form of the reference on published inputs."""
+        played = self.with_room(lambda: play(model, self.reference.setting, seeds, self.timer))
+        played.outputs, played.inputs = [], []
+        return played
+
+    def must_be_finite(self, seed: int, outputs: list) -> None:
+        """Raises ProblemError where the precision cannot hold what the reference computes on published inputs."""
+        if finite(outputs):
+            return
+        if lost := self.with_room(lambda: overflown(self.reference, seed)):
+            raise ProblemError(
+                f"the reference of {self._workload.problem.id} ({self._workload.name}) is not finite in {lost} "
+                f"elements with {self._conditions.precision}, but is with FP64: there is nothing to compare with; "
+                "choose another --precision"
+            )
+
+    def compare(self, trial: Trial, seeds: list[int], call: int, reference: Round, with_inputs: bool) -> None:
+        """Every output of one call of the last round, and with ``with_inputs`` what became of its inputs."""
+        expected = [as_tensor(leaf) for leaf in reference.outputs[call]]
+        inputs = tensors(reference.inputs[call]) if with_inputs else []
+        reference.outputs, reference.inputs = [], []  # frees what is not needed here
+        self.ask(op="fetch", call=call, what="outputs")
+        for index, (slot, tensor) in enumerate(zip(lay_out(expected), expected)):
+            which = "the output" if len(expected) == 1 else f"output {index}"
+            which += "" if trial == PUBLISHED else f" ({trial})"
+            self.check_output(lambda slot=slot: self.outbox.read(slot), tensor, which, trial, index, seeds[call])
+        if with_inputs:
+            self.ask(op="fetch", call=call, what="inputs")
+            for index, (slot, tensor) in enumerate(zip(lay_out(inputs), inputs)):
+                left = self.with_room(lambda slot=slot: self.outbox.read(slot))
+                overwritten_inputs.check(left, tensor, index)
+
+    def check_output(
+        self, read: Callable[[], torch.Tensor], expected: torch.Tensor, which: str, trial: Trial, index: int, seed: int
+    ) -> None:
+        """Compare one output, if need be once more, knowing what PyTorch's own result loses on these inputs."""
+        try:
+            self._check_values(read, expected, which, trial, index)
+        except CandidateFailure as failure:
+            if trial == PUBLISHED:
+                self.must_be_finite(seed, [expected])
+            if failure.status is not Status.WRONG_VALUE:
+                raise
+            self._learn_losses(trial, seed)
+            self._check_values(read, expected, which, trial, index)
+
+    def _check_values(self, read, expected: torch.Tensor, which: str, trial: Trial, index: int) -> None:
+        criterion = replace(self.criterion, loss=self._losses.get((trial, index), 0.0))
+        check_values(self.with_room(read), expected, criterion, which, self.errors)
+
+    def _learn_losses(self, trial: Trial, seed: int) -> None:
+        """What PyTorch's own result loses on this call; kept for its trial, because it costs an FP64 forward."""
+        losses = self.with_room(lambda: self.reference.losses(trial, seed))
+        for output, loss in enumerate(losses):
+            self._losses[trial, output] = max(loss, self._losses.get((trial, output), 0.0))
+
+    def with_room(self, action: Callable[[], Any]) -> Any:
+        """``action()``; where the device's memory is full, once more after both sides emptied their caches."""
+        try:
+            return action()
+        except torch.OutOfMemoryError:
+            if self.worker is None:
+                raise
+        self.ask(op="trim")
+        torch.cuda.empty_cache()
+        return action()
+
+    def ask(self, **request: Any) -> dict[str, Any]:
+        return self.worker.request(request, self._conditions.timeout_s)
+
+
+def tensors(values: list) -> list[torch.Tensor]:
+    return [value for value in values if isinstance(value, torch.Tensor)]
+
+
+def finite(leaves: list) -> bool:
+    return all(bool(as_tensor(leaf).isfinite().all()) for leaf in leaves)
+
+
+def number(value: Any) -> float:
+    """A finite, positive number from the worker; anything else is the candidate's failure."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < 1e12:
+        return float(value)
+    raise CandidateFailure(Status.CRASHED, f"the worker reported {value!r} where a time was expected")
+
+
+def _give_memory_back(device: torch.device) -> None:
+    """Leave the device's memory to the worker where the judge's cache holds much of it."""
+    if device.type != "cuda":
+        return
+    total = torch.cuda.get_device_properties(device).total_memory
+    if torch.cuda.memory_reserved(device) > total // _CACHE_MEMORY_SHARE:
+        torch.cuda.empty_cache()
