@@ -84,6 +84,21 @@ def test_rows_are_sorted_by_a_click_on_a_column(browser, tmp_path):
     assert problems(browser) == ["1/2", "1/1", "2/1", "1/2"]
 
 
+def test_every_workload_has_its_row_and_what_all_of_them_are_worth(browser, tmp_path):
+    parts = [result("1/1", 1.0, baseline_ms=3.0), result("1/1", 1.0, baseline_ms=1.0)]
+    for part, name in zip(parts, ("full", "llm")):
+        part.workload = {"name": name}
+    opened(browser, tmp_path, run(tmp_path / "mine", *parts, result("1/2", 0.5, seed=1)))
+    assert texts(browser, "#body .k-workload") == ["full", "llm", "small"]
+    assert [text[:3] for text in texts(browser, "#body .k-all")] == ["2.0", "2.0", ""]
+    click(browser, "th.k-all button")
+    assert problems(browser) == ["1/1", "1/1", "1/2"]
+    click(browser, "#body a")
+    wait(browser, "document.querySelector('#content .figures')?.textContent.includes('geometric mean 1.7')")
+    opened(browser, tmp_path, some(tmp_path, "other"))
+    assert not texts(browser, ".k-workload, .k-all")  # of one workload a solution, none is said
+
+
 def test_rows_are_filtered_by_words_and_by_facets(browser, tmp_path):
     opened(browser, tmp_path, some(tmp_path))
     press(browser, "/semicolon build")
