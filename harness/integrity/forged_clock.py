@@ -12,21 +12,16 @@ ABSOLUTE_MS = {"cuda": 0.003, "cpu": 0.1}  # the gap between two kernels, and wh
 UNHELD_MS = 0.2  # and where launches could not be kept out
 
 
-def agree(claimed_ms: float, judged_ms: float, held: bool, device_type: str) -> bool:
-    """Whether a burst's time for each call is no longer than what the worker claims for one allows."""
-    return judged_ms <= _allowed_ms(claimed_ms, held, device_type)
-
-
-def _allowed_ms(claimed_ms: float, held: bool, device_type: str) -> float:
+def allowed_ms(claimed_ms: float, held: bool, device_type: str, load: float = 1.0) -> float:
+    """What a call may take by the judge's clock; ``load`` is how much longer the reference took meanwhile."""
     if not held:
         return 2 * claimed_ms + UNHELD_MS
-    return claimed_ms * (1 + RELATIVE[device_type]) + ABSOLUTE_MS[device_type]
+    return (claimed_ms * (1 + RELATIVE[device_type]) + ABSOLUTE_MS[device_type]) * max(1.0, load)
 
 
-def check(claimed_ms: float, judged_ms: float, calls: int, held: bool, device_type: str) -> None:
-    """Raises CandidateFailure where a burst of ``calls`` took longer, for each, than the worker claims for one."""
-    if not agree(claimed_ms, judged_ms, held, device_type):
-        allowed_ms = _allowed_ms(claimed_ms, held, device_type)
+def check(claimed_ms: float, judged_ms: float, calls: int, allowed_ms: float) -> None:
+    """Raises CandidateFailure where a burst of ``calls`` took longer, for each, than is allowed."""
+    if judged_ms > allowed_ms:
         raise CandidateFailure(
             Status.REJECTED,
             f"its process reports {claimed_ms:.4g} ms a call, but {calls} calls in a row took {judged_ms:.4g} ms each "

@@ -33,16 +33,22 @@ _MEMORY_SHARE = 3  # a burst may take one part in so many of what is free
 
 @dataclass(frozen=True)
 class Reading:
-    """``call_ms`` is the judge's figure for one call, hot; ``held`` whether the gate kept launches out of it."""
+    """``call_ms`` is the judge's figure for one call, hot; ``held`` whether the gate kept launches out of it.
+
+    ``reference_ms`` is the same of the reference, before and after, whichever took longer: on a CPU others
+    may have had their share.
+    """
 
     call_ms: float
+    reference_ms: float
     calls: int
     held: bool
     overhead_ms: float  # of the burst
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "call_ms": round(self.call_ms, 6), "calls": self.calls, "held": self.held,
+            "call_ms": round(self.call_ms, 6), "reference_ms": round(self.reference_ms, 6),
+            "calls": self.calls, "held": self.held,
             "overhead_ms": round(self.overhead_ms, 6),
         }  # fmt: skip
 
@@ -90,7 +96,7 @@ class JudgeClock:
         ``check`` gets one call of each burst that nobody could foresee, and its outputs.
         Raises GateError where the driver has no stream-ordered waits.
         """
-        overhead_ms = self._overhead_ms(self._draw(calls), kinds)
+        overhead_ms, before_ms = self._of_the_reference(self._draw(calls), kinds)
         self._give_memory_back()
         contents = [*_tensors(self._setting.draw([0])[0]) * calls, *kinds * calls]
         slots = lay_out(contents)
@@ -112,7 +118,9 @@ class JudgeClock:
         finally:
             memory.close()
         least_ms, held = min(readings)
-        return Reading(max(0.0, least_ms - overhead_ms) / calls, calls, held, overhead_ms)
+        after_ms = before_ms if self._cuda else self._of_the_reference(self._draw(calls), kinds)[1]
+        call_ms = max(0.0, least_ms - overhead_ms) / calls
+        return Reading(call_ms, max(before_ms, after_ms), calls, held, overhead_ms)
 
     def _give_memory_back(self) -> None:
         if self._cuda:
@@ -145,12 +153,12 @@ class JudgeClock:
         gate.open(number)
         return gate.await_mark(number, self._timeout_s) - begin, held
 
-    def _overhead_ms(self, burst: Burst, kinds: list[torch.Tensor]) -> float:
-        """What is not the calls in a burst of the reference in this process."""
+    def _of_the_reference(self, burst: Burst, kinds: list[torch.Tensor]) -> tuple[float, float]:
+        """In a burst of the reference in this process: what is not its calls, and what one of them takes, in ms."""
         outputs = [[torch.empty_like(t, device=self._setting.device) for t in kinds] for _ in burst.seeds]
         if self._cuda and self._gate is None:
             self._gate = Gate(self.fds[0])
-        found = []
+        besides, calls = [], []
         for _ in range(_TRIES):
             timed = _Timed(self._reference, self._cuda)
             self._number += 1
@@ -165,8 +173,10 @@ class JudgeClock:
                 self._gate.open(self._number)
                 end = self._gate.await_mark(self._number, self._timeout_s)
                 torch.cuda.synchronize()
-            found.append((end - begin) * 1e3 - timed.total_ms() + self._event_ms * len(burst.seeds))
-        return max(0.0, statistics.median(found))
+            calls.append(timed.total_ms() - self._event_ms * len(burst.seeds))
+            besides.append((end - begin) * 1e3 - calls[-1])
+        least = statistics.median(besides) if self._cuda else min(besides)
+        return max(0.0, least), statistics.median(calls) / len(burst.seeds)
 
     def _draw(self, calls: int) -> Burst:
         drawn = _seeds(calls)

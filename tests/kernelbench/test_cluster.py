@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+import victims
 
 from harness.process import available_memory_bytes
 from harness.solution import discover
@@ -16,14 +17,6 @@ from kernelbench.execution import EnvironmentUnfit, Options
 
 ROOT = Path(__file__).parent.parent.parent
 WRONG = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return x\n"
-NOTE_NODE = """
-import os, sys, time
-assert "ray" not in sys.modules
-def parent(pid):
-    return int(open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[1])
-def node():  # a worker's ancestors: fork server, judge, Ray's worker, Ray's node
-    return parent(parent(parent(os.getppid())))
-"""
 
 
 def test_without_ray_the_message_says_what_to_install(tmp_path):
@@ -58,12 +51,12 @@ def evaluate(cluster, solutions, out):
     return evaluate_directory(solutions, options, out=out)
 
 
-def raylet(node):
-    return node.all_processes["raylet"][0].process.pid
+def has_victim(node):
+    return victims.below(node.all_processes["raylet"][0].process.pid)
 
 
 def test_builds_and_evaluations_on_nodes_that_share_no_files_give_the_same_records(cluster, tmp_path):
-    folder, notes = tmp_path / "solutions", tmp_path / "nodes"
+    folder = tmp_path / "solutions"
     (folder / "level1").mkdir(parents=True)
     (folder / "include").mkdir()
     (folder / "include" / "clamp.h").write_text("inline float clamp(float x) { return x > 0 ? x : 0; }\n")
@@ -74,13 +67,22 @@ def test_builds_and_evaluations_on_nodes_that_share_no_files_give_the_same_recor
     )
     (folder / "level1" / "19_s1.cpp").write_text("not C++")
     for sample in range(2, 6):
-        note = f"{NOTE_NODE}open({str(notes)!r}, 'a').write(f'{{node()}}\\n'); time.sleep(0.5)\n"
-        (folder / "level1" / f"19_s{sample}.py").write_text(f"# {sample}\n{note}{WRONG}")
+        (folder / "level1" / f"19_s{sample}.py").write_text(f"# {sample}\n{victims.SOURCE}")
+    used, done = set(), threading.Event()
+
+    def watch():
+        while not done.wait(0.1):
+            used.update(node for node in cluster.worker_nodes if has_victim(node))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
     outcome = evaluate(cluster, folder, tmp_path / "run")
+    done.set()
+    watcher.join()
     assert not outcome.skipped
     statuses = [result.status.value for result in outcome.run.latest()]
     assert statuses == ["ok", "build_error"] + ["wrong_value"] * 4
-    assert {int(node) for node in notes.read_text().split()} == {raylet(node) for node in cluster.worker_nodes}
+    assert used == set(cluster.worker_nodes)
 
     local = tmp_path / "local"
     command = [sys.executable, "-m", "kernelbench", "eval", "--solutions", str(folder), "--device", "cpu"]
@@ -96,23 +98,16 @@ def test_builds_and_evaluations_on_nodes_that_share_no_files_give_the_same_recor
 
 
 def test_what_runs_on_a_node_that_is_killed_is_evaluated_on_another(cluster, tmp_path):
-    folder, note = tmp_path / "solutions", tmp_path / "node"
+    folder = tmp_path / "solutions"
     (folder / "level1").mkdir(parents=True)
-    hangs_once = f"""{NOTE_NODE}
-if not os.path.exists({str(note)!r}):
-    open({str(note)!r} + "_", "w").write(str(node()))
-    os.rename({str(note)!r} + "_", {str(note)!r})
-    time.sleep(100)
-"""
     for sample in range(5):
-        (folder / "level1" / f"19_s{sample}.py").write_text(f"# {sample}\n{hangs_once}{WRONG}")
+        (folder / "level1" / f"19_s{sample}.py").write_text(f"# {sample}\n{victims.SOURCE}")
 
     def kill_the_node():
         deadline = time.monotonic() + 60
-        while not note.exists() and time.monotonic() < deadline:
+        while not (hit := list(filter(has_victim, cluster.worker_nodes))) and time.monotonic() < deadline:
             time.sleep(0.05)
-        (node,) = [node for node in cluster.worker_nodes if raylet(node) == int(note.read_text())]
-        cluster.remove_node(node, allow_graceful=False)
+        cluster.remove_node(hit[0], allow_graceful=False)
 
     killer = threading.Thread(target=kill_the_node)
     killer.start()

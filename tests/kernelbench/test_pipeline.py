@@ -6,10 +6,10 @@ import re
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 import torch
+import victims
 
 from harness.build import BuildContext, build
 from harness.build.cost import NOTHING, expected_cost
@@ -26,10 +26,6 @@ from kernelbench.run import Run
 MODEL = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return x.clamp(min=0)\n"
 # The worker's parent is the fork server of a judge.
 SAYS_WHERE = MODEL.replace("return x", "raise ValueError(f'server {__import__(\"os\").getppid()}'); return x")
-# A worker cannot reach its judge. So it takes this name and gives the test the time to kill it.
-VICTIM = "import ctypes, time\n" + MODEL.replace(
-    "return x", "ctypes.CDLL(None).prctl(15, b'victim'); time.sleep(2); return 0 * x"
-)
 WRONG = MODEL.replace("x.clamp(min=0)", "x")  # ends at the first comparison, untimed
 
 
@@ -47,19 +43,6 @@ def solutions(tmp_path):
     return write
 
 
-def children(pid):
-    found = []
-    for path in Path(f"/proc/{pid}/task").glob("*/children"):
-        with contextlib.suppress(OSError):
-            found += path.read_text().split()
-    return found
-
-
-def has_victim(judge):
-    workers = [worker for server in children(judge.pid) for worker in children(server)]
-    return any(Path(f"/proc/{worker}/comm").read_text() == "victim\n" for worker in workers)
-
-
 @pytest.fixture
 def killer():
     """Kills each of the judges that it is given while it has a victim."""
@@ -69,7 +52,7 @@ def killer():
     def watch(judge):
         while not stop.wait(0.05):
             with contextlib.suppress(OSError):
-                if has_victim(judge):
+                if victims.below(judge.pid):
                     os.kill(judge.pid, signal.SIGKILL)
 
     def start(*judges):
@@ -101,14 +84,14 @@ def test_work_is_spread_over_the_judges_and_every_solution_ends_once(solutions, 
     assert {item.solution for item in ended} == {solution for _, solution in pairs} and len(ended) == 6
     assert {item.result.status for item in ended} == {Status.RUNTIME_ERROR}
     used = [re.search(r"server (\d+)", item.result.message)[1] for item in ended]
-    assert set(used) == {server for judge in judges for server in children(judge.pid)} and len(set(used)) == 2
+    assert set(used) == {server for judge in judges for server in victims.children(judge.pid)} and len(set(used)) == 2
 
 
 def test_a_judge_that_dies_costs_one_evaluation_and_works_on(solutions, two_judges, killer):
     pipeline, judges = two_judges
     before = {judge.pid for judge in judges}
     killer(*judges)
-    ended = list(pipeline.evaluate(solutions(VICTIM, WRONG, WRONG + "\n", WRONG + "\n\n")))
+    ended = list(pipeline.evaluate(solutions(victims.SOURCE, WRONG, WRONG + "\n", WRONG + "\n\n")))
     (skipped,) = [item for item in ended if isinstance(item, Skipped)]
     assert skipped.solution.name == "0.py" and "the judge's process died (exit status -9)" in skipped.reason
     assert sum(isinstance(item, Evaluated) for item in ended) == 3
@@ -162,7 +145,7 @@ def test_a_lost_device_leaves_its_work_to_the_others(solutions, two_judges, kill
     pipeline, (lost, other) = two_judges
     lose(lost)
     killer(lost)
-    pairs = solutions(*[f"# {number}\n{VICTIM}" for number in range(5)])
+    pairs = solutions(*[f"# {number}\n{victims.SOURCE}" for number in range(5)])
     ended = list(pipeline.evaluate(pairs))
     assert {item.solution for item in ended} == {solution for _, solution in pairs} and len(ended) == 5
     assert sum(isinstance(item, Skipped) for item in ended) == 1
@@ -174,7 +157,7 @@ def test_without_any_device_left_the_rest_is_listed_as_not_evaluated(solutions, 
     for judge in judges:
         lose(judge)
     killer(*judges)
-    ended = list(pipeline.evaluate(solutions(*[f"# {number}\n{VICTIM}" for number in range(5)])))
+    ended = list(pipeline.evaluate(solutions(*[f"# {number}\n{victims.SOURCE}" for number in range(5)])))
     assert len(ended) == 5 and all(isinstance(item, Skipped) for item in ended)
     assert sum("no device is left" in item.reason for item in ended) == 3
 
