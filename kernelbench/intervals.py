@@ -54,8 +54,7 @@ def speedup_interval(result: Result, baseline: str | None = None, level: float =
     Without ``baseline`` it is the one that the speedup is over, here and below.
 
     exp(log(speedup) +- z sqrt(v_baseline + v_solution)), the interval of a ratio of
-    medians of Price and Bonett (2002). It holds what varies within a run, not
-    what varies between two.
+    medians of Price and Bonett (2002).
     """
     variance = log_speedup_variance(result, baseline)
     if variance is None or not result.speedup:
@@ -74,12 +73,18 @@ def ratio_interval(result: Result, other: Result, baseline: str | None = None, l
 def log_speedup_variance(result: Result, baseline: str | None = None) -> float | None:
     """Variance of the logarithm of a measured speedup; None without samples of both.
 
+    From the record's own interval where it has one: over paired rounds, and wide enough
+    for what differs between two runs. Else from the samples.
+
     Of a solution on several workloads by the delta method: each workload's variance by
     the square of its share of the total, on either side.
     """
     if parts := getattr(result, "parts", None):
         return _log_variance_of_totals(parts, baseline)
     theirs = result.baselines.get(baseline) if baseline else (baseline_of(result) or ("", None))[1]
+    if (theirs or {}).get("interval"):
+        low, high = theirs["interval"]
+        return (math.log(high / low) / (2 * NormalDist().inv_cdf((1 + LEVEL) / 2))) ** 2
     series = [(timing or {}).get("samples_ms") for timing in (result.timing, theirs)]
     if not all(series):
         return None

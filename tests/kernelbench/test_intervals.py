@@ -103,3 +103,18 @@ def test_the_interval_is_over_the_baseline_that_the_speedup_is_over():
     assert speedup_interval(found) == (2.0, 2.0)
     found.baselines = {"compile": found.baselines["eager"]}
     assert speedup_interval(found) == (2.0, 2.0)
+
+
+def test_the_interval_of_paired_rounds_is_what_two_runs_are_compared_by():
+    rounds = [1.0, 1.001, 0.999] * 10
+    narrow, wide = (
+        Result(
+            "1/1", "p", {"name": "full"}, {"name": "a.py", "sample": 0}, Status.OK, speedup=1.0,
+            timing={"samples_ms": rounds},
+            baselines={"eager": {"samples_ms": rounds, "speedup": 1.0, "interval": [1 - half, 1 + half]}},
+        )
+        for half in (0.005, 0.05)
+    )  # fmt: skip
+    low, high = ratio_interval(wide, narrow)
+    assert low == pytest.approx(1 - 0.05, abs=0.002) and high == pytest.approx(1 + 0.05, abs=0.003)
+    assert ratio_interval(narrow, narrow)[1] < 1.01
