@@ -8,6 +8,7 @@ and equal seeds give equal tensors because device and order of draws are equal.
 from __future__ import annotations
 
 import contextlib
+import secrets
 from typing import Any
 
 import torch
@@ -72,6 +73,16 @@ def seed_generators(seed: int, device: torch.device) -> None:
     if device.type == "cuda":
         torch.cuda.init()
         torch.cuda.default_generators[device.index or 0].manual_seed(seed)
+
+
+def fresh_seeds(count: int) -> list[int]:
+    """Seeds that nobody could foresee."""
+    return [secrets.randbits(62) for _ in range(count)]
+
+
+def tensors_of(values: list) -> list[torch.Tensor]:
+    """The tensors among the inputs of a call."""
+    return [value for value in values if isinstance(value, torch.Tensor)]
 
 
 def call(model, inputs: list) -> Any:

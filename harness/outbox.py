@@ -21,6 +21,9 @@ from dataclasses import dataclass
 
 import torch
 
+from harness import cuda_driver
+from harness.cuda_driver import DriverError
+
 _ALIGNMENT = 256
 _PAGE = 2 << 20
 
@@ -73,7 +76,7 @@ class Outbox:
             try:
                 self._cuda = _CudaMemory.allocate(size)
                 self.handle["ipc"] = self._cuda.export().hex()
-            except _DriverError:
+            except DriverError:
                 self.close()
         if self._cuda is None:
             self._file = shared_file() if file is None else file
@@ -142,10 +145,6 @@ def _mapped(memory: mmap.mmap, slot: Slot) -> torch.Tensor:
     return flat.view(slot.shape)
 
 
-class _DriverError(Exception):
-    pass
-
-
 class _CudaMemory:
     """A raw device allocation of the driver API, in the context that torch made current."""
 
@@ -156,7 +155,7 @@ class _CudaMemory:
     def allocate(cls, size: int) -> _CudaMemory:
         torch.cuda.synchronize()  # makes torch's context current
         pointer = ctypes.c_uint64()
-        _driver("cuMemAlloc_v2", ctypes.byref(pointer), ctypes.c_size_t(size))
+        cuda_driver.call("cuMemAlloc_v2", ctypes.byref(pointer), ctypes.c_size_t(size))
         return cls(pointer)
 
     @classmethod
@@ -164,12 +163,13 @@ class _CudaMemory:
         torch.cuda.synchronize()
         pointer = ctypes.c_uint64()
         lazy_peer_access = ctypes.c_uint(1)
-        _driver("cuIpcOpenMemHandle_v2", ctypes.byref(pointer), _IpcHandle.from_buffer_copy(handle), lazy_peer_access)
+        exported = _IpcHandle.from_buffer_copy(handle)
+        cuda_driver.call("cuIpcOpenMemHandle_v2", ctypes.byref(pointer), exported, lazy_peer_access)
         return cls(pointer)
 
     def export(self) -> bytes:
         handle = _IpcHandle()
-        _driver("cuIpcGetMemHandle", ctypes.byref(handle), self._pointer)
+        cuda_driver.call("cuIpcGetMemHandle", ctypes.byref(handle), self._pointer)
         return bytes(handle)
 
     def copy_out(self, target: int, offset: int, size: int) -> None:
@@ -186,12 +186,12 @@ class _CudaMemory:
         return raw.view(slot.dtype).view(slot.shape)
 
     def free(self) -> None:
-        _driver("cuMemFree_v2", self._pointer)
+        cuda_driver.call("cuMemFree_v2", self._pointer)
 
     @staticmethod
     def _copy(target: int, source: int, size: int) -> None:
-        _driver("cuMemcpyDtoD_v2", ctypes.c_uint64(target), ctypes.c_uint64(source), ctypes.c_size_t(size))
-        _driver("cuCtxSynchronize")
+        cuda_driver.call("cuMemcpyDtoD_v2", ctypes.c_uint64(target), ctypes.c_uint64(source), ctypes.c_size_t(size))
+        cuda_driver.call("cuCtxSynchronize")
 
 
 class _Raw:
@@ -206,9 +206,3 @@ class _IpcHandle(ctypes.Structure):
 
     def __bytes__(self) -> bytes:
         return ctypes.string_at(ctypes.addressof(self), 64)
-
-
-def _driver(function: str, *arguments) -> None:
-    code = getattr(ctypes.CDLL("libcuda.so.1"), function)(*arguments)
-    if code != 0:
-        raise _DriverError(f"{function} failed with CUDA driver error {code}")

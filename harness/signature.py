@@ -69,6 +69,13 @@ class Signature:
         """Least traffic of one call: every input, parameter and output element once."""
         return sum(spec.bytes for spec in (*self.inputs, *self.parameters, *self.outputs))
 
+    def for_library(self) -> dict[str, list[dict[str, Any]]]:
+        """Outputs and scalars as ``LibraryModel`` takes them, in JSON."""
+        return {
+            "outputs": [{"shape": t.shape, "dtype": str(t.dtype).removeprefix("torch.")} for t in self.outputs],
+            "scalars": [{"value": s.value, "c_type": s.c_type} for s in self.scalars],
+        }
+
     def declaration(self) -> str:
         """The C declaration, one argument a line."""
         arguments = [f"const {C_TYPES[t.dtype]}* {t.name}" for t in (*self.inputs, *self.parameters)]

@@ -75,10 +75,8 @@ def _model(setting: Setting, path: Path, library: Path | None):
         model = setting.build(load_module(path), _SEED)
         copy_matching_state(reference, model)
         return model
-    derived = derive_signature(setting.workload, setting.dtype)
-    outputs = [{"shape": t.shape, "dtype": str(t.dtype).removeprefix("torch.")} for t in derived.outputs]
-    scalars = [{"value": s.value, "c_type": s.c_type} for s in derived.scalars]
-    return LibraryModel(library, reference.state_dict(), outputs, scalars)
+    signature = derive_signature(setting.workload, setting.dtype)
+    return LibraryModel(library, reference.state_dict(), **signature.for_library())
 
 
 if __name__ == "__main__":

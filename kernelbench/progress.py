@@ -12,22 +12,37 @@ from kernelbench.execution import Evaluated, Skipped
 _NAMES_WIDTH = 40
 
 
-class Progress(Watcher):
+class Bar:
+    """A bar on standard error that may not be there yet, and lines above it."""
+
+    _bar: tqdm | None = None
+
+    def start(self, total: int, unit: str) -> None:
+        self._bar = tqdm(total=total, unit=unit, file=sys.stderr, dynamic_ncols=True, disable=None)
+
+    def say(self, line: str) -> None:
+        tqdm.write(line, file=sys.stderr)
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+
+class Progress(Bar, Watcher):
     def __init__(self) -> None:
-        self._bar: tqdm | None = None
         self._several = False  # workloads
         self._now = {"building": "", "judging": ""}
 
     def started(self, outcome: Outcome, todo: int) -> None:
         device = outcome.device
         count = f"{outcome.devices} x " if outcome.devices > 1 else ""
-        self._say(f"device: {count}{device['name']}" + (" (no GPU is used)" if device["type"] == "cpu" else ""))
+        self.say(f"device: {count}{device['name']}" + (" (no GPU is used)" if device["type"] == "cpu" else ""))
         self._several = len(outcome.workloads) > 1
         if outcome.run.torn:
-            self._say("the results log ended in half a line, from an interrupted write; it was dropped")
+            self.say("the results log ended in half a line, from an interrupted write; it was dropped")
         if outcome.resumed:
-            self._say(f"{outcome.resumed} result(s) are in {outcome.run.path} already and are kept")
-        self._bar = tqdm(total=todo, unit="solution", file=sys.stderr, dynamic_ncols=True, disable=None)
+            self.say(f"{outcome.resumed} result(s) are in {outcome.run.path} already and are kept")
+        self.start(todo, "solution")
 
     def status(self, what: str, text: str) -> None:
         self._now[what] = text if len(text) <= _NAMES_WIDTH else text[: _NAMES_WIDTH - 3] + "..."
@@ -44,12 +59,5 @@ class Progress(Watcher):
             speed = f"  {result.timing['median_ms']:.4g} ms  {result.speedup:.2f}x" if result.correct else ""
             workload = f" {result.workload['name']}" if self._several else ""
             line = f"  {result.status.value:<14} {solution.problem} {solution.name}{workload}{speed}"
-        self._say(line)
+        self.say(line)
         self._bar.update()
-
-    def close(self) -> None:
-        if self._bar is not None:
-            self._bar.close()
-
-    def _say(self, line: str) -> None:
-        tqdm.write(line, file=sys.stderr)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-
-class PictureError(Exception):
-    """A picture that cannot be drawn, and what to do about it."""
+from kernelbench import pictures
+from kernelbench.pictures import PictureError
 
 
 def draw(reports: list[dict[str, Any]], path: Path) -> None:
@@ -16,13 +15,7 @@ def draw(reports: list[dict[str, Any]], path: Path) -> None:
     Each problem stands at its arithmetic intensity on the roof of its FP32
     assumptions. Problems that move nothing or compute nothing have no place.
     """
-    try:
-        import matplotlib
-
-        matplotlib.use("Agg")
-        from matplotlib import pyplot
-    except ImportError as error:
-        raise PictureError("a roofline needs matplotlib: pip install 'kernelbench[report]'") from error
+    pyplot = pictures.pyplot("a roofline")
     shown = [r for r in reports if r["arithmetic_intensity"]]
     if not shown:
         raise PictureError("none of the selected problems has an arithmetic intensity")
@@ -42,12 +35,7 @@ def draw(reports: list[dict[str, Any]], path: Path) -> None:
     axes.set_title(f"Roofline of {reports[0]['device_name']} at {reports[0]['sm_clock_mhz']:g} MHz")
     axes.grid(True, which="major", alpha=0.3)
     axes.legend()
-    try:
-        figure.savefig(path)
-    except (OSError, ValueError) as error:
-        raise PictureError(f"cannot write {path}: {error}") from error
-    finally:
-        pyplot.close(figure)
+    pictures.save(figure, path)
 
 
 def _roofs(reports: list[dict[str, Any]]) -> list[tuple[str, float, float]]:

@@ -6,18 +6,13 @@ from pathlib import Path
 
 from harness.result import Result
 from harness.timing.statistics import round_means_ms
-from kernelbench.roofline import PictureError
+from kernelbench import pictures
+from kernelbench.pictures import PictureError
 
 
 def draw(result: Result, path: Path) -> None:
     """Write the picture; its format is that of the suffix of ``path``. Raises PictureError."""
-    try:
-        import matplotlib
-
-        matplotlib.use("Agg")
-        from matplotlib import pyplot
-    except ImportError as error:
-        raise PictureError("a picture needs matplotlib: pip install 'kernelbench[report]'") from error
+    pyplot = pictures.pyplot("a picture")
     series = {"solution": result.timing or {}, **result.baselines}
     series = {name: timing for name, timing in series.items() if timing.get("samples_ms")}
     if not series:
@@ -38,9 +33,4 @@ def draw(result: Result, path: Path) -> None:
     course.legend()
     of = f"{result.problem} {result.problem_name}", result.solution["name"], result.workload["name"]
     figure.suptitle(", ".join([*of, result.device.get("name", "")]))
-    try:
-        figure.savefig(path)
-    except (OSError, ValueError) as error:
-        raise PictureError(f"cannot write {path}: {error}") from error
-    finally:
-        pyplot.close(figure)
+    pictures.save(figure, path)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import gc
-import hashlib
 import secrets
 import sys
 import time
@@ -14,7 +13,8 @@ from typing import Any
 import torch
 
 from harness import device as devices
-from harness.draw import DTYPES, as_tensor
+from harness.build.cache import digest_of
+from harness.draw import DTYPES, as_tensor, fresh_seeds, tensors_of
 from harness.judge.baselines import BASELINES, COMPILING_CALLS, EAGER
 from harness.judge.contest import Contest, bytes_of_call, calls_a_round
 from harness.judge.overflow import overflown
@@ -61,7 +61,7 @@ def blank_measurement(workload: Workload, configuration: str, device: torch.devi
     return {
         "problem": str(problem.id),
         "problem_name": problem.name,
-        "sha256": hashlib.sha256(problem.path.read_bytes()).hexdigest(),
+        "sha256": digest_of(problem.path),
         "workload": {"name": workload.name, "sizes": workload.sizes},
         "precision": precision,
         "configuration": configuration,
@@ -84,16 +84,16 @@ def _fill(record, setting: Setting, configuration: str, memory_bytes: int, crite
     phase("load" if configuration == EAGER else "compile")
     begin = time.perf_counter()
     for _ in range(COMPILING_CALLS):
-        played = play(model, setting, _seeds(1), timer)
+        played = play(model, setting, fresh_seeds(1), timer)
     record["compile_s"] = round(time.perf_counter() - begin, 3)
-    if lost := overflown(reference, *_seeds(1)):
+    if lost := overflown(reference, *fresh_seeds(1)):
         raise ProblemError(f"the reference is not finite in {lost} elements with {record['precision']}")
-    inputs = [value for value in played.inputs[0] if isinstance(value, torch.Tensor)]
+    inputs = tensors_of(played.inputs[0])
     traffic = bytes_of_call(setting.workload, reference.model(), inputs, [as_tensor(t) for t in played.outputs[0]])
     del played, inputs
 
     def play_round(calls: int, first: bool) -> dict[str, Round]:
-        played = play(model, setting, _seeds(calls), timer)
+        played = play(model, setting, fresh_seeds(calls), timer)
         played.outputs, played.inputs = [], []
         return {configuration: played}
 
@@ -112,7 +112,3 @@ def _clean_up(device: torch.device) -> None:
     if device.type == "cuda":
         torch.cuda.synchronize()
         torch.cuda.empty_cache()
-
-
-def _seeds(count: int) -> list[int]:
-    return [secrets.randbits(62) for _ in range(count)]

@@ -19,6 +19,7 @@ from typing import Any
 
 import torch
 
+from harness.draw import fresh_seeds, tensors_of
 from harness.outbox import Outbox, Slot, lay_out, shared_file
 from harness.rounds import Setting, play_burst, split
 from harness.timing.burst import Gate
@@ -98,7 +99,7 @@ class JudgeClock:
         """
         overhead_ms, before_ms = self._of_the_reference(self._draw(calls), kinds)
         self._give_memory_back()
-        contents = [*_tensors(self._setting.draw([0])[0]) * calls, *kinds * calls]
+        contents = [*tensors_of(self._setting.draw([0])[0]) * calls, *kinds * calls]
         slots = lay_out(contents)
         inputs, outputs = slots[: -calls * len(kinds)], list(split(slots[-calls * len(kinds) :], len(kinds)))
         memory = Outbox(self._setting.device, contents, file=None if self._cuda else self.fds[0])
@@ -179,8 +180,8 @@ class JudgeClock:
         return max(0.0, least), statistics.median(calls) / len(burst.seeds)
 
     def _draw(self, calls: int) -> Burst:
-        drawn = _seeds(calls)
-        return Burst(self._setting.draw(drawn), drawn, _seeds(calls))
+        drawn = fresh_seeds(calls)
+        return Burst(self._setting.draw(drawn), drawn, fresh_seeds(calls))
 
 
 class _Timed:
@@ -210,19 +211,11 @@ class _Timed:
 
 
 def _fill(memory: Outbox, slots: list[Slot], burst: Burst) -> None:
-    for slot, tensor in zip(slots, [tensor for arguments in burst.inputs for tensor in _tensors(arguments)]):
+    for slot, tensor in zip(slots, [tensor for arguments in burst.inputs for tensor in tensors_of(arguments)]):
         memory.view(slot).copy_(tensor)
     if memory.device.type == "cuda":
         torch.cuda.synchronize()
 
 
-def _tensors(values: list) -> list[torch.Tensor]:
-    return [value for value in values if isinstance(value, torch.Tensor)]
-
-
 def _described(slots: list[Slot]) -> list[dict[str, Any]]:
     return [{"shape": slot.shape, "dtype": str(slot.dtype).removeprefix("torch.")} for slot in slots]
-
-
-def _seeds(count: int) -> list[int]:
-    return [secrets.randbits(62) for _ in range(count)]

@@ -23,7 +23,7 @@ from harness import device as devices
 from harness.build.artefact import Artefact, BuildContext
 from harness.build.extension import ExtensionBuilder
 from harness.codec import encode_problem
-from harness.draw import as_tensor
+from harness.draw import as_tensor, fresh_seeds, tensors_of
 from harness.integrity import below_floor, library_only
 from harness.integrity.static import findings
 from harness.judge.clock import JudgeClock
@@ -31,7 +31,7 @@ from harness.judge.conditions import Conditions
 from harness.judge.contest import bytes_of_call
 from harness.judge.measurement import Measurement
 from harness.judge.reference import PUBLISHED, Trial
-from harness.judge.sides import Sides, finite, number, tensors
+from harness.judge.sides import Sides, finite, number
 from harness.judge.stages import Stages
 from harness.math_modes import pin_math_modes
 from harness.outbox import Outbox
@@ -132,7 +132,7 @@ class _Evaluation:
         example = self._sides.play_reference(PUBLISHED, [seed])
         self._sides.must_be_finite(seed, example.outputs[0])
         self._sides.kinds = [as_tensor(leaf).to("meta") for leaf in example.outputs[0]]
-        inputs = tensors(example.inputs[0])
+        inputs = tensors_of(example.inputs[0])
         traffic = bytes_of_call(self._workload, self._sides.reference.model(), inputs, self._sides.kinds)
         result.workload["bytes"] = traffic
         outbox = Outbox(self._device, self._sides.kinds, inputs)
@@ -210,11 +210,7 @@ class _Evaluation:
     def _load(self) -> dict[str, Any]:
         signature = None
         if self._artefact.library:
-            derived = derive_signature(self._workload, self._sides.reference.setting.dtype)
-            signature = {
-                "outputs": [{"shape": t.shape, "dtype": str(t.dtype).removeprefix("torch.")} for t in derived.outputs],
-                "scalars": [{"value": s.value, "c_type": s.c_type} for s in derived.scalars],
-            }
+            signature = derive_signature(self._workload, self._sides.reference.setting.dtype).for_library()
         return self._sides.ask(
             op="load",
             problem=encode_problem(self._problem),
@@ -237,7 +233,7 @@ class _Evaluation:
         trials = [trial for trial in self._sides.reference.trials() if copied or trial.weights == "initial"]
         for position, trial in enumerate(trials, start=1):
             self._phase(f"check {position}/{len(trials)}")
-            seeds = [secrets.randbits(62)]
+            seeds = fresh_seeds(1)
             self._sides.play_candidate(trial, seeds)
             reference = self._sides.play_reference(trial, seeds)
             if trial == PUBLISHED or finite(reference.outputs[0]):  # else outside of the function's domain

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import random
-import secrets
 import statistics
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
+from harness.draw import fresh_seeds
 from harness.integrity import forged_clock, slowed_baseline
 from harness.judge import profile
 from harness.judge.baselines import BASELINES, COMPILING_CALLS, EAGER
@@ -62,7 +62,7 @@ class Measurement:
         self._phase(f"compile {name}")
         try:
             for _ in range(COMPILING_CALLS):
-                self._sides.play(model, [secrets.randbits(62)])
+                self._sides.play(model, fresh_seeds(1))
         except CandidateFailure:
             raise
         except Exception as error:
@@ -72,7 +72,7 @@ class Measurement:
 
     def _timed_round(self, calls: int, baselines: dict[str, Callable], first: bool) -> dict[str, Round]:
         """Candidate, then the baselines on the same inputs; one call's output is compared."""
-        seeds = [secrets.randbits(62) for _ in range(calls)]
+        seeds = fresh_seeds(calls)
         played = {CANDIDATE: self._sides.play_candidate(PUBLISHED, seeds)}
         reference = self._sides.play_reference(PUBLISHED, seeds)
         self._sides.compare(PUBLISHED, seeds, _random.randrange(calls), reference, with_inputs=first)
@@ -87,7 +87,7 @@ class Measurement:
         """What CUPTI and the judge's own clock say about the candidate's time."""
         timing = result.timing
         if self._conditions.device.type == "cuda":
-            seeds = [secrets.randbits(62) for _ in range(min(_LAUNCH_BOUND_CALLS, 2 * timing["calls_a_round"]))]
+            seeds = fresh_seeds(min(_LAUNCH_BOUND_CALLS, 2 * timing["calls_a_round"]))
             timing["launch_bound_ms"] = number(self._sides.ask(op="launch_bound", seeds=seeds).get("wall_ms"))
             if cupti.available():
                 timing["profile"] = self._profile(timing["calls_a_round"])
@@ -125,7 +125,7 @@ class Measurement:
         calls = min(_PROFILED_CALLS, calls_a_round)
         found = []
         for _ in range(-(-_PROFILED_CALLS // calls)):
-            seeds = [secrets.randbits(62) for _ in range(calls)]
+            seeds = fresh_seeds(calls)
             found.append(profile.checked(self._sides.ask(op="profile", seeds=seeds)))
         return sorted(found, key=lambda one: one["span_ms"])[len(found) // 2]
 
@@ -144,7 +144,7 @@ class Measurement:
             return
         rounds = Series()
         for _ in range(_ROUNDS_ALONE):
-            seeds = [secrets.randbits(62) for _ in range(len(contest.series[name].rounds_ms[0]))]
+            seeds = fresh_seeds(len(contest.series[name].rounds_ms[0]))
             played = self._sides.play_reference(PUBLISHED, seeds)
             played.outputs, played.inputs = [], []
             rounds.add(played.times_ms, True, False)

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 
 import torch
 
-from harness.draw import as_tensor, call, flatten, seed_generators
 from harness.hardened import DRAWS
 from harness.judge.compare import CHUNK
-from harness.rounds import Round, Setting, play
+from harness.rounds import Round, Setting, outputs_of, play
 
 
 @dataclass(frozen=True)
@@ -71,29 +70,28 @@ class Reference:
         outputs that are not floating-point.
         """
         try:
-            exact = self._wide(trial, seed)
+            exact = [t.float() if t.dtype is torch.float64 else t for t in self.in_fp64(trial, seed)]
         except RuntimeError:
             exact = None
         if exact is None:  # outside of the handler, which would hold the memory of what failed
             with _tf32(False):
-                exact = self._outputs(self.model(trial.weights), self._inputs(trial, seed), seed)
+                exact = self.outputs(trial, seed)
         with _tf32(True):
-            own = self._outputs(self.model(trial.weights), self._inputs(trial, seed), seed)
+            own = self.outputs(trial, seed)
         return [_loss(a, b) for a, b in zip(own, exact)]
 
-    def _wide(self, trial: Trial, seed: int) -> list[torch.Tensor]:
-        """Outputs computed in FP64 and rounded to their own type, which takes half the memory."""
+    def outputs(self, trial: Trial, seed: int) -> list[torch.Tensor]:
+        """Of the call with ``seed``."""
+        return outputs_of(self.model(trial.weights), self.setting, self._inputs(trial, seed), seed)
+
+    def in_fp64(self, trial: Trial, seed: int) -> list[torch.Tensor]:
+        """Of the call with ``seed``, computed in FP64; RuntimeError where an operator lacks it, or the memory."""
         inputs = cast(self._inputs(trial, seed), torch.float64)
         with default_dtype(torch.float64):
-            outputs = self._outputs(copy.deepcopy(self.model(trial.weights)).double(), inputs, seed)
-        return [t.float() if t.dtype is torch.float64 else t for t in outputs]
+            return outputs_of(copy.deepcopy(self.model(trial.weights)).double(), self.setting, inputs, seed)
 
     def _inputs(self, trial: Trial, seed: int) -> list:
         return self.setting.draw([seed], trial.draw)[0]
-
-    def _outputs(self, model: torch.nn.Module, inputs: list, seed: int) -> list[torch.Tensor]:
-        seed_generators(seed, self.setting.device)
-        return [as_tensor(leaf) for leaf in flatten(call(model, inputs))]
 
 
 def _loss(own: torch.Tensor, exact: torch.Tensor) -> float:

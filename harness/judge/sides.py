@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from harness.draw import DTYPES, as_tensor
+from harness.draw import DTYPES, as_tensor, tensors_of
 from harness.integrity import overwritten_inputs
 from harness.judge.compare import Errors, check_kind, check_values, strict_criterion
 from harness.judge.conditions import Conditions
@@ -83,7 +83,7 @@ class Sides:
     def compare(self, trial: Trial, seeds: list[int], call: int, reference: Round, with_inputs: bool) -> None:
         """Every output of one call of the last round, and with ``with_inputs`` what became of its inputs."""
         expected = [as_tensor(leaf) for leaf in reference.outputs[call]]
-        inputs = tensors(reference.inputs[call]) if with_inputs else []
+        inputs = tensors_of(reference.inputs[call]) if with_inputs else []
         reference.outputs, reference.inputs = [], []  # frees what is not needed here
         self.ask(op="fetch", call=call, what="outputs")
         for index, (slot, tensor) in enumerate(zip(lay_out(expected), expected)):
@@ -133,10 +133,6 @@ class Sides:
 
     def ask(self, **request: Any) -> dict[str, Any]:
         return self.worker.request(request, self._conditions.timeout_s)
-
-
-def tensors(values: list) -> list[torch.Tensor]:
-    return [value for value in values if isinstance(value, torch.Tensor)]
 
 
 def finite(leaves: list) -> bool:

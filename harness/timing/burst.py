@@ -19,13 +19,13 @@ import time
 
 import torch
 
+from harness import cuda_driver
 from harness.outbox import shared_file
 
 _BYTES = mmap.PAGESIZE
 _GATE, _MARK = 0, 64  # offsets, on cache lines of their own
 _WAIT_GEQ = 0
 _MAP_DEVICE = 2  # CU_MEMHOSTREGISTER_DEVICEMAP
-_driver = None
 
 
 class GateError(Exception):
@@ -83,7 +83,4 @@ class Gate:
 
 
 def _call(function: str, *arguments) -> None:
-    global _driver
-    _driver = _driver or ctypes.CDLL("libcuda.so.1")
-    if code := getattr(_driver, function)(*arguments):
-        raise GateError(f"{function} failed with CUDA driver error {code}")
+    cuda_driver.call(function, *arguments, raises=GateError)

@@ -9,7 +9,6 @@ their figures then contain launches, and ``queue_full`` says so.
 
 from __future__ import annotations
 
-import ctypes
 import statistics
 import time
 from collections.abc import Callable
@@ -18,6 +17,7 @@ from typing import Any
 
 import torch
 
+from harness import cuda_driver
 from harness.timing import cupti
 from harness.timing.cupti import Activity
 
@@ -37,7 +37,6 @@ class CudaEvents:
         self._clock_hz = getattr(properties, "clock_rate", 2_000_000) * 1e3
         self._flush = torch.empty(2 * properties.L2_cache_size, dtype=torch.int8, device=device)
         self._host_s = 0.001  # host time to enqueue one sample; learned round by round
-        self._driver = ctypes.CDLL("libcuda.so.1")
         self._device = device
 
     @cached_property
@@ -94,7 +93,7 @@ class CudaEvents:
         events = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in inputs]
         outputs, queue_full = [], True
         torch.cuda.synchronize()
-        self._driver.cuCtxResetPersistingL2Cache()
+        cuda_driver.library().cuCtxResetPersistingL2Cache()
         spin_s = min(_SPIN_MARGIN * self._host_s * len(inputs), _MAX_SPIN_S)
         torch.cuda._sleep(int(spin_s * self._clock_hz))
         begin = time.perf_counter()

@@ -9,7 +9,7 @@ import numpy as np
 LEVEL = 0.95
 _RESAMPLES = 1000
 _MOST = 0.8
-_SEED = 0  # the same samples give the same interval
+SEED = 0  # the same samples give the same interval
 
 
 @dataclass
@@ -62,9 +62,22 @@ def ratio_of_medians(baseline: Series, candidate: Series, between: float = 0.0) 
     thing is in no sample of either: the interval is widened by ``between``, relative,
     on either side.
     """
-    theirs, ours = np.array(baseline.means_ms), np.array(candidate.means_ms)
-    draws = np.random.default_rng(_SEED).integers(len(ours), size=(_RESAMPLES, len(ours)))
-    ratios = np.median(theirs[draws], axis=1) / np.median(ours[draws], axis=1)
+    draws = resamples(len(candidate.rounds_ms))
+    return bootstrapped(baseline.means_ms, candidate.means_ms, draws, draws, between)
+
+
+def resamples(count: int, rng: np.random.Generator | None = None) -> np.ndarray:
+    """Indices of samples drawn with replacement, a row each time; without ``rng`` the same at every call."""
+    return (rng or np.random.default_rng(SEED)).integers(count, size=(_RESAMPLES, count))
+
+
+def bootstrapped(
+    baseline_ms: list[float], candidate_ms: list[float], of_baseline: np.ndarray, of_candidate: np.ndarray,
+    between: float,
+) -> Ratio:  # fmt: skip
+    """Ratio of the medians, with the percentile interval over resamples of either side, widened by ``between``."""
+    theirs, ours = np.array(baseline_ms), np.array(candidate_ms)
+    ratios = np.median(theirs[of_baseline], axis=1) / np.median(ours[of_candidate], axis=1)
     low, high = np.quantile(ratios, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     speedup = float(np.median(theirs) / np.median(ours))
     return Ratio(speedup, min(speedup, float(low)) * (1 - between), max(speedup, float(high)) * (1 + between))

@@ -19,7 +19,7 @@ import torch
 
 from harness import wire
 from harness.codec import decode_problem
-from harness.draw import DTYPES, as_tensor, copy_matching_state
+from harness.draw import DTYPES, as_tensor, copy_matching_state, tensors_of
 from harness.math_modes import pin_math_modes
 from harness.outbox import OpenedOutbox, lay_out
 from harness.problem import load_problem
@@ -176,7 +176,7 @@ class Candidate:
     def fetch(self, call: int, what: str) -> dict:
         """Copy the ``outputs`` or the ``inputs`` of one call of the last round into the judge's memory."""
         if what == "inputs":
-            tensors = [value for value in self._round.inputs[call] if isinstance(value, torch.Tensor)]
+            tensors = tensors_of(self._round.inputs[call])
         else:
             tensors = [as_tensor(leaf) for leaf in self._round.outputs[call]]
         for slot, tensor in zip(lay_out(tensors), tensors):
@@ -195,7 +195,7 @@ class Candidate:
         self._round = Round([], [], [], True)
         example = self._setting.draw([0])[0]
         expected = [torch.empty(o["shape"], dtype=getattr(torch, o["dtype"]), device="meta") for o in outputs]
-        tensors = [value for value in example if isinstance(value, torch.Tensor)]
+        tensors = tensors_of(example)
         self._burst_memory = OpenedOutbox(handle, self._fds[-1:])
         views = [self._burst_memory.view(slot) for slot in lay_out([*tensors * calls, *expected * calls])]
         rest = iter(views)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from tqdm import tqdm
 
 from harness.judge.baselines import BASELINES
 from harness.problem import ProblemError
@@ -18,6 +17,7 @@ from kernelbench.cli import INTERRUPTED, UNFIT, WRONG_USAGE, fail
 from kernelbench.execution import EnvironmentUnfit, Options
 from kernelbench.leaderboard import duration
 from kernelbench.measuring import Case, Watcher, measure_selection, table
+from kernelbench.progress import Bar
 from kernelbench.run import WriteError
 from kernelbench.suite import SelectorError
 
@@ -82,27 +82,17 @@ def command(
     click.echo(f"\n{measured.path}")
 
 
-class _Progress(Watcher):
-    def __init__(self) -> None:
-        self._bar: tqdm | None = None
-
+class _Progress(Bar, Watcher):
     def started(self, device: dict[str, Any], path: Path, todo: int, kept: int) -> None:
-        self._say(f"device: {device['name']}" + (" (no GPU is used)" if device["type"] == "cpu" else ""))
+        self.say(f"device: {device['name']}" + (" (no GPU is used)" if device["type"] == "cpu" else ""))
         if kept:
-            self._say(f"{kept} baseline(s) in {path} still hold and are kept")
-        self._bar = tqdm(total=todo, unit="baseline", file=sys.stderr, dynamic_ncols=True, disable=None)
+            self.say(f"{kept} baseline(s) in {path} still hold and are kept")
+        self.start(todo, "baseline")
 
     def status(self, case: Case, phase: str) -> None:
         self._bar.set_postfix_str(f"{case}: {phase}", refresh=True)
 
     def ended(self, case: Case, record: dict[str, Any]) -> None:
         error = record["error"]
-        self._say(f"  {case}  " + (f"error: {error.splitlines()[0]}" if error else duration(record["timing"])))
+        self.say(f"  {case}  " + (f"error: {error.splitlines()[0]}" if error else duration(record["timing"])))
         self._bar.update()
-
-    def close(self) -> None:
-        if self._bar is not None:
-            self._bar.close()
-
-    def _say(self, line: str) -> None:
-        tqdm.write(line, file=sys.stderr)

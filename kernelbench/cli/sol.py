@@ -36,7 +36,8 @@ def command(selector, device, clock, workload, precision, problem_dir, as_json, 
     from harness.device import DeviceError
     from harness.sol.hardware import UnknownDevice
     from kernelbench import sol  # imports torch
-    from kernelbench.roofline import PictureError, draw
+    from kernelbench.pictures import PictureError
+    from kernelbench.roofline import draw
 
     try:
         limits = sol.choose_limits(device)

@@ -20,7 +20,7 @@ from kernelbench.cli import INTERRUPTED, UNFIT, WRONG_USAGE, fail
 from kernelbench.cli.evaluating import read_baselines
 from kernelbench.evaluation import evaluate_one
 from kernelbench.execution import EnvironmentUnfit, Options, Skipped
-from kernelbench.roofline import PictureError
+from kernelbench.pictures import PictureError
 from kernelbench.run import Run, RunError
 from kernelbench.suite import SelectorError
 

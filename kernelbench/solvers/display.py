@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections import Counter
 from typing import Any
 
-from tqdm import tqdm
-
 from harness.result import Result
+from kernelbench.progress import Bar
 from kernelbench.solvers.orchestrator import Outcome, Watcher
 
 _STATES = {"asking": "asked", "building": "in build", "built": "waiting", "judging": "on the device"}
 
 
-class Display(Watcher):
+class Display(Bar, Watcher):
     def __init__(self) -> None:
-        self._bar: tqdm | None = None
         self._lock = threading.RLock()
         self._states: dict[Any, str] = {}
         self._best: dict[str, float] = {}
 
     def started(self, outcome: Outcome, todo: int) -> None:
         device = outcome.device
-        self._say(f"device: {device['name']}" + (" (no GPU is used)" if device["type"] == "cpu" else ""))
+        self.say(f"device: {device['name']}" + (" (no GPU is used)" if device["type"] == "cpu" else ""))
         if outcome.replayed:
-            self._say(f"{outcome.replayed} result(s) are in {outcome.run.path} already and are kept")
+            self.say(f"{outcome.replayed} result(s) are in {outcome.run.path} already and are kept")
         for result in outcome.run.results:
             self._note(result)
-        self._bar = tqdm(total=max(0, todo), unit="attempt", file=sys.stderr, dynamic_ncols=True, disable=None)
+        self.start(max(0, todo), "attempt")
 
     def moved(self, key: Any, state: str) -> None:
         with self._lock:
@@ -43,22 +40,18 @@ class Display(Watcher):
         with self._lock:
             self._note(result)
             speed = f"  {result.timing['median_ms']:.4g} ms  {result.speedup:.2f}x" if result.correct else ""
-            self._say(f"  {result.status.value:<14} {result.problem} attempt {result.solution['sample']}{speed}")
+            self.say(f"  {result.status.value:<14} {result.problem} attempt {result.solution['sample']}{speed}")
             self._bar.update()
             self._show()
 
     def said(self, problem: str, text: str) -> None:
         with self._lock:
-            self._say(f"  {problem}: {text}")
+            self.say(f"  {problem}: {text}")
 
     def ended(self, problem: str, failure: str | None) -> None:
         if failure:
             with self._lock:
-                self._say(f"  {problem} is not finished: {failure.splitlines()[0]}")
-
-    def close(self) -> None:
-        if self._bar is not None:
-            self._bar.close()
+                self.say(f"  {problem} is not finished: {failure.splitlines()[0]}")
 
     def _note(self, result: Result) -> None:
         if result.correct:
@@ -74,6 +67,3 @@ class Display(Watcher):
             parts.append(f"solved {len(self._best)}, faster {faster}, best {max(self._best.values()):.2f}x")
         self._bar.set_postfix_str(" | ".join(parts), refresh=False)
         self._bar.refresh()
-
-    def _say(self, line: str) -> None:
-        tqdm.write(line, file=sys.stderr)

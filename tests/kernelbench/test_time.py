@@ -15,7 +15,7 @@ from harness.problem import ProblemId
 from harness.result import Status
 from harness.solution import read_solution
 from kernelbench import nsight, suite, timing_page
-from kernelbench.roofline import PictureError
+from kernelbench.pictures import PictureError
 from kernelbench.run import Run
 
 H100 = Path(__file__).parents[2] / "results" / "h100"

@@ -1,0 +1,31 @@
+"""What pictures share: matplotlib (the ``report`` extra) if it is there, and writing them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class PictureError(Exception):
+    """A picture that cannot be drawn, and what to do about it."""
+
+
+def pyplot(what: str):
+    """matplotlib's module of that name, without a screen; PictureError says that ``what`` needs it."""
+    try:
+        import matplotlib
+
+        matplotlib.use("Agg")
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise PictureError(f"{what} needs matplotlib: pip install 'kernelbench[report]'") from error
+    return pyplot
+
+
+def save(figure, path: Path) -> None:
+    """Write and close a figure; its format is that of the suffix of ``path``. Raises PictureError."""
+    try:
+        figure.savefig(path)
+    except (OSError, ValueError) as error:
+        raise PictureError(f"cannot write {path}: {error}") from error
+    finally:
+        pyplot("a picture").close(figure)
