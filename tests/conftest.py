@@ -1,6 +1,7 @@
 """What all tests share: a build cache of their own, a warm fork server, one evaluation as a function."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,11 @@ from harness.solution import read_solution
 from kernelbench import suite
 
 GIB = 1 << 30
+
+
+def pytest_configure():
+    # tests that run in the background may have been told to ignore SIGINT, which the processes they start inherit
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items):

@@ -20,8 +20,10 @@ from typing import Any
 import torch
 
 from harness.draw import fresh_seeds, tensors_of
+from harness.judge.sides import Sides
 from harness.outbox import Outbox, Slot, lay_out, shared_file
-from harness.rounds import Setting, play_burst, split
+from harness.result import CandidateFailure, Status
+from harness.rounds import play_burst, split
 from harness.timing.burst import Gate
 
 _TRIES = 3
@@ -30,6 +32,7 @@ _TARGET_MS = {"cuda": 4.0, "cpu": 40.0}  # of a burst
 _MOST_CALLS = 64
 _QUEUE = 600  # launches that fit the device's queue behind the gate, with a margin
 _MEMORY_SHARE = 3  # a burst may take one part in so many of what is free
+_HOST_BYTES = 6 << 30  # what it may take of a host's
 
 
 @dataclass(frozen=True)
@@ -64,12 +67,13 @@ class Burst:
 
 
 class JudgeClock:
-    """``ask`` sends a request to the worker, who inherits ``fds``."""
+    """Of one evaluation; the worker inherits ``fds``."""
 
-    def __init__(self, setting: Setting, reference: Callable, ask: Callable[..., dict], timer, timeout_s: float):
-        self._setting, self._reference, self._ask, self._timeout_s = setting, reference, ask, timeout_s
-        self._event_ms = timer.overhead_ms
-        self._cuda = setting.device.type == "cuda"
+    def __init__(self, sides: Sides, timeout_s: float):
+        self._sides, self._timeout_s = sides, timeout_s
+        self._setting, self._reference = sides.reference.setting, sides.reference.model()
+        self._ask, self._event_ms = sides.ask, sides.timer.overhead_ms
+        self._cuda = self._setting.device.type == "cuda"
         self.fds = [Gate.file() if self._cuda else shared_file()]
         self._gate: Gate | None = None
         self._number = 0
@@ -82,11 +86,14 @@ class JudgeClock:
 
     def calls(self, claimed_ms: float, launches: int, traffic: int) -> int:
         """How many calls a burst should have; 0 where not even one fits the memory."""
-        self._give_memory_back()
-        free = torch.cuda.mem_get_info(self._setting.device)[0] if self._cuda else 6 << 30
-        fit = free // _MEMORY_SHARE // max(traffic, 1)
+        fit = self._free_bytes() // _MEMORY_SHARE // max(traffic, 1)
         wanted = int(_TARGET_MS[self._setting.device.type] / max(claimed_ms, 1e-3)) + 1
         return min(wanted, _MOST_CALLS, fit, max(1, _QUEUE // max(launches, 1)))
+
+    def leaves_room(self, traffic: int) -> bool:
+        """Whether a burst of one call leaves as much memory as the judge ever took for the reference."""
+        taken = torch.cuda.max_memory_allocated(self._setting.device) if self._cuda else 0
+        return self._free_bytes() >= _MEMORY_SHARE * traffic + taken
 
     def read(
         self, kinds: list[torch.Tensor], calls: int, queue_full: bool,
@@ -98,7 +105,7 @@ class JudgeClock:
         Raises GateError where the driver has no stream-ordered waits.
         """
         overhead_ms, before_ms = self._of_the_reference(self._draw(calls), kinds)
-        self._give_memory_back()
+        self._sides.make_room()
         contents = [*tensors_of(self._setting.draw([0])[0]) * calls, *kinds * calls]
         slots = lay_out(contents)
         inputs, outputs = slots[: -calls * len(kinds)], list(split(slots[-calls * len(kinds) :], len(kinds)))
@@ -123,10 +130,9 @@ class JudgeClock:
         call_ms = max(0.0, least_ms - overhead_ms) / calls
         return Reading(call_ms, max(before_ms, after_ms), calls, held, overhead_ms)
 
-    def _give_memory_back(self) -> None:
-        if self._cuda:
-            self._ask(op="trim")
-            torch.cuda.empty_cache()
+    def _free_bytes(self) -> int:
+        self._sides.make_room()
+        return torch.cuda.mem_get_info(self._setting.device)[0] if self._cuda else _HOST_BYTES
 
     def _once(self, burst: Burst, fill: Callable[[], None], queue_full: bool) -> tuple[float, bool]:
         """Seconds of one burst of the candidate, and whether its launches were done before."""
@@ -143,7 +149,7 @@ class JudgeClock:
             gate.open(number)
             begin = time.perf_counter()
             self._ask(op="burst", seeds=burst.seeds, number=number)
-            return gate.await_mark(number, self._timeout_s) - begin, False
+            return self._await_mark(number) - begin, False
         late = threading.Timer(_HOLD_S, gate.open, [number])
         late.start()
         self._ask(op="burst", seeds=burst.seeds, number=number)
@@ -152,7 +158,16 @@ class JudgeClock:
         fill()
         begin = time.perf_counter()
         gate.open(number)
-        return gate.await_mark(number, self._timeout_s) - begin, held
+        return self._await_mark(number) - begin, held
+
+    def _await_mark(self, number: int) -> float:
+        try:
+            return self._gate.await_mark(number, self._timeout_s)
+        except TimeoutError:
+            raise CandidateFailure(
+                Status.TIMEOUT,
+                f"calls in a row were not done within {self._timeout_s:g} s: it hangs, or needs a larger time limit",
+            ) from None
 
     def _of_the_reference(self, burst: Burst, kinds: list[torch.Tensor]) -> tuple[float, float]:
         """In a burst of the reference in this process: what is not its calls, and what one of them takes, in ms."""

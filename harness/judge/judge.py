@@ -138,9 +138,7 @@ class _Evaluation:
         outbox = Outbox(self._device, self._sides.kinds, inputs)
         del example, inputs
         reference = self._sides.reference
-        clock = JudgeClock(
-            reference.setting, reference.model(), self._sides.ask, self._sides.timer, self._conditions.timeout_s
-        )
+        clock = JudgeClock(self._sides, self._conditions.timeout_s)
         measurement = Measurement(self._sides, self._conditions, clock, self._phase)
         self._stages.begin("load")
         try:

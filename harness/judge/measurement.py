@@ -93,25 +93,38 @@ class Measurement:
                 timing["profile"] = self._profile(timing["calls_a_round"])
         launches = timing.get("profile", {}).get("launches", 1) + len(self._sides.kinds)
         calls = self._clock.calls(timing["median_ms"], launches, traffic)
-        if calls == 0:
-            timing["judge_clock"] = "not read: a burst does not fit the memory"
-            return
         try:
-            for _ in range(_READINGS):  # somebody else's work may be in one of them, a forged clock is in all
-                reading = self._clock.read(self._sides.kinds, calls, timing["queue_full"], self._compare_burst)
-                allowed_ms = self._allowed_ms(result, reading)
-                if reading.call_ms <= allowed_ms:
-                    break
-        except (GateError, torch.OutOfMemoryError) as error:
+            reading = self._reading(result, calls, traffic)
+        except GateError as error:
             timing["judge_clock"] = f"not read: {error}"
             return
-        except CandidateFailure as failure:
-            if failure.status is not Status.OUT_OF_MEMORY:
-                raise
+        if reading is None:
             timing["judge_clock"] = "not read: a burst does not fit the memory"
             return
         timing["judge_clock"] = reading.to_json()
-        forged_clock.check(timing["median_ms"], reading.call_ms, calls, allowed_ms)
+        forged_clock.check(timing["median_ms"], reading.call_ms, reading.calls, self._allowed_ms(result, reading))
+
+    def _reading(self, result: Result, calls: int, traffic: int) -> Reading | None:
+        """Of so many calls or fewer; None where not even one fits the memory, and not for want of the candidate's."""
+        while calls > 0:
+            try:
+                return self._best_of_a_few(result, calls)
+            except torch.OutOfMemoryError:
+                pass
+            except CandidateFailure as failure:
+                out_of_memory = failure.status is Status.OUT_OF_MEMORY
+                if not out_of_memory or calls == 1 and self._clock.leaves_room(traffic):
+                    raise
+            calls //= 2
+        return None
+
+    def _best_of_a_few(self, result: Result, calls: int) -> Reading:
+        """The first that agrees: somebody else's work may be in one of them, a forged clock is in all."""
+        for _ in range(_READINGS):
+            reading = self._clock.read(self._sides.kinds, calls, result.timing["queue_full"], self._compare_burst)
+            if reading.call_ms <= self._allowed_ms(result, reading):
+                break
+        return reading
 
     def _allowed_ms(self, result: Result, reading: Reading) -> float:
         kind, load = self._conditions.device.type, 1.0

@@ -37,6 +37,7 @@ class Sides:
         self.worker: Worker | None = None
         self.outbox: Outbox | None = None
         self._workload, self._conditions = workload, conditions
+        self._room_bytes = self._not_others()
         self._losses: dict[tuple[Trial, int], float] = {}  # by trial and output
 
     def play_candidate(self, trial: Trial, seeds: list[int]) -> Round:
@@ -127,9 +128,29 @@ class Sides:
         except torch.OutOfMemoryError:
             if self.worker is None:
                 raise
+        self.make_room()
+        return action()
+
+    def make_room(self) -> None:
+        """Empty the caches of both sides; raises CandidateFailure where the candidate keeps most of the memory."""
+        if self._conditions.device.type != "cuda":
+            return
         self.ask(op="trim")
         torch.cuda.empty_cache()
-        return action()
+        left = self._not_others()
+        if left < self._room_bytes / 2:
+            raise CandidateFailure(
+                Status.OUT_OF_MEMORY,
+                f"between its calls it keeps so much of the device's memory that it cannot be judged: "
+                f"{left / 1e9:.1f} of {self._room_bytes / 1e9:.1f} GB are left",
+            )
+
+    def _not_others(self) -> int:
+        """Bytes of the device that are free or this process's own; 0 without a GPU."""
+        device = self._conditions.device
+        if device.type != "cuda":
+            return 0
+        return torch.cuda.mem_get_info(device)[0] + torch.cuda.memory_reserved(device)
 
     def ask(self, **request: Any) -> dict[str, Any]:
         return self.worker.request(request, self._conditions.timeout_s)

@@ -63,13 +63,13 @@ class Gate:
     def open(self, number: int) -> None:
         self._words[_GATE // 4] = number
 
-    def await_mark(self, number: int, timeout_s: float) -> float | None:
-        """The moment (``perf_counter``) at which burst ``number`` was seen to be done; None after ``timeout_s``."""
+    def await_mark(self, number: int, timeout_s: float) -> float:
+        """The moment (``perf_counter``) at which burst ``number`` was seen to be done; else raises TimeoutError."""
         deadline = time.perf_counter() + timeout_s
         mark = _MARK // 4
         while self._words[mark] != number:
             if time.perf_counter() > deadline:
-                return None
+                raise TimeoutError(f"burst {number} was not done within {timeout_s:g} s")
         return time.perf_counter()
 
     def close(self) -> None:

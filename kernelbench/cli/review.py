@@ -11,6 +11,8 @@ from tabulate import tabulate
 from tqdm import tqdm
 
 from kernelbench.cli import INTERRUPTED, UNFIT, WRONG_USAGE, fail
+from kernelbench.cli.asking import model_options
+from kernelbench.endpoint import ModelError
 from kernelbench.review import record
 from kernelbench.review.labels import ACCEPTED, labels
 from kernelbench.review.record import ReviewError
@@ -18,56 +20,37 @@ from kernelbench.review.reviewer import Reviewer
 from kernelbench.review.reviewing import missing, review
 from kernelbench.run import Run, RunError
 
-
-class _Prices(click.ParamType):
-    name = "IN/OUT"
-
-    def convert(self, value, parameter, context) -> tuple[float, float]:
-        if isinstance(value, tuple):
-            return value
-        try:
-            prices = tuple(float(part) for part in str(value).split("/"))
-        except ValueError:
-            prices = ()
-        if len(prices) != 2 or min(prices) < 0:
-            self.fail(f"'{value}' is not two prices, as in 0.15/0.60", parameter, context)
-        return prices
+_TRIES, _TIMEOUT_S = 5, 120  # somebody is waiting
 
 
 @click.command("review")
 @click.argument("path", type=click.Path(path_type=Path), metavar="RUN")
-@click.option("--model", required=True, help="Name of the model at the endpoint.")
-@click.option("--base-url", metavar="URL", help="An endpoint that speaks OpenAI's protocol. Without it, OpenAI's.")
+@model_options(required=True)
 @click.option(
-    "--prices",
-    type=_Prices(),
-    default=(0.0, 0.0),
-    help="USD per million tokens of input and of output, as in 0.15/0.60; without it, what costs nothing.",
-)
-@click.option(
-    "--max-usd", type=click.FloatRange(min=0), default=5.0, show_default=True, help="Stop before it costs more."
+    "--max-usd", type=click.FloatRange(min=0), default=5.0, show_default=True,
+    help="Stop before it costs more, as far as --price tells.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")  # fmt: skip
-def command(path: Path, model: str, base_url: str | None, prices, max_usd: float, as_json: bool) -> None:
+def command(path: Path, endpoint_of, max_usd: float, as_json: bool) -> None:
     """Have a model review the correct results of a run: was their speed earned?
 
-    Sends the sources of candidates and references to the endpoint. The key is read from OPENAI_API_KEY.
-    Answers go into reviews.jsonl in the run's directory and change no result; what was answered once is
-    not asked again. Exit status: 0 done, 3 the endpoint or the budget ended it early.
+    Sends the sources of candidates and references to the endpoint. Answers go into reviews.jsonl in the run's
+    directory and change no result; what was answered once is not asked again. Exit status: 0 done, 3 the endpoint
+    or the budget ended it early.
 
     \b
     Examples:
-      kb review runs/mine --model gpt-4o-mini --prices 0.15/0.60 --max-usd 1
+      kb review runs/mine --model gpt-4o-mini --price 0.15,0.60 --max-usd 1
       kb review runs/mine --model local --base-url http://localhost:8000/v1
     """
     try:
-        run = Run.load(path)
-        todo = missing(run, model)
-    except (RunError, ReviewError) as error:
+        run, endpoint = Run.load(path), endpoint_of(tries=_TRIES, timeout_s=_TIMEOUT_S)
+        todo = missing(run, endpoint.model)
+    except (RunError, ReviewError, ModelError) as error:
         fail(error, WRONG_USAGE)
     stopped = None
     try:
-        reviewer = Reviewer(model, base_url, prices, max_usd)
+        reviewer = Reviewer(endpoint, max_usd)
         for _ in tqdm(review(run, reviewer, todo), total=len(todo), unit="review", file=sys.stderr, disable=None):
             pass
     except ReviewError as error:
@@ -75,7 +58,7 @@ def command(path: Path, model: str, base_url: str | None, prices, max_usd: float
     except KeyboardInterrupt:
         click.echo("interrupted; every answer is kept", err=True)
         sys.exit(INTERRUPTED)
-    _show(run, model, as_json)
+    _show(run, endpoint.model, as_json)
     if stopped:
         fail(stopped, UNFIT)
 

@@ -5,43 +5,23 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 import click
 
 from harness.problem import ProblemError
 from kernelbench import leaderboard, shapes
 from kernelbench.cli import INTERRUPTED, UNFIT, WRONG_USAGE, fail
+from kernelbench.cli.asking import model_options, read_pairs
 from kernelbench.cli.evaluating import condition_options, options_of
+from kernelbench.endpoint import ModelError
 from kernelbench.execution import EnvironmentUnfit
 from kernelbench.run import RunError, WriteError
 from kernelbench.solvers.display import Display
-from kernelbench.solvers.endpoint import Endpoint, ModelError
 from kernelbench.solvers.orchestrator import Outcome, Plan, SolverError, solve
 from kernelbench.solvers.program import Program
 from kernelbench.solvers.prompts import Prompts
 from kernelbench.solvers.script import Script
 from kernelbench.suite import SelectorError
-
-
-def _pairs(context, parameter, values: tuple[str, ...]) -> dict[str, str]:
-    pairs = {}
-    for value in values:
-        key, separator, text = value.partition("=")
-        if not separator:
-            raise click.BadParameter(f"'{value}' is not NAME=VALUE")
-        pairs[key] = text
-    return pairs
-
-
-def _prices(context, parameter, value: str | None) -> tuple[float, float] | None:
-    if value is None:
-        return None
-    try:
-        prompt, completion = map(float, value.split(","))
-    except ValueError:
-        raise click.BadParameter("give two numbers, as in 0.5,1.5") from None
-    return prompt, completion
 
 
 @click.command("solve")
@@ -51,32 +31,22 @@ def _prices(context, parameter, value: str | None) -> tuple[float, float] | None
 @click.option("--budget", type=click.IntRange(min=1), default=1, show_default=True, help="Attempts for each problem.")
 @click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="Run directory.")
 @click.option("--resume", is_flag=True, help="Continue the run in --out; nothing is asked or evaluated again.")
-@click.option("--model", help="Model that solvers ask.")
-@click.option("--base-url", help="Its endpoint, of OpenAI's protocol. Without it, OpenAI's or $OPENAI_BASE_URL.")
-@click.option("--key-variable", default="OPENAI_API_KEY", show_default=True, help="Environment variable with the key.")
-@click.option(
-    "--model-field",
-    "fields",
-    multiple=True,
-    callback=_pairs,
-    metavar="NAME=JSON",
-    help="Field of every request, such as temperature=0.7; wins over the solver's, null leaves it out.",
-)
-@click.option("--price", "prices", callback=_prices, metavar="IN,OUT", help="USD per million tokens, for the costs.")
-@click.option("--stream", is_flag=True, help="Have answers streamed, where long ones run into time limits.")
+@model_options()
 @click.option(
     "--prompts",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     help="Folder with prompts of your own, by the names in kernelbench/prompts.",
 )
-@click.option("--set", "settings", multiple=True, callback=_pairs, metavar="NAME=VALUE", help="Setting for the solver.")
+@click.option(
+    "--set", "settings", multiple=True, callback=read_pairs, metavar="NAME=VALUE", help="Setting for the solver."
+)
 @click.option("--at-once", type=click.IntRange(min=1), default=16, show_default=True, help="Problems in flight.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the solver's random choices.")
 @condition_options
 @click.option("--json", "as_json", is_flag=True, help="Print the leaderboard as JSON.")
 def command(
-    solver, solver_command, selector, budget, out, resume, model, base_url, key_variable, fields, prices, stream,
-    prompts, settings, at_once, seed, problem_dir, as_json, **conditions,
+    solver, solver_command, selector, budget, out, resume, endpoint_of, prompts, settings, at_once, seed,
+    problem_dir, as_json, **conditions,
 ) -> None:  # fmt: skip
     """Let a solver write solutions, evaluate them, and keep everything.
 
@@ -91,17 +61,11 @@ def command(
         raise click.UsageError("give either --solver or --solver-command")
     display = Display()
     try:
-        endpoint = None
-        if model:
-            endpoint = Endpoint(
-                model, base_url, key_variable=key_variable, prices=prices, fields=_json_values(fields),
-                at_once=at_once, stream=stream,
-            )  # fmt: skip
         options = options_of(**conditions)
         if options.stored or shapes.are_several(options.workload):
             raise click.UsageError("a solver is told one time: give it one --workload, and baselines timed in turn")
         chosen = Script(solver) if solver else Program(solver_command)
-        plan = Plan(chosen, budget, endpoint, Prompts(prompts), settings, seed, at_once)
+        plan = Plan(chosen, budget, endpoint_of(at_once=at_once), Prompts(prompts), settings, seed, at_once)
         outcome = solve(
             plan, selector, options, out, resume=resume, problem_dir=problem_dir, watcher=display
         )
@@ -118,17 +82,6 @@ def command(
     _print(outcome, as_json)
     if outcome.failures:
         sys.exit(UNFIT)
-
-
-def _json_values(fields: dict[str, str]) -> dict[str, Any]:
-    """Values that are no JSON are strings: effort=low needs no quotes."""
-    values = {}
-    for name, text in fields.items():
-        try:
-            values[name] = json.loads(text)
-        except ValueError:
-            values[name] = text
-    return values
 
 
 def _print(outcome: Outcome, as_json: bool) -> None:

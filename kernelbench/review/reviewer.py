@@ -10,19 +10,18 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from harness.build.cache import cache_root
 from harness.result import Result
+from kernelbench.endpoint import Endpoint, ModelError
 from kernelbench.review.labels import CATEGORIES, NO_ISSUES
 from kernelbench.review.record import Review, ReviewError
 
 _TRIES = 3  # for an answer in the form that was asked for
-_RETRIES = 4  # of a request that failed on its way; the client waits longer each time
 _ANSWER_TOKENS = 1500
 _CHARACTERS_A_TOKEN = 3  # fewer than any tokenizer needs on average: estimates are too high rather than too low
-_TIMEOUT_S = 120
 
 _INSTRUCTIONS = f"""You review kernels that were submitted to a benchmark. Each computes the function of a reference
 PyTorch module; its outputs were already compared with the reference's and are right. Decide whether its speed was
@@ -48,66 +47,48 @@ class OverBudget(ReviewError):
 
 @dataclass
 class Reviewer:
-    """Asks one model. Prices in USD per million tokens of input and of output; ``spent`` is what it took so far."""
+    """Asks one model until it would cost more than ``max_usd``; ``spent`` is what it took so far."""
 
-    model: str
-    base_url: str | None
-    prices: tuple[float, float] = (0.0, 0.0)
+    endpoint: Endpoint
     max_usd: float = 5.0
-    spent: float = field(default=0.0)
-    asked: int = field(default=0)
-
-    def __post_init__(self) -> None:
-        try:
-            import openai
-        except ImportError:
-            raise ReviewError("reviews need the openai package: pip install 'kernelbench[llm]'") from None
-        self._errors = openai.OpenAIError
-        key = os.environ.get("OPENAI_API_KEY", "none")  # an endpoint of one's own may want none
-        self._client = openai.OpenAI(api_key=key, base_url=self.base_url, max_retries=_RETRIES, timeout=_TIMEOUT_S)
+    spent: float = 0.0
 
     def review(self, result: Result, source: str, reference: str) -> Review:
         """Of one correct result; from the cache if the same was asked before. Raises ReviewError."""
         request = _request(result, source, reference)
-        key = hashlib.sha256(json.dumps([self.model, self.base_url, _INSTRUCTIONS, request]).encode()).hexdigest()
+        sampling = self.endpoint.sampling({"temperature": 0, "max_tokens": _ANSWER_TOKENS})
+        asked = [self.endpoint.model, self.endpoint.base_url, sampling, _INSTRUCTIONS, request]
+        key = hashlib.sha256(json.dumps(asked).encode()).hexdigest()
         kept = cache_root() / "reviews" / f"{key[:40]}.json"
         answer, usd = _read(kept), 0.0
         if answer is None:
-            answer, usd = self._ask(request)
+            answer, usd = self._ask(request, sampling)
             kept.parent.mkdir(parents=True, exist_ok=True)
             kept.write_text(json.dumps(answer))
         known = {"problem": result.problem, "solution": result.solution["name"], "sha256": result.solution["sha256"]}
-        return Review(**known, model=self.model, **answer, usd=usd, key=key[:40])
+        return Review(**known, model=self.endpoint.model, **answer, usd=usd, key=key[:40])
 
-    def _ask(self, request: dict) -> tuple[dict, float]:
+    def _ask(self, request: dict, sampling: dict) -> tuple[dict, float]:
         before = self.spent
         messages = [{"role": "system", "content": _INSTRUCTIONS}, {"role": "user", "content": _text(request)}]
         for _ in range(_TRIES):
             self._reserve(messages)
             try:
-                completion = self._client.chat.completions.create(
-                    model=self.model, messages=messages, temperature=0, max_tokens=_ANSWER_TOKENS
-                )
-            except self._errors as error:
-                raise ReviewError(f"{self.base_url or 'the endpoint'} does not answer: {error}") from error
-            self.asked += 1
-            self._count(completion.usage)
-            text = completion.choices[0].message.content if completion.choices else ""
-            answer, problem = _parse(text or "")
+                done = self.endpoint.complete(messages, sampling)
+            except ModelError as error:
+                raise ReviewError(str(error)) from error
+            self.spent += self.endpoint.cost_usd(done.prompt_tokens, done.completion_tokens) or 0.0
+            answer, problem = _parse(done.text)
             if answer is not None:
                 return answer, self.spent - before
-            messages += [{"role": "assistant", "content": text or ""}, {"role": "user", "content": problem}]
-        raise ReviewError(f"{self.model} gave no usable answer in {_TRIES} tries: {problem}")
+            messages += [{"role": "assistant", "content": done.text}, {"role": "user", "content": problem}]
+        raise ReviewError(f"{self.endpoint.model} gave no usable answer in {_TRIES} tries: {problem}")
 
     def _reserve(self, messages: list[dict]) -> None:
         tokens = sum(len(message["content"]) for message in messages) / _CHARACTERS_A_TOKEN
-        most = (tokens * self.prices[0] + _ANSWER_TOKENS * self.prices[1]) / 1e6
+        most = self.endpoint.cost_usd(tokens, _ANSWER_TOKENS) or 0.0
         if self.spent + most > self.max_usd:
             raise OverBudget(f"{self.spent:.4f} USD are spent and the next answer may cost {most:.4f}: over the limit")
-
-    def _count(self, usage) -> None:
-        if usage is not None:
-            self.spent += (usage.prompt_tokens * self.prices[0] + usage.completion_tokens * self.prices[1]) / 1e6
 
 
 def _request(result: Result, source: str, reference: str) -> dict:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kernelbench.endpoint import Message
 from kernelbench.run import RunError, append_line, whole_lines
 from kernelbench.sources import TRAJECTORY
 
@@ -25,9 +26,6 @@ CALLS, SOLUTIONS = "calls.jsonl", "solutions"
 
 _DIRECTIVE = re.compile(r"^\s*(?:#|//|/?\*)\s*kb:")
 _DIRECTIVE_LINES = 10
-
-Message = dict[str, str]  # role, content
-
 
 @dataclass(frozen=True)
 class Call:

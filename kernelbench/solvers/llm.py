@@ -9,9 +9,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
+from kernelbench.endpoint import Endpoint, Message, ModelError
 from kernelbench.solvers import answers
-from kernelbench.solvers.endpoint import Endpoint, ModelError
-from kernelbench.solvers.journal import Call, Diverged, Journal, Message, digest
+from kernelbench.solvers.journal import Call, Diverged, Journal, digest
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,8 @@ class Llm:
                 call = Call(
                     self._problem, number, request, messages, sampling, done.text, done.finish_reason,
                     {"prompt": done.prompt_tokens, "completion": done.completion_tokens},
-                    self._endpoint.cost_usd(done), round(done.seconds, 3), done.tries,
+                    self._endpoint.cost_usd(done.prompt_tokens, done.completion_tokens),
+                    round(done.seconds, 3), done.tries,
                 )  # fmt: skip
                 self._journal.add_call(call)
             elif call.request != request:

@@ -23,11 +23,11 @@ from harness.problem import ProblemFile, ProblemId
 from harness.result import CandidateFailure, Result, Status
 from harness.solution import SUFFIXES, Solution, read_solution
 from kernelbench import __version__, leaderboard, sources, suite
+from kernelbench.endpoint import Endpoint, ModelError
 from kernelbench.execution import Options, Skipped
 from kernelbench.pipeline import Line, Phase, Pipeline
 from kernelbench.run import Run, RunError, WriteError
 from kernelbench.solvers.answers import NoCode
-from kernelbench.solvers.endpoint import Endpoint, ModelError
 from kernelbench.solvers.journal import SOLUTIONS, Attempt, Call, Diverged, Journal
 from kernelbench.solvers.llm import Answer, Llm, in_background
 from kernelbench.solvers.prompts import PromptError, Prompts

@@ -19,9 +19,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from stand_in import Answer, StandIn  # noqa: E402
 
+from kernelbench.endpoint import Endpoint  # noqa: E402
 from kernelbench.execution import Options  # noqa: E402
 from kernelbench.pipeline import Pipeline  # noqa: E402
-from kernelbench.solvers.endpoint import Endpoint  # noqa: E402
 from kernelbench.solvers.orchestrator import Plan, Watcher, solve_on  # noqa: E402
 from kernelbench.solvers.script import Script  # noqa: E402
 

@@ -271,6 +271,16 @@ def test_a_clock_that_the_candidate_has_put_forward_is_not_believed(judged, prob
     assert result.timing["median_ms"] < 0.01 and result.timing["judge_clock"]["call_ms"] > 5
 
 
+UNWATCHED = FAST_CLOCK.replace(
+    "time.sleep(0.01)", "time.sleep(0.01); 'burst' in [f.name for f in traceback.extract_stack()] and allocate()"
+).replace("import time", "import time, traceback\ndef allocate(): raise MemoryError('too much at once')")
+
+
+def test_memory_that_is_only_lacking_under_the_judges_clock_is_no_way_round_it(judged, problem):
+    result = judged(problem("1/19"), UNWATCHED)
+    assert result.status is Status.OUT_OF_MEMORY and "too much at once" in result.message
+
+
 NO_CLOCK = FAST_CLOCK.replace("next(ticks) * 1000", "0")
 
 
@@ -390,6 +400,28 @@ def test_events_that_the_candidate_forges_are_not_believed(judged, problem):
     result = judged(problem("1/19"), "import torch\n" + FORGED_EVENTS, device="cuda", workload="small")
     assert (result.status, result.rule) == (Status.REJECTED, "forged_clock"), result.message
     assert result.timing["judge_clock"]["held"]
+
+
+HOARDS = f"""
+import torch
+hoard = torch.empty(int(0.8 * torch.cuda.mem_get_info()[0]), dtype=torch.int8, device="cuda")
+{FORGED_EVENTS}
+"""
+ENDLESS_IN_A_ROW = "import traceback\n" + relu(
+    "if 'burst' in [f.name for f in traceback.extract_stack()]: torch.cuda._sleep(1 << 60)\nreturn x.relu()"
+)
+
+
+@pytest.mark.gpu
+def test_memory_kept_from_the_judge_is_no_way_round_its_clock(judged, problem):
+    result = judged(problem("1/19"), HOARDS, device="cuda", workload="small")
+    assert result.status is Status.OUT_OF_MEMORY and "between its calls it keeps" in result.message, result.message
+
+
+@pytest.mark.gpu
+def test_a_kernel_that_ends_only_outside_of_a_burst_is_a_timeout(judged, problem):
+    result = judged(problem("1/19"), ENDLESS_IN_A_ROW, device="cuda", workload="small", timeout_s=10)
+    assert result.status is Status.TIMEOUT and "calls in a row" in result.message, result.message
 
 
 @pytest.mark.gpu

@@ -211,11 +211,12 @@ def test_records_lie_in_a_folder_of_their_gpu(name, folder):
     assert default_file(name, "cuda") == Path("results", folder, "baselines.jsonl")
 
 
-def test_interrupted_it_keeps_what_is_done(tmp_path):
+def test_interrupted_it_keeps_what_is_done(tmp_path, request):
     problems = write(tmp_path / "problems", p001="pass", p002="__import__('time').sleep(100)")
     out = tmp_path / "b.jsonl"
     command = [*KB, "baseline", "all", "--configs", "eager", "--device", "cpu", "--problem-dir", problems, "-o", out]
     process = subprocess.Popen(list(map(str, command)), stderr=subprocess.PIPE, text=True)
+    request.addfinalizer(process.kill)
     deadline = time.monotonic() + 100
     while not (out.exists() and out.read_text()) and time.monotonic() < deadline:
         time.sleep(0.1)

@@ -237,8 +237,6 @@ def test_an_interrupted_run_keeps_what_was_finished_and_leaves_nothing_running(
     command = [*KB, "eval", "--solutions", solutions, "--device", "cpu", "--out", out]
     mark = f"KB_TEST_RUN={tmp_path}"
     command = ["env", mark, *map(str, command)]
-    # a test run in the background may have been told to ignore SIGINT, which children inherit
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     request.addfinalizer(process.kill)
     deadline = time.monotonic() + 120

@@ -1,9 +1,8 @@
-"""Reviews by a model, asked over HTTP: a small server here speaks the protocol."""
+"""Reviews by a model, asked over HTTP."""
 
 import hashlib
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+import re
 
 import logs
 import pytest
@@ -23,42 +22,16 @@ SOURCE = "class ModelNew: 'my own source'\n"
 
 
 @pytest.fixture
-def endpoint():
-    """Answers from ``replies``: a status, a text, or what a reviewer says; keeps what it was asked."""
+def endpoint(stand_in):
+    """Answers from ``replies``, the last of them for ever; a reply is a fault, a text, or what a reviewer says."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            server.asked.append(body)
-            reply = server.replies.pop(0) if len(server.replies) > 1 else server.replies[0]
-            if isinstance(reply, int):
-                self.send_response(reply)
-                self.send_header("retry-after-ms", "1")
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-                return
-            text = reply if isinstance(reply, str) else json.dumps(reply)
-            answer = {
-                "id": "1", "object": "chat.completion", "created": 0, "model": body["model"],
-                "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}],
-                "usage": {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100},
-            }  # fmt: skip
-            data = json.dumps(answer).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
+    def answer(request, number):
+        reply = server.replies[min(number, len(server.replies)) - 1]
+        return json.dumps(reply) if isinstance(reply, dict) else reply
 
-        def log_message(self, *_):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.replies, server.asked = [FAIR], []
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield server
-    server.shutdown()
-    server.server_close()
+    with stand_in.StandIn(answer) as server:
+        server.replies = [FAIR]
+        yield server
 
 
 @pytest.fixture
@@ -79,8 +52,8 @@ def run(tmp_path, monkeypatch):
 
 
 def review(run, endpoint, *more):
-    url = f"http://127.0.0.1:{endpoint.server_port}/v1"
-    return CliRunner().invoke(main, ["review", str(run.path), "--model", "m", "--base-url", url, "--json", *more])
+    command = ["review", str(run.path), "--model", "m", "--base-url", endpoint.base_url, "--json"]
+    return CliRunner().invoke(main, [*command, *more])
 
 
 def said(done):
@@ -90,7 +63,7 @@ def said(done):
 def test_what_is_asked_holds_source_reference_and_measurements(run, endpoint):
     done = review(run, endpoint)
     assert done.exit_code == 0, done.output
-    system, user = endpoint.asked[0]["messages"]
+    system, user = endpoint.requests[0]["messages"]
     assert all(category in system["content"] for categories in CATEGORIES.values() for category in categories)
     assert "my own source" in user["content"] and "speedup" in user["content"]
     assert suite.find("1/19")[0].path.read_text() in user["content"]
@@ -98,16 +71,16 @@ def test_what_is_asked_holds_source_reference_and_measurements(run, endpoint):
 
 def test_only_correct_results_are_reviewed_and_once(run, endpoint):
     review(run, endpoint)
-    assert len(endpoint.asked) == 3 and len(load(run.path)) == 3
+    assert len(endpoint.requests) == 3 and len(load(run.path)) == 3
     review(run, endpoint)
-    assert len(endpoint.asked) == 3 and len(load(run.path)) == 3
+    assert len(endpoint.requests) == 3 and len(load(run.path)) == 3
 
 
 def test_the_same_question_of_another_run_is_answered_from_the_cache(run, endpoint):
     review(run, endpoint)
     (run.path / "reviews.jsonl").unlink()
     done = review(run, endpoint)
-    assert len(endpoint.asked) == 3 and len(said(done)) == 3
+    assert len(endpoint.requests) == 3 and len(said(done)) == 3
     assert all(one.usd == 0 for one in load(run.path))
 
 
@@ -125,8 +98,8 @@ def test_library_only_wins_over_every_answer():
     assert labels([result], [answer]) == {("1/19", "a.py"): "library_only"}
 
 
-def test_passing_troubles_are_waited_out(run, endpoint):
-    endpoint.replies = [500, 429, FAIR]
+def test_passing_troubles_are_waited_out(run, endpoint, stand_in):
+    endpoint.replies = [stand_in.Fault(500), stand_in.Fault(429, retry_after="0.1"), FAIR]
     assert review(run, endpoint).exit_code == 0 and len(load(run.path)) == 3
 
 
@@ -136,8 +109,8 @@ def test_passing_troubles_are_waited_out(run, endpoint):
 def test_an_answer_in_another_form_is_asked_for_again(run, endpoint, first):
     endpoint.replies = [first, FAIR]
     assert review(run, endpoint).exit_code == 0
-    again = endpoint.asked[1]["messages"]
-    assert len(endpoint.asked) == 4 and again[-2]["content"] == first and again[-1]["role"] == "user"
+    again = endpoint.requests[1]["messages"]
+    assert len(endpoint.requests) == 4 and again[-2]["content"] == first and again[-1]["role"] == "user"
 
 
 def test_an_endpoint_that_never_answers_right_ends_it_with_what_to_know(run, endpoint):
@@ -152,27 +125,30 @@ def test_an_answer_in_prose_around_json_is_read(run, endpoint):
 
 
 def test_the_budget_ends_it_and_what_was_answered_is_kept(run, endpoint):
-    done = review(run, endpoint, "--prices", "10/10", "--max-usd", "0.04")
+    done = review(run, endpoint, "--price", "10,10", "--max-usd", "0")
+    assert done.exit_code == 3 and not endpoint.requests
+    one_answer = re.search(r"the next answer may cost ([\d.]+)", done.output)[1]
+    done = review(run, endpoint, "--price", "10,10", "--max-usd", str(float(one_answer) + 0.0001))
     assert done.exit_code == 3 and "over the limit" in done.output
-    reviews = load(run.path)
-    assert 0 < len(reviews) < 3 and sum(one.usd for one in reviews) <= 0.04
-    assert reviews[0].usd == pytest.approx(1100 * 10 / 1e6)
+    words = [message["content"].split() for message in endpoint.requests[0]["messages"]]
+    [only] = load(run.path)
+    assert only.usd == pytest.approx(sum(map(len, [*words, json.dumps(FAIR).split()])) * 10 / 1e6)
 
 
 def test_a_changed_source_is_not_reviewed(run, endpoint, tmp_path):
     (tmp_path / "solutions" / "1_19_0.py").write_text("something else")
     done = review(run, endpoint)
-    assert done.exit_code == 3 and "as it was evaluated is not here" in done.output and not endpoint.asked
+    assert done.exit_code == 3 and "as it was evaluated is not here" in done.output and not endpoint.requests
 
 
 def test_nobody_listens(run):
     command = ["review", str(run.path), "--model", "m", "--base-url", "http://127.0.0.1:9/v1"]
     done = CliRunner().invoke(main, command)
-    assert done.exit_code == 3 and "does not answer" in done.output
+    assert done.exit_code == 3 and "gave no answer" in done.output
 
 
 def test_wrong_usage(run, endpoint, tmp_path):
-    assert review(run, endpoint, "--prices", "cheap").exit_code == 2
+    assert review(run, endpoint, "--price", "cheap").exit_code == 2
     assert CliRunner().invoke(main, ["review", str(tmp_path), "--model", "m"]).exit_code == 2
     (run.path / "reviews.jsonl").write_text("half a li")
     assert "line 1, is no review" in review(run, endpoint).output

@@ -24,8 +24,6 @@ KB = [sys.executable, "-m", "kernelbench"]
 @contextlib.contextmanager
 def serving(path):
     command = [*KB, "serve", str(path), "--port", "0"]
-    # a test run in the background may have been told to ignore SIGINT, which children inherit
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             line = process.stdout.readline()

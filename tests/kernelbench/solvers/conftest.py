@@ -1,26 +1,15 @@
-"""A stand-in for the model, and solves in this process."""
+"""Solves in this process."""
 
-import importlib.util
-import sys
 from pathlib import Path
 
 import pytest
-from candidates import ROOT, STRATEGIES
+from candidates import STRATEGIES
 
+from kernelbench.endpoint import Endpoint
 from kernelbench.execution import Options
 from kernelbench.pipeline import Pipeline
-from kernelbench.solvers.endpoint import Endpoint
 from kernelbench.solvers.orchestrator import Plan, solve_on
 from kernelbench.solvers.script import Script
-
-
-@pytest.fixture(scope="session")
-def stand_in():
-    """The module of the stand-in endpoint."""
-    spec = importlib.util.spec_from_file_location("stand_in", ROOT / "scripts" / "stand_in.py")
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(scope="session")

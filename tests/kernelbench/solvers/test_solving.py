@@ -23,9 +23,17 @@ KB = [sys.executable, "-m", "kernelbench"]
 GUIDE = (ROOT / "docs" / "solvers.md").read_text()
 
 
-def kb_solve(out, *more, **keywords):
-    command = [*KB, "solve", "--device", "cpu", "--timeout", "20", "-o", str(out), *map(str, more)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **keywords)
+@pytest.fixture
+def kb_solve(request):
+    """Start the command; it does not outlive the test."""
+
+    def kb_solve(out, *more, **keywords):
+        command = [*KB, "solve", "--device", "cpu", "--timeout", "20", "-o", str(out), *map(str, more)]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **keywords)
+        request.addfinalizer(process.kill)
+        return process
+
+    return kb_solve
 
 
 def finished(process):
@@ -50,7 +58,7 @@ def write(tmp_path):
     return write
 
 
-def test_killed_in_the_middle_it_goes_on_without_asking_or_evaluating_again(stand_in, tmp_path):
+def test_killed_in_the_middle_it_goes_on_without_asking_or_evaluating_again(kb_solve, stand_in, tmp_path):
     def answer(request, number):
         return stand_in.Answer(WRONG, after_s=30 if number == 6 else 0)  # the last one of the first life
 
@@ -158,7 +166,7 @@ def test_a_file_that_is_no_solver(write, source, message):
         Script(write(source))
 
 
-def test_wrong_usage_is_one_clear_error(write, tmp_path):
+def test_wrong_usage_is_one_clear_error(kb_solve, write, tmp_path):
     script = write("def solve(task): yield ''\n")
     for arguments, message in [
         (("--solver", tmp_path / "none.py", "--problems", "1/19"), "cannot read the solver"),
@@ -172,7 +180,7 @@ def test_wrong_usage_is_one_clear_error(write, tmp_path):
         assert process.returncode == 2 and message in err and "Traceback" not in err, err
 
 
-def test_a_wrong_key_and_an_interruption_leave_what_there_is(stand_in, tmp_path):
+def test_a_wrong_key_and_an_interruption_leave_what_there_is(kb_solve, stand_in, tmp_path):
     with stand_in.StandIn(lambda request, number: stand_in.Fault(401, "who are you")) as server:
         arguments = ("--solver", STRATEGIES / "one_shot.py", "--problems", "1/19", "--model", "m")
         process = kb_solve(tmp_path / "run", *arguments, "--base-url", server.base_url)
@@ -197,7 +205,7 @@ def test_the_guides_python_solver_works_in_twenty_lines(stand_in, solved, write)
     assert "status: wrong_value" in server.requests[1]["messages"][2]["content"]
 
 
-def test_the_guides_shell_solver_works_in_twenty_lines_and_survives_a_kill(write, tmp_path):
+def test_the_guides_shell_solver_works_in_twenty_lines_and_survives_a_kill(kb_solve, write, tmp_path):
     (source,) = re.findall(r"```sh\n(#!.*?)```", GUIDE, re.DOTALL)
     assert len(source.splitlines()) <= 20
     script = write(source.replace('"x.clamp(min=0)"', '"x" "x + 1"'), "my_solver.sh")  # two that are wrong first
@@ -219,7 +227,7 @@ def test_the_guides_shell_solver_works_in_twenty_lines_and_survives_a_kill(write
     assert len(lines(out / "trajectory.jsonl")) == 3
 
 
-def test_a_program_tells_what_its_model_said_and_what_it_broke_on(solved, write, tmp_path):
+def test_a_program_tells_what_its_model_said_and_what_it_broke_on(kb_solve, solved, write, tmp_path):
     script = f"""#!/bin/sh
 echo '{{"turn": 5, "answer": "thus", "tokens": {{"prompt": 1, "completion": 2}}, "cost_usd": 0.5}}' > attempt_1.json
 cat > attempt_1.py <<END

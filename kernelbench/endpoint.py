@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from kernelbench.solvers.journal import Message
-
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.5, 60.0
 _TRANSIENT = (408, 409, 425, 429)  # and all from 500 on
+
+Message = dict[str, str]  # role, content
 
 
 class ModelError(Exception):
@@ -102,8 +102,9 @@ class Endpoint:
                 self._wait_after(failure, number)
         raise ModelError(f"{self.base_url} gave no answer in {self._tries} tries; the last one: {_described(failure)}")
 
-    def cost_usd(self, completion: Completion) -> float | None:
-        counts = (completion.prompt_tokens, completion.completion_tokens)
+    def cost_usd(self, prompt_tokens: float | None, completion_tokens: float | None) -> float | None:
+        """None where the tokens or the prices are unknown."""
+        counts = (prompt_tokens, completion_tokens)
         if self._prices is None or None in counts:
             return None
         return sum(count * price for count, price in zip(counts, self._prices)) / 1e6
