@@ -21,9 +21,10 @@ from harness.build import BuildContext, build
 from harness.build.extension import ExtensionBuilder
 from harness.codec import decode_problem, decode_solution
 from harness.draw import DTYPES, call, copy_matching_state, seed_generators
+from harness.host import default_memory_bytes
 from harness.math_modes import pin_math_modes
 from harness.problem import load_problem
-from harness.process import ForkServer, default_memory_bytes
+from harness.process import ForkServer
 from harness.rounds import Setting
 from harness.signature import derive_signature
 from harness.worker import extensions

@@ -13,11 +13,12 @@ import torch
 
 from harness import device as devices
 from harness.build import BuildContext, build
+from harness.host import default_memory_bytes
 from harness.judge.judge import Conditions, failed_result
 from harness.judge.judge import evaluate as judge
 from harness.problem import Problem, ProblemId
 from harness.problem import load_problem as load_file
-from harness.process import default_memory_bytes, fork_server
+from harness.process import fork_server
 from harness.result import CandidateFailure, Result
 from harness.solution import read_solution
 from kernelbench import suite

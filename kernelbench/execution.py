@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from harness.host import default_memory_bytes
 from harness.problem import ProblemFile
-from harness.process import default_memory_bytes
 from harness.result import Result
 from harness.solution import Solution
 from kernelbench.baselines import Stored

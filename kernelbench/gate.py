@@ -9,7 +9,8 @@ from pathlib import Path
 
 from harness.build import BuildContext, CacheError, build
 from harness.build.artefact import ToolchainError
-from harness.process import ForkServer, default_memory_bytes
+from harness.host import default_memory_bytes
+from harness.process import ForkServer
 from harness.result import CandidateFailure, Result, Status
 from harness.solution import Solution
 from kernelbench.evaluation import Outcome

@@ -17,8 +17,9 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 
 from harness.build import Artefact, BuildContext, CacheError, build
 from harness.build.cost import NOTHING, Cost, expected_cost
+from harness.host import available_memory_bytes
 from harness.problem import ProblemFile
-from harness.process import ForkServer, available_memory_bytes
+from harness.process import ForkServer
 from harness.result import CandidateFailure
 from harness.solution import Solution
 from kernelbench.execution import Evaluated, Options, Pair, Skipped, Status

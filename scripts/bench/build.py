@@ -34,7 +34,8 @@ from variants import buildable, write_variants
 from harness import device as devices
 from harness.build import BuildContext, build
 from harness.build.toolchain import host_compiler, nvcc
-from harness.process import ForkServer, default_memory_bytes
+from harness.host import default_memory_bytes
+from harness.process import ForkServer
 from harness.solution import Solution
 
 _TIMEOUT_S = 1800

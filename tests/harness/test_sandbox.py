@@ -12,7 +12,6 @@ import torch
 from harness.build import BuildContext, build
 from harness.build.extension import ExtensionBuilder, Refused, _deliver
 from harness.outbox import Outbox
-from harness.process import remove_tree
 from harness.result import CandidateFailure, Status
 from harness.solution import read_solution
 from harness.worker import sandbox
@@ -212,22 +211,6 @@ def test_a_worker_stands_still_while_it_owes_no_answer(server, tmp_path):
             time.sleep(0.01)
         assert states == {"T"}
         worker.request({"op": "import", "solution": str(path)}, 20)
-
-
-def test_a_folder_goes_whatever_is_in_it(tmp_path):
-    root, outside = tmp_path / "root", tmp_path / "outside"
-    outside.mkdir()
-    (outside / "kept").write_text("x")
-    deep = root
-    for _ in range(60):
-        deep = deep / "d"
-    deep.mkdir(parents=True)
-    (deep / "file").write_text("x")
-    (root / "link").symlink_to(outside)
-    os.mkfifo(root / "pipe")
-    deep.chmod(0)
-    remove_tree(root)
-    assert not root.exists() and (outside / "kept").exists()
 
 
 @pytest.mark.gpu

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import victims
 
-from harness.process import available_memory_bytes
+from harness.host import available_memory_bytes
 from harness.solution import discover
 from kernelbench.evaluation import evaluate_directory
 from kernelbench.execution import EnvironmentUnfit, Options
