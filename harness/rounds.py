@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -19,8 +18,6 @@ import torch
 from harness.draw import as_tensor, build_model, call, draw_inputs, flatten, seed_generators
 from harness.problem import Workload
 from harness.timing.cupti import breakdown
-
-_unforeseeable = random.SystemRandom()
 
 
 @dataclass
@@ -39,9 +36,13 @@ class Setting:
     device: torch.device
     dtype: torch.dtype
 
-    def draw(self, seeds: list[int], draw: str = "published") -> list[list]:
-        """The inputs of each call, drawn as one of ``hardened.DRAWS``."""
-        return [draw_inputs(self.workload, seed, self.device, self.dtype, draw) for seed in seeds]
+    def draw(self, seeds: list[int]) -> list[list]:
+        """The inputs of each call."""
+        return [self.draw_one(seed) for seed in seeds]
+
+    def draw_one(self, seed: int, draw: str = "published") -> list:
+        """The inputs of one call, drawn as one of ``hardened.DRAWS``."""
+        return draw_inputs(self.workload, seed, self.device, self.dtype, draw)
 
     def build(self, model_class: type, seed: int, weights: str = "initial"):
         return build_model(model_class, self.workload, seed, self.device, self.dtype, weights)
@@ -70,16 +71,11 @@ def play_burst(
 
 
 def play(model, setting: Setting, seeds: list[int], timer, draw: str = "published") -> Round:
-    """One timed call for each seed, each on inputs of its own that did not exist before this round.
-
-    They are drawn in an order of their own, so that a call's place in the round does not tell its addresses.
-    """
-    order = _unforeseeable.sample(range(len(seeds)), len(seeds))
-    drawn = dict(zip(order, setting.draw([seeds[i] for i in order], draw)))
-    inputs = [drawn[i] for i in range(len(seeds))]
+    """One timed call for each seed, each on inputs of its own that did not exist before this round."""
+    draws = [partial(setting.draw_one, seed, draw) for seed in seeds]
     before = [partial(seed_generators, seed, setting.device) for seed in seeds]  # for a forward that draws
     with _no_collection():
-        outputs, times_ms, queue_full = timer.run(partial(call, model), inputs, before)
+        inputs, outputs, times_ms, queue_full = timer.run(partial(call, model), draws, before)
     return Round(inputs, [flatten(output) for output in outputs], times_ms, queue_full)
 
 

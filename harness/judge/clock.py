@@ -106,7 +106,7 @@ class JudgeClock:
         """
         overhead_ms, before_ms = self._of_the_reference(self._draw(calls), kinds)
         self._sides.make_room()
-        contents = [*tensors_of(self._setting.draw([0])[0]) * calls, *kinds * calls]
+        contents = [*tensors_of(self._setting.draw_one(0)) * calls, *kinds * calls]
         slots = lay_out(contents)
         inputs, outputs = slots[: -calls * len(kinds)], list(split(slots[-calls * len(kinds) :], len(kinds)))
         memory = Outbox(self._setting.device, contents, file=None if self._cuda else self.fds[0])

@@ -91,7 +91,7 @@ class Reference:
             return outputs_of(copy.deepcopy(self.model(trial.weights)).double(), self.setting, inputs, seed)
 
     def _inputs(self, trial: Trial, seed: int) -> list:
-        return self.setting.draw([seed], trial.draw)[0]
+        return self.setting.draw_one(seed, trial.draw)
 
 
 def _loss(own: torch.Tensor, exact: torch.Tensor) -> float:

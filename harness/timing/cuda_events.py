@@ -9,6 +9,7 @@ their figures then contain launches, and ``queue_full`` says so.
 
 from __future__ import annotations
 
+import random
 import statistics
 import time
 from collections.abc import Callable
@@ -24,6 +25,8 @@ from harness.timing.cupti import Activity
 _MAX_SPIN_S = 0.1
 _SPIN_MARGIN = 1.5
 _CALIBRATION_CALLS = 32
+
+_unforeseeable = random.SystemRandom()
 
 
 class CudaEvents:
@@ -51,8 +54,8 @@ class CudaEvents:
         tiny = torch.zeros(1, device=self._device)
         nothing = [lambda: None] * _CALIBRATION_CALLS
         call = lambda _: tiny.add_(1)  # noqa: E731
-        self.run(call, [[]] * len(nothing), nothing)
-        _, times_ms, _ = self.run(call, [[]] * len(nothing), nothing)
+        self.run(call, [list] * len(nothing), nothing)
+        *_, times_ms, _ = self.run(call, [list] * len(nothing), nothing)
         own = [sum(kernel.ms for kernel in kernels) for kernels in self.profile(call, [[]] * len(nothing), nothing)]
         return max(0.0, statistics.median(times_ms) - statistics.median(own))
 
@@ -69,11 +72,18 @@ class CudaEvents:
             "overhead_ms": round(self.overhead_ms, 6),
         }  # fmt: skip
 
-    def run(self, call: Callable, inputs: list[list], before: list[Callable]) -> tuple[list, list[float], bool]:
-        """Outputs and milliseconds of one call for each list of inputs, and whether the queue stayed full.
+    def run(
+        self, call: Callable, draws: list[Callable[[], list]], before: list[Callable]
+    ) -> tuple[list[list], list, list[float], bool]:
+        """Inputs, outputs and milliseconds of one call for each of ``draws``, and whether the queue stayed full.
 
-        ``before`` holds what is to be done right before each call, outside of its time.
+        All are drawn ahead, to keep the queue full, and in an order of their own, so that a call's place in
+        the round does not tell its addresses. ``before`` holds what is to be done right before each call,
+        outside of its time.
         """
+        order = _unforeseeable.sample(range(len(draws)), len(draws))
+        drawn = {i: draws[i]() for i in order}
+        inputs = [drawn[i] for i in range(len(draws))]
         outputs, times_ms, queue_full = [], [], True
         for begin in range(0, len(inputs), self._at_once):
             group = slice(begin, begin + self._at_once)
@@ -81,7 +91,7 @@ class CudaEvents:
             outputs += results
             times_ms += times
             queue_full = queue_full and full
-        return outputs, times_ms, queue_full
+        return inputs, outputs, times_ms, queue_full
 
     @property
     def _at_once(self) -> int:

@@ -1,4 +1,9 @@
-"""Time of a call on a CPU by ``perf_counter_ns``, with a cold last-level cache."""
+"""Time of a call on a CPU by ``perf_counter_ns``.
+
+Inputs are drawn right before their call, after the cache was flushed: a thread of the
+candidate finds nothing that it could compute ahead. What the cache holds of them is what
+whoever had made them would have left in it; weights are cold.
+"""
 
 from __future__ import annotations
 
@@ -31,25 +36,29 @@ class WallClock:
     def describe(self) -> dict[str, Any]:
         return {
             "method": self.method,
-            "cache": "cold",
+            "cache": "cold but for the inputs",
             "flush_bytes": self._flush.numel(),
             "threads": torch.get_num_threads(),
         }
 
-    def run(self, call: Callable, inputs: list[list], before: list[Callable]) -> tuple[list, list[float], bool]:
-        """Outputs and milliseconds of one call for each list of inputs; a CPU has no queue to keep full.
+    def run(
+        self, call: Callable, draws: list[Callable[[], list]], before: list[Callable]
+    ) -> tuple[list[list], list, list[float], bool]:
+        """Inputs, outputs and milliseconds of one call for each of ``draws``; a CPU has no queue to keep full.
 
         ``before`` holds what is to be done right before each call, outside of its time.
         """
-        outputs, times = [], []
-        for arguments, prepare in zip(inputs, before):
-            prepare()
+        inputs, outputs, times = [], [], []
+        for draw, prepare in zip(draws, before):
             self._flush.fill_(len(times) % 2)
+            arguments = draw()
+            prepare()
             begin = time.perf_counter_ns()
             output = call(arguments)
             times.append((time.perf_counter_ns() - begin) / 1e6)
+            inputs.append(arguments)
             outputs.append(output)
-        return outputs, times, True
+        return inputs, outputs, times, True
 
 
 def last_level_cache_bytes() -> int:

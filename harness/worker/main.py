@@ -193,7 +193,7 @@ class Candidate:
     def open_burst(self, handle: dict, calls: int, outputs: list[dict]) -> dict:
         """Open the memory of bursts: inputs of all calls, then their outputs."""
         self._round = Round([], [], [], True)
-        example = self._setting.draw([0])[0]
+        example = self._setting.draw_one(0)
         expected = [torch.empty(o["shape"], dtype=getattr(torch, o["dtype"]), device="meta") for o in outputs]
         tensors = tensors_of(example)
         self._burst_memory = OpenedOutbox(handle, self._fds[-1:])

@@ -263,7 +263,7 @@ class _Examination:
     # -- running ------------------------------------------------------------------------------
 
     def _inputs(self, trial: Trial, seed: int) -> list:
-        return self._reference.setting.draw([seed], trial.draw)[0]
+        return self._reference.setting.draw_one(seed, trial.draw)
 
     def _run(self, model: torch.nn.Module, inputs: list, seed: int, mode=None) -> list[Tensor]:
         """Outputs of one forward under ``mode``, on copies of the inputs."""

@@ -232,7 +232,7 @@ def measure(kernel: Kernel, workload: Workload, device: torch.device, dtype: tor
         for _ in range(3):
             function()
         with devices.exclusive(device):
-            times = [timer.run(lambda _: function(), [[]], [lambda: None])[1][0] for _ in range(CALLS)]
+            times = [timer.run(lambda _: function(), [list], [lambda: None])[2][0] for _ in range(CALLS)]
     return min(times), error
 
 

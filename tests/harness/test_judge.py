@@ -45,7 +45,7 @@ def test_an_honest_solution_is_ok_with_all_that_a_record_needs(judged, problem):
     assert result.gbps == pytest.approx(2 * 64 * 4096 * 4 / median_s / 1e9)
     assert "no limits are known for" in result.sol["unavailable"]
     assert result.timing["samples"] >= 10 and len(result.timing["samples_ms"]) == result.timing["samples"]
-    assert result.timing["method"] == "perf_counter_ns" and result.timing["cache"] == "cold"
+    assert result.timing["method"] == "perf_counter_ns" and result.timing["cache"] == "cold but for the inputs"
     assert result.timing["stopped"] in ("converged", "max_rounds", "max_seconds")
     assert result.timing["judge_clock"]["call_ms"] < 10
     eager = result.baselines["eager"]

@@ -125,9 +125,17 @@ def test_wall_clock_times_the_call_and_nothing_else():
     clock = WallClock(torch.device("cpu"))
     slept = []
     before = [lambda: slept.append(time.sleep(0.1))] * 2
-    outputs, times, _ = clock.run(lambda s: time.sleep(s) or s, [0.02, 0.04], before)
-    assert outputs == [0.02, 0.04] and len(slept) == 2
+    draws = [lambda: time.sleep(0.1) or 0.02, lambda: time.sleep(0.1) or 0.04]
+    inputs, outputs, times, _ = clock.run(lambda s: time.sleep(s) or -s, draws, before)
+    assert inputs == [0.02, 0.04] and outputs == [-0.02, -0.04] and len(slept) == 2
     assert 20 <= times[0] < 40 <= times[1] < 100
+
+
+def test_on_a_cpu_no_inputs_exist_before_the_call_that_is_timed():
+    drawn, seen = [], []
+    draws = [lambda i=i: drawn.append(i) or i for i in range(3)]
+    WallClock(torch.device("cpu")).run(lambda i: seen.append(list(drawn)), draws, [lambda: None] * 3)
+    assert seen == [[0], [0, 1], [0, 1, 2]]
 
 
 def test_flush_is_larger_than_the_last_level_cache():
@@ -145,15 +153,15 @@ def events():
 def test_events_time_a_known_sleep_with_the_queue_full(events):
     clock_hz = torch.cuda.get_device_properties(0).clock_rate * 1e3
     call = lambda cycles: torch.cuda._sleep(cycles)  # noqa: E731
-    cycles = [int(clock_hz * 1e-3)] * 8
-    events.run(call, cycles, [lambda: None] * 8)  # learns the host's time
-    _, times, full = events.run(call, cycles, [lambda: None] * 8)
+    draws = [lambda: int(clock_hz * 1e-3)] * 8
+    events.run(call, draws, [lambda: None] * 8)  # learns the host's time
+    _, _, times, full = events.run(call, draws, [lambda: None] * 8)
     assert full and all(0.9 < t < 1.5 for t in times)
 
 
 @pytest.mark.gpu
 def test_a_call_that_synchronises_is_seen_to_drain_the_queue(events):
-    _, _, full = events.run(lambda _: torch.cuda.synchronize(), [0] * 4, [lambda: None] * 4)
+    *_, full = events.run(lambda _: torch.cuda.synchronize(), [list] * 4, [lambda: None] * 4)
     assert not full
 
 
@@ -182,8 +190,9 @@ def test_nothing_behind_a_gate_runs_before_it_is_opened():
     gate.hold(1)
     x.add_(1)
     gate.mark(1)
-    assert gate.await_mark(1, timeout_s=0.2) is None
+    with pytest.raises(TimeoutError):
+        gate.await_mark(1, timeout_s=0.2)
     gate.open(1)
-    assert gate.await_mark(1, timeout_s=5) is not None
+    gate.await_mark(1, timeout_s=5)
     assert x.item() == 1
     gate.close()
