@@ -77,11 +77,11 @@ def log_speedup_variance(result: Result, baseline: str | None = None) -> float |
     for what differs between two runs. Else from the samples.
 
     Of a solution on several workloads by the delta method: each workload's variance by
-    the square of its share of the total, on either side.
+    the square of its share of the total time, the mean of its shares on either side.
     """
     if parts := getattr(result, "parts", None):
         return _log_variance_of_totals(parts, baseline)
-    theirs = result.baselines.get(baseline) if baseline else (baseline_of(result) or ("", None))[1]
+    theirs = _baseline(result, baseline)
     if (theirs or {}).get("interval"):
         low, high = theirs["interval"]
         return (math.log(high / low) / (2 * NormalDist().inv_cdf((1 + LEVEL) / 2))) ** 2
@@ -92,14 +92,17 @@ def log_speedup_variance(result: Result, baseline: str | None = None) -> float |
 
 
 def _log_variance_of_totals(parts: Sequence[Result], baseline: str | None) -> float | None:
-    total = 0.0
-    theirs = [part.baselines.get(baseline) if baseline else (baseline_of(part) or ("", None))[1] for part in parts]
-    for side in ([part.timing for part in parts], theirs):
-        if not all((timing or {}).get("samples_ms") for timing in side):
-            return None
-        sum_ms = sum(timing["median_ms"] for timing in side)
-        total += sum((t["median_ms"] / sum_ms) ** 2 * log_median_variance(t["samples_ms"]) for t in side)
-    return total
+    variances = [log_speedup_variance(part, baseline) for part in parts]
+    if None in variances:
+        return None
+    ours = [part.timing["median_ms"] for part in parts]
+    theirs = [_baseline(part, baseline)["median_ms"] for part in parts]
+    shares = [(own / sum(ours) + other / sum(theirs)) / 2 for own, other in zip(ours, theirs)]
+    return sum(share**2 * variance for share, variance in zip(shares, variances))
+
+
+def _baseline(result: Result, name: str | None) -> dict | None:
+    return result.baselines.get(name) if name else (baseline_of(result) or ("", None))[1]
 
 
 def log_median_variance(samples: Sequence[float]) -> float:

@@ -9,22 +9,18 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import hashlib
 import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
-from pathlib import Path
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from harness import device as devices
-from harness import hardened
 from harness.build.cache import digest_of
 from harness.draw import DTYPES, as_tensor, call, flatten, seed_generators
-from harness.judge import compare, reference
 from harness.judge.compare import Criterion, Errors, check_values, strict_criterion
 from harness.judge.reference import PUBLISHED, Reference, Trial, cast, default_dtype
 from harness.math_modes import pin_math_modes
@@ -33,7 +29,6 @@ from harness.result import CandidateFailure
 from harness.rounds import Setting
 from harness.signature import Signature, derive_signature
 from harness.sol.operators import trace
-from kernelbench.audit import answers, mutants, mutations
 from kernelbench.audit.answers import ANSWERS, Known
 from kernelbench.audit.mutants import LIMIT, STALE, Mutant, Mutating, Recorder, candidates
 from kernelbench.audit.mutations import Inapplicable
@@ -57,14 +52,6 @@ class Scene:
     model: torch.nn.Module
     loss: list[float] | None = None  # found out where it is needed
     wide: list[Tensor] | None = None  # expected in FP64, the same
-
-
-@cache
-def method() -> str:
-    """Digest of the code that decides what an audit finds."""
-    modules = (answers, compare, hardened, mutants, mutations, reference)
-    text = b"".join(Path(module.__file__).read_bytes() for module in modules)
-    return hashlib.sha256(text).hexdigest()[:16]
 
 
 def audit(workload: Workload, device: torch.device) -> Audit:
@@ -127,7 +114,6 @@ class _Examination:
             without_effect=self._without_effect(),
             answers=self._answers(),
             explained=getattr(self._problem.module, "TRIVIAL", {}),
-            method=method(),
             device=devices.describe(self._device)["name"],
             versions=devices.versions(self._device),
         )

@@ -12,6 +12,7 @@ from harness.build.cache import digest_of
 from harness.problem import ProblemFile
 
 FILE = "audit.jsonl"  # beside the problems that it is about
+METHOD = 1  # counts changes of draws, criterion, answers or mutants: records of an earlier number are stale
 _PUBLISHED = "published inputs, initial weights"
 
 
@@ -43,7 +44,7 @@ class Audit:
     killed_as_published: int = 0  # by the published draw alone
     equivalent: int = 0  # mutants that compute the same function; they do not count
     survivors: list[str] = field(default_factory=list)
-    method: str = ""  # digest of the code that decides; a change of it makes a record stale
+    method: int = METHOD
     device: str = ""
     versions: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0

@@ -12,8 +12,8 @@ import torch
 from harness import device as devices
 from harness.build.cache import digest_of
 from harness.problem import ProblemError, ProblemFile, load_problem
-from kernelbench.audit.examination import audit, method
-from kernelbench.audit.record import Audit, AuditFile
+from kernelbench.audit.examination import audit
+from kernelbench.audit.record import METHOD, Audit, AuditFile
 
 _PROBLEMS_A_PROCESS = 8  # then a new one, because allocators keep what networks took
 
@@ -41,7 +41,7 @@ def stale(chosen: list[tuple[ProblemFile, str]], known: AuditFile) -> list[tuple
 
     def fresh(file: ProblemFile, workload: str) -> bool:
         record = known.get(file, workload)
-        return record is not None and record.method == method()
+        return record is not None and record.method == METHOD
 
     return [pair for pair in chosen if not fresh(*pair)]
 
@@ -69,4 +69,4 @@ def _audit_one(pair: tuple[ProblemFile, str], device: str | None) -> Audit:
         return audit(load_problem(file).workload(workload), devices.select(device))
     except (ProblemError, RuntimeError) as error:
         reason = f"{type(error).__name__}: {error}"
-        return Audit(str(file.id), file.name, digest_of(file.path), workload, {}, method=method(), error=reason)
+        return Audit(str(file.id), file.name, digest_of(file.path), workload, {}, error=reason)

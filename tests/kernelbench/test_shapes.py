@@ -1,6 +1,7 @@
 """Several workloads of a solution: each has its record, and together they are right or wrong, and one speedup."""
 
 import json
+import math
 import re
 import subprocess
 import sys
@@ -75,6 +76,16 @@ def test_the_interval_of_several_workloads_comes_from_the_samples_of_all(two):
     longest = speedup_interval(right.parts[0])
     assert (high - low) / right.speedup == pytest.approx((longest.high - longest.low) / 2.0, rel=0.5)
     assert [d.change for d in comparison.compare(two, two)] == ["tie", "unsolved"]
+
+
+def test_the_interval_of_several_workloads_keeps_to_what_paired_rounds_gave(two):
+    right, _ = two.solutions()
+    for part, (low, high) in zip(right.parts, [(1.9, 2.1), (0.4, 0.6)]):
+        part.baselines["eager"]["interval"] = [low, high]
+    shares = [(10 / 11 + 20 / 20.5) / 2, (1 / 11 + 0.5 / 20.5) / 2]
+    spread = math.hypot(shares[0] * math.log(2.1 / 1.9), shares[1] * math.log(0.6 / 0.4))
+    low, high = speedup_interval(right)
+    assert math.log(high / low) == pytest.approx(spread, rel=0.02)
 
 
 def test_results_of_another_content_of_the_file_do_not_count_any_more(tmp_path):
