@@ -97,14 +97,13 @@ def _exploit(exploit: Exploit, result: Result | None, skipped: str | None) -> Ve
         return Verdict(exploit.name, MISSED, f"it left {', '.join(traces)}", False)
     if result is None:
         # a judge or a run that breaks is the candidate's success
-        unable = skipped is not None and any(why in skipped for why in _UNABLE)
-        return Verdict(exploit.name, NOT_RUN if unable else MISSED, skipped or "no result", unable)
+        unable = _is_unable(skipped)
+        return Verdict(exploit.name, NOT_RUN if unable else MISSED, _ends(skipped or "no result"), unable)
     expected = result.status.value in exploit.ends
     if result.status is Status.REJECTED:
         return Verdict(exploit.name, DETECTED, f"rejected by {result.rule}", expected)
     if result.status is not Status.OK:
-        first = (result.message.strip().splitlines() or [""])[0]
-        return Verdict(exploit.name, PREVENTED, f"{result.status}: {first}", expected)
+        return Verdict(exploit.name, PREVENTED, f"{result.status}: {_first_line(result.message)}", expected)
     gained = f"right by value, {result.speedup:.2f}x"
     if _sure_speedup(result) > GAIN or "ok" not in exploit.ends:
         return Verdict(exploit.name, MISSED, gained, False)
@@ -118,6 +117,19 @@ def _sure_speedup(result: Result) -> float:
 
 def _honest(name: str, result: Result | None, skipped: str | None) -> Verdict:
     if result is None:
-        return Verdict(name, NOT_RUN, skipped or "no result", skipped is not None)
-    first = (result.message.strip().splitlines() or [""])[0]
-    return Verdict(name, result.status.value, first, result.status is Status.OK)
+        return Verdict(name, NOT_RUN, _ends(skipped or "no result"), _is_unable(skipped))
+    return Verdict(name, result.status.value, _first_line(result.message), result.status is Status.OK)
+
+
+def _is_unable(skipped: str | None) -> bool:
+    return skipped is not None and any(why in skipped for why in _UNABLE)
+
+
+def _first_line(text: str) -> str:
+    return (text.strip().splitlines() or [""])[0]
+
+
+def _ends(text: str) -> str:
+    """The first and the last line: of a traceback, what happened."""
+    lines = text.strip().splitlines()
+    return lines[0] if len(lines) == 1 else f"{lines[0]} ... {lines[-1]}"
