@@ -26,7 +26,7 @@ from harness.result import Result
 from harness.solution import Solution
 from kernelbench.baselines import Stored
 
-EXECUTORS = {"local": "kernelbench.pipeline:Pipeline", "ray": "kernelbench.cluster:Cluster"}
+EXECUTORS = {"local": "kernelbench.pipeline:Pipeline", "ray": "kernelbench.cluster.driver:Cluster"}
 
 Pair = tuple[ProblemFile, Solution]
 Status = Callable[[str, str], None]

@@ -1,44 +1,18 @@
-"""Evaluation on the nodes of a Ray cluster: builds on their cores, one judge for each of their GPUs.
-
-Ray places, retries and notices what is lost; there is no scheduler here. A build
-is a task on one core that holds the memory it is expected to take. A judge lives
-in an actor that owns a whole GPU; without GPUs, in one that owns all the cores
-of a node, so that no build and no other timing goes on beside it. What is
-running on a node when it is lost is given to another one.
-
-Nodes need this package, PyTorch and compilers, and share no files: a solution
-travels with the files beside it that it names, a problem with its source, and
-what was built as entries of the cache. Ray's own processes never run a
-candidate: that happens in workers which the harness forks, as on one host. But
-Ray asks nobody who connects to it for a password, so a candidate that looks for
-its ports can do what Ray's users can.
-"""
+"""The driver of a run on a Ray cluster: it hands out work, and gives what a lost node had to another."""
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import os
-import re
 import socket
-import tempfile
 from collections import Counter, deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from harness.build import BuildContext, CacheError, build
-from harness.build.artefact import Artefact, ToolchainError
-from harness.build.cache import Cache, key_of
 from harness.build.cost import NOTHING, compile_cost
-from harness.problem import ProblemFile
-from harness.process import fork_server
-from harness.result import CandidateFailure
 from harness.solution import Solution
 from kernelbench import __version__
+from kernelbench.cluster.parcel import files_by_name, pack
 from kernelbench.execution import EnvironmentUnfit, Evaluated, Options, Pair, Skipped, Status
-from kernelbench.judges import Judge, judged
 
 try:
     import ray
@@ -46,101 +20,13 @@ try:
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 except ImportError:
     ray = None
+if ray:
+    from kernelbench.cluster.node import Built, Timer, build_parcel
 
 _ATTEMPTS = 3  # of an evaluation whose node is lost; Ray counts those of builds
 _RECRUIT_S = 5.0  # how often to look for nodes that have joined
 _GOODBYE_S = 15.0
 _REACH_S = 10.0
-_FILE_NAME = re.compile(r"[\w-][\w.-]*\.\w+")
-
-
-@dataclass(frozen=True)
-class Parcel:
-    """One solution with the files that it names, on its way to a node."""
-
-    solution: Solution  # its path below the folder of solutions
-    files: dict[str, bytes]  # by their paths below it
-
-    @contextlib.contextmanager
-    def unpacked(self) -> Iterator[Solution]:
-        """The solution in a folder of its own, which goes again."""
-        with tempfile.TemporaryDirectory(prefix="kb-") as folder:
-            for name, content in self.files.items():
-                path = Path(folder, name)
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(content)
-            yield dataclasses.replace(self.solution, path=Path(folder, self.solution.path))
-
-
-@dataclass(frozen=True)
-class Built:
-    """What a build on some node came to: entries of its cache by key, or how it failed."""
-
-    entries: dict[str, dict[str, bytes]] = field(default_factory=dict)
-    seconds: float = 0.0
-    cached: bool | None = None  # None: left to the node that evaluates
-    failure: tuple | None = None  # status, message, log
-    unfit: str | None = None
-
-
-def build_parcel(parcel: Parcel, options: Options, arch: str | None, torch_version: str) -> Built:
-    """The task of one core."""
-    with parcel.unpacked() as solution:
-        try:
-            artefact = build(solution, _context(options, arch, torch_version))
-            entries = {key: Cache().contents(key) for key in artefact.keys}
-        except CandidateFailure as failure:
-            return Built(failure=(failure.status, failure.message, failure.log))
-        except (ToolchainError, CacheError) as error:
-            return Built(unfit=str(error))
-    return Built({key: files for key, files in entries.items() if files}, artefact.seconds, artefact.cached)
-
-
-class Timer:
-    """The actor of one device; its judge is a process of its own."""
-
-    def __init__(self, options: Options, device: str):
-        os.environ.pop("OMP_NUM_THREADS", None)  # Ray's, by the cores of the actor; timings are to be as elsewhere
-        self._options = options
-        self._judge = Judge(options, device)
-
-    def hello(self) -> dict[str, Any]:
-        try:
-            self._judge.wait_until_ready()
-        except EnvironmentUnfit as error:
-            return {"unfit": str(error)}
-        judge = self._judge
-        return {"device": judge.device, "arch": judge.arch, "torch": judge.torch_version, "kernelbench": __version__}
-
-    def evaluate(
-        self, problem: ProblemFile, source: bytes, parcel: Parcel, built: Built, workload: str | None
-    ) -> Evaluated | Skipped:
-        """Check and time one solution; what was built elsewhere is found in this node's cache."""
-        path = _placed(problem.path.name, source)
-        with parcel.unpacked() as solution:
-            item = judged(
-                self._judge, dataclasses.replace(problem, path=path), solution, workload,
-                lambda: self._artefact(solution, built), lambda phase: None,
-            )  # fmt: skip
-        if self._judge.lost:
-            ray.actor.exit_actor()  # its device is gone; the driver hears of it and gives the work to another
-        return item
-
-    def _artefact(self, solution: Solution, built: Built) -> Artefact:
-        """Built once more, which the entries that came along make quick; compiled here where they do not fit."""
-        if built.failure:
-            raise CandidateFailure(*built.failure)
-        if built.unfit:
-            raise ToolchainError(built.unfit)
-        for key, contents in built.entries.items():
-            Cache().add(key, contents)
-        artefact = build(solution, _context(self._options, self._judge.arch, self._judge.torch_version))
-        if built.cached is None or not artefact.cached:
-            return artefact
-        return dataclasses.replace(artefact, cached=built.cached, seconds=built.seconds)
-
-    def close(self) -> None:
-        self._judge.close()
 
 
 class Cluster:
@@ -246,7 +132,7 @@ class _Evaluation:
 
     def __init__(self, cluster: Cluster, pairs: list[Pair], status: Status, workload: str | None):
         self._cluster, self._status, self._workload = cluster, status, workload
-        self._names = _files_by_name(pairs[0][1])
+        self._names = files_by_name(pairs[0][1])
         self._sources = {file: ray.put(file.path.read_bytes()) for file in {file for file, _ in pairs}}
         self._parcels: dict[Solution, Any] = {}
         self._left = {solution: file for file, solution in pairs}
@@ -283,7 +169,7 @@ class _Evaluation:
         largest = max((node["Resources"].get("memory", 0) for node in ray.nodes() if node["Alive"]), default=0)
         costs = {solution: compile_cost(solution) for solution in self._left}
         for solution, cost in sorted(costs.items(), key=lambda item: item[1].seconds):
-            self._parcels[solution] = ray.put(_pack(solution, self._names))
+            self._parcels[solution] = ray.put(pack(solution, self._names))
             if cost == NOTHING:
                 self._waiting.append((solution, Built()))
                 continue
@@ -370,42 +256,3 @@ def _on_gpus(device: str | None) -> bool:
 def _no_timer(error: Exception) -> str:
     reason = str(error).strip().splitlines()[-1]
     return f"a node cannot evaluate; it needs kernelbench {__version__}, PyTorch and Ray as here: {reason}"
-
-
-def _context(options: Options, arch: str | None, torch_version: str) -> BuildContext:
-    return BuildContext(fork_server(), arch, torch_version, options.build_timeout_s, options.memory_bytes)
-
-
-def _placed(name: str, source: bytes) -> Path:
-    """A problem's file on this node: in the cache, where the same one has the same path."""
-    key = key_of("problem", name, source.decode(errors="replace"))
-    Cache().add(key, {name: source})
-    return Cache().get(key) / name
-
-
-def _root(solution: Solution) -> Path:
-    return solution.path.parents[len(Path(solution.name).parts) - 1]
-
-
-def _files_by_name(solution: Solution) -> dict[str, list[Path]]:
-    """All files of the solutions' folder."""
-    found: dict[str, list[Path]] = {}
-    for path in _root(solution).rglob("*"):
-        if path.is_file():
-            found.setdefault(path.name, []).append(path)
-    return found
-
-
-def _pack(solution: Solution, by_name: dict[str, list[Path]]) -> Parcel:
-    """The solution and every file of its folder whose name it mentions, or one of those mentions."""
-    root = _root(solution)
-    files: dict[str, bytes] = {}
-    todo = [solution.path]
-    while todo:
-        path = todo.pop()
-        name = path.relative_to(root).as_posix()
-        if name not in files:
-            files[name] = path.read_bytes()
-            text = "" if path.suffix == ".so" else files[name].decode(errors="replace")
-            todo += [named for mention in set(_FILE_NAME.findall(text)) for named in by_name.get(mention, [])]
-    return Parcel(dataclasses.replace(solution, path=solution.path.relative_to(root)), files)
