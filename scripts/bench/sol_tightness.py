@@ -1,7 +1,7 @@
 """Are the bounds sound and tight? Times honest fast kernels, and references, against t_SOL and t_floor on this GPU.
 
     python scripts/bench/sol_tightness.py --out tightness.md
-    python scripts/bench/sol_tightness.py --references level1 --compile --out tightness.md
+    python scripts/bench/sol_tightness.py --references all --compile --jobs 8 --log rows.jsonl --out tightness.md
 
 No row may be below 0.9 of its floor: such a row is marked and the exit status is
 1. Rows near t_SOL show that the bound is tight. Kernels run on the published
@@ -12,8 +12,11 @@ is timed that computes something else.
 from __future__ import annotations
 
 import argparse
+import json
+import multiprocessing
+import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,13 +29,14 @@ from harness.draw import DTYPES, build_model, call, draw_inputs
 from harness.math_modes import pin_math_modes
 from harness.problem import Workload, load_problem
 from harness.sol.bounds import PLAUSIBLE, analyse, floor, speed_of_light
-from harness.sol.hardware import Limits, UnknownDevice, limits_at_hand
+from harness.sol.hardware import UnknownDevice, limits_at_hand
 from harness.timing import timer_for
 from kernelbench import suite
 
 CALLS = 20
 TIGHT = 1.35
 TOLERANCE = 2e-2  # of the reference's root mean square
+_TASKS_A_PROCESS = 10  # then a new one: compiled code and its memory add up
 
 
 @dataclass(frozen=True)
@@ -189,44 +193,61 @@ KERNELS = [
 ]
 
 
-def rows(kernels: list[Kernel], device: torch.device, limits: Limits) -> Iterator[dict]:
-    for kernel in kernels:
-        problem = load_problem(suite.find(kernel.problem)[0])
-        workload = problem.workload(next(iter(problem.workloads)))
-        dtype = DTYPES[kernel.precision]
-        try:
-            ms, error = measure(kernel, workload, device, dtype)
-        except Exception as error:  # one kernel that does not run here is no reason to lose the others
-            print(f"{kernel.problem} {kernel.name}: {type(error).__name__}: {error}", file=sys.stderr)
-            continue
-        finally:
-            torch.cuda.empty_cache()
-            pin_math_modes()
-        analysis = analyse(workload, dtype)
-        row = {
-            "problem": f"{kernel.problem} {problem.name}",
-            "kernel": kernel.name,
-            "ms": ms,
-            "t_sol": speed_of_light(analysis, limits).ms,
-            "t_sol_fp16": speed_of_light(analysis, limits, fp16=True).ms,
-            "t_floor": floor(analysis, limits).ms,
-            "bottleneck": speed_of_light(analysis, limits).bottleneck,
-            "error": error,
-        }
-        print(describe(row), file=sys.stderr)
-        yield row
+def examine(name: tuple[str, str]) -> dict:
+    """The row of one kernel, in a process of a pool; says ``out_of_memory`` where others had taken it."""
+    [kernel] = [one for one in known(name[0]) if (one.problem, one.name) == name]
+    row = {"problem": kernel.problem, "kernel": kernel.name}
+    try:
+        return row | _examined(kernel)
+    except torch.OutOfMemoryError:
+        return row | {"out_of_memory": True}
+    except Exception as error:  # one kernel that does not run here is no reason to lose the others
+        return row | {"failed": f"{type(error).__name__}: {error}"[:300]}
+    finally:
+        torch.cuda.empty_cache()
+        torch.compiler.reset()
+        pin_math_modes()
 
 
-def measure(kernel: Kernel, workload: Workload, device: torch.device, dtype: torch.dtype) -> tuple[float, float]:
-    """The shortest of some cold calls in ms, because that is what a floor must stand, and the error over the RMS."""
+def _examined(kernel: Kernel) -> dict:
+    pin_math_modes()
+    device = devices.select("cuda")
+    limits = limits_at_hand(device)
+    problem = load_problem(suite.find(kernel.problem)[0])
+    workload = problem.workload(next(iter(problem.workloads)))
+    dtype = DTYPES[kernel.precision]
+    ms, error = measure(kernel, workload, device, dtype)
+    analysis = analyse(workload, dtype)
+    return {
+        "title": problem.name,
+        "ms": ms,
+        "t_sol": speed_of_light(analysis, limits).ms,
+        "t_sol_fp16": speed_of_light(analysis, limits, fp16=True).ms,
+        "t_floor": floor(analysis, limits).ms,
+        "bottleneck": speed_of_light(analysis, limits).bottleneck,
+        "error": error,
+    }
+
+
+def known(problem: str) -> list[Kernel]:
+    """The kernels of a problem, its reference among them."""
+    references = [
+        Kernel(problem, "reference", eager, checked=False),
+        Kernel(problem, "reference, compiled", compiled, checked=False),
+    ]
+    return [kernel for kernel in KERNELS if kernel.problem == problem] + references
+
+
+def measure(
+    kernel: Kernel, workload: Workload, device: torch.device, dtype: torch.dtype
+) -> tuple[float, float | None]:
+    """The shortest of some cold calls in ms, because that is what a floor must stand; the error, if it is checked."""
     model = build_model(workload.problem.module.Model, workload, 1, device, dtype)
     inputs = draw_inputs(workload, 2, device, dtype)
     with torch.no_grad():
         function = kernel.make(model, *inputs)
-        expected = call(model, inputs)
-        error = float((function().float() - expected.float()).abs().max() / expected.float().square().mean().sqrt())
-        del expected
-        if kernel.checked and not error <= TOLERANCE:
+        error = _error(function, call(model, inputs)) if kernel.checked else None
+        if error is not None and not error <= TOLERANCE:
             raise ValueError(f"computes something else: error {error:.2g} of the reference's RMS")
         timer = timer_for(device)
         for _ in range(3):
@@ -236,10 +257,44 @@ def measure(kernel: Kernel, workload: Workload, device: torch.device, dtype: tor
     return min(times), error
 
 
+def _error(function: Callable, expected: torch.Tensor) -> float:
+    """The worst one over the root mean square of what is expected."""
+    return float((function().float() - expected.float()).abs().max() / expected.float().square().mean().sqrt())
+
+
+def examine_all(names: list[tuple[str, str]], jobs: int, log: Path | None) -> list[dict]:
+    """Rows in order; those in ``log`` are not measured again, and new ones are added to it as they come.
+
+    Compiling takes most of the time, so several processes do it, and time in turn. What finds no memory
+    beside the others is done again alone.
+    """
+    rows = {}
+    if log and log.exists():
+        kept = map(json.loads, log.read_text().splitlines())
+        rows = {(row["problem"], row["kernel"]): row for row in kept if "ms" in row}
+    os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
+    context = multiprocessing.get_context("spawn")
+    for processes in (jobs, 1):
+        todo = [name for name in names if name not in rows]
+        with context.Pool(processes, maxtasksperchild=_TASKS_A_PROCESS) as pool:
+            for row in pool.imap_unordered(examine, todo):
+                print(describe(row), file=sys.stderr, flush=True)
+                if "out_of_memory" in row:
+                    continue
+                rows[row["problem"], row["kernel"]] = row
+                if log:
+                    with log.open("a") as file:
+                        file.write(json.dumps(row) + "\n")
+    return [rows[name] for name in names if name in rows]
+
+
 def describe(row: dict) -> str:
+    what = f"{row['problem']} {row['kernel']}"
+    if "ms" not in row:
+        return f"{what}: {row.get('failed') or 'no memory beside the others; once more later'}"
     g, above = row["ms"] / max(row["t_sol"], 1e-9), row["ms"] / max(row["t_floor"], 1e-9)
     mark = "  BELOW THE FLOOR" if above < PLAUSIBLE else ""
-    return f"{row['problem']}: {row['kernel']}: {row['ms']:.4f} ms, {g:.2f} t_SOL, {above:.2f} t_floor{mark}"
+    return f"{what}: {row['ms']:.4f} ms, {g:.2f} t_SOL, {above:.2f} t_floor{mark}"
 
 
 def main() -> int:
@@ -247,21 +302,19 @@ def main() -> int:
     parser.add_argument("--references", metavar="SELECTOR", help="time these problems' references too")
     parser.add_argument("--compile", action="store_true", help="and the references under torch.compile")
     parser.add_argument("--only", metavar="PROBLEM", help="kernels of one problem")
+    parser.add_argument("--jobs", type=int, default=4, help="processes that compile side by side")
+    parser.add_argument("--log", type=Path, help="keep rows here as they come; what is there is not measured again")
     parser.add_argument("--out", type=Path, help="write the table as Markdown")
     options = parser.parse_args()
     try:
-        device = devices.select("cuda")
-        limits = limits_at_hand(device)
+        limits = limits_at_hand(devices.select("cuda"))
     except (devices.DeviceError, UnknownDevice) as error:
         sys.exit(f"error: {error}")
-    pin_math_modes()
-    kernels = [kernel for kernel in KERNELS if options.only in (None, kernel.problem)]
-    if options.references:
-        for file in suite.find(options.references):
-            kernels.append(Kernel(str(file.id), "reference", eager, checked=False))
-            if options.compile:
-                kernels.append(Kernel(str(file.id), "reference, compiled", compiled, checked=False))
-    found = list(rows(kernels, device, limits))
+    names = [(kernel.problem, kernel.name) for kernel in KERNELS if options.only in (None, kernel.problem)]
+    for file in suite.find(options.references) if options.references else []:
+        names += [(str(file.id), "reference")] + [(str(file.id), "reference, compiled")] * options.compile
+    rows = examine_all(names, options.jobs, options.log)
+    found = [row for row in rows if "ms" in row]
     below = [row for row in found if row["ms"] < PLAUSIBLE * row["t_floor"]]
     near = {
         row["problem"]
@@ -270,22 +323,25 @@ def main() -> int:
     }
     table = tabulate(
         [
-            (r["problem"], r["kernel"], f"{r['ms']:.4f}", f"{r['t_sol']:.4f}", f"{r['t_sol_fp16']:.4f}",
-             f"{r['t_floor']:.4f}", f"{r['ms'] / max(r['t_sol'], 1e-9):.2f}",
-             f"{r['ms'] / max(r['t_floor'], 1e-9):.2f}", r["bottleneck"], f"{r['error']:.1e}")
+            (f"{r['problem']} {r['title']}", r["kernel"], f"{r['ms']:.4f}", f"{r['t_sol']:.4f}",
+             f"{r['t_sol_fp16']:.4f}", f"{r['t_floor']:.4f}", f"{r['ms'] / max(r['t_sol'], 1e-9):.2f}",
+             f"{r['ms'] / max(r['t_floor'], 1e-9):.2f}", r["bottleneck"],
+             "" if r["error"] is None else f"{r['error']:.1e}")
             for r in found
         ],
         ("problem", "kernel", "ms", "t_SOL", "FP16", "t_floor", "g", "over floor", "bottleneck", "error"),
         tablefmt="github", disable_numparse=True,
     )  # fmt: skip
+    failed = [f"{row['problem']} {row['kernel']}: {row['failed']}" for row in rows if "failed" in row]
     text = (
-        f"{limits.title}: {len(found)} of {len(kernels)} kernels ran, {len(below)} below {PLAUSIBLE} t_floor; "
-        f"{len(near)} memory-bound problems of level 1 within {TIGHT} t_SOL.\n\n{table}\n"
-    )
+        f"{limits.title}, PyTorch {torch.__version__}: {len(found)} of {len(names)} kernels ran, {len(below)} below "
+        f"{PLAUSIBLE} t_floor; {len(near)} memory-bound problems of level 1 within {TIGHT} t_SOL.\n\n"
+        + "".join(f"- {line}\n" for line in failed) + f"\n{table}\n"
+    )  # fmt: skip
     print(text)
     if options.out:
         options.out.write_text(text)
-    return 1 if below or len(found) < len(kernels) else 0
+    return 1 if below or len(found) < len(names) else 0
 
 
 if __name__ == "__main__":
