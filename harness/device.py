@@ -8,7 +8,7 @@ import os
 import platform
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -85,16 +85,21 @@ def cpu_name() -> str:
 
 
 @contextlib.contextmanager
-def exclusive(device: torch.device) -> Iterator[None]:
+def exclusive(device: torch.device, phase: Callable[[str], None] = lambda text: None) -> Iterator[None]:
     """Hold the device against every other evaluation on this host: one timed kernel at a time.
 
-    It also becomes the current one, for events, streams and the allocator are those of the current device.
+    ``phase`` is told where another one holds it. It also becomes the current one, for events, streams and
+    the allocator are those of the current device.
     """
     name = "cpu" if device.type == "cpu" else str(torch.cuda.get_device_properties(device).uuid)
     path = Path(tempfile.gettempdir()) / f"kernelbench-{name}.lock"
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     with open(descriptor, "r+") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            phase(f"waits for another run on this {'CPU' if device.type == 'cpu' else 'GPU'}")
+            fcntl.flock(lock, fcntl.LOCK_EX)
         if device.type == "cuda":
             torch.cuda.set_device(device)
         yield

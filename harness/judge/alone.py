@@ -43,7 +43,7 @@ def measure(
     """
     begin = time.perf_counter()
     record = blank_measurement(workload, configuration, device, precision)
-    with devices.exclusive(device):
+    with devices.exclusive(device, phase):
         record["conditions"] = pin_math_modes()
         try:
             setting = Setting(workload, device, DTYPES[precision])

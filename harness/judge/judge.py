@@ -62,7 +62,7 @@ def evaluate(
     stages = Stages()
     try:
         stages.begin("wait")  # for the device
-        with devices.exclusive(conditions.device):
+        with devices.exclusive(conditions.device, phase):
             stages.begin("reference")
             _Evaluation(workload, solution, artefact, conditions, server, phase, stages).into(result)
         result.status = Status.OK
