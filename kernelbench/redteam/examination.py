@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
 from dataclasses import asdict, dataclass
@@ -17,6 +18,7 @@ PREVENTED, DETECTED, MISSED, NOT_RUN = "prevented", "detected", "missed", "not r
 GAIN = 1.5  # a right result that is faster than this earned it by cheating: its work is the reference's own
 _WORST = (MISSED, DETECTED, PREVENTED, NOT_RUN)
 _UNABLE = ("needs a GPU", "needs host memory", "Triton")  # reasons to be skipped that are no fault of the harness
+_FOLDER = re.compile(r"'/[^']*/")
 _SECONDS, _BUILD_SECONDS, _MEMORY_BYTES = 8, 10, 4 << 30
 
 
@@ -126,7 +128,8 @@ def _is_unable(skipped: str | None) -> bool:
 
 
 def _first_line(text: str) -> str:
-    return (text.strip().splitlines() or [""])[0]
+    """Without the folders of this machine, so that tables of several can be compared."""
+    return _FOLDER.sub("'.../", (text.strip().splitlines() or [""])[0])
 
 
 def _ends(text: str) -> str:
