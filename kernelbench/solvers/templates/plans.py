@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.signature import Signature
-from kernelbench.solvers.templates.formula import Formula, NoTemplate, Product, recognise
+from kernelbench.solvers.templates.formula import Formula, Product
+from kernelbench.solvers.templates.patterns import NoTemplate
+from kernelbench.solvers.templates.recognition import recognise
 
 _FOLDER = Path(__file__).parent
 _KEPT_FLOATS = 64  # of a thread's registers, for what is read once; fewer where it can only have 64

@@ -16,7 +16,8 @@ from harness.draw import build_model, call, draw_inputs
 from harness.result import Status
 from harness.signature import derive_signature
 from harness.sol.operators import trace
-from kernelbench.solvers.templates.formula import Load, NoTemplate, merged
+from kernelbench.solvers.templates.formula import Load
+from kernelbench.solvers.templates.patterns import NoTemplate, merged
 from kernelbench.solvers.templates.plans import fitting
 
 EMULATION = (Path(__file__).parent / "emulated_cuda.h").read_text()
