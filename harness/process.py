@@ -54,7 +54,11 @@ def start_server(module: str, connection: socket.socket) -> subprocess.Popen:
     """Run ``module.serve`` on ``connection`` in an interpreter and a session of its own; closes our copy of it."""
     # -I and an explicit path: neither environment nor working directory decides what is imported
     path = [str(ROOT), *filter(None, sys.path)]
-    start = f"import sys; sys.path[:] = {path!r}\nfrom {module} import serve; serve({connection.fileno()})"
+    # tearing PyTorch down takes a second and frees nothing that the end of a process does not
+    start = (
+        f"import os, sys; sys.path[:] = {path!r}\nfrom {module} import serve; serve({connection.fileno()})\n"
+        "sys.stdout.flush(); sys.stderr.flush(); os._exit(0)"
+    )
     process = subprocess.Popen(
         [sys.executable, "-I", "-c", start],
         # threads of PyTorch that have nothing to do must not spin while the other side is timed
@@ -68,13 +72,22 @@ def start_server(module: str, connection: socket.socket) -> subprocess.Popen:
 
 
 class ForkServer:
-    """A warm parent of workers; use as a context manager. ``fork`` may be called from several threads."""
+    """A warm parent of workers, started when it is entered as a context manager, or with the first of them.
+
+    ``fork`` may be called from several threads.
+    """
 
     def __init__(self) -> None:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._process = start_server("harness.worker.forkserver", theirs)
-        self._control = ours
+        self._process: subprocess.Popen | None = None
+        self._closed = False
         self._lock = threading.Lock()
+
+    def _start(self) -> None:
+        if self._closed:
+            raise RuntimeError("the fork server is closed")
+        if self._process is None:
+            self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            self._process = start_server("harness.worker.forkserver", theirs)
 
     def fork(
         self,
@@ -102,6 +115,7 @@ class ForkServer:
 
     def _exchange(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         with self._lock:
+            self._start()
             socket.send_fds(self._control, [json.dumps(request).encode()], fds)
             answer = self._control.recv(4096)
         if not answer:
@@ -109,6 +123,9 @@ class ForkServer:
         return json.loads(answer)
 
     def close(self) -> None:
+        self._closed = True
+        if self._process is None:
+            return
         self._control.close()
         try:
             self._process.wait(timeout=5)
@@ -117,6 +134,8 @@ class ForkServer:
             self._process.wait()
 
     def __enter__(self) -> ForkServer:
+        with self._lock:
+            self._start()
         return self
 
     def __exit__(self, *_: object) -> None:

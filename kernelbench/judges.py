@@ -41,7 +41,7 @@ class Judge:
 
     def _start(self) -> None:
         ours, theirs = socket.socketpair()
-        self._process = start_server("harness.judge.server", theirs)
+        self._process = start_server("harness.judge.start", theirs)
         self._connection = ours
         options = self._options
         hello = {

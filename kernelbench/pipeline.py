@@ -71,8 +71,8 @@ class Pipeline:
             line.close()
 
     def close(self) -> None:
-        for judge in self._judges:
-            judge.close()
+        with ThreadPoolExecutor() as pool:  # each takes a moment
+            list(pool.map(Judge.close, self._judges))
 
     def kill(self) -> None:
         for judge in self._judges:

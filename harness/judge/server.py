@@ -32,7 +32,7 @@ _PR_SET_PDEATHSIG = 1
 _CONDITIONS = ("precision", "timeout_s", "memory_bytes", "build_timeout_s", "baselines", "criterion", "track")
 
 
-def serve(fd: int) -> None:
+def serve(fd: int, workers: ForkServer) -> None:
     """Answer jobs until the other end closes the socket."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -58,14 +58,13 @@ def serve(fd: int) -> None:
     # Tracing a reference imports this, which takes seconds: now, while the first solutions build.
     importlib.import_module("torch._dynamo")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # unwinds: workers end, their folders go
-    with ForkServer() as server:
-        judge = _Judge(conditions, server, connection)
-        while True:
-            try:
-                job = wire.receive(connection)
-            except wire.Closed:
-                return
-            wire.send(connection, judge.answer(job))
+    judge = _Judge(conditions, workers, connection)
+    while True:
+        try:
+            job = wire.receive(connection)
+        except wire.Closed:
+            return
+        wire.send(connection, judge.answer(job))
 
 
 class _Judge:
