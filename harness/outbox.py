@@ -98,6 +98,11 @@ class Outbox:
             done += os.preadv(self._file, [view[done:]], slot.offset + done)
         return copy.copy_(torch.frombuffer(data, dtype=slot.dtype).view(slot.shape))
 
+    @property
+    def on_device(self) -> bool:
+        """False on a GPU whose driver does not share memory, or has none left."""
+        return self._cuda is not None
+
     def view(self, slot: Slot) -> torch.Tensor:
         """The memory itself as a tensor, which the worker may change at any moment; valid until ``close``."""
         if self._cuda:
@@ -145,18 +150,26 @@ def _mapped(memory: mmap.mmap, slot: Slot) -> torch.Tensor:
     return flat.view(slot.shape)
 
 
+def device_bytes() -> int:
+    """Of device memory that this process's outboxes hold, besides what PyTorch knows of."""
+    return _CudaMemory.held
+
+
 class _CudaMemory:
     """A raw device allocation of the driver API, in the context that torch made current."""
 
-    def __init__(self, pointer: ctypes.c_uint64):
-        self._pointer = pointer
+    held = 0  # bytes, of all that this process allocated
+
+    def __init__(self, pointer: ctypes.c_uint64, size: int = 0):
+        self._pointer, self._size = pointer, size
 
     @classmethod
     def allocate(cls, size: int) -> _CudaMemory:
         torch.cuda.synchronize()  # makes torch's context current
         pointer = ctypes.c_uint64()
         cuda_driver.call("cuMemAlloc_v2", ctypes.byref(pointer), ctypes.c_size_t(size))
-        return cls(pointer)
+        _CudaMemory.held += size
+        return cls(pointer, size)
 
     @classmethod
     def open(cls, handle: bytes) -> _CudaMemory:
@@ -187,6 +200,7 @@ class _CudaMemory:
 
     def free(self) -> None:
         cuda_driver.call("cuMemFree_v2", self._pointer)
+        _CudaMemory.held -= self._size
 
     @staticmethod
     def _copy(target: int, source: int, size: int) -> None:

@@ -111,6 +111,9 @@ class JudgeClock:
         inputs, outputs = slots[: -calls * len(kinds)], list(split(slots[-calls * len(kinds) :], len(kinds)))
         memory = Outbox(self._setting.device, contents, file=None if self._cuda else self.fds[0])
         del contents
+        if self._cuda and not memory.on_device:
+            memory.close()
+            raise torch.OutOfMemoryError("the device has no memory left for a burst")
         try:
             self._ask(op="open_burst", handle=memory.handle, calls=calls, outputs=_described(outputs[0]))
             readings = []
