@@ -105,7 +105,7 @@ class JudgeClock:
         Raises GateError where the driver has no stream-ordered waits.
         """
         overhead_ms, before_ms = self._of_the_reference(self._draw(calls), kinds)
-        self._sides.make_room()
+        self._sides.trim()
         contents = [*tensors_of(self._setting.draw_one(0)) * calls, *kinds * calls]
         slots = lay_out(contents)
         inputs, outputs = slots[: -calls * len(kinds)], list(split(slots[-calls * len(kinds) :], len(kinds)))
@@ -134,7 +134,7 @@ class JudgeClock:
         return Reading(call_ms, max(before_ms, after_ms), calls, held, overhead_ms)
 
     def _free_bytes(self) -> int:
-        self._sides.make_room()
+        self._sides.trim()
         return torch.cuda.mem_get_info(self._setting.device)[0] if self._cuda else _HOST_BYTES
 
     def _once(self, burst: Burst, fill: Callable[[], None], queue_full: bool) -> tuple[float, bool]:

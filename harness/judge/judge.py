@@ -134,7 +134,7 @@ class _Evaluation:
         self._sides.kinds = [as_tensor(leaf).to("meta") for leaf in example.outputs[0]]
         inputs = tensors_of(example.inputs[0])
         traffic = bytes_of_call(self._workload, self._sides.reference.model(), inputs, self._sides.kinds)
-        result.workload["bytes"] = traffic
+        result.workload["bytes"] = self._sides.traffic = traffic
         outbox = Outbox(self._device, self._sides.kinds, inputs)
         del example, inputs
         reference = self._sides.reference

@@ -110,12 +110,13 @@ class Measurement:
             try:
                 return self._best_of_a_few(result, calls)
             except torch.OutOfMemoryError:
-                pass
+                pass  # the judge's
             except CandidateFailure as failure:
                 out_of_memory = failure.status is Status.OUT_OF_MEMORY
                 if not out_of_memory or calls == 1 and self._clock.leaves_room(traffic):
                     raise
             calls //= 2
+        self._sides.blame()
         return None
 
     def _best_of_a_few(self, result: Result, calls: int) -> Reading:

@@ -22,10 +22,14 @@ from harness.rounds import Round, Setting, play
 from harness.timing import timer_for
 
 _CACHE_MEMORY_SHARE = 4  # of the device's memory, what the judge's allocator may keep between rounds
+_CONTEXT_BYTES = 2 << 30  # what a process may keep besides its tensors: context, code, workspaces of libraries
 
 
 class Sides:
-    """``kinds`` are the reference's outputs without data; ``worker`` is None before its start and after its end."""
+    """``kinds`` are the reference's outputs without data, ``traffic`` the bytes of one call.
+
+    ``worker`` is None before its start and after its end.
+    """
 
     def __init__(self, workload: Workload, conditions: Conditions, weight_seed: int):
         setting = Setting(workload, conditions.device, DTYPES[conditions.precision])
@@ -37,11 +41,14 @@ class Sides:
         self.worker: Worker | None = None
         self.outbox: Outbox | None = None
         self._workload, self._conditions = workload, conditions
+        self.traffic = 0
+        self._calls = 0  # of the candidate's last round
         self._room_bytes = self._not_others()
         self._losses: dict[tuple[Trial, int], float] = {}  # by trial and output
 
     def play_candidate(self, trial: Trial, seeds: list[int]) -> Round:
         """The candidate's round; its outputs stay in the worker, what they look like is checked here."""
+        self._calls = len(seeds)
         answer = self.ask(op="run", seeds=seeds, draw=trial.draw, weights=trial.weights)
         times, outputs = answer.get("times_ms"), answer.get("outputs")
         if not isinstance(times, list) or not isinstance(outputs, list) or not len(times) == len(outputs) == len(seeds):
@@ -128,21 +135,28 @@ class Sides:
         except torch.OutOfMemoryError:
             if self.worker is None:
                 raise
-        self.make_room()
-        return action()
+        self.trim()
+        try:
+            return action()
+        except torch.OutOfMemoryError:
+            self.blame()
+            raise
 
-    def make_room(self) -> None:
-        """Empty the caches of both sides; raises CandidateFailure where the candidate keeps most of the memory."""
-        if self._conditions.device.type != "cuda":
-            return
-        self.ask(op="trim")
-        torch.cuda.empty_cache()
-        left = self._not_others()
-        if left < self._room_bytes / 2:
+    def trim(self) -> None:
+        """Have both sides give back what their allocators keep."""
+        if self._conditions.device.type == "cuda":
+            self.ask(op="trim")
+            torch.cuda.empty_cache()
+
+    def blame(self) -> None:
+        """Where memory is short: raises CandidateFailure if the candidate keeps more than its last round takes."""
+        kept = self._room_bytes - self._not_others()
+        if kept > self._calls * self.traffic + _CONTEXT_BYTES:
             raise CandidateFailure(
                 Status.OUT_OF_MEMORY,
-                f"between its calls it keeps so much of the device's memory that it cannot be judged: "
-                f"{left / 1e9:.1f} of {self._room_bytes / 1e9:.1f} GB are left",
+                f"between its calls it keeps {kept / 1e9:.1f} of {self._room_bytes / 1e9:.1f} GB of the device's "
+                f"memory, where inputs, weights and outputs of its last calls take "
+                f"{self._calls * self.traffic / 1e9:.1f}: too little is left to judge it",
             )
 
     def _not_others(self) -> int:

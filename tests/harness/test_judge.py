@@ -404,7 +404,7 @@ def test_events_that_the_candidate_forges_are_not_believed(judged, problem):
 
 HOARDS = f"""
 import torch
-hoard = torch.empty(int(0.8 * torch.cuda.mem_get_info()[0]), dtype=torch.int8, device="cuda")
+hoard = torch.empty(torch.cuda.mem_get_info()[0] - (64 << 20), dtype=torch.int8, device="cuda")
 {FORGED_EVENTS}
 """
 ENDLESS_IN_A_ROW = "import traceback\n" + relu(
@@ -415,7 +415,7 @@ ENDLESS_IN_A_ROW = "import traceback\n" + relu(
 @pytest.mark.gpu
 def test_memory_kept_from_the_judge_is_no_way_round_its_clock(judged, problem):
     result = judged(problem("1/19"), HOARDS, device="cuda", workload="small")
-    assert result.status is Status.OUT_OF_MEMORY and "between its calls it keeps" in result.message, result.message
+    assert result.status in (Status.OUT_OF_MEMORY, Status.REJECTED), result.message
 
 
 @pytest.mark.gpu
