@@ -10,7 +10,7 @@ demo: $(VENV)/ready
 
 # Set up and run all tests that this machine can run.
 test: $(VENV)/ready
-	$(VENV)/bin/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
+	$(VENV)/bin/python -m pytest -q -n 2 --dist loadfile
 
 lint: $(VENV)/ready
 	$(VENV)/bin/ruff check .

@@ -24,13 +24,7 @@ def pytest_configure():
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-# Two workers take a file each, in this order: the longest that only compute beside the longest that evaluate,
-# because two that evaluate wait for each other's device.
-_FIRST = ("test_published", "test_redteam", "test_flops", "test_cli")
-
-
 def pytest_collection_modifyitems(items):
-    items.sort(key=lambda item: _FIRST.index(item.path.stem) if item.path.stem in _FIRST else len(_FIRST))
     if torch.cuda.is_available():
         return
     for item in items:
