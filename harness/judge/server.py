@@ -55,8 +55,9 @@ def serve(fd: int, workers: ForkServer) -> None:
             "torch": torch.__version__,
         },
     )
-    # Tracing a reference imports this, which takes seconds: now, while the first solutions build.
-    importlib.import_module("torch._dynamo")
+    if device.type == "cuda":
+        # Tracing a reference for its bounds imports this, which takes seconds: now, while the first solutions build.
+        importlib.import_module("torch._dynamo")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # unwinds: workers end, their folders go
     judge = _Judge(conditions, workers, connection)
     while True:

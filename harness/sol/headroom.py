@@ -20,7 +20,8 @@ def headroom(
     cannot be traced, the only field is ``unavailable``, with the reason.
     """
     try:
-        return compare(analyse(workload, dtype), limits_at_hand(device), median_ms, conditions)
+        limits = limits_at_hand(device)  # first: an analysis takes longer
+        return compare(analyse(workload, dtype), limits, median_ms, conditions)
     except (UnknownDevice, ProblemError) as error:
         return {"unavailable": str(error)}
     except Exception as error:  # a bound is not worth a lost result
