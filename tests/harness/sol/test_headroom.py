@@ -21,7 +21,8 @@ def test_on_a_device_without_limits_the_record_says_so(workload):
     assert list(found) == ["unavailable"] and "no limits are known" in found["unavailable"]
 
 
-def test_a_reference_that_cannot_be_traced_has_no_bound(workload):
+def test_a_reference_that_cannot_be_traced_has_no_bound(workload, monkeypatch):
+    monkeypatch.setattr("harness.sol.headroom.limits_at_hand", lambda device: H100)
     needs_data = workload("return x[: int(x.sum())]", "torch.rand(9)")
     found = headroom(needs_data, torch.float32, torch.device("cpu"), 1.0, {})
     assert "cannot be traced" in found["unavailable"]
