@@ -121,6 +121,10 @@ class Problem:
             raise ProblemError(f"problem {self.id} has no workload '{name}'; it has: {known}")
         return Workload(name, self.workloads[name], self)
 
+    def workload_for(self, name: str | None, device_type: str) -> Workload:
+        """The workload ``name``; without one the default for the device."""
+        return self.workload(name) if name else self.default_workload(device_type)
+
     def default_workload(self, device_type: str) -> Workload:
         """``full`` on a GPU; ``small`` on a CPU where the problem declares one."""
         return self.workload(default_workload_name(self.workloads, device_type))

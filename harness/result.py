@@ -98,6 +98,10 @@ class Result:
     def correct(self) -> bool:
         return self.status is Status.OK
 
+    def speedup_over_first(self) -> float | None:
+        """Over the first baseline that ran; None without one."""
+        return next((b["speedup"] for b in self.baselines.values() if "speedup" in b), None)
+
     def to_json(self) -> dict[str, Any]:
         return {**dataclasses.asdict(self), "status": self.status.value}
 

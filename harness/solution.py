@@ -48,6 +48,9 @@ class Solution:
     device: str
     sha256: str
 
+    def runs_on(self, device_type: str) -> bool:
+        return self.device in ("any", device_type)
+
     @property
     def root(self) -> Path:
         """The directory of solutions that it belongs to: helper files may lie anywhere in it."""

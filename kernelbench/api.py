@@ -62,7 +62,7 @@ def evaluate(
         devices.select(device), precision, timeout_s, default_memory_bytes(), build_timeout_s, baselines, criterion,
         track,
     )
-    chosen = loaded.workload(workload) if workload else loaded.default_workload(conditions.device.type)
+    chosen = loaded.workload_for(workload, conditions.device.type)
     server = fork_server()
     arch = devices.architecture(conditions.device)
     context = BuildContext(server, arch, torch.__version__, build_timeout_s, conditions.memory_bytes)

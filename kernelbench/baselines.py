@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.build.cache import digest_of
-from harness.judge.baselines import BASELINES, EAGER
+from harness.judge.baselines import BASELINES, EAGER, FORMAT
 from harness.math_modes import MATH_MODES
 from harness.problem import ProblemFile
 from harness.result import Result
@@ -24,7 +24,6 @@ from harness.timing.unpaired import ratio_of_runs
 from kernelbench.run import append_line, whole_lines
 
 FILE = "baselines.jsonl"
-FORMAT = 1
 _RESULTS = Path("results")
 _SUFFIX = ".jsonl"
 _PRODUCT = re.compile(r"\b[A-Z]{1,4}\d{1,4}[A-Za-z]*\b")
@@ -190,7 +189,7 @@ class Comparisons:
             except BaselineError as error:
                 found[str(stored)] = {"error": str(error)}
         result.baselines = {name: found[name] for name in self._order if name in found}
-        result.speedup = next((b["speedup"] for b in result.baselines.values() if "speedup" in b), None)
+        result.speedup = result.speedup_over_first()
 
 
 def compared(result: Result, record: dict[str, Any], file: Path) -> dict[str, Any]:

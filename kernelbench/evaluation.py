@@ -12,9 +12,9 @@ from pathlib import Path
 
 from harness.problem import ProblemFile
 from harness.solution import Solution, SolutionError, discover, read_solution
-from kernelbench import __version__, leaderboard, sources, suite
+from kernelbench import leaderboard, sources, suite
 from kernelbench.baselines import Comparisons, Present
-from kernelbench.execution import Evaluated, Executor, Options, Pair, Skipped, Status, open_executor
+from kernelbench.execution import Evaluated, Executor, Options, Pair, Skipped, Status, closed_or_killed, open_executor
 from kernelbench.run import Run
 from kernelbench.shapes import workloads_of
 
@@ -74,7 +74,7 @@ def evaluate_directory(
     comparisons = Comparisons(options.baselines)
 
     executor = open_executor(options)
-    try:
+    with closed_or_killed(executor):
         unfit, fitting = _fitting(pairs, executor.device["type"])
         cases = _cases(fitting, options.workload, executor.device["type"])
         present = Present(executor.device["name"], executor.torch_version, options.precision)
@@ -101,10 +101,6 @@ def evaluate_directory(
                 else:
                     outcome.skipped.append(item)
                 watcher.ended(item)
-    except BaseException:
-        executor.kill()
-        raise
-    executor.close()
     leaderboard.write(outcome.run, outcome.problems)
     return outcome
 
@@ -125,17 +121,13 @@ def evaluate_one(
     (file,) = suite.find(str(solution.problem), problem_dir)
     comparisons = Comparisons(options.baselines)
     executor = open_executor(options)
-    try:
+    with closed_or_killed(executor):
         device = executor.device
         unfit, todo = _fitting([(file, solution)], device["type"])
         workload = file.workload_name(options.workload, device["type"])
         present = Present(device["name"], executor.torch_version, options.precision)
         comparisons.check([(file, workload) for file, _ in todo], present)
         (item,) = unfit or executor.evaluate(todo, status, workload)
-    except BaseException:
-        executor.kill()
-        raise
-    executor.close()
     if isinstance(item, Evaluated):
         comparisons.into(item.result, file)
     return file, item
@@ -145,7 +137,7 @@ def _fitting(pairs: list[Pair], device_type: str) -> tuple[list[Skipped], list[P
     """Put aside what is for another kind of device."""
     skipped, fitting = [], []
     for file, solution in pairs:
-        if solution.device in ("any", device_type):
+        if solution.runs_on(device_type):
             fitting.append((file, solution))
         else:
             needs = "a GPU" if solution.device == "cuda" else "host memory: use --device cpu"
@@ -168,28 +160,20 @@ def _evaluated(executor: Executor, cases: list[tuple[ProblemFile, Solution, str]
 
 
 def _open_run(solutions, options, device, selector, problem_dir, out, resume) -> Run:
-    now = datetime.datetime.now()
     if out is None:
-        out = Path("runs") / f"{solutions.resolve().name}-{now:%Y%m%d-%H%M%S}"
+        out = Path("runs") / f"{solutions.resolve().name}-{datetime.datetime.now():%Y%m%d-%H%M%S}"
     config = {
         "solutions": os.path.normpath(solutions),
         "problem_dir": os.path.normpath(problem_dir) if problem_dir else None,
         "problems": selector,
         "device": device["name"],
-        "workload": options.workload,
-        "precision": options.precision,
-        "track": options.track,
-        "baselines": [str(baseline) for baseline in options.baselines],
-        "timeout_s": options.timeout_s,
-        "memory_bytes": options.memory_bytes,
-        "started": now.astimezone().isoformat(timespec="seconds"),
-        "kernelbench": __version__,
+        **options.to_config(),
     }
-    return Run.resume(out, config) if resume else Run.create(out, config)
+    return Run.open(out, config, resume)
 
 
 def _counted(selector, files: dict, pairs: list[Pair], device_type: str) -> list[str]:
     """Every selected problem; without a selection those that have a solution which can run here."""
     if selector:
         return [str(problem_id) for problem_id in files]
-    return sorted({str(file.id) for file, solution in pairs if solution.device in ("any", device_type)})
+    return sorted({str(file.id) for file, solution in pairs if solution.runs_on(device_type)})

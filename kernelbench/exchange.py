@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from kernelbench import __version__, leaderboard, tables, upstream
+from kernelbench import leaderboard, tables, upstream
 from kernelbench.run import Run
 
 FORMATS = ("kernelbench", "baseline", "csv", "parquet")
@@ -25,11 +24,11 @@ def import_kernelbench(path: Path, level: int, out: Path, baseline: Path | None 
     """
     results = upstream.read_eval_results(path, level, baseline)
     names = {result.device["name"] for result in results}
-    run = Run.create(out, {
+    config = {
         "solutions": str(path), "problem_dir": None, "problems": f"level{level}",
         "device": names.pop() if len(names) == 1 else None, "workload": None, "precision": "fp32",
-        "started": datetime.datetime.now().astimezone().isoformat(timespec="seconds"), "kernelbench": __version__,
-    })  # fmt: skip
+    }  # fmt: skip
+    run = Run.open(out, config, resume=False)
     for result in results:
         run.append(result)
     return run

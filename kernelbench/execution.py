@@ -14,6 +14,7 @@ and its line in ``EXECUTORS``. Making one raises EnvironmentUnfit where it canno
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 from collections.abc import Callable, Iterator
@@ -63,6 +64,17 @@ class Options:
         """Those that were measured before."""
         return tuple(stored for stored in self.baselines if isinstance(stored, Stored))
 
+    def to_config(self) -> dict[str, Any]:
+        """What a run keeps of them, so that it is known what its results have in common."""
+        return {
+            "workload": self.workload,
+            "precision": self.precision,
+            "track": self.track,
+            "baselines": [str(baseline) for baseline in self.baselines],
+            "timeout_s": self.timeout_s,
+            "memory_bytes": self.memory_bytes,
+        }
+
 
 @dataclass(frozen=True)
 class Evaluated:
@@ -90,6 +102,17 @@ class Executor(Protocol):
     def close(self) -> None: ...
 
     def kill(self) -> None: ...
+
+
+@contextlib.contextmanager
+def closed_or_killed(opened: Executor) -> Iterator[None]:
+    """Around the use of an executor, or of one judge: closed at the end, killed where that does not come."""
+    try:
+        yield
+    except BaseException:
+        opened.kill()
+        raise
+    opened.close()
 
 
 def open_executor(options: Options) -> Executor:

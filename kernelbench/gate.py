@@ -54,9 +54,9 @@ def check_outcome(outcome: Outcome, limits: Limits, against: Run | None, arch: s
     for skipped in outcome.skipped:
         solution = skipped.solution
         check = Check(str(solution.problem), solution.name, unchecked=[skipped.reason])
-        check.evaluable = solution.device in ("any", outcome.device["type"])
+        check.evaluable = solution.runs_on(outcome.device["type"])
         checks.append(check)
-    unfit = [s.solution for s in outcome.skipped if s.solution.device not in ("any", outcome.device["type"])]
+    unfit = [s.solution for s in outcome.skipped if not s.solution.runs_on(outcome.device["type"])]
     if unfit:
         reports = {(str(s.problem), s.name): report for s, report in zip(unfit, build_only(unfit, arch))}
         checks = [_with_build(check, reports.get((check.problem, check.name))) for check in checks]

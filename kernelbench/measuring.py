@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +13,7 @@ from harness.judge.baselines import EAGER
 from harness.problem import ProblemFile
 from kernelbench import tables
 from kernelbench.baselines import BaselineError, BaselineFile, Present, default_file
-from kernelbench.execution import EnvironmentUnfit, Options
+from kernelbench.execution import EnvironmentUnfit, Options, closed_or_killed
 from kernelbench.judges import Judge, open_judges
 from kernelbench.leaderboard import duration
 from kernelbench.run import WriteError
@@ -65,8 +66,10 @@ def measure_selection(
     anything runs, and EnvironmentUnfit where this machine cannot do it.
     """
     watcher = watcher or Watcher()
-    judges = open_judges(options)
-    try:
+    with contextlib.ExitStack() as opened:
+        judges = open_judges(options)
+        for judge in judges:
+            opened.enter_context(closed_or_killed(judge))
         if len(judges) > 1:
             raise EnvironmentUnfit("baselines are measured on one device; name one with --device")
         (judge,) = judges
@@ -84,11 +87,6 @@ def measure_selection(
             record = _measured(judge, case, timeout_s, lambda phase, case=case: watcher.status(case, phase))
             file.append(record)
             watcher.ended(case, record)
-    except BaseException:
-        for judge in judges:
-            judge.kill()
-        raise
-    judge.close()
     found = [file.find(case.problem, case.workload, case.configuration, present) for case in cases]
     return Measured(file.path, found)
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
+from typing import Any
 
 from tqdm import tqdm
 
+from harness.result import Result
 from kernelbench.evaluation import Outcome, Watcher
 from kernelbench.execution import Evaluated, Skipped
 
@@ -23,6 +26,18 @@ class Bar:
     def say(self, line: str) -> None:
         tqdm.write(line, file=sys.stderr)
 
+    def say_device(self, device: dict[str, Any], count: int = 1) -> None:
+        several = f"{count} x " if count > 1 else ""
+        self.say(f"device: {several}{device['name']}" + (" (no GPU is used)" if device["type"] == "cpu" else ""))
+
+    def say_kept(self, results: int, path: Path) -> None:
+        if results:
+            self.say(f"{results} result(s) are in {path} already and are kept")
+
+    def say_result(self, result: Result, name: str) -> None:
+        speed = f"  {result.timing['median_ms']:.4g} ms  {result.speedup:.2f}x" if result.correct else ""
+        self.say(f"  {result.status.value:<14} {result.problem} {name}{speed}")
+
     def close(self) -> None:
         if self._bar is not None:
             self._bar.close()
@@ -34,14 +49,11 @@ class Progress(Bar, Watcher):
         self._now = {"building": "", "judging": ""}
 
     def started(self, outcome: Outcome, todo: int) -> None:
-        device = outcome.device
-        count = f"{outcome.devices} x " if outcome.devices > 1 else ""
-        self.say(f"device: {count}{device['name']}" + (" (no GPU is used)" if device["type"] == "cpu" else ""))
+        self.say_device(outcome.device, outcome.devices)
         self._several = len(outcome.workloads) > 1
         if outcome.run.torn:
             self.say("the results log ended in half a line, from an interrupted write; it was dropped")
-        if outcome.resumed:
-            self.say(f"{outcome.resumed} result(s) are in {outcome.run.path} already and are kept")
+        self.say_kept(outcome.resumed, outcome.run.path)
         self.start(todo, "solution")
 
     def status(self, what: str, text: str) -> None:
@@ -53,11 +65,8 @@ class Progress(Bar, Watcher):
     def ended(self, item: Evaluated | Skipped) -> None:
         solution = item.solution
         if isinstance(item, Skipped):
-            line = f"  skipped        {solution.problem} {solution.name}: {item.reason.splitlines()[0]}"
+            self.say(f"  skipped        {solution.problem} {solution.name}: {item.reason.splitlines()[0]}")
         else:
-            result = item.result
-            speed = f"  {result.timing['median_ms']:.4g} ms  {result.speedup:.2f}x" if result.correct else ""
-            workload = f" {result.workload['name']}" if self._several else ""
-            line = f"  {result.status.value:<14} {solution.problem} {solution.name}{workload}{speed}"
-        self.say(line)
+            workload = f" {item.result.workload['name']}" if self._several else ""
+            self.say_result(item.result, f"{solution.name}{workload}")
         self._bar.update()

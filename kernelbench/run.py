@@ -5,6 +5,7 @@ Every other file in it is a view that can be made again from the log.
 
 from __future__ import annotations
 
+import datetime
 import errno
 import json
 import os
@@ -14,6 +15,7 @@ from typing import Any
 
 from harness.result import Result
 from harness.solution import Solution
+from kernelbench import __version__
 from kernelbench.shapes import together
 
 CONFIG = "config.json"
@@ -65,6 +67,13 @@ class Run:
             details = ", ".join(f"{key} was {run.config.get(key)!r} and is {config.get(key)!r}" for key in different)
             raise RunError(f"{path} is a run of another configuration: {details}; choose another --out")
         return run
+
+    @classmethod
+    def open(cls, path: Path, config: dict[str, Any], resume: bool) -> Run:
+        """A new run, or with ``resume`` the one that is there; ``config`` with what made it, and when."""
+        started = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
+        config = {**config, "started": started, "kernelbench": __version__}
+        return cls.resume(path, config) if resume else cls.create(path, config)
 
     @classmethod
     def load(cls, path: Path, repair: bool = False) -> Run:
@@ -135,6 +144,13 @@ def append_line(path: Path, record: dict[str, Any]) -> None:
             ) from error
     finally:
         os.close(descriptor)
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """A file that is there whole or not at all, whatever happens meanwhile."""
+    draft = path.with_name(f".{path.name}")
+    draft.write_bytes(content)
+    os.replace(draft, path)
 
 
 def whole_lines(path: Path, repair: bool = False) -> tuple[list[bytes], bool]:

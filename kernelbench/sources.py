@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from harness.problem import ProblemError, ProblemFile
 from harness.result import Result
 from harness.solution import PREBUILT_SUFFIX, Solution
 from kernelbench import suite
-from kernelbench.run import Run, WriteError
+from kernelbench.run import Run, WriteError, write_whole
 
 SOURCES = "sources"
 REFERENCES = "references"
@@ -89,9 +88,7 @@ def _copy(path: Path, folder: Path, name: Callable[[bytes], str]) -> None:
         return
     try:
         folder.mkdir(exist_ok=True)
-        unfinished = target.with_suffix(".unfinished")
-        unfinished.write_bytes(content)
-        os.replace(unfinished, target)
+        write_whole(target, content)
     except OSError as error:
         raise WriteError(f"cannot write {target}: {error.strerror}; make room and continue with --resume") from error
 

@@ -74,10 +74,10 @@ def _speedup(name: str, baseline: dict[str, Any]) -> str:
     return text
 
 
-def _series(result: Result) -> dict[str, dict[str, Any]]:
-    """The solution and the baselines that ran, by name."""
-    ran = {name: timing for name, timing in result.baselines.items() if "samples_ms" in timing}
-    return {"solution": result.timing, **ran}
+def series(result: Result) -> dict[str, dict[str, Any]]:
+    """The solution and the baselines, by name, as far as there are samples of them."""
+    timings = {"solution": result.timing or {}, **result.baselines}
+    return {name: timing for name, timing in timings.items() if timing.get("samples_ms")}
 
 
 def _statistics(result: Result) -> str:
@@ -94,10 +94,10 @@ def _statistics(result: Result) -> str:
         "queue": _queue,
         "method": lambda t: f"{t.get('method', '')}, {t.get('cache', '')} cache",
     }
-    series = _series(result)
-    rows = [(name, *(of(timing) for timing in series.values())) for name, of in shown.items()]
+    timings = series(result)
+    rows = [(name, *(of(timing) for timing in timings.values())) for name, of in shown.items()]
     rows = [row for row in rows if any(row[1:])]
-    return table(("", *series), rows, "terminal")
+    return table(("", *timings), rows, "terminal")
 
 
 def _queue(timing: dict[str, Any]) -> str:
@@ -139,7 +139,7 @@ def sparkline(values: Sequence[float], low: float, high: float, width: int = _WI
 
 def _over_time(result: Result) -> str:
     lines = []
-    for name, timing in _series(result).items():
+    for name, timing in series(result).items():
         means = round_means_ms(timing)
         lines += [f"{name}: {ms(min(means))} to {ms(max(means))}", sparkline(means, min(means), max(means))]
     return "\n".join(lines)

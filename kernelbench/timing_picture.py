@@ -8,17 +8,17 @@ from harness.result import Result
 from harness.timing.statistics import round_means_ms
 from kernelbench import pictures
 from kernelbench.pictures import PictureError
+from kernelbench.timing_page import series
 
 
 def draw(result: Result, path: Path) -> None:
     """Write the picture; its format is that of the suffix of ``path``. Raises PictureError."""
     pyplot = pictures.pyplot("a picture")
-    series = {"solution": result.timing or {}, **result.baselines}
-    series = {name: timing for name, timing in series.items() if timing.get("samples_ms")}
-    if not series:
+    timings = series(result)
+    if not timings:
         raise PictureError(f"{result.solution['name']} was not timed ({result.status}): there is nothing to draw")
     figure, (shares, course) = pyplot.subplots(1, 2, figsize=(11, 4.5), layout="constrained", width_ratios=(2, 3))
-    for name, timing in series.items():
+    for name, timing in timings.items():
         calls, each = timing["samples_ms"], timing.get("calls_a_round", 1)
         (line,) = course.plot([i / each for i in range(len(calls))], calls, ".", markersize=3, alpha=0.4)
         means = round_means_ms(timing)

@@ -75,7 +75,7 @@ def judged(server, tmp_path):
         path.write_text(source)
         solution = read_solution(path, problem=problem.id)
         conditions = Conditions(devices.select(device), precision, timeout_s, memory_bytes, **options)
-        chosen = problem.workload(workload) if workload else problem.default_workload(conditions.device.type)
+        chosen = problem.workload_for(workload, conditions.device.type)
         arch = "{}.{}".format(*torch.cuda.get_device_capability()) if device != "cpu" else None
         try:
             artefact = build(solution, BuildContext(server, arch, torch.__version__, 300, memory_bytes, jobs=2))

@@ -15,7 +15,7 @@ import torch
 from harness import device as devices
 from harness.build.cache import digest_of
 from harness.draw import DTYPES, as_tensor, fresh_seeds, tensors_of
-from harness.judge.baselines import BASELINES, COMPILING_CALLS, EAGER
+from harness.judge.baselines import BASELINES, COMPILING_CALLS, EAGER, FORMAT, told
 from harness.judge.contest import Contest, bytes_of_call, calls_a_round
 from harness.judge.overflow import overflown
 from harness.judge.reference import Reference
@@ -23,9 +23,6 @@ from harness.math_modes import pin_math_modes
 from harness.problem import ProblemError, Workload
 from harness.rounds import Round, Setting, play
 from harness.timing import timer_for
-
-FORMAT = 1
-_ERROR_CHARACTERS = 2000
 
 
 def measure(
@@ -49,7 +46,7 @@ def measure(
             setting = Setting(workload, device, DTYPES[precision])
             _fill(record, setting, configuration, memory_bytes, criterion, phase)
         except Exception as error:
-            record["error"] = f"{type(error).__name__}: {error}"[:_ERROR_CHARACTERS]
+            record["error"] = told(error)
         _clean_up(device)
     record["seconds"] = round(time.perf_counter() - begin, 3)
     return record

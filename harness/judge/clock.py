@@ -84,27 +84,27 @@ class JudgeClock:
         for fd in self.fds:
             os.close(fd)
 
-    def calls(self, claimed_ms: float, launches: int, traffic: int) -> int:
+    def calls(self, claimed_ms: float, launches: int) -> int:
         """How many calls a burst should have; 0 where not even one fits the memory."""
-        fit = self._free_bytes() // _MEMORY_SHARE // max(traffic, 1)
+        fit = self._free_bytes() // _MEMORY_SHARE // max(self._sides.traffic, 1)
         wanted = int(_TARGET_MS[self._setting.device.type] / max(claimed_ms, 1e-3)) + 1
         return min(wanted, _MOST_CALLS, fit, max(1, _QUEUE // max(launches, 1)))
 
-    def leaves_room(self, traffic: int) -> bool:
+    def leaves_room(self) -> bool:
         """Whether a burst of one call leaves as much memory as the judge ever took for the reference."""
         taken = torch.cuda.max_memory_allocated(self._setting.device) if self._cuda else 0
-        return self._free_bytes() >= _MEMORY_SHARE * traffic + taken
+        return self._free_bytes() >= _MEMORY_SHARE * self._sides.traffic + taken
 
     def read(
-        self, kinds: list[torch.Tensor], calls: int, queue_full: bool,
-        check: Callable[[Burst, int, list[torch.Tensor]], None],
-    ) -> Reading:  # fmt: skip
-        """The least of a few readings, for outputs like ``kinds``.
+        self, calls: int, queue_full: bool, check: Callable[[Burst, int, list[torch.Tensor]], None]
+    ) -> Reading:
+        """The least of a few readings.
 
         ``check`` gets one call of each burst that nobody could foresee, and its outputs.
         Raises GateError where the driver has no stream-ordered waits.
         """
-        overhead_ms, before_ms = self._of_the_reference(self._draw(calls), kinds)
+        kinds = self._sides.kinds
+        overhead_ms, before_ms = self._of_the_reference(self._draw(calls))
         self._sides.trim()
         contents = [*tensors_of(self._setting.draw_one(0)) * calls, *kinds * calls]
         slots = lay_out(contents)
@@ -129,7 +129,7 @@ class JudgeClock:
         finally:
             memory.close()
         least_ms, held = min(readings)
-        after_ms = before_ms if self._cuda else self._of_the_reference(self._draw(calls), kinds)[1]
+        after_ms = before_ms if self._cuda else self._of_the_reference(self._draw(calls))[1]
         call_ms = max(0.0, least_ms - overhead_ms) / calls
         return Reading(call_ms, max(before_ms, after_ms), calls, held, overhead_ms)
 
@@ -172,9 +172,9 @@ class JudgeClock:
                 f"calls in a row were not done within {self._timeout_s:g} s: it hangs, or needs a larger time limit",
             ) from None
 
-    def _of_the_reference(self, burst: Burst, kinds: list[torch.Tensor]) -> tuple[float, float]:
+    def _of_the_reference(self, burst: Burst) -> tuple[float, float]:
         """In a burst of the reference in this process: what is not its calls, and what one of them takes, in ms."""
-        outputs = [[torch.empty_like(t, device=self._setting.device) for t in kinds] for _ in burst.seeds]
+        outputs = [[torch.empty_like(t, device=self._setting.device) for t in self._sides.kinds] for _ in burst.seeds]
         if self._cuda and self._gate is None:
             self._gate = Gate(self.fds[0])
         besides, calls = [], []

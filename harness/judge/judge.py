@@ -163,10 +163,10 @@ class _Evaluation:
                 }
                 self._phase("time")
                 self._stages.begin("time")
-                contest = measurement.time(result, traffic)
+                contest = measurement.time(result)
                 self._stages.begin("witness")
                 self._phase("witness")
-                measurement.witness(result, traffic)
+                measurement.witness(result)
                 result.correctness |= self._sides.errors.to_json()
                 self._stages.begin("close")
         finally:
@@ -178,7 +178,7 @@ class _Evaluation:
         self._sides.worker = None
         measurement.time_alone(result, contest)
         median_ms = result.timing["median_ms"]
-        result.speedup = next((b["speedup"] for b in result.baselines.values() if "speedup" in b), None)
+        result.speedup = result.speedup_over_first()
         result.gbps = traffic / median_ms / 1e6
         if self._workload.flops is not None:
             result.gflops = self._workload.flops / median_ms / 1e6

@@ -12,7 +12,7 @@ import torch
 from harness.draw import fresh_seeds
 from harness.integrity import forged_clock, slowed_baseline
 from harness.judge import profile
-from harness.judge.baselines import BASELINES, COMPILING_CALLS, EAGER
+from harness.judge.baselines import BASELINES, COMPILING_CALLS, EAGER, told
 from harness.judge.clock import Burst, JudgeClock, Reading
 from harness.judge.conditions import Conditions
 from harness.judge.contest import CANDIDATE, Contest, calls_a_round
@@ -28,7 +28,6 @@ _LAUNCH_BOUND_CALLS = 20
 _PROFILED_CALLS = 5
 _ROUNDS_ALONE = 5
 _READINGS = 3
-_ERROR_CHARACTERS = 2000
 
 _random = random.SystemRandom()
 
@@ -39,11 +38,11 @@ class Measurement:
     def __init__(self, sides: Sides, conditions: Conditions, clock: JudgeClock, phase: Callable[[str], None]):
         self._sides, self._conditions, self._clock, self._phase = sides, conditions, clock, phase
 
-    def time(self, result: Result, traffic: int) -> Contest:
+    def time(self, result: Result) -> Contest:
         """Paired rounds of candidate and baselines; fills in what they tell."""
         baselines = {name: BASELINES[name](self._sides.reference.model()) for name in self._conditions.baselines}
         baselines = {name: model for name, model in baselines.items() if self._runs(name, model, result)}
-        calls = calls_a_round(self._conditions.device, self._conditions.memory_bytes, traffic)
+        calls = calls_a_round(self._conditions.device, self._conditions.memory_bytes, self._sides.traffic)
         contest = Contest(
             lambda calls, first: self._timed_round(calls, baselines, first),
             self._sides.timer, self._conditions.device, self._conditions.criterion,
@@ -66,7 +65,7 @@ class Measurement:
         except CandidateFailure:
             raise
         except Exception as error:
-            result.baselines[name] = {"error": f"{type(error).__name__}: {error}"[:_ERROR_CHARACTERS]}
+            result.baselines[name] = {"error": told(error)}
             return False
         return True
 
@@ -83,7 +82,7 @@ class Measurement:
                 played[name] = self._sides.play(model, seeds)
         return played
 
-    def witness(self, result: Result, traffic: int) -> None:
+    def witness(self, result: Result) -> None:
         """What CUPTI and the judge's own clock say about the candidate's time."""
         timing = result.timing
         if self._conditions.device.type == "cuda":
@@ -92,9 +91,9 @@ class Measurement:
             if cupti.available():
                 timing["profile"] = self._profile(timing["calls_a_round"])
         launches = timing.get("profile", {}).get("launches", 1) + len(self._sides.kinds)
-        calls = self._clock.calls(timing["median_ms"], launches, traffic)
+        calls = self._clock.calls(timing["median_ms"], launches)
         try:
-            reading = self._reading(result, calls, traffic)
+            reading = self._reading(result, calls)
         except GateError as error:
             timing["judge_clock"] = f"not read: {error}"
             return
@@ -104,7 +103,7 @@ class Measurement:
         timing["judge_clock"] = reading.to_json()
         forged_clock.check(timing["median_ms"], reading.call_ms, reading.calls, self._allowed_ms(result, reading))
 
-    def _reading(self, result: Result, calls: int, traffic: int) -> Reading | None:
+    def _reading(self, result: Result, calls: int) -> Reading | None:
         """Of so many calls or fewer; None where not even one fits the memory, and not for want of the candidate's."""
         while calls > 0:
             try:
@@ -113,7 +112,7 @@ class Measurement:
                 pass  # the judge's
             except CandidateFailure as failure:
                 out_of_memory = failure.status is Status.OUT_OF_MEMORY
-                if not out_of_memory or calls == 1 and self._clock.leaves_room(traffic):
+                if not out_of_memory or calls == 1 and self._clock.leaves_room():
                     raise
             calls //= 2
         self._sides.blame()
@@ -122,7 +121,7 @@ class Measurement:
     def _best_of_a_few(self, result: Result, calls: int) -> Reading:
         """The first that agrees: somebody else's work may be in one of them, a forged clock is in all."""
         for _ in range(_READINGS):
-            reading = self._clock.read(self._sides.kinds, calls, result.timing["queue_full"], self._compare_burst)
+            reading = self._clock.read(calls, result.timing["queue_full"], self._compare_burst)
             if reading.call_ms <= self._allowed_ms(result, reading):
                 break
         return reading

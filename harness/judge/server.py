@@ -110,7 +110,7 @@ class _Judge:
         if problem["path"] not in self._problems:
             self._problems[problem["path"]] = load_problem(decode_problem(problem))
         loaded = self._problems[problem["path"]]
-        return loaded.workload(name) if name else loaded.default_workload(self._conditions.device.type)
+        return loaded.workload_for(name, self._conditions.device.type)
 
     def _phase(self, text: str) -> None:
         wire.send(self._connection, {"phase": text})

@@ -36,6 +36,10 @@ COMMANDS = {
     "doctor": "Say what can run on this machine, and how to fix what cannot.",
 }
 
+precision_option = click.option(
+    "--precision", type=click.Choice(["fp32", "fp16", "bf16"]), default="fp32", show_default=True
+)
+
 DONE, GATE_FAILED, WRONG_USAGE, UNFIT = 0, 1, 2, 3  # exit statuses
 INTERRUPTED = 130
 

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
 from harness.judge.baselines import BASELINES
-from harness.problem import ProblemError
-from harness.timing.convergence import CRITERIA
 from kernelbench import suite
-from kernelbench.baselines import BaselineError
-from kernelbench.cli import INTERRUPTED, UNFIT, WRONG_USAGE, fail
-from kernelbench.execution import EnvironmentUnfit, Options
+from kernelbench.cli import precision_option
+from kernelbench.cli.evaluating import criterion_option, exit_statuses
+from kernelbench.execution import Options
 from kernelbench.leaderboard import duration
 from kernelbench.measuring import Case, Watcher, measure_selection, table
 from kernelbench.progress import Bar
-from kernelbench.run import WriteError
-from kernelbench.suite import SelectorError
 
 _ALL = "all"
 
@@ -38,9 +33,8 @@ def _configurations(context: click.Context, parameter: click.Parameter, value: s
 @click.option("--device", help="cpu, cuda or cuda:INDEX. Without it, a GPU if there is one.")
 @click.option("--workload", metavar="NAME,...",
               help="Which sizes, or all. Without it, full on a GPU and small on a CPU.")  # fmt: skip
-@click.option("--precision", type=click.Choice(["fp32", "fp16", "bf16"]), default="fp32", show_default=True)
-@click.option("--criterion", type=click.Choice(list(CRITERIA)), default="sem", show_default=True,
-              help="When timing has converged.")  # fmt: skip
+@precision_option
+@criterion_option
 @click.option("--problem-dir", type=click.Path(path_type=Path), help="Another folder of problems.")
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), default=900, show_default=True,
               help="Seconds that one configuration may take, compilation included.")  # fmt: skip
@@ -63,28 +57,18 @@ def command(
     """
     options = Options(device, workload, precision, criterion=criterion)
     progress = _Progress()
-    try:
+    with exit_statuses(progress, "what was measured is kept. The same command goes on."):
         measured = measure_selection(
             suite.find(selector, problem_dir), configurations, options,
             timeout_s=timeout, out=out, again=again, watcher=progress,
         )  # fmt: skip
-    except KeyboardInterrupt:
-        progress.close()
-        click.echo("interrupted; what was measured is kept. The same command goes on.", err=True)
-        sys.exit(INTERRUPTED)
-    except (WriteError, EnvironmentUnfit) as error:
-        fail(error, UNFIT)
-    except (SelectorError, ProblemError, BaselineError) as error:
-        fail(error, WRONG_USAGE)
-    finally:
-        progress.close()
     click.echo(table(measured.records))
     click.echo(f"\n{measured.path}")
 
 
 class _Progress(Bar, Watcher):
     def started(self, device: dict[str, Any], path: Path, todo: int, kept: int) -> None:
-        self.say(f"device: {device['name']}" + (" (no GPU is used)" if device["type"] == "cpu" else ""))
+        self.say_device(device)
         if kept:
             self.say(f"{kept} baseline(s) in {path} still hold and are kept")
         self.start(todo, "baseline")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import click
@@ -14,10 +15,10 @@ from harness.problem import ProblemError
 from harness.solution import SolutionError
 from harness.timing.convergence import CRITERIA
 from kernelbench.baselines import BaselineError, Stored, parse
-from kernelbench.cli import INTERRUPTED, UNFIT, WRONG_USAGE, fail
+from kernelbench.cli import INTERRUPTED, UNFIT, WRONG_USAGE, fail, precision_option
 from kernelbench.evaluation import Outcome, evaluate_directory
 from kernelbench.execution import EXECUTORS, EnvironmentUnfit, Options
-from kernelbench.progress import Progress
+from kernelbench.progress import Bar, Progress
 from kernelbench.run import RunError, WriteError
 from kernelbench.suite import SelectorError
 
@@ -30,6 +31,10 @@ def read_baselines(context: click.Context, parameter: click.Parameter, value: st
         raise click.BadParameter(str(error)) from None
 
 
+criterion_option = click.option(
+    "--criterion", type=click.Choice(list(CRITERIA)), default="sem", show_default=True,
+    help="When timing has converged: standard error of the mean, coefficient of variation, or entropy.",
+)  # fmt: skip
 _CONDITIONS = [
     click.option("--problem-dir", type=click.Path(path_type=Path),
                  help="Another folder of problems, ours or KernelBench's."),
@@ -39,7 +44,7 @@ _CONDITIONS = [
     click.option("--workload", metavar="NAME,...",
                  help="Which sizes, several after commas, or all that a problem has. "
                       "Without it, full on a GPU and small on a CPU."),
-    click.option("--precision", type=click.Choice(["fp32", "fp16", "bf16"]), default="fp32", show_default=True),
+    precision_option,
     click.option("--jobs", type=click.IntRange(min=1), help="Builds side by side. Without it, one a core."),
     click.option("--timeout", type=click.FloatRange(min=0, min_open=True), default=120, show_default=True,
                  help="Seconds that one step of a candidate may take: loading it, a round of calls."),
@@ -51,8 +56,7 @@ _CONDITIONS = [
                  callback=read_baselines,
                  help=f"What the speedup is over, the first of several: {', '.join(BASELINES)}, timed in turn with "
                       "the solution; or FILE:NAME, measured before by `kb baseline`."),
-    click.option("--criterion", type=click.Choice(list(CRITERIA)), default="sem", show_default=True,
-                 help="When timing has converged: standard error of the mean, coefficient of variation, or entropy."),
+    criterion_option,
     click.option("--track", type=click.Choice(TRACKS),
                  help="kernels: a solution needs kernels of its own; open: anything goes. "
                       "Without it, kernels on a GPU and open on a CPU."),
@@ -100,6 +104,26 @@ def options_of(
     )  # fmt: skip
 
 
+@contextlib.contextmanager
+def exit_statuses(progress: Bar, kept: str, *wrong: type[Exception]) -> Iterator[None]:
+    """Errors and Ctrl-C end this process with their exit status; wrong input may raise ``wrong`` too.
+
+    ``kept`` tells who interrupts it what there is, and how to go on.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        progress.close()
+        click.echo(f"interrupted; {kept}", err=True)
+        sys.exit(INTERRUPTED)
+    except (WriteError, EnvironmentUnfit) as error:
+        fail(error, UNFIT)
+    except (SolutionError, SelectorError, ProblemError, BaselineError, RunError, *wrong) as error:
+        fail(error, WRONG_USAGE)
+    finally:
+        progress.close()
+
+
 def evaluate(
     solutions, selector, problem_dir, device, workload, precision, jobs, timeout, build_timeout, memory, baselines,
     criterion, track, out, resume, prebuilt, executor, address,
@@ -114,18 +138,8 @@ def evaluate(
         executor=executor, address=address,
     )  # fmt: skip
     progress = Progress()
-    try:
+    with exit_statuses(progress, "every finished result is kept. Continue with --resume and the same --out."):
         return evaluate_directory(
             solutions, options, selector=selector, problem_dir=problem_dir, out=out, resume=resume,
             prebuilt=prebuilt, watcher=progress,
         )  # fmt: skip
-    except KeyboardInterrupt:
-        progress.close()
-        click.echo("interrupted; every finished result is kept. Continue with --resume and the same --out.", err=True)
-        sys.exit(INTERRUPTED)
-    except (WriteError, EnvironmentUnfit) as error:
-        fail(error, UNFIT)
-    except (SolutionError, SelectorError, ProblemError, BaselineError, RunError) as error:
-        fail(error, WRONG_USAGE)
-    finally:
-        progress.close()

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from harness.problem import ProblemError
-from kernelbench.cli import UNFIT, WRONG_USAGE, fail
+from kernelbench.cli import UNFIT, WRONG_USAGE, fail, precision_option
 
 
 @click.command("sol")
@@ -17,7 +17,7 @@ from kernelbench.cli import UNFIT, WRONG_USAGE, fail
 @click.option("--clock", type=click.FloatRange(min=0, min_open=True), metavar="MHZ",
               help="SM clock. Without it, the rated one.")  # fmt: skip
 @click.option("--workload", help="Which sizes. Without it, the published ones.")
-@click.option("--precision", type=click.Choice(["fp32", "fp16", "bf16"]), default="fp32", show_default=True)
+@precision_option
 @click.option("--problem-dir", type=click.Path(path_type=Path), help="Another folder of problems.")
 @click.option("--json", "as_json", is_flag=True, help="Print the reports as JSON.")
 @click.option("--roofline", type=click.Path(path_type=Path), metavar="FILE",

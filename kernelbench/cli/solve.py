@@ -8,20 +8,16 @@ from pathlib import Path
 
 import click
 
-from harness.problem import ProblemError
 from kernelbench import leaderboard, shapes
-from kernelbench.cli import INTERRUPTED, UNFIT, WRONG_USAGE, fail
+from kernelbench.cli import UNFIT
 from kernelbench.cli.asking import model_options, read_pairs
-from kernelbench.cli.evaluating import condition_options, options_of
+from kernelbench.cli.evaluating import condition_options, exit_statuses, options_of
 from kernelbench.endpoint import ModelError
-from kernelbench.execution import EnvironmentUnfit
-from kernelbench.run import RunError, WriteError
 from kernelbench.solvers.display import Display
 from kernelbench.solvers.orchestrator import Outcome, Plan, SolverError, solve
 from kernelbench.solvers.program import Program
 from kernelbench.solvers.prompts import Prompts
 from kernelbench.solvers.script import Script
-from kernelbench.suite import SelectorError
 
 
 @click.command("solve")
@@ -60,7 +56,8 @@ def command(
     if (solver is None) == (solver_command is None):
         raise click.UsageError("give either --solver or --solver-command")
     display = Display()
-    try:
+    kept = "every answer and result is kept. Continue with --resume and the same --out."
+    with exit_statuses(display, kept, SolverError, ModelError):
         options = options_of(**conditions)
         if options.stored or shapes.are_several(options.workload):
             raise click.UsageError("a solver is told one time: give it one --workload, and baselines timed in turn")
@@ -69,16 +66,6 @@ def command(
         outcome = solve(
             plan, selector, options, out, resume=resume, problem_dir=problem_dir, watcher=display
         )
-    except KeyboardInterrupt:
-        display.close()
-        click.echo("interrupted; every answer and result is kept. Continue with --resume and the same --out.", err=True)
-        sys.exit(INTERRUPTED)
-    except (WriteError, EnvironmentUnfit) as error:
-        fail(error, UNFIT)
-    except (SolverError, ModelError, SelectorError, ProblemError, RunError) as error:
-        fail(error, WRONG_USAGE)
-    finally:
-        display.close()
     _print(outcome, as_json)
     if outcome.failures:
         sys.exit(UNFIT)

@@ -7,13 +7,13 @@ from pathlib import Path
 import click
 
 from harness.problem import ProblemError
-from kernelbench.cli import WRONG_USAGE, fail
+from kernelbench.cli import WRONG_USAGE, fail, precision_option
 
 
 @click.command("starter")
 @click.argument("problem")
 @click.option("--kind", type=click.Choice(["py", "cu", "cpp"]), default="cu", show_default=True)
-@click.option("--precision", type=click.Choice(["fp32", "fp16", "bf16"]), default="fp32", show_default=True)
+@precision_option
 @click.option("--problem-dir", type=click.Path(path_type=Path), help="Another folder of problems.")
 def command(problem: str, kind: str, precision: str, problem_dir: Path | None) -> None:
     """Print a starter file for a problem: it builds as it is and awaits the kernel.

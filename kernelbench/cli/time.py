@@ -13,11 +13,10 @@ from harness.integrity.library_only import TRACKS
 from harness.problem import ProblemError, ProblemFile
 from harness.result import Result
 from harness.solution import SolutionError, read_solution
-from harness.timing.convergence import CRITERIA
 from kernelbench import timing_page
 from kernelbench.baselines import BaselineError
-from kernelbench.cli import INTERRUPTED, UNFIT, WRONG_USAGE, fail
-from kernelbench.cli.evaluating import read_baselines
+from kernelbench.cli import INTERRUPTED, UNFIT, WRONG_USAGE, fail, precision_option
+from kernelbench.cli.evaluating import criterion_option, read_baselines
 from kernelbench.evaluation import evaluate_one
 from kernelbench.execution import EnvironmentUnfit, Options, Skipped
 from kernelbench.pictures import PictureError
@@ -33,11 +32,10 @@ from kernelbench.suite import SelectorError
 @click.option("--problem-dir", type=click.Path(path_type=Path), help="Another folder of problems.")
 @click.option("--device", help="cpu, cuda or cuda:INDEX. Without it, a GPU if there is one.")
 @click.option("--workload", help="Which sizes. Without it, full on a GPU and small on a CPU.")
-@click.option("--precision", type=click.Choice(["fp32", "fp16", "bf16"]), default="fp32", show_default=True)
+@precision_option
 @click.option("--baseline", "baselines", metavar="NAME,...", default="eager", show_default=True,
               callback=read_baselines, help="As for `kb eval`.")  # fmt: skip
-@click.option("--criterion", type=click.Choice(list(CRITERIA)), default="sem", show_default=True,
-              help="When timing has converged.")  # fmt: skip
+@criterion_option
 @click.option("--track", type=click.Choice(TRACKS), help="As for `kb eval`.")
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), default=120, show_default=True,
               help="Seconds that one step of the solution may take.")  # fmt: skip

@@ -20,10 +20,8 @@ class Display(Bar, Watcher):
         self._best: dict[str, float] = {}
 
     def started(self, outcome: Outcome, todo: int) -> None:
-        device = outcome.device
-        self.say(f"device: {device['name']}" + (" (no GPU is used)" if device["type"] == "cpu" else ""))
-        if outcome.replayed:
-            self.say(f"{outcome.replayed} result(s) are in {outcome.run.path} already and are kept")
+        self.say_device(outcome.device)
+        self.say_kept(outcome.replayed, outcome.run.path)
         for result in outcome.run.results:
             self._note(result)
         self.start(max(0, todo), "attempt")
@@ -39,8 +37,7 @@ class Display(Bar, Watcher):
     def evaluated(self, result: Result) -> None:
         with self._lock:
             self._note(result)
-            speed = f"  {result.timing['median_ms']:.4g} ms  {result.speedup:.2f}x" if result.correct else ""
-            self.say(f"  {result.status.value:<14} {result.problem} attempt {result.solution['sample']}{speed}")
+            self.say_result(result, f"attempt {result.solution['sample']}")
             self._bar.update()
             self._show()
 

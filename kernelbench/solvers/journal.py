@@ -11,7 +11,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import os
 import re
 import threading
 from dataclasses import dataclass
@@ -19,13 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from kernelbench.endpoint import Message
-from kernelbench.run import RunError, append_line, whole_lines
+from kernelbench.run import RunError, append_line, whole_lines, write_whole
 from kernelbench.sources import TRAJECTORY
 
 CALLS, SOLUTIONS = "calls.jsonl", "solutions"
 
 _DIRECTIVE = re.compile(r"^\s*(?:#|//|/?\*)\s*kb:")
 _DIRECTIVE_LINES = 10
+
 
 @dataclass(frozen=True)
 class Call:
@@ -64,7 +64,7 @@ class Diverged(Exception):
 
 
 class Journal:
-    """The logs of one run directory; ``append`` and ``write`` may be called from several threads."""
+    """The logs of one run directory; ``add_call`` and ``add_attempt`` may be called from several threads."""
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -101,9 +101,7 @@ class Journal:
             )
         if not known:
             path.parent.mkdir(parents=True, exist_ok=True)
-            draft = path.with_name(f".{path.name}")
-            draft.write_text(source, encoding="utf-8", errors="surrogateescape")
-            os.replace(draft, path)
+            write_whole(path, source.encode("utf-8", errors="surrogateescape"))
             with self._lock:
                 append_line(self.folder / TRAJECTORY, dataclasses.asdict(attempt))
                 self.attempts[attempt.problem, attempt.sample] = attempt

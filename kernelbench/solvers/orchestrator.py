@@ -9,7 +9,6 @@ until they arrive where they were.
 from __future__ import annotations
 
 import contextlib
-import datetime
 import queue
 import threading
 import traceback
@@ -22,9 +21,9 @@ from typing import Any, Protocol
 from harness.problem import ProblemFile, ProblemId
 from harness.result import CandidateFailure, Result, Status
 from harness.solution import SUFFIXES, Solution, read_solution
-from kernelbench import __version__, leaderboard, sources, suite
+from kernelbench import leaderboard, sources, suite
 from kernelbench.endpoint import Endpoint, ModelError
-from kernelbench.execution import Options, Skipped
+from kernelbench.execution import Options, Skipped, closed_or_killed
 from kernelbench.pipeline import Line, Phase, Pipeline
 from kernelbench.run import Run, RunError, WriteError
 from kernelbench.solvers.answers import NoCode
@@ -103,13 +102,8 @@ def solve(
     """
     suite.find(selector, problem_dir)  # wrong input is known at once, a judge takes seconds to start
     pipeline = Pipeline(options)
-    try:
-        outcome = solve_on(pipeline, plan, selector, out, resume=resume, problem_dir=problem_dir, watcher=watcher)
-    except BaseException:
-        pipeline.kill()
-        raise
-    pipeline.close()
-    return outcome
+    with closed_or_killed(pipeline):
+        return solve_on(pipeline, plan, selector, out, resume=resume, problem_dir=problem_dir, watcher=watcher)
 
 
 def solve_on(
@@ -141,12 +135,7 @@ def _open_run(plan: Plan, selector, options: Options, device, out: Path, resume:
         "problem_dir": str(problem_dir) if problem_dir else None,
         "problems": selector,
         "device": device["name"],
-        "workload": options.workload,
-        "precision": options.precision,
-        "track": options.track,
-        "baselines": list(options.baselines),
-        "timeout_s": options.timeout_s,
-        "memory_bytes": options.memory_bytes,
+        **options.to_config(),
         "solver": plan.solver.name,
         "solver_sha256": plan.solver.sha256,
         "model": endpoint.model if endpoint else None,
@@ -155,10 +144,8 @@ def _open_run(plan: Plan, selector, options: Options, device, out: Path, resume:
         "seed": plan.seed,
         "settings": plan.settings
         | {f"model.{key}": value for key, value in (endpoint.fields if endpoint else {}).items()},
-        "started": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
-        "kernelbench": __version__,
     }
-    return Run.resume(out, config) if resume else Run.create(out, config)
+    return Run.open(out, config, resume)
 
 
 class _Orchestrator:
@@ -255,7 +242,7 @@ class _Orchestrator:
 
     def _evaluate(self, task: Task, solution: Solution, failure: CandidateFailure | None, ended: Future) -> None:
         device = task.device["type"]
-        if failure is None and solution.device not in ("any", device):
+        if failure is None and not solution.runs_on(device):
             reason = "this run is on a CPU" if device == "cpu" else "this run is on a GPU, whose memory it cannot read"
             message = f"a {solution.language} solution cannot run here: {reason}; write {' or '.join(task.kinds)}"
             failure = CandidateFailure(Status.BUILD_ERROR, message)

@@ -22,6 +22,7 @@ from pathlib import Path
 
 from harness.result import Result
 from harness.solution import SUFFIXES
+from kernelbench.run import write_whole
 from kernelbench.solvers import feedback
 from kernelbench.solvers.orchestrator import SolverError
 from kernelbench.solvers.task import Candidate, Talk, Task
@@ -126,7 +127,7 @@ def _furnish(workspace: Path, task: Task) -> None:
         "base_url": task.llm.base_url,
         "files": files,
     }
-    _write(workspace / "task.json", json.dumps(facts, indent=2) + "\n")
+    write_whole(workspace / "task.json", (json.dumps(facts, indent=2) + "\n").encode())
 
 
 def _attempt(workspace: Path, number: int, ended: bool) -> Path | None:
@@ -160,15 +161,10 @@ def _report(workspace: Path, evaluating: dict[int, Future], task: Task) -> None:
         if future.done():
             result: Result = future.result()
             parts = (feedback.execution(result), feedback.profile(result), f"attempts left: {task.budget}")
-            _write(workspace / f"feedback_{number}.txt", "\n".join(filter(None, parts)) + "\n")
-            _write(workspace / f"feedback_{number}.json", json.dumps(result.to_json()) + "\n")
+            text = "\n".join(filter(None, parts)) + "\n"
+            write_whole(workspace / f"feedback_{number}.txt", text.encode())
+            write_whole(workspace / f"feedback_{number}.json", (json.dumps(result.to_json()) + "\n").encode())
             del evaluating[number]
-
-
-def _write(path: Path, text: str) -> None:
-    draft = path.with_name(f".{path.name}")
-    draft.write_text(text)
-    os.replace(draft, path)
 
 
 def _end(process: subprocess.Popen) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import inspect
 import sys
 from collections.abc import Generator
 from pathlib import Path
 
+from harness.build.cache import digest_of
 from kernelbench.solvers.orchestrator import SolverError
 from kernelbench.solvers.task import Task
 
@@ -19,7 +19,7 @@ class Script:
     def __init__(self, path: Path):
         self.name = path.name
         try:
-            self.sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+            self.sha256 = digest_of(path)
         except OSError as error:
             raise SolverError(f"cannot read the solver {path}: {error.strerror}") from None
         spec = importlib.util.spec_from_file_location(f"kb_solver_{path.stem}", path)

@@ -182,8 +182,7 @@ class Task:
     @cached_property
     def workload(self):
         """What is evaluated, a ``harness.problem.Workload``."""
-        problem = self.problem
-        return problem.workload(self._workload) if self._workload else problem.default_workload(self.device["type"])
+        return self.problem.workload_for(self._workload, self.device["type"])
 
     @property
     def sizes(self) -> dict[str, Any]:
@@ -192,22 +191,16 @@ class Task:
     @cached_property
     def signature(self):
         """Of a ``.cu`` or ``.cpp`` solution, a ``harness.signature.Signature``."""
-        from harness.draw import DTYPES
         from harness.signature import derive_signature
 
-        workload = self.workload
-        with _ANALYSING:
-            return derive_signature(workload, DTYPES[self.precision])
+        return self._analysed(derive_signature)
 
     @cached_property
     def trace(self):
         """The operators of the reference, a ``harness.sol.operators.Trace``."""
-        from harness.draw import DTYPES
         from harness.sol.operators import trace
 
-        workload = self.workload
-        with _ANALYSING:
-            return trace(workload, DTYPES[self.precision])
+        return self._analysed(trace)
 
     @cached_property
     def limits(self):
@@ -237,15 +230,20 @@ class Task:
     @cached_property
     def sol(self) -> str:
         """The speed-of-light report as Markdown; '' where the device is in no table."""
-        from harness.draw import DTYPES
         from harness.sol.bounds import analyse
         from harness.sol.report import markdown
 
         if self.limits is None:
             return ""
-        workload = self.workload
+        return self._prompts.render("sol", report=markdown(self._analysed(analyse), self.limits))
+
+    def _analysed(self, analysis: Callable) -> Any:
+        """What ``analysis`` makes of the workload and the type of its tensors."""
+        from harness.draw import DTYPES
+
+        workload = self.workload  # before the lock, which loading the problem takes too
         with _ANALYSING:
-            return self._prompts.render("sol", report=markdown(analyse(workload, DTYPES[self.precision]), self.limits))
+            return analysis(workload, DTYPES[self.precision])
 
 
 def starting_point(module: str) -> str:

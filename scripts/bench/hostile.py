@@ -96,7 +96,7 @@ def _write(folder: Path, options: argparse.Namespace) -> int:
     """So many candidates for the device; how many there are."""
     kind = options.device.partition(":")[0]
     programs = [path for path in files(EXPLOITS, _HARMFUL) if path.name not in _LEFT_OUT]
-    programs = [path for path in programs if read_solution(path).device in ("any", kind)]
+    programs = [path for path in programs if read_solution(path).runs_on(kind)]
     for number, path in zip(range(options.count), itertools.cycle(programs)):
         solution = read_solution(path)
         source = path.read_text().replace("kb:", f"hostile {number}, was kb:", 1)

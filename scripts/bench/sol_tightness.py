@@ -206,7 +206,6 @@ def examine(name: tuple[str, str]) -> dict:
     finally:
         torch.cuda.empty_cache()
         torch.compiler.reset()
-        pin_math_modes()
 
 
 def _examined(kernel: Kernel) -> dict:

@@ -91,7 +91,7 @@ def _job(solution, workload: str | None, kind: str) -> dict:
     from harness.problem import load_problem
 
     problem = load_problem(suite.find(str(solution.problem))[0])
-    chosen = problem.workload(workload) if workload else problem.default_workload(kind)
+    chosen = problem.workload_for(workload, kind)
     return {"problem": str(problem.path), "solution": str(solution.path), "sizes": chosen.sizes}
 
 

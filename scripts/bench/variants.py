@@ -12,7 +12,7 @@ from harness.solution import Solution, discover, read_solution, uses_extensions
 
 def buildable(root: Path, device: str) -> list[Solution]:
     """The Python solutions in ``root`` that build an extension and can do so for this kind of device."""
-    found = [s for s in discover(root).solutions if s.kind == "py" and s.device in ("any", device)]
+    found = [s for s in discover(root).solutions if s.kind == "py" and s.runs_on(device)]
     found = [s for s in found if device == "cuda" or s.language != "cuda"]
     parsed = []
     for solution in found:
