@@ -235,6 +235,7 @@ def test_an_interrupted_run_keeps_what_was_finished_and_leaves_nothing_running(
     (solutions / "level1" / "19_s1.py").write_text(SLOW)
     out = tmp_path / "run"
     command = [*KB, "eval", "--solutions", solutions, "--device", "cpu", "--out", out]
+    command += ["--jobs", "1"]  # built one after the other, so evaluated in this order
     mark = f"KB_TEST_RUN={tmp_path}"
     command = ["env", mark, *map(str, command)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -243,6 +244,7 @@ def test_an_interrupted_run_keeps_what_was_finished_and_leaves_nothing_running(
     log = out / "results.jsonl"
     while time.monotonic() < deadline and not (log.exists() and log.read_text()):
         time.sleep(0.1)
+    assert json.loads(log.read_text())["solution"]["name"] == "level1/19_relu.py"
     time.sleep(1)  # well into the second candidate
     assert len(processes_of(mark)) >= 3  # this one, a judge, a worker
     process.send_signal(with_signal)
