@@ -36,8 +36,8 @@ def cluster():
     object_store = {"object_store_memory": 80 << 20}
     if available_memory_bytes() < 4 << 30:
         pytest.skip("a Ray cluster of three nodes needs 4 GiB of memory")
-    # a node is given up after a second of silence, not after half a minute
-    quick = {"health_check_initial_delay_ms": 500, "health_check_period_ms": 500, "health_check_failure_threshold": 2}
+    # a node is given up after three seconds of silence, not after half a minute
+    quick = {"health_check_initial_delay_ms": 500, "health_check_period_ms": 500, "health_check_failure_threshold": 6}
     head = {"num_cpus": 0, "_system_config": quick, **object_store}
     cluster = Cluster(initialize_head=True, head_node_args=head)
     for _ in range(2):
