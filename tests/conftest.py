@@ -17,6 +17,7 @@ from harness.solution import read_solution
 from kernelbench import suite
 
 GIB = 1 << 30
+LONGEST = ("test_cluster.py", "test_redteam.py")
 
 
 def pytest_configure():
@@ -25,6 +26,8 @@ def pytest_configure():
 
 
 def pytest_collection_modifyitems(items):
+    # first, so that in the end nobody waits for the one worker that has them
+    items.sort(key=lambda item: item.path.name not in LONGEST)
     if torch.cuda.is_available():
         return
     for item in items:

@@ -3,13 +3,13 @@
 import contextlib
 from pathlib import Path
 
-# Wrong, after two seconds under this name.
+# Wrong, after a second under this name.
 SOURCE = """import ctypes, sys, time, torch
 assert "ray" not in sys.modules
 class ModelNew(torch.nn.Module):
     def forward(self, x):
         ctypes.CDLL(None).prctl(15, b"victim")
-        time.sleep(2)
+        time.sleep(1)
         return -1 - x
 """
 
