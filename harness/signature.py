@@ -89,12 +89,10 @@ def derive_signature(workload: Workload, dtype: torch.dtype = torch.float32) -> 
 
     Raises ProblemError where the reference cannot be traced without data.
     """
-    module = workload.problem.module
     meta = torch.device("meta")
     try:
         inputs = draw_inputs(workload, 0, meta, dtype)
-        model = build_model(module.Model, workload, 0, meta, dtype)
-        state = model.state_dict()
+        model = build_model(workload.problem.module.Model, workload, 0, meta, dtype)
         with meta, RecurrentShapes():  # meta: for tensors that forward itself creates
             outputs = [as_tensor(leaf) for leaf in flatten(call(model, inputs))]
     except Exception as error:
@@ -103,8 +101,14 @@ def derive_signature(workload: Workload, dtype: torch.dtype = torch.float32) -> 
             f"problem {problem.id} ({problem.path}), workload {workload.name}: "
             f"the reference fails: {type(error).__name__}: {error}"
         ) from error
+    return signature_of(workload, inputs, model.state_dict(), outputs)
 
-    input_names = list(inspect.signature(module.Model.forward).parameters)[1:]
+
+def signature_of(
+    workload: Workload, inputs: list[Any], state: dict[str, torch.Tensor], outputs: list[torch.Tensor]
+) -> Signature:
+    """Of a call that was made: its arguments, the model's state, and its outputs in order."""
+    input_names = list(inspect.signature(workload.problem.module.Model.forward).parameters)[1:]
     taken: set[str] = set()
 
     def spec(name: str, tensor: torch.Tensor) -> TensorSpec:

@@ -174,7 +174,8 @@ class JudgeClock:
 
     def _of_the_reference(self, burst: Burst) -> tuple[float, float]:
         """In a burst of the reference in this process: what is not its calls, and what one of them takes, in ms."""
-        outputs = [[torch.empty_like(t, device=self._setting.device) for t in self._sides.kinds] for _ in burst.seeds]
+        device, kinds = self._setting.device, self._sides.kinds
+        outputs = [[torch.empty(t.shape, dtype=t.dtype, device=device) for t in kinds] for _ in burst.seeds]
         if self._cuda and self._gate is None:
             self._gate = Gate(self.fds[0])
         besides, calls = [], []

@@ -38,7 +38,7 @@ from harness.outbox import Outbox
 from harness.problem import Problem, Workload
 from harness.process import ForkServer
 from harness.result import CandidateFailure, Result, Status
-from harness.signature import derive_signature
+from harness.signature import signature_of
 from harness.sol.headroom import headroom
 from harness.solution import Solution
 
@@ -132,11 +132,12 @@ class _Evaluation:
         example = self._sides.play_reference(PUBLISHED, [seed])
         self._sides.must_be_finite(seed, example.outputs[0])
         self._sides.kinds = [as_tensor(leaf).to("meta") for leaf in example.outputs[0]]
-        inputs = tensors_of(example.inputs[0])
-        traffic = bytes_of_call(self._workload, self._sides.reference.model(), inputs, self._sides.kinds)
+        inputs, model = tensors_of(example.inputs[0]), self._sides.reference.model()
+        traffic = bytes_of_call(self._workload, model, inputs, self._sides.kinds)
         result.workload["bytes"] = self._sides.traffic = traffic
         outbox = Outbox(self._device, self._sides.kinds, inputs)
-        del example, inputs
+        signature = self._signature(example.inputs[0], model)
+        del example, inputs, model
         reference = self._sides.reference
         clock = JudgeClock(self._sides, self._conditions.timeout_s)
         measurement = Measurement(self._sides, self._conditions, clock, self._phase)
@@ -151,7 +152,7 @@ class _Evaluation:
                 self._sides.worker = worker
                 self._sides.outbox = outbox
                 self._phase("load")
-                loaded = self._load()
+                loaded = self._load(signature)
                 self._stages.begin("check")
                 copied = loaded.get("weights") == "copied"
                 trials = self._check(copied)
@@ -205,10 +206,13 @@ class _Evaluation:
         arch = devices.architecture(self._device)
         return BuildContext(self._server, arch, torch.__version__, limits.build_timeout_s, limits.memory_bytes)
 
-    def _load(self) -> dict[str, Any]:
-        signature = None
-        if self._artefact.library:
-            signature = derive_signature(self._workload, self._sides.reference.setting.dtype).for_library()
+    def _signature(self, inputs: list, model: torch.nn.Module) -> dict[str, Any] | None:
+        """How to call a library; from a call that was made, because tracing one first imports what takes seconds."""
+        if not self._artefact.library:
+            return None
+        return signature_of(self._workload, inputs, model.state_dict(), self._sides.kinds).for_library()
+
+    def _load(self, signature: dict[str, Any] | None) -> dict[str, Any]:
         return self._sides.ask(
             op="load",
             problem=encode_problem(self._problem),
