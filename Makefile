@@ -8,9 +8,9 @@ KB = $(VENV)/bin/kb
 demo: $(VENV)/ready
 	$(KB) eval --solutions examples --timeout 10
 
-# Set up and run all tests that this machine can run: three at once, because they often wait.
+# Set up and run all tests that this machine can run.
 test: $(VENV)/ready
-	$(VENV)/bin/python -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder
+	$(VENV)/bin/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
 lint: $(VENV)/ready
 	$(VENV)/bin/ruff check .
