@@ -28,7 +28,7 @@ from harness.timing.burst import Gate
 
 _TRIES = 3
 _HOLD_S = 2.0  # a candidate that waits for the device in its call would wait for ever behind the gate
-_TARGET_MS = {"cuda": 4.0, "cpu": 10.0}  # of a burst
+_TARGET_MS = {"cuda": 4.0, "cpu": 40.0}  # of a burst
 _MOST_CALLS = 64
 _QUEUE = 600  # launches that fit the device's queue behind the gate, with a margin
 _MEMORY_SHARE = 3  # a burst may take one part in so many of what is free
