@@ -79,7 +79,7 @@ def judged(server, tmp_path):
         solution = read_solution(path, problem=problem.id)
         conditions = Conditions(devices.select(device), precision, timeout_s, memory_bytes, **options)
         chosen = problem.workload_for(workload, conditions.device.type)
-        arch = "{}.{}".format(*torch.cuda.get_device_capability()) if device != "cpu" else None
+        arch = devices.architecture(conditions.device)
         try:
             artefact = build(solution, BuildContext(server, arch, torch.__version__, 300, memory_bytes, jobs=2))
         except CandidateFailure as failure:

@@ -175,6 +175,7 @@ class JudgeClock:
     def _of_the_reference(self, burst: Burst) -> tuple[float, float]:
         """In a burst of the reference in this process: what is not its calls, and what one of them takes, in ms."""
         device, kinds = self._setting.device, self._sides.kinds
+        # not empty_like, which traces a tensor without data, and imports SymPy for it
         outputs = [[torch.empty(t.shape, dtype=t.dtype, device=device) for t in kinds] for _ in burst.seeds]
         if self._cuda and self._gate is None:
             self._gate = Gate(self.fds[0])

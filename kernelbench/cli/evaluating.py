@@ -22,6 +22,8 @@ from kernelbench.progress import Bar, Progress
 from kernelbench.run import RunError, WriteError
 from kernelbench.suite import SelectorError
 
+WRONG_INPUT = (SolutionError, SelectorError, ProblemError, BaselineError, RunError)
+
 
 def read_baselines(context: click.Context, parameter: click.Parameter, value: str) -> tuple[str | Stored, ...]:
     """What ``--baseline`` names: callback of the option."""
@@ -118,7 +120,7 @@ def exit_statuses(progress: Bar, kept: str, *wrong: type[Exception]) -> Iterator
         sys.exit(INTERRUPTED)
     except (WriteError, EnvironmentUnfit) as error:
         fail(error, UNFIT)
-    except (SolutionError, SelectorError, ProblemError, BaselineError, RunError, *wrong) as error:
+    except (*WRONG_INPUT, *wrong) as error:
         fail(error, WRONG_USAGE)
     finally:
         progress.close()

@@ -10,18 +10,16 @@ import click
 from tqdm import tqdm
 
 from harness.integrity.library_only import TRACKS
-from harness.problem import ProblemError, ProblemFile
+from harness.problem import ProblemFile
 from harness.result import Result
-from harness.solution import SolutionError, read_solution
+from harness.solution import read_solution
 from kernelbench import timing_page
-from kernelbench.baselines import BaselineError
 from kernelbench.cli import INTERRUPTED, UNFIT, WRONG_USAGE, fail, precision_option
-from kernelbench.cli.evaluating import criterion_option, read_baselines
+from kernelbench.cli.evaluating import WRONG_INPUT, criterion_option, read_baselines
 from kernelbench.evaluation import evaluate_one
 from kernelbench.execution import EnvironmentUnfit, Options, Skipped
 from kernelbench.pictures import PictureError
 from kernelbench.run import Run, RunError
-from kernelbench.suite import SelectorError
 
 
 @click.command("time")
@@ -79,7 +77,7 @@ def command(
         sys.exit(INTERRUPTED)
     except (EnvironmentUnfit, PictureError) as error:
         fail(error, UNFIT)
-    except (SolutionError, SelectorError, ProblemError, BaselineError, RunError, ValueError) as error:
+    except (*WRONG_INPUT, ValueError) as error:
         fail(error, WRONG_USAGE)
     if as_json:
         click.echo(json.dumps({**result.to_json(), "ncu": counters} if ncu else result.to_json(), indent=2))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import torch
 
+from harness import device as devices
 from harness.build import BuildContext
 from harness.build.extension import ExtensionBuilder
 from harness.process import ForkServer
@@ -21,7 +22,7 @@ SHAPE = (16, 256, 32)
 
 side, path, target = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
 solution = read_solution(path)
-arch = "{}.{}".format(*torch.cuda.get_device_capability()) if torch.cuda.is_available() else None
+arch = devices.architecture(devices.select(None))
 with ForkServer() as server, tempfile.TemporaryDirectory() as scratch:
     os.environ["TORCH_EXTENSIONS_DIR"] = os.environ["KERNELBENCH_CACHE"] = scratch
     if arch:

@@ -416,7 +416,7 @@ ENDLESS_IN_A_ROW = "import traceback\n" + relu(
 @pytest.mark.gpu
 def test_memory_kept_from_the_judge_is_no_way_round_its_clock(judged, problem):
     result = judged(problem("1/19"), HOARDS, device="cuda", workload="small")
-    assert result.status in (Status.OUT_OF_MEMORY, Status.REJECTED), result.message
+    assert result.status is Status.OUT_OF_MEMORY or result.rule == "forged_clock", result.message
 
 
 @pytest.mark.gpu
