@@ -21,8 +21,8 @@ from harness.judge.overflow import overflown
 from harness.judge.reference import Reference
 from harness.math_modes import pin_math_modes
 from harness.problem import ProblemError, Workload
-from harness.rounds import Round, Setting, play
-from harness.timing import timer_for
+from harness.rounds import Round, Setting, play, profile
+from harness.timing import cupti, timer_for
 
 
 def measure(
@@ -97,6 +97,8 @@ def _fill(record, setting: Setting, configuration: str, memory_bytes: int, crite
     phase("time")
     contest = Contest(play_round, timer, setting.device, criterion)
     contest.run(calls_a_round(setting.device, memory_bytes, traffic))
+    if setting.device.type == "cuda" and cupti.available():
+        contest.launches[configuration] = profile(model, setting, fresh_seeds(1), timer)["launches"]
     record["timing"] = contest.record(configuration)
     record["conditions"] |= contest.conditions()
 

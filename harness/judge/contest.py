@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Callable
 from typing import Any
@@ -30,6 +31,7 @@ class Contest:
         self._play, self._timer, self._criterion = play, timer, criterion
         self._observer = devices.Observer(device)
         self.series: dict[str, Series] = {}
+        self.launches: dict[str, int] = {}  # of a call, by name, once they are known
         self.stopped = ""
 
     def run(self, calls: int) -> None:
@@ -59,14 +61,15 @@ class Contest:
             "criterion": self._criterion,
             "stopped": self.stopped,
             "stability": self.stability(name),
-            "between_runs": self._timer.between_runs,
+            "between_runs": self._between_runs(name),
             "queue_full": series.queue_full,
             "throttled_samples": series.throttled,
         } | summarise(series.rounds_ms)  # fmt: skip
 
     def comparison(self, baseline: str) -> dict[str, Any]:
         """Speedup over a baseline, its interval and the verdict: faster, slower, tie, or unstable if either side is."""
-        ratio = ratio_of_medians(self.series[baseline], self.series[CANDIDATE], self._timer.between_runs)
+        between = max(self._between_runs(name) for name in (baseline, CANDIDATE))
+        ratio = ratio_of_medians(self.series[baseline], self.series[CANDIDATE], between)
         settled = all(self.stability(name) == "stable" for name in (baseline, CANDIDATE))
         return {
             "paired": True,
@@ -74,6 +77,10 @@ class Contest:
             "interval": [ratio.low, ratio.high],
             "verdict": ratio.verdict if settled else "unstable",
         }
+
+    def _between_runs(self, name: str) -> float:
+        median_ms = statistics.median(self.series[name].means_ms)
+        return round(self._timer.between_runs(median_ms, self.launches.get(name, 1)), 6)
 
     def stability(self, name: str) -> str:
         return stability(self.series[name].means_ms, self._timer.noise)

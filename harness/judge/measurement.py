@@ -37,22 +37,27 @@ class Measurement:
 
     def __init__(self, sides: Sides, conditions: Conditions, clock: JudgeClock, phase: Callable[[str], None]):
         self._sides, self._conditions, self._clock, self._phase = sides, conditions, clock, phase
+        self._baselines: dict[str, Callable] = {}
 
     def time(self, result: Result) -> Contest:
         """Paired rounds of candidate and baselines; fills in what they tell."""
         baselines = {name: BASELINES[name](self._sides.reference.model()) for name in self._conditions.baselines}
-        baselines = {name: model for name, model in baselines.items() if self._runs(name, model, result)}
+        self._baselines = {name: model for name, model in baselines.items() if self._runs(name, model, result)}
         calls = calls_a_round(self._conditions.device, self._conditions.memory_bytes, self._sides.traffic)
         contest = Contest(
-            lambda calls, first: self._timed_round(calls, baselines, first),
-            self._sides.timer, self._conditions.device, self._conditions.criterion,
-        )  # fmt: skip
+            self._timed_round, self._sides.timer, self._conditions.device, self._conditions.criterion
+        )
         contest.run(calls)
-        result.timing = contest.record(CANDIDATE)
         result.conditions |= contest.conditions()
-        for name in baselines:
-            result.baselines[name] = contest.record(name) | contest.comparison(name)
+        self._note(result, contest)
         return contest
+
+    def _note(self, result: Result, contest: Contest) -> None:
+        """What the rounds tell, as far as it is known by now how much two runs of the same may differ."""
+        result.timing = result.timing or {}
+        result.timing.update(contest.record(CANDIDATE))
+        for name in self._baselines:
+            result.baselines[name] = contest.record(name) | contest.comparison(name)
 
     def _runs(self, name: str, model: Callable, result: Result) -> bool:
         """Whether a baseline runs at all, which for a compiled one is when it is compiled."""
@@ -69,20 +74,20 @@ class Measurement:
             return False
         return True
 
-    def _timed_round(self, calls: int, baselines: dict[str, Callable], first: bool) -> dict[str, Round]:
+    def _timed_round(self, calls: int, first: bool) -> dict[str, Round]:
         """Candidate, then the baselines on the same inputs; one call's output is compared."""
         seeds = fresh_seeds(calls)
         played = {CANDIDATE: self._sides.play_candidate(PUBLISHED, seeds)}
         reference = self._sides.play_reference(PUBLISHED, seeds)
         self._sides.compare(PUBLISHED, seeds, _random.randrange(calls), reference, with_inputs=first)
-        for name, model in baselines.items():
+        for name, model in self._baselines.items():
             if name == EAGER:
                 played[name] = reference
             else:
                 played[name] = self._sides.play(model, seeds)
         return played
 
-    def witness(self, result: Result) -> None:
+    def witness(self, result: Result, contest: Contest) -> None:
         """What CUPTI and the judge's own clock say about the candidate's time."""
         timing = result.timing
         if self._conditions.device.type == "cuda":
@@ -90,6 +95,9 @@ class Measurement:
             timing["launch_bound_ms"] = number(self._sides.ask(op="launch_bound", seeds=seeds).get("wall_ms"))
             if cupti.available():
                 timing["profile"] = self._profile(timing["calls_a_round"])
+                contest.launches = {name: self._sides.launches(model) for name, model in self._baselines.items()}
+                contest.launches[CANDIDATE] = timing["profile"]["launches"]
+                self._note(result, contest)
         launches = timing.get("profile", {}).get("launches", 1) + len(self._sides.kinds)
         calls = self._clock.calls(timing["median_ms"], launches)
         try:

@@ -1,8 +1,8 @@
 """How long one call takes: sampling on a device, statistics, when to stop.
 
 A timing method is one module with a class that has ``method``, ``limits`` (for
-``Convergence``), ``noise`` (for ``stability``), ``between_runs`` (for ``paired``),
-``overhead_ms``, ``run`` and ``describe``, and its line in ``METHODS``.
+``Convergence``), ``noise`` (for ``stability``), ``overhead_ms``,
+``between_runs`` (for ``paired``), ``run`` and ``describe``, and its line in ``METHODS``.
 """
 
 from __future__ import annotations

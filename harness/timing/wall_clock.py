@@ -23,7 +23,6 @@ class WallClock:
     method = "perf_counter_ns"
     limits = {"target": 0.02, "max_seconds": 2.0}  # a CPU shares its cores: more is not to be had by waiting
     noise = 0.35  # interquartile range over median, above which a series is not stable
-    between_runs = 0.03
     overhead_ms = 0.0
 
     def __init__(self, device: torch.device):
@@ -32,6 +31,10 @@ class WallClock:
         libc.mallopt(_M_MMAP_THRESHOLD, 1 << 30)
         libc.mallopt(_M_TRIM_THRESHOLD, (1 << 31) - 1)
         self._flush = torch.empty(2 * last_level_cache_bytes(), dtype=torch.int8)
+
+    def between_runs(self, median_ms: float, launches: int) -> float:
+        """How far two runs of the same call may differ; relative."""
+        return 0.03
 
     def describe(self) -> dict[str, Any]:
         return {

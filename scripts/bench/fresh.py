@@ -39,6 +39,29 @@ def write_references(folder: Path, selector: str, samples: int = 1) -> None:
             (folder / name).write_text(f"# copy {sample}\n{source}")
 
 
+RELU = """import torch, torch.nn as nn
+class {name}(nn.Module):
+    def forward(self, x): return torch.relu(x)
+def get_inputs(): return [torch.rand({elements})]
+def get_init_inputs(): return []
+"""
+
+
+def evaluate_relus(sizes: list[str]) -> list[dict]:
+    """Records of one vendor kernel, evaluated against itself, on inputs of so many Mi floats."""
+    with tempfile.TemporaryDirectory() as folder:
+        problems, solutions = Path(folder, "problems", "level1"), Path(folder, "solutions")
+        problems.mkdir(parents=True)
+        solutions.mkdir()
+        for number, size in enumerate(sizes, start=1):
+            elements = round(float(size) * 2**20)
+            name = f"relu_{elements}"
+            (problems / f"{number:03}_{name}.py").write_text(RELU.format(name="Model", elements=elements))
+            source = RELU.format(name="ModelNew", elements=elements)
+            (solutions / f"level_1_problem_{number}_sample_0_kernel.py").write_text(f"# {name}\n{source}")
+        return evaluate(solutions, "--problem-dir", str(problems.parent))
+
+
 def evaluate_references(selector: str, workload: str | None = None, samples: int = 1) -> list[dict]:
     """Records of the references of a selection, evaluated against themselves."""
     with tempfile.TemporaryDirectory() as folder:

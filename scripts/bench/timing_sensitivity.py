@@ -16,17 +16,11 @@ from collections import Counter
 from pathlib import Path
 
 import torch
-from fresh import evaluate
+from fresh import RELU, evaluate
 
 from harness.timing import timer_for
 from harness.timing.cupti import breakdown
 
-_PROBLEM = """import torch, torch.nn as nn
-class Model(nn.Module):
-    def forward(self, x): return torch.relu(x)
-def get_inputs(): return [torch.rand({size})]
-def get_init_inputs(): return []
-"""
 _CANDIDATE = """# trial {trial}
 import torch, torch.nn as nn
 class ModelNew(nn.Module):
@@ -48,7 +42,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         problems, solutions = Path(folder, "problems"), Path(folder, "solutions")
         (problems / "level1").mkdir(parents=True)
-        (problems / "level1" / "1_delay.py").write_text(_PROBLEM.format(size=_SIZE))
+        (problems / "level1" / "1_delay.py").write_text(RELU.format(name="Model", elements=_SIZE))
         solutions.mkdir()
         for trial in range(options.trials):
             source = _CANDIDATE.format(trial=trial, cycles=cycles)

@@ -1,9 +1,11 @@
 """Ten fresh runs of the same candidates: how far apart are the medians?
 
     python scripts/bench/timing_spread.py --problems "1/1,1/19,1/36,1/95" --runs 10 --json spread.json
+    python scripts/bench/timing_spread.py --relu 1,3,8,16,32 --runs 10    # one kernel, of so many Mi floats
 
 Each run is a ``kb eval`` process of its own. The spread is (max - min) / median of
-the candidate's median over the runs, and the same of the speedup.
+the candidate's median over the runs, and the same of the speedup. A claim is a verdict
+of faster or slower, and none should be made: the candidates are their own baselines.
 """
 
 from __future__ import annotations
@@ -13,32 +15,42 @@ import json
 from pathlib import Path
 
 import numpy as np
-from fresh import evaluate_references
+from fresh import evaluate_references, evaluate_relus
 from tabulate import tabulate
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--problems", default="1/1,1/19,1/36,1/95")
+    parser.add_argument("--problems", help="references; without it and --relu, 1/1,1/19,1/36,1/95")
     parser.add_argument("--workload")
+    parser.add_argument("--relu", metavar="MI,...", help="elements, in Mi, of a kernel that only reads and writes")
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    medians: dict[str, list[float]] = {}
-    speedups: dict[str, list[float]] = {}
+    found: dict[str, list[dict]] = {}
     for _ in range(options.runs):
-        for result in evaluate_references(options.problems, options.workload):
+        results = evaluate_relus(options.relu.split(",")) if options.relu else []
+        if options.problems or not options.relu:
+            results += evaluate_references(options.problems or "1/1,1/19,1/36,1/95", options.workload)
+        for result in results:
             if result["timing"]:
-                medians.setdefault(result["problem"], []).append(result["timing"]["median_ms"])
-                speedups.setdefault(result["problem"], []).append(result["speedup"])
-    rows = [
-        {"problem": problem, "runs": len(times), "median us": float(np.median(times)) * 1e3,
-         "spread %": 100 * _spread(times), "spread of the speedup %": 100 * _spread(speedups[problem])}
-        for problem, times in medians.items()
-    ]  # fmt: skip
+                found.setdefault(f"{result['problem']} {result['problem_name']}", []).append(result)
+    rows = [_row(name, results) for name, results in found.items()]
     print(tabulate(rows, headers="keys", floatfmt=".4g"))
     if options.json:
-        options.json.write_text(json.dumps({"rows": rows, "medians_ms": medians, "speedups": speedups}) + "\n")
+        times = {name: [result["timing"]["median_ms"] for result in results] for name, results in found.items()}
+        options.json.write_text(json.dumps({"rows": rows, "medians_ms": times}) + "\n")
+
+
+def _row(name: str, results: list[dict]) -> dict:
+    times = [result["timing"]["median_ms"] for result in results]
+    verdicts = [result["baselines"]["eager"]["verdict"] for result in results]
+    return {
+        "problem": name, "runs": len(results), "median us": float(np.median(times)) * 1e3,
+        "launches": results[0]["timing"].get("profile", {}).get("launches"), "spread %": 100 * _spread(times),
+        "spread of the speedup %": 100 * _spread([result["speedup"] for result in results]),
+        "claims": sum(verdict in ("faster", "slower") for verdict in verdicts),
+    }  # fmt: skip
 
 
 def _spread(values: list[float]) -> float:

@@ -1,13 +1,19 @@
 """Statistics, when sampling stops, whether a series is stable, and that a clock measures what it says."""
 
 import math
+import os
+import subprocess
+import sys
 import time
 
 import numpy as np
 import pytest
 import torch
 
+from harness.judge.contest import CANDIDATE, Contest
+from harness.rounds import Round
 from harness.timing.convergence import Convergence
+from harness.timing.cuda_events import CudaEvents
 from harness.timing.paired import Series, ratio_of_medians
 from harness.timing.stability import stability
 from harness.timing.statistics import relative_standard_error, summarise
@@ -110,6 +116,25 @@ def test_what_differs_between_runs_widens_the_interval():
     assert ratio_of_medians(a, b, between=0.01).verdict == "tie"
 
 
+def test_the_side_with_more_launches_says_how_far_two_runs_may_differ():
+    class Timer(WallClock):
+        def between_runs(self, median_ms, launches):
+            return launches * 0.001 / median_ms
+
+    def play(calls, first):
+        sides = {CANDIDATE: 1.0, "eager": 1.004}
+        return {name: Round([], [], [ms] * calls, queue_full=True) for name, ms in sides.items()}
+
+    device = torch.device("cpu")
+    contest = Contest(play, Timer(device), device, "sem")
+    contest.run(calls=2)
+    assert contest.record("eager")["between_runs"] == pytest.approx(0.001, rel=0.01)
+    assert contest.comparison("eager")["verdict"] == "faster"
+    contest.launches = {CANDIDATE: 1, "eager": 5}
+    assert contest.record("eager")["between_runs"] == pytest.approx(0.005, rel=0.01)
+    assert contest.comparison("eager")["verdict"] == "tie"
+
+
 def test_a_ratio_of_two_runs_takes_both_sides_as_independent_and_either_as_another_run():
     a, b = noise(40, 2.0, seed=1), noise(40, 1.0, seed=2)
     ratio = ratio_of_runs(a, b, between=0.0)
@@ -144,8 +169,6 @@ def test_flush_is_larger_than_the_last_level_cache():
 
 @pytest.fixture
 def events():
-    from harness.timing.cuda_events import CudaEvents
-
     return CudaEvents(torch.device("cuda", 0))
 
 
@@ -168,6 +191,24 @@ def test_a_call_that_synchronises_is_seen_to_drain_the_queue(events):
 @pytest.mark.gpu
 def test_what_events_add_to_a_kernel_is_known(events):
     assert 0.0005 < events.overhead_ms < 0.02
+
+
+@pytest.mark.gpu
+def test_a_busy_host_does_not_get_into_what_events_add(events):
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * os.cpu_count())]
+    try:
+        measured = [CudaEvents(torch.device("cuda", 0)).overhead_ms for _ in range(10)]
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+    assert max(measured) < min(measured) + 0.001
+
+
+@pytest.mark.gpu
+def test_each_launch_widens_how_far_two_runs_may_differ(events):
+    assert events.between_runs(1.0, 1) == pytest.approx(0.005, abs=0.001)
+    assert events.between_runs(0.01, 4) > events.between_runs(0.01, 1) > 0.015
 
 
 @pytest.mark.gpu
