@@ -62,12 +62,31 @@ def split(values: list, size: int) -> Iterator[list]:
 
 def play_burst(
     model, setting: Setting, inputs: list[list], outputs: list[list[torch.Tensor]], seeds: list[int]
-) -> None:
-    """One call after the other on ``inputs``, whose leaves are copied into ``outputs``; nothing is waited for."""
+) -> list[list[list[int]]]:
+    """One call after the other on ``inputs``, whose leaves are copied into ``outputs``; nothing is waited for.
+
+    A leaf is copied as it lies in memory, because it would be no part of the call to transpose it. The
+    order of its dimensions there is returned, for each leaf of each call: what ``in_order`` needs.
+    """
+    orders = []
     for arguments, targets, seed in zip(inputs, outputs, seeds):
         seed_generators(seed, setting.device)
-        for target, leaf in zip(targets, flatten(call(model, arguments))):
-            target.copy_(as_tensor(leaf))
+        leaves = [as_tensor(leaf) for leaf in flatten(call(model, arguments))]
+        orders.append([order_of(leaf) for leaf in leaves])
+        for target, leaf, order in zip(targets, leaves, orders[-1]):
+            in_order(target, order).copy_(leaf)
+    return orders
+
+
+def order_of(tensor: torch.Tensor) -> list[int]:
+    """The dimensions from the outermost to the innermost in memory."""
+    return sorted(range(tensor.dim()), key=lambda dimension: -tensor.stride(dimension))
+
+
+def in_order(memory: torch.Tensor, order: list[int]) -> torch.Tensor:
+    """A view of the same shape on contiguous ``memory``, in which the dimensions lie in ``order``."""
+    inverse = sorted(range(len(order)), key=order.__getitem__)
+    return memory.view([memory.shape[dimension] for dimension in order]).permute(inverse)
 
 
 def play(model, setting: Setting, seeds: list[int], timer, draw: str = "published") -> Round:

@@ -23,7 +23,7 @@ from harness.draw import fresh_seeds, tensors_of
 from harness.judge.sides import Sides
 from harness.outbox import Outbox, Slot, lay_out, shared_file
 from harness.result import CandidateFailure, Status
-from harness.rounds import play_burst, split
+from harness.rounds import in_order, play_burst, split
 from harness.timing.burst import Gate
 
 _TRIES = 3
@@ -119,12 +119,13 @@ class JudgeClock:
             readings = []
             for attempt in range(_TRIES + 1):
                 burst = self._draw(calls)
-                seconds, held = self._once(burst, lambda burst=burst: _fill(memory, inputs, burst), queue_full)
+                seconds, held, answer = self._once(burst, lambda burst=burst: _fill(memory, inputs, burst), queue_full)
                 if attempt == 0:
                     continue  # fills the allocator's caches
                 readings.append((seconds * 1e3, held))
                 call = secrets.randbelow(calls)
-                check(burst, call, [memory.read(slot) for slot in outputs[call]])
+                orders = _orders(answer, call, outputs[call])
+                check(burst, call, [in_order(memory.read(slot), order) for slot, order in zip(outputs[call], orders)])
             self._ask(op="close_burst")
         finally:
             memory.close()
@@ -137,31 +138,31 @@ class JudgeClock:
         self._sides.trim()
         return torch.cuda.mem_get_info(self._setting.device)[0] if self._cuda else _HOST_BYTES
 
-    def _once(self, burst: Burst, fill: Callable[[], None], queue_full: bool) -> tuple[float, bool]:
-        """Seconds of one burst of the candidate, and whether its launches were done before."""
+    def _once(self, burst: Burst, fill: Callable[[], None], queue_full: bool) -> tuple[float, bool, dict[str, Any]]:
+        """Seconds of one burst of the candidate, whether its launches were done before, and the worker's answer."""
         self._ask(op="prepare_burst")
         if not self._cuda:
             fill()
             begin = time.perf_counter()
-            self._ask(op="burst", seeds=burst.seeds, number=0)
-            return time.perf_counter() - begin, True
+            answer = self._ask(op="burst", seeds=burst.seeds, number=0)
+            return time.perf_counter() - begin, True, answer
         self._number += 1
         number, gate = self._number, self._gate
         if not queue_full:  # its launches do not fit behind the gate
             fill()
             gate.open(number)
             begin = time.perf_counter()
-            self._ask(op="burst", seeds=burst.seeds, number=number)
-            return self._await_mark(number) - begin, False
+            answer = self._ask(op="burst", seeds=burst.seeds, number=number)
+            return self._await_mark(number) - begin, False, answer
         late = threading.Timer(_HOLD_S, gate.open, [number])
         late.start()
-        self._ask(op="burst", seeds=burst.seeds, number=number)
+        answer = self._ask(op="burst", seeds=burst.seeds, number=number)
         held = late.is_alive()
         late.cancel()
         fill()
         begin = time.perf_counter()
         gate.open(number)
-        return self._await_mark(number) - begin, held
+        return self._await_mark(number) - begin, held, answer
 
     def _await_mark(self, number: int) -> float:
         try:
@@ -235,6 +236,17 @@ def _fill(memory: Outbox, slots: list[Slot], burst: Burst) -> None:
         memory.view(slot).copy_(tensor)
     if memory.device.type == "cuda":
         torch.cuda.synchronize()
+
+
+def _orders(answer: dict[str, Any], call: int, slots: list[Slot]) -> list[list[int]]:
+    """In what order the dimensions of one call's outputs lie in memory; raises CandidateFailure where that is none."""
+    try:
+        orders = answer["orders"][call]
+        if [sorted(order) for order in orders] == [list(range(len(slot.shape))) for slot in slots]:
+            return orders
+    except (KeyError, IndexError, TypeError):
+        pass
+    raise CandidateFailure(Status.CRASHED, "the worker does not say how the outputs of a call in a row lie in memory")
 
 
 def _described(slots: list[Slot]) -> list[dict[str, Any]]:

@@ -217,10 +217,10 @@ class Candidate:
         """Enqueue one call on each of the burst's inputs, behind the judge's gate if there is one."""
         if self._gate:
             self._gate.hold(number)
-        play_burst(self._burst_model, self._setting, self._burst_inputs, self._burst_outputs, seeds)
+        orders = play_burst(self._burst_model, self._setting, self._burst_inputs, self._burst_outputs, seeds)
         if self._gate:
             self._gate.mark(number)
-        return {"ok": True}
+        return {"orders": orders}
 
     def close_burst(self) -> dict:
         self._burst_memory = self._burst_inputs = self._burst_outputs = None

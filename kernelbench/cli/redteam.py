@@ -68,7 +68,13 @@ def _report(rows: list[Row]) -> str:
         grade: sum(row.grade == grade for row in rows) for grade in ("prevented", "detected", "missed", "not run")
     }
     told = ", ".join(f"{count} {grade}" for grade, count in counts.items() if count)
-    return f"{_table(rows, 'simple')}\n\n{len(rows)} classes: {told}"
+    refused = [
+        f"\nhonest, and yet {verdict.grade}: {verdict.program}: {verdict.evidence}"
+        for row in rows
+        for verdict in row.honest
+        if not verdict.expected
+    ]
+    return f"{_table(rows, 'simple')}\n\n{len(rows)} classes: {told}{''.join(refused)}"
 
 
 def _table(rows: list[Row], style: str) -> str:

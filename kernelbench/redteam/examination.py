@@ -120,7 +120,8 @@ def _sure_speedup(result: Result) -> float:
 def _honest(name: str, result: Result | None, skipped: str | None) -> Verdict:
     if result is None:
         return Verdict(name, NOT_RUN, _ends(skipped or "no result"), _is_unable(skipped))
-    return Verdict(name, result.status.value, _first_line(result.message), result.status is Status.OK)
+    by = f"{result.rule}: " if result.rule else ""
+    return Verdict(name, result.status.value, by + _first_line(result.message), result.status is Status.OK)
 
 
 def _is_unable(skipped: str | None) -> bool:

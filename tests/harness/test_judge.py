@@ -258,6 +258,19 @@ def test_a_forged_answer_is_a_failure_of_the_candidate(judged, problem, answer):
     assert result.status is not Status.OK and result.timing is None
 
 
+def test_an_output_that_lies_transposed_in_memory_is_right(judged, problem):
+    result = judged(problem("1/19"), relu("return x.t().contiguous().relu_().t()"))
+    assert result.status is Status.OK, result.message
+
+
+@pytest.mark.parametrize("order", ["[0, 0]", "[0]", "['x', 1]", "None"])
+def test_an_order_of_dimensions_that_is_none_is_the_candidates_failure(judged, problem, order):
+    patch = f"import harness.rounds\nharness.rounds.order_of = lambda tensor: {order}\n"
+    patch += "harness.rounds.in_order = lambda memory, order: memory\n"
+    result = judged(problem("1/19"), patch + relu("return x.relu()"))
+    assert result.status is Status.CRASHED and "lie in memory" in result.message, result.message
+
+
 FAST_CLOCK = """
 import time
 ticks = iter(range(10**9))
@@ -429,6 +442,12 @@ def test_a_kernel_that_ends_only_outside_of_a_burst_is_a_timeout(judged, problem
 def test_a_kernel_left_running_beside_the_baseline_is_found(judged, problem):
     result = judged(problem("1/1"), SLOW_BESIDE, device="cuda")
     assert result.status is Status.REJECTED and result.rule in ("slowed_baseline", "forged_clock"), result
+
+
+@pytest.mark.gpu
+def test_the_time_of_an_output_that_lies_transposed_in_memory_is_believed(judged, problem):
+    result = judged(problem("1/19"), relu("return x.t().contiguous().relu_().t()"), device="cuda")
+    assert result.status is Status.OK, result.message
 
 
 @pytest.mark.gpu
