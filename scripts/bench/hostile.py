@@ -34,12 +34,13 @@ _LEFT_OUT = {"23_slows_the_baseline.py"}  # harms nobody but itself, and takes a
 _SETTLES_S = 3
 _MEMORY_TOLERANCE_BYTES = 64 << 20
 _DISK_TOLERANCE_BYTES = 64 << 20
+_DEVICE_TOLERANCE_BYTES = 64 << 20
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=500)
-    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--device", default="cpu", help="cpu, or GPUs by name: cuda:0,cuda:1")
     parser.add_argument("--timeout", type=float, default=2, help="seconds that a step of a candidate may take")
     parser.add_argument("--json", type=Path, help="where to write the figures")
     options = parser.parse_args()
@@ -122,7 +123,7 @@ def state(device: str) -> dict:
         "shared_memory_bytes": _shared_memory_bytes(),
         "free_disk_bytes": shutil.disk_usage(tempfile.gettempdir()).free,
     }
-    return found | ({"gpu": _gpu(device)} if device.startswith("cuda") else {})
+    return found | {name: _gpu(name) for name in device.split(",") if name.startswith("cuda")}
 
 
 def _commands() -> list[str]:
@@ -163,8 +164,9 @@ def _differences(before: dict, after: dict) -> list[str]:
         found.append("more memory is taken by nobody")
     if before["free_disk_bytes"] - after["free_disk_bytes"] > _DISK_TOLERANCE_BYTES:
         found.append("less disk is free")
-    if "gpu" in before and not (after["gpu"]["right"] and after["gpu"]["used"] <= before["gpu"]["used"] + (64 << 20)):
-        found.append(f"the GPU: {before['gpu']} before, {after['gpu']} after")
+    for name in (name for name in before if name.startswith("cuda")):
+        if not after[name]["right"] or after[name]["used"] > before[name]["used"] + _DEVICE_TOLERANCE_BYTES:
+            found.append(f"{name}: {before[name]} before, {after[name]} after")
     return found
 
 
