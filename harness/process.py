@@ -14,8 +14,10 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
+import importlib
 import json
 import os
+import select
 import selectors
 import signal
 import socket
@@ -24,6 +26,7 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
@@ -71,14 +74,53 @@ def start_server(module: str, connection: socket.socket) -> subprocess.Popen:
     return process
 
 
+def split_off(module: str, connection: socket.socket, ours: socket.socket) -> Forked:
+    """As ``start_server``, in a fork of this process, which saves the imports that it has made.
+
+    Only for a process that holds nothing yet that a candidate may not see, and no device. ``ours`` is the
+    other end of ``connection``.
+    """
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.setsid()
+            ours.close()  # what the end of this process is told by
+            importlib.import_module(module).serve(connection.detach())
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(0)
+    connection.close()
+    return Forked(pid)
+
+
+class Forked:
+    """A forked process, as far as it is used like a ``subprocess.Popen``."""
+
+    def __init__(self, pid: int):
+        self.pid = pid
+        self._ended = os.pidfd_open(pid)
+
+    def wait(self, timeout: float | None = None) -> None:
+        if not select.select([self._ended], [], [], timeout)[0]:
+            raise subprocess.TimeoutExpired("fork", timeout)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self.pid, 0)
+
+    def kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+
+
 class ForkServer:
     """A warm parent of workers, started when it is entered as a context manager, or with the first of them.
 
-    ``fork`` may be called from several threads.
+    It is a process of its own, or with ``split`` a fork of this one. ``fork`` may be called from several threads.
     """
 
-    def __init__(self) -> None:
-        self._process: subprocess.Popen | None = None
+    def __init__(self, split: bool = False) -> None:
+        self._split = split
+        self._process: subprocess.Popen | Forked | None = None
         self._closed = False
         self._lock = threading.Lock()
 
@@ -87,7 +129,8 @@ class ForkServer:
             raise RuntimeError("the fork server is closed")
         if self._process is None:
             self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            self._process = start_server("harness.worker.forkserver", theirs)
+            module = "harness.worker.forkserver"
+            self._process = split_off(module, theirs, self._control) if self._split else start_server(module, theirs)
 
     def fork(
         self,

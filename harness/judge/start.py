@@ -1,13 +1,15 @@
-"""Where a judge's process begins: its fork server imports PyTorch at the same time as it does."""
+"""Where a judge's process begins: it imports PyTorch once, for itself and for its fork server, which it splits off."""
 
 from __future__ import annotations
 
 from harness.process import ForkServer
+from harness.worker import forkserver
 
 
 def serve(fd: int) -> None:
     """Answer jobs until the other end closes the socket."""
-    with ForkServer() as workers:
-        from harness.judge import server  # imports torch
+    forkserver.warm_up()
+    with ForkServer(split=True) as workers:  # before there is a job, a device or anything drawn
+        from harness.judge import server
 
         server.serve(fd, workers)

@@ -29,9 +29,9 @@ _MAX_FDS = 16
 _libc = ctypes.CDLL(None)
 
 
-def serve(control_fd: int) -> None:
-    """Serve until the other end of the socket closes; then kill every worker."""
-    import torch  # noqa: F401  (what the workers are to find loaded)
+def warm_up() -> None:
+    """Import what the workers are to find loaded."""
+    import torch  # noqa: F401
     import torch.utils._pytree  # noqa: F401
 
     # Of torch.utils.cpp_extension only what takes long: it asks the driver for GPUs when it is
@@ -40,6 +40,13 @@ def serve(control_fd: int) -> None:
         importlib.import_module("setuptools.command.build_ext")
 
     from harness.worker import main, sandbox  # noqa: F401
+
+
+def serve(control_fd: int) -> None:
+    """Serve until the other end of the socket closes; then kill every worker."""
+    _close_all_but([control_fd])
+    warm_up()
+    from harness.worker import sandbox
 
     layers = sandbox.available()
     sandbox.protect()

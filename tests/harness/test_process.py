@@ -3,11 +3,13 @@
 import json
 import os
 import struct
+import subprocess
+import sys
 import time
 
 import pytest
 
-from harness.process import ForkServer, scrubbed_environment
+from harness.process import ROOT, ForkServer, scrubbed_environment
 from harness.result import CandidateFailure, Status
 
 GIB = 1 << 30
@@ -163,3 +165,46 @@ class ModelNew: pass
     lines = import_source(server, tmp_path, source).splitlines()
     sockets = [line for line in lines if line.startswith("socket:")]
     assert len(sockets) == 1
+
+
+SPLIT = """
+import sys, time
+from pathlib import Path
+from harness.process import ForkServer
+with ForkServer(split=True) as server, server.fork({}, 1 << 30, readable=[Path(sys.argv[1])]) as worker:
+    worker.request({"op": "import", "solution": sys.argv[1]}, 60)
+    print(server._process.pid, worker._pid, (worker.scratch / "found").read_text(), flush=True)
+    time.sleep(60)
+"""
+SOCKETS = """
+import gc, socket
+found = [o.fileno() for o in gc.get_objects() if isinstance(o, socket.socket) and o.fileno() >= 0]
+open("found", "w").write(str(found))
+class ModelNew: pass
+"""
+
+
+@pytest.fixture
+def split(tmp_path):
+    """A process whose fork server is a fork of itself, and has a worker; what it says of them."""
+    path = tmp_path / "module.py"
+    path.write_text(SOCKETS)
+    command = [sys.executable, "-c", SPLIT, str(path)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        yield process, process.stdout.readline().split(maxsplit=2)
+        process.kill()
+
+
+def test_a_worker_of_a_server_that_was_split_off_knows_no_socket_but_its_own(split):
+    _, (_, _, sockets) = split
+    assert len(json.loads(sockets)) == 1
+
+
+def test_a_server_that_was_split_off_ends_with_its_process(split):
+    process, pids = split
+    assert all(os.path.exists(f"/proc/{pid}") for pid in pids[:2])
+    process.kill()
+    deadline = time.monotonic() + 5
+    while any(os.path.exists(f"/proc/{pid}") for pid in pids[:2]) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(os.path.exists(f"/proc/{pid}") for pid in pids[:2])
