@@ -14,10 +14,8 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
-import importlib
 import json
 import os
-import select
 import selectors
 import signal
 import socket
@@ -26,7 +24,6 @@ import sys
 import tempfile
 import threading
 import time
-import traceback
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
@@ -35,8 +32,7 @@ from typing import Any
 from harness import wire
 from harness.host import descendants, disk_use, remove_tree, usage
 from harness.result import CandidateFailure, Status
-
-ROOT = Path(__file__).resolve().parent.parent
+from harness.server import Forked, split_off, start_server
 
 _OUTPUT_BYTES = 64 << 10
 _DEATH_LINES = 10
@@ -51,65 +47,6 @@ _ANSWER_STATUSES = {s.value: s for s in Status if s is not Status.OK}
 _PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TZ", "CC", "CXX", "CUDA_HOME", "CUDA_PATH",
               "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES",
               "NVIDIA_DRIVER_CAPABILITIES", "OMP_NUM_THREADS", "MKL_NUM_THREADS")  # fmt: skip
-
-
-def start_server(module: str, connection: socket.socket) -> subprocess.Popen:
-    """Run ``module.serve`` on ``connection`` in an interpreter and a session of its own; closes our copy of it."""
-    # -I and an explicit path: neither environment nor working directory decides what is imported
-    path = [str(ROOT), *filter(None, sys.path)]
-    # tearing PyTorch down takes a second and frees nothing that the end of a process does not
-    start = (
-        f"import os, sys; sys.path[:] = {path!r}\nfrom {module} import serve; serve({connection.fileno()})\n"
-        "sys.stdout.flush(); sys.stderr.flush(); os._exit(0)"
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-I", "-c", start],
-        # threads of PyTorch that have nothing to do must not spin while the other side is timed
-        env={**os.environ, "OMP_WAIT_POLICY": "PASSIVE"},
-        pass_fds=[connection.fileno()],
-        stdin=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    connection.close()
-    return process
-
-
-def split_off(module: str, connection: socket.socket, ours: socket.socket) -> Forked:
-    """As ``start_server``, in a fork of this process, which saves the imports that it has made.
-
-    Only for a process that holds nothing yet that a candidate may not see, and no device. ``ours`` is the
-    other end of ``connection``.
-    """
-    pid = os.fork()
-    if pid == 0:
-        try:
-            os.setsid()
-            ours.close()  # what the end of this process is told by
-            importlib.import_module(module).serve(connection.detach())
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(0)
-    connection.close()
-    return Forked(pid)
-
-
-class Forked:
-    """A forked process, as far as it is used like a ``subprocess.Popen``."""
-
-    def __init__(self, pid: int):
-        self.pid = pid
-        self._ended = os.pidfd_open(pid)
-
-    def wait(self, timeout: float | None = None) -> None:
-        if not select.select([self._ended], [], [], timeout)[0]:
-            raise subprocess.TimeoutExpired("fork", timeout)
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(self.pid, 0)
-
-    def kill(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGKILL)
 
 
 class ForkServer:

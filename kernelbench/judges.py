@@ -17,8 +17,8 @@ from harness.build import Artefact, CacheError
 from harness.build.artefact import ToolchainError
 from harness.codec import encode_artefact, encode_problem, encode_solution
 from harness.problem import ProblemFile
-from harness.process import start_server
 from harness.result import CandidateFailure, Result
+from harness.server import start_server
 from harness.solution import Solution
 from kernelbench.execution import EnvironmentUnfit, Evaluated, Options, Skipped
 

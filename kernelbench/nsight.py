@@ -19,7 +19,7 @@ from typing import Any
 
 from harness.codec import encode_problem, encode_solution
 from harness.problem import ProblemFile
-from harness.process import ROOT
+from harness.server import ROOT
 from harness.solution import Solution
 
 # field of a record -> metric of ncu, in base units: ns, percent, registers a thread

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from harness import wire
-from harness.process import start_server
 from harness.result import Result
+from harness.server import start_server
 from harness.solution import SUFFIXES
 from kernelbench import suite
 from kernelbench.intervals import log_speedup_variance

@@ -9,8 +9,9 @@ import time
 
 import pytest
 
-from harness.process import ROOT, ForkServer, scrubbed_environment
+from harness.process import ForkServer, scrubbed_environment
 from harness.result import CandidateFailure, Status
+from harness.server import ROOT
 
 GIB = 1 << 30
 
