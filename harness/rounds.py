@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from harness.draw import as_tensor, build_model, call, draw_inputs, flatten, seed_generators
+from harness.draw import as_tensor, build_model, call, draw_inputs, flatten, fresh_seeds, seed_generators
 from harness.problem import Workload
 from harness.timing.cupti import breakdown
 
@@ -107,6 +107,11 @@ def profile(model, setting: Setting, seeds: list[int], timer) -> dict[str, Any]:
     """What the device ran in a typical one of so many calls."""
     before = [partial(seed_generators, seed, setting.device) for seed in seeds]
     return breakdown(timer.profile(partial(call, model), setting.draw(seeds), before))
+
+
+def count_launches(model, setting: Setting, timer) -> int:
+    """How many kernels, copies and fills one call starts on the device, as CUPTI saw them."""
+    return profile(model, setting, fresh_seeds(1), timer)["launches"]
 
 
 @contextlib.contextmanager

@@ -48,13 +48,23 @@ def split_off(module: str, connection: socket.socket, ours: socket.socket) -> Fo
         try:
             os.setsid()
             ours.close()  # what the end of this process is told by
-            importlib.import_module(module).serve(connection.detach())
+            fd = connection.detach()
+            close_all_but([fd])
+            importlib.import_module(module).serve(fd)
         except BaseException:
             traceback.print_exc()
         finally:
             os._exit(0)
     connection.close()
     return Forked(pid)
+
+
+def close_all_but(kept: list[int]) -> None:
+    """Close what a fork has inherited, except standard streams and ``kept``."""
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > 2 and int(name) not in kept:
+            with contextlib.suppress(OSError):  # the listing's own descriptor
+                os.close(int(name))
 
 
 class Forked:

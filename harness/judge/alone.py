@@ -21,7 +21,7 @@ from harness.judge.overflow import overflown
 from harness.judge.reference import Reference
 from harness.math_modes import pin_math_modes
 from harness.problem import ProblemError, Workload
-from harness.rounds import Round, Setting, play, profile
+from harness.rounds import Round, Setting, count_launches, play
 from harness.timing import cupti, timer_for
 
 
@@ -98,7 +98,7 @@ def _fill(record, setting: Setting, configuration: str, memory_bytes: int, crite
     contest = Contest(play_round, timer, setting.device, criterion)
     contest.run(calls_a_round(setting.device, memory_bytes, traffic))
     if setting.device.type == "cuda" and cupti.available():
-        contest.launches[configuration] = profile(model, setting, fresh_seeds(1), timer)["launches"]
+        contest.launches[configuration] = count_launches(model, setting, timer)
     record["timing"] = contest.record(configuration)
     record["conditions"] |= contest.conditions()
 

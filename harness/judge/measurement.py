@@ -44,17 +44,15 @@ class Measurement:
         baselines = {name: BASELINES[name](self._sides.reference.model()) for name in self._conditions.baselines}
         self._baselines = {name: model for name, model in baselines.items() if self._runs(name, model, result)}
         calls = calls_a_round(self._conditions.device, self._conditions.memory_bytes, self._sides.traffic)
-        contest = Contest(
-            self._timed_round, self._sides.timer, self._conditions.device, self._conditions.criterion
-        )
+        contest = Contest(self._timed_round, self._sides.timer, self._conditions.device, self._conditions.criterion)
         contest.run(calls)
         result.conditions |= contest.conditions()
+        result.timing = {}
         self._note(result, contest)
         return contest
 
     def _note(self, result: Result, contest: Contest) -> None:
         """What the rounds tell, as far as it is known by now how much two runs of the same may differ."""
-        result.timing = result.timing or {}
         result.timing.update(contest.record(CANDIDATE))
         for name in self._baselines:
             result.baselines[name] = contest.record(name) | contest.comparison(name)

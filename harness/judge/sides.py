@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from harness.draw import DTYPES, as_tensor, fresh_seeds, tensors_of
+from harness.draw import DTYPES, as_tensor, tensors_of
 from harness.integrity import overwritten_inputs
 from harness.judge.compare import Errors, check_kind, check_values, strict_criterion
 from harness.judge.conditions import Conditions
@@ -18,7 +18,7 @@ from harness.outbox import Outbox, device_bytes, lay_out
 from harness.problem import ProblemError, Workload
 from harness.process import Worker
 from harness.result import CandidateFailure, Status
-from harness.rounds import Round, Setting, play, profile
+from harness.rounds import Round, Setting, count_launches, play
 from harness.timing import timer_for
 
 _CACHE_MEMORY_SHARE = 4  # of the device's memory, what the judge's allocator may keep between rounds
@@ -79,7 +79,7 @@ class Sides:
 
     def launches(self, model: Callable) -> int:
         """How many kernels, copies and fills one call of a form of the reference starts on the device."""
-        return self.with_room(lambda: profile(model, self.reference.setting, fresh_seeds(1), self.timer))["launches"]
+        return self.with_room(lambda: count_launches(model, self.reference.setting, self.timer))
 
     def must_be_finite(self, seed: int, outputs: list) -> None:
         """Raises ProblemError where the precision cannot hold what the reference computes on published inputs."""

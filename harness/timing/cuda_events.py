@@ -51,7 +51,7 @@ class CudaEvents:
         """What two events around a kernel add to it: their own time and the gap before the kernel begins.
 
         Measured with a kernel of one element against CUPTI's word on how long that took; 0
-        where there is no CUPTI.
+        where there is no CUPTI, or the host too busy to keep the queue full even once.
         """
         if not cupti.available():
             return 0.0

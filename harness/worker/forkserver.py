@@ -21,6 +21,9 @@ import socket
 import sys
 import traceback
 
+from harness.server import close_all_but
+from harness.worker import sandbox
+
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _MAX_REQUEST_BYTES = 1 << 17
@@ -39,15 +42,12 @@ def warm_up() -> None:
     with contextlib.suppress(ImportError):
         importlib.import_module("setuptools.command.build_ext")
 
-    from harness.worker import main, sandbox  # noqa: F401
+    from harness.worker import main  # noqa: F401
 
 
 def serve(control_fd: int) -> None:
     """Serve until the other end of the socket closes; then kill every worker."""
-    _close_all_but([control_fd])
     warm_up()
-    from harness.worker import sandbox
-
     layers = sandbox.available()
     sandbox.protect()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
@@ -79,7 +79,7 @@ def serve(control_fd: int) -> None:
             if pid == 0:
                 control.close()
                 selector.close()
-                _close_all_but(fds)  # those of other workers
+                close_all_but(fds)  # those of other workers
                 _become_worker(json.loads(data), fds, list(layers))
             pidfd = os.pidfd_open(pid)
             workers[pidfd] = (pid, fds[2])
@@ -108,7 +108,7 @@ def _become_worker(request: dict, fds: list[int], layers: list[str]) -> None:
         os.environ.update(request["env"])
         os.chdir(request["cwd"])
         faulthandler.enable(file=sys.__stderr__ if sys.__stderr__ else 2)
-        from harness.worker import main, sandbox
+        from harness.worker import main
 
         sandbox.enter(layers, sandbox.Confinement(**request["confinement"]))
         main.run(socket.socket(fileno=channel_fd), inherited)
@@ -117,15 +117,6 @@ def _become_worker(request: dict, fds: list[int], layers: list[str]) -> None:
         traceback.print_exc()
     finally:
         os._exit(code)
-
-
-def _close_all_but(kept: list[int]) -> None:
-    for name in os.listdir("/proc/self/fd"):
-        if int(name) > 2 and int(name) not in kept:
-            try:
-                os.close(int(name))
-            except OSError:
-                pass  # the listing's own descriptor
 
 
 def _reap(pid: int, status_fd: int) -> None:

@@ -18,10 +18,12 @@ import numpy as np
 from fresh import evaluate_references, evaluate_relus
 from tabulate import tabulate
 
+_PROBLEMS = "1/1,1/19,1/36,1/95"
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--problems", help="references; without it and --relu, 1/1,1/19,1/36,1/95")
+    parser.add_argument("--problems", help=f"references; without it and --relu, {_PROBLEMS}")
     parser.add_argument("--workload")
     parser.add_argument("--relu", metavar="MI,...", help="elements, in Mi, of a kernel that only reads and writes")
     parser.add_argument("--runs", type=int, default=10)
@@ -31,7 +33,7 @@ def main() -> None:
     for _ in range(options.runs):
         results = evaluate_relus(options.relu.split(",")) if options.relu else []
         if options.problems or not options.relu:
-            results += evaluate_references(options.problems or "1/1,1/19,1/36,1/95", options.workload)
+            results += evaluate_references(options.problems or _PROBLEMS, options.workload)
         for result in results:
             if result["timing"]:
                 found.setdefault(f"{result['problem']} {result['problem_name']}", []).append(result)
