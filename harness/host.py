@@ -10,6 +10,11 @@ from pathlib import Path
 _MOST_PROCESSES = 10_000  # of one family: a fork bomb is not followed for ever
 
 
+def usable_cores() -> int:
+    """Cores that this process may run on, which a batch system or `taskset` can make fewer than there are."""
+    return len(os.sched_getaffinity(0))
+
+
 def descendants(pid: int) -> list[int]:
     """A process and all below it; empty for one that is gone."""
     found, pending = [], [pid]

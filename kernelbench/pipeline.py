@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import os
 import queue
 import threading
 from collections.abc import Callable, Iterator
@@ -17,7 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 
 from harness.build import Artefact, BuildContext, CacheError, build
 from harness.build.cost import NOTHING, Cost, expected_cost
-from harness.host import available_memory_bytes
+from harness.host import available_memory_bytes, usable_cores
 from harness.problem import ProblemFile
 from harness.process import ForkServer
 from harness.result import CandidateFailure
@@ -97,7 +96,7 @@ class Line:
         self._server = ForkServer()
         self._context = BuildContext(
             self._server, judges[0].arch, judges[0].torch_version, options.build_timeout_s, options.memory_bytes,
-            jobs=max(1, (os.cpu_count() or 1) // min(jobs, at_once)),
+            jobs=max(1, usable_cores() // min(jobs, at_once)),
         )  # fmt: skip
         self._memory = Memory(int(available_memory_bytes() * _MEMORY_SHARE))
         self._cores = Cores(shared=judges[0].device["type"] != "cpu")

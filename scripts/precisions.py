@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
-import os
 import sys
 
 import torch
@@ -18,6 +17,7 @@ from tqdm import tqdm
 
 from harness import device as devices
 from harness.draw import DTYPES
+from harness.host import usable_cores
 from harness.judge.overflow import overflown
 from harness.judge.reference import Reference
 from harness.math_modes import pin_math_modes
@@ -42,7 +42,7 @@ def main() -> None:
         for precision in options.precisions.split(",")
     ]
     refused = 0
-    threads = max(1, (os.cpu_count() or 1) // options.jobs)
+    threads = max(1, usable_cores() // options.jobs)
     context = multiprocessing.get_context("spawn")
     # a process is replaced now and then, because allocators keep what networks took
     with context.Pool(options.jobs, torch.set_num_threads, (threads,), maxtasksperchild=16) as pool:

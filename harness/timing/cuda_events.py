@@ -1,10 +1,14 @@
 """Device time of a call by CUDA events, with the queue kept full and a cold L2.
 
-Before a group of samples a spin kernel holds the device until the host has
-enqueued them, so that launch latency is not in the figure. Before each call a
-buffer of twice the L2 is written. A candidate that synchronises inside its call
-drains the queue, and one with more launches than the queue holds waits for it;
-their figures then contain launches, and ``queue_full`` says so.
+Before a call a spin kernel holds the device until the host has enqueued all of
+it, so that launch latency is not in the figure, and a buffer of twice the L2 is
+written. A candidate that synchronises inside its call drains the queue, and one
+with more launches than the queue holds waits for it; their figures then contain
+launches, and ``queue_full`` says so.
+
+No two calls are in the queue at once. The device fetches launches ahead, a few at
+a time; with some twenty behind it a call of one kernel took 0.5 or 1.5 us longer
+on an H100, by its place in the queue.
 """
 
 from __future__ import annotations
@@ -22,9 +26,9 @@ from harness import cuda_driver
 from harness.timing import cupti
 from harness.timing.cupti import Activity
 
-_MAX_SPIN_S = 0.1
+_MIN_SPIN_S, _MAX_SPIN_S = 0.2e-3, 0.1
 _SPIN_MARGIN = 1.5
-_CALIBRATION_CALLS = 32
+_CALIBRATION_CALLS = 16
 _CALIBRATION_GROUPS = 8
 _CALIBRATION_TRIES = 40
 # How far two processes that do the same may differ: scripts/bench/timing_spread.py. A launch takes one of two times
@@ -43,7 +47,7 @@ class CudaEvents:
         properties = torch.cuda.get_device_properties(device)
         self._clock_hz = getattr(properties, "clock_rate", 2_000_000) * 1e3
         self._flush = torch.empty(2 * properties.L2_cache_size, dtype=torch.int8, device=device)
-        self._host_s = 0.001  # host time to enqueue one sample; learned round by round
+        self._host_s = 0.001  # what the host took to enqueue the last call
         self._device = device
 
     @cached_property
@@ -98,47 +102,40 @@ class CudaEvents:
         drawn = {i: draws[i]() for i in order}
         inputs = [drawn[i] for i in range(len(draws))]
         outputs, times_ms, queue_full = [], [], True
-        for begin in range(0, len(inputs), self._at_once):
-            group = slice(begin, begin + self._at_once)
-            results, times, full = self._run_group(call, inputs[group], before[group])
-            outputs += results
-            times_ms += times
+        for arguments, prepare in zip(inputs, before):
+            output, ms, full = self._time(call, arguments, prepare)
+            outputs.append(output)
+            times_ms.append(ms)
             queue_full = queue_full and full
         return inputs, outputs, times_ms, queue_full
 
-    @property
-    def _at_once(self) -> int:
-        """How many calls the longest spin covers."""
-        return max(1, int(_MAX_SPIN_S / (_SPIN_MARGIN * self._host_s)))
-
-    def _run_group(self, call: Callable, inputs: list[list], before: list[Callable]) -> tuple[list, list[float], bool]:
-        """As many calls as one spin can cover."""
-        events = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in inputs]
-        outputs, queue_full = [], True
+    def _time(self, call: Callable, arguments: list, prepare: Callable) -> tuple[Any, float, bool]:
+        """Output and milliseconds of one call, and whether the device waited until all of it was enqueued."""
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         torch.cuda.synchronize()
         cuda_driver.library().cuCtxResetPersistingL2Cache()
-        spin_s = min(_SPIN_MARGIN * self._host_s * len(inputs), _MAX_SPIN_S)
+        spin_s = min(max(_SPIN_MARGIN * self._host_s, _MIN_SPIN_S), _MAX_SPIN_S)
         torch.cuda._sleep(int(spin_s * self._clock_hz))
         begin = time.perf_counter()
-        for arguments, prepare, (start, end) in zip(inputs, before, events):
-            prepare()
-            self._flush.zero_()
-            start.record()
-            outputs.append(call(arguments))
-            end.record()
-            # not begun when all of the call is enqueued: no launch latency in this sample
-            queue_full = queue_full and not start.query()
-        self._host_s = (time.perf_counter() - begin) / len(inputs)
+        prepare()
+        self._flush.zero_()
+        start.record()
+        output = call(arguments)
+        end.record()
+        full = not start.query()  # has not begun yet
+        self._host_s = time.perf_counter() - begin
         torch.cuda.synchronize()
-        return outputs, [start.elapsed_time(end) for start, end in events], queue_full
+        return output, start.elapsed_time(end), full
 
     def profile(self, call: Callable, inputs: list[list], before: list[Callable]) -> list[list[Activity]]:
-        """What the device ran in the first calls, in the conditions of ``run``: between one flush and the next."""
+        """What the device ran in each call, in the conditions of ``run``: between its flush and the next spin."""
         _ = self._flushing  # not to be found out while recording
         host_s = self._host_s
         with cupti.recording() as activities:
-            self._run_group(call, inputs[: self._at_once], before)  # learns how much slower recorded launches are
-            self._run_group(call, inputs[: self._at_once], before)
+            self._time(call, inputs[0], before[0])  # learns how much slower recorded launches are
+            for arguments, prepare in zip(inputs, before):
+                self._time(call, arguments, prepare)
+            torch.cuda._sleep(1)  # a spin behind the last call too
         self._host_s = host_s
         calls: list[list[Activity]] = []
         for activity in activities:
@@ -146,7 +143,7 @@ class CudaEvents:
                 calls.append([])
             elif calls:
                 calls[-1].append(activity)
-        return calls[len(calls) // 2 :]
+        return [ran[:-1] for ran in calls[1:]]
 
     def launch_bound_ms(self, call: Callable, inputs: list[list]) -> float:
         """Wall time a call, back to back and hot: what a caller pays who launches one after the other."""

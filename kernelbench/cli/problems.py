@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import click
 from tabulate import tabulate
 from tqdm import tqdm
 
+from harness.host import usable_cores
 from harness.problem import ProblemError, ProblemFile
 from kernelbench import suite
 from kernelbench.audit.record import AuditFile
@@ -116,7 +116,7 @@ def audit(selector, workload, device, jobs, out, again, as_json, problem_dir) ->
         raise click.UsageError(str(error)) from error
     known = AuditFile(out) if out else suite.audits(problem_dir)
     todo = chosen if again else suite_audit.stale(chosen, known)
-    jobs = jobs or (1 if suite_audit.on_gpu(device) else os.cpu_count())
+    jobs = jobs or (1 if suite_audit.on_gpu(device) else usable_cores())
     try:
         if todo:
             known.write()  # to find out before the work, not after it

@@ -34,7 +34,7 @@ from variants import buildable, write_variants
 from harness import device as devices
 from harness.build import BuildContext, build
 from harness.build.toolchain import host_compiler, nvcc
-from harness.host import default_memory_bytes
+from harness.host import default_memory_bytes, usable_cores
 from harness.process import ForkServer
 from harness.solution import Solution
 
@@ -45,7 +45,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--solutions", type=Path, required=True)
     parser.add_argument("--variants", type=int, default=32, help="distinct solutions to build at once; 0 for none")
-    parser.add_argument("--repeats", type=int, default=3, help="cold builds of each solution on its own")
+    parser.add_argument("--repeats", type=int, default=3, help="cold builds of each solution on its own; 0 for none")
     parser.add_argument("--json", type=Path, help="where to write the figures")
     options = parser.parse_args()
 
@@ -56,13 +56,14 @@ def main() -> None:
     arch = devices.architecture(device)
     report = {
         "device": devices.describe(device)["name"],
-        "cores": os.cpu_count(),
+        "cores": usable_cores(),
         "torch": torch.__version__,
         "compilers": [f"{Path(c.path).name} {c.version}" for c in (nvcc(), host_compiler()) if c],
         "solutions": [solution.name for solution in solutions],
     }
     with ForkServer() as server:
-        report["cold"] = [_cold(solution, options.repeats, server, arch) for solution in solutions]
+        if options.repeats:
+            report["cold"] = [_cold(solution, options.repeats, server, arch) for solution in solutions]
         if options.variants:
             report["parallel"] = _parallel(solutions, options.variants, server, arch)
     print(_table(report))
@@ -91,9 +92,9 @@ def _parallel(solutions: list[Solution], count: int, server: ForkServer, arch: s
 
 def _ours(solutions: list[Solution], server: ForkServer, arch: str | None, again: bool = False):
     """Wall seconds to build all with an empty cache; with ``again`` also those of a second time."""
-    jobs = min(len(solutions), os.cpu_count())
+    jobs = min(len(solutions), usable_cores())
     context = BuildContext(
-        server, arch, torch.__version__, _TIMEOUT_S, default_memory_bytes(), jobs=os.cpu_count() // jobs or 1
+        server, arch, torch.__version__, _TIMEOUT_S, default_memory_bytes(), jobs=usable_cores() // jobs or 1
     )
     with tempfile.TemporaryDirectory() as cache, ThreadPoolExecutor(jobs) as pool:
         os.environ["KERNELBENCH_CACHE"] = cache
@@ -111,7 +112,7 @@ def _stock(solutions: list[Solution], arch: str | None) -> float:
         jobs = [(str(solution.path), f"{cache}/{number}", arch) for number, solution in enumerate(solutions)]
         fork = multiprocessing.get_context("fork")
         begin = time.perf_counter()
-        with fork.Pool(min(len(jobs), os.cpu_count()), maxtasksperchild=1) as pool:
+        with fork.Pool(min(len(jobs), usable_cores()), maxtasksperchild=1) as pool:
             pool.starmap(_import, jobs, chunksize=1)
         return time.perf_counter() - begin
 
@@ -127,7 +128,7 @@ def _import(path: str, cache: str, arch: str | None) -> None:
 
 def _table(report: dict) -> str:
     rows = []
-    for cold in report["cold"]:
+    for cold in report.get("cold", []):
         ours, stock = (statistics.median(cold["seconds"][side]) for side in ("ours", "stock"))
         rows.append((f"{cold['solution']}, alone, cold", ours, stock, cold["ratio"]))
     if parallel := report.get("parallel"):

@@ -264,8 +264,8 @@ def _error(function: Callable, expected: torch.Tensor) -> float:
 def examine_all(names: list[tuple[str, str]], jobs: int, log: Path | None) -> list[dict]:
     """Rows in order; those in ``log`` are not measured again, and new ones are added to it as they come.
 
-    Compiling takes most of the time, so several processes do it, and time in turn. What finds no memory
-    beside the others is done again alone.
+    Compiling takes most of the time, so several processes do it, and time in turn, the last names first: whole
+    networks compile longest. What finds no memory beside the others is done again alone.
     """
     rows = {}
     if log and log.exists():
@@ -274,7 +274,7 @@ def examine_all(names: list[tuple[str, str]], jobs: int, log: Path | None) -> li
     os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
     context = multiprocessing.get_context("spawn")
     for processes in (jobs, 1):
-        todo = [name for name in names if name not in rows]
+        todo = [name for name in reversed(names) if name not in rows]
         with context.Pool(processes, maxtasksperchild=_TASKS_A_PROCESS) as pool:
             for row in pool.imap_unordered(examine, todo):
                 print(describe(row), file=sys.stderr, flush=True)

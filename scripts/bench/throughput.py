@@ -30,6 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from tabulate import tabulate
 from variants import buildable, write_variants
 
+from harness.host import usable_cores
 from kernelbench import suite
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -71,7 +72,7 @@ def _compare(solutions, options: argparse.Namespace, kind: str, folder: Path) ->
         ways["KernelBench, pre-compiled"] = lambda: _rival(folder, *theirs, "--precompile")
         if options.kernelbench_default:
             ways["KernelBench, default"] = lambda: _rival(folder, *theirs)
-    report = {"device": options.device, "cores": os.cpu_count(), "variants": len(variants), "ways": {}}
+    report = {"device": options.device, "cores": usable_cores(), "variants": len(variants), "ways": {}}
     for name, way in ways.items():
         print(f"{name} ...", file=sys.stderr)
         with _Busy(kind) as busy:

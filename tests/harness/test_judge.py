@@ -446,7 +446,7 @@ def test_a_kernel_left_running_beside_the_baseline_is_found(judged, problem):
 
 @pytest.mark.gpu
 def test_the_time_of_an_output_that_lies_transposed_in_memory_is_believed(judged, problem):
-    result = judged(problem("1/19"), relu("return x.t().contiguous().relu_().t()"), device="cuda")
+    result = judged(problem("1/19"), relu("return x.t().contiguous().relu_().t()"), device="cuda", track="open")
     assert result.status is Status.OK, result.message
 
 
