@@ -103,7 +103,10 @@ def _statistics(result: Result) -> str:
 def _queue(timing: dict[str, Any]) -> str:
     if timing.get("method") != "cuda_events" or "queue_full" not in timing:
         return ""
-    return "kept full" if timing["queue_full"] else "not full: launches count"
+    if not timing["queue_full"]:
+        return "not full: launches count"
+    interrupted = timing.get("interrupted_rounds", 0)
+    return "kept full" + (f", {interrupted} rounds left out" if interrupted else "")
 
 
 def histogram(samples_ms: Sequence[float]) -> str:

@@ -13,7 +13,7 @@ from harness import device as devices
 from harness.problem import Workload
 from harness.rounds import Round
 from harness.timing.convergence import Convergence
-from harness.timing.paired import Series, ratio_of_medians
+from harness.timing.paired import Series, ratio_of_medians, undisturbed
 from harness.timing.stability import stability
 from harness.timing.statistics import summarise
 
@@ -30,7 +30,8 @@ class Contest:
     def __init__(self, play: Callable[[int, bool], dict[str, Round]], timer, device: torch.device, criterion: str):
         self._play, self._timer, self._criterion = play, timer, criterion
         self._observer = devices.Observer(device)
-        self.series: dict[str, Series] = {}
+        self._played: dict[str, Series] = {}
+        self.series: dict[str, Series] = {}  # without the rounds that the host interrupted
         self.launches: dict[str, int] = {}  # of a call, by name, once they are known
         self.stopped = ""
 
@@ -51,7 +52,8 @@ class Contest:
         self._observer.observe()
         for name, played in self._play(self._calls, False).items():
             times = [max(time_ms - self._timer.overhead_ms, _LEAST_MS) for time_ms in played.times_ms]
-            self.series.setdefault(name, Series()).add(times, played.queue_full, self._observer.throttled)
+            self._played.setdefault(name, Series()).add(times, played.queue_full, self._observer.throttled)
+        self.series = undisturbed(self._played)
 
     def record(self, name: str) -> dict[str, Any]:
         """What the result says about one side."""
@@ -63,7 +65,8 @@ class Contest:
             "stability": self.stability(name),
             "between_runs": self._between_runs(name),
             "queue_full": series.queue_full,
-            "throttled_samples": series.throttled,
+            "interrupted_rounds": len(self._played[name].rounds_ms) - len(series.rounds_ms),
+            "throttled_samples": series.throttled_samples,
         } | summarise(series.rounds_ms)  # fmt: skip
 
     def comparison(self, baseline: str) -> dict[str, Any]:

@@ -14,21 +14,29 @@ SEED = 0  # the same samples give the same interval
 
 @dataclass
 class Series:
-    """The samples of one side, by round."""
+    """The samples of one side, by round; whether the queue stayed full in it, and whether clocks were held down."""
 
     rounds_ms: list[list[float]] = field(default_factory=list)
-    full: int = 0  # rounds in which the queue stayed full
-    throttled: int = 0  # samples taken while the clocks were held down
+    full: list[bool] = field(default_factory=list)
+    throttled: list[bool] = field(default_factory=list)
 
     def add(self, times_ms: list[float], queue_full: bool, throttled: bool) -> None:
         self.rounds_ms.append(times_ms)
-        self.full += queue_full
-        self.throttled += throttled * len(times_ms)
+        self.full.append(queue_full)
+        self.throttled.append(throttled)
+
+    def of(self, rounds: list[int]) -> Series:
+        """Some of its rounds."""
+        return Series(*([values[i] for i in rounds] for values in (self.rounds_ms, self.full, self.throttled)))
 
     @property
     def queue_full(self) -> bool:
-        """Whether launches are in none of its times, but for a round that the host interrupted."""
-        return self.full > _MOST * len(self.rounds_ms)
+        """Whether launches are in none of its times, but for rounds that the host interrupted."""
+        return sum(self.full) > _MOST * len(self.rounds_ms)
+
+    @property
+    def throttled_samples(self) -> int:
+        return sum(len(times) for times, throttled in zip(self.rounds_ms, self.throttled) if throttled)
 
     @property
     def means_ms(self) -> list[float]:
@@ -37,6 +45,17 @@ class Series:
     @property
     def samples_ms(self) -> list[float]:
         return [time for times in self.rounds_ms for time in times]
+
+
+def undisturbed(sides: dict[str, Series]) -> dict[str, Series]:
+    """The rounds of each side in which no side's queue ran dry that is full otherwise.
+
+    The host was interrupted in the others: one launch that waits for it is twenty times a short
+    kernel, and no mean gets over that. A round is left out of all sides, so that they stay paired.
+    """
+    usual = [side.full for side in sides.values() if side.queue_full]
+    kept = [i for i, full in enumerate(zip(*usual)) if all(full)]
+    return {name: side.of(kept) for name, side in sides.items()} if kept else sides
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from harness.judge.contest import CANDIDATE, Contest
 from harness.rounds import Round
 from harness.timing.convergence import Convergence
 from harness.timing.cuda_events import CudaEvents
-from harness.timing.paired import Series, ratio_of_medians
+from harness.timing.paired import Series, ratio_of_medians, undisturbed
 from harness.timing.stability import stability
 from harness.timing.statistics import relative_standard_error, summarise
 from harness.timing.unpaired import ratio_of_runs
@@ -77,6 +77,35 @@ def test_entropy_converges_when_new_samples_bring_no_new_values():
     rule = Convergence(target=0.005, max_seconds=60, criterion="entropy")
     assert rule.reason(series([1.0, 2.0] * 20)) == "converged"  # two values, known for long
     assert rule.reason(series([1.01**i for i in range(40)])) is None  # every sample is new
+
+
+def test_a_round_that_the_host_interrupted_is_left_out_of_every_side():
+    ours = Series([[1.0], [9.0], [2.0], [3.0], [4.0], [5.0]], [True, False, True, True, True, True], [False] * 6)
+    theirs = Series([[10.0], [11.0], [12.0], [13.0], [14.0], [15.0]], [True] * 6, [True] * 3 + [False] * 3)
+    kept = undisturbed({"ours": ours, "theirs": theirs})
+    assert kept["ours"].means_ms == [1.0, 2.0, 3.0, 4.0, 5.0] and kept["ours"].queue_full
+    assert kept["theirs"].means_ms == [10.0, 12.0, 13.0, 14.0, 15.0] and kept["theirs"].throttled_samples == 2
+
+
+def test_a_side_that_drains_its_queue_itself_keeps_its_rounds():
+    drains = Series([[1.0]] * 4, [False, True, False, False], [False] * 4)
+    other = Series([[1.0]] * 4, [True] * 4, [False] * 4)
+    kept = undisturbed({"drains": drains, "other": other})
+    assert len(kept["drains"].rounds_ms) == len(kept["other"].rounds_ms) == 4 and not kept["drains"].queue_full
+
+
+def test_sampling_ends_in_spite_of_a_host_that_is_interrupted_now_and_then():
+    numbers = iter(range(10**6))
+
+    def play(calls, first):
+        held_up = next(numbers) % 7 == 6
+        return {CANDIDATE: Round([], [], [0.5 if held_up else 0.005] * calls, queue_full=not held_up)}
+
+    contest = Contest(play, WallClock(torch.device("cpu")), torch.device("cpu"), "sem")
+    contest.run(calls=2)
+    record = contest.record(CANDIDATE)
+    assert contest.stopped == "converged" and record["max_ms"] < 0.006
+    assert record["interrupted_rounds"] >= 1 and record["queue_full"]
 
 
 @pytest.mark.parametrize(

@@ -33,8 +33,8 @@ def on_a_gpu():
     made.device = {"type": "cuda", "name": "NVIDIA H100 80GB HBM3"}
     made.timing |= {
         "method": "cuda_events", "cache": "cold", "criterion": "sem", "stopped": "converged", "stability": "stable",
-        "queue_full": True, "calls_a_round": 3, "rounds": 17, "throttled_samples": 3, "cv": 0.0123, "sem": 0.003,
-        "q1_ms": 0.099, "q3_ms": 0.101, "median_ms": 0.1, "launch_bound_ms": 0.13,
+        "queue_full": True, "interrupted_rounds": 2, "calls_a_round": 3, "rounds": 17, "throttled_samples": 3,
+        "cv": 0.0123, "sem": 0.003, "q1_ms": 0.099, "q3_ms": 0.101, "median_ms": 0.1, "launch_bound_ms": 0.13,
         "judge_clock": {"call_ms": 0.097, "calls": 40, "held": True, "overhead_ms": 0.01},
         "profile": {"span_ms": 0.104, "launches": 3, "kernels": [
             {"name": "void reduce<float>(float*)", "launches": 2, "ms": 0.06, "registers": 32, "shared_bytes": 2048,
@@ -76,6 +76,7 @@ def test_a_page_has_verdicts_kernels_clocks_bounds_and_stages():
     assert "compile-cudagraphs, which did not run: TypeError: no graph\n" in text
     assert re.search(r"void reduce<float>\(float\*\) +2 +60 us +75.0 % +32 +2.0 KiB +132x1x1 +256x1x1", text)
     assert "3 launches; 24 us of the call in none" in text
+    assert "kept full, 2 rounds left out" in text
     assert "throttled     sw_power_cap; 3 calls under it" in text and "SM clock      2 MHz (1 to 3)" in text
     assert "t_SOL 50 us, floor 40 us" in text and "50.0 % of it; bound by memory" in text
     assert re.search(r"time +3.00 s  █{36}\n?", text)
