@@ -7,9 +7,9 @@
 Takes the solutions of a directory that build an extension, as ``--variants`` distinct
 copies that no cache knows. Each way evaluates all of them once: this harness with an
 empty cache, and again with what it built; stock ``load_inline`` in a plain loop;
-KernelBench in its fastest mode (all builds on the CPU first, side by side) and, with
-``--kernelbench-default``, in its default one. The overhead is this harness's: seconds
-of an evaluation besides building, calling and comparing, from the records.
+KernelBench in its fastest mode (all builds on the CPU first, side by side) and in its
+default one. The overhead is this harness's: seconds of an evaluation besides
+building, calling and comparing, from the records.
 """
 
 from __future__ import annotations
@@ -35,6 +35,11 @@ from kernelbench import suite
 
 _ROOT = Path(__file__).resolve().parents[2]
 _RIVALS = Path(__file__).parent / "rivals.py"
+_RIVAL_WAYS = {
+    "loop": "load_inline in a loop",
+    "kernelbench": "KernelBench, pre-compiled",
+    "kernelbench-default": "KernelBench, default",
+}
 
 
 def main() -> None:
@@ -44,8 +49,7 @@ def main() -> None:
     parser.add_argument("--device", default="cuda", help="as for kb eval; the plain loop takes the first")
     parser.add_argument("--workload", default=None, help="without it, each problem's default for the device")
     parser.add_argument("--kernelbench", type=Path, help="a checkout of KernelBench, with what it needs installed")
-    parser.add_argument("--kernelbench-default", action="store_true", help="also without its pre-compilation")
-    parser.add_argument("--only", choices=["ours", "kernelbench"], help="leave the others out, or all but KernelBench")
+    parser.add_argument("--only", choices=["ours", *_RIVAL_WAYS], help="nobody else, or this rival alone")
     parser.add_argument("--json", type=Path, help="where to write the figures")
     options = parser.parse_args()
     kind = options.device.partition(":")[0]
@@ -65,13 +69,15 @@ def _compare(solutions, options: argparse.Namespace, kind: str, folder: Path) ->
     jobs.write_text(json.dumps([_job(variant, options.workload, kind) for variant in variants]))
     ways = {"ours, cold cache": lambda: _ours(options, folder, "cold")}
     ways["ours, built before"] = lambda: _ours(options, folder, "warm")
-    if options.only is None:
-        ways["load_inline in a loop"] = lambda: _rival(folder, "loop", jobs, "--device", options.device.split(",")[0])
-    if options.kernelbench and options.only != "ours":
-        theirs = ["kernelbench", jobs, "--checkout", options.kernelbench, "--gpus", _gpus(options.device)]
-        ways["KernelBench, pre-compiled"] = lambda: _rival(folder, *theirs, "--precompile")
-        if options.kernelbench_default:
-            ways["KernelBench, default"] = lambda: _rival(folder, *theirs)
+    theirs = ["kernelbench", jobs, "--checkout", options.kernelbench, "--gpus", _gpus(options.device)]
+    rivals = {
+        "loop": ["loop", jobs, "--device", options.device.split(",")[0]],
+        "kernelbench": [*theirs, "--precompile"],
+        "kernelbench-default": theirs,
+    }
+    for rival, arguments in rivals.items():
+        if options.only in (None, rival) and (options.kernelbench or rival == "loop"):
+            ways[_RIVAL_WAYS[rival]] = lambda arguments=arguments: _rival(folder, *arguments)
     report = {"device": options.device, "cores": usable_cores(), "variants": len(variants), "ways": {}}
     for name, way in ways.items():
         print(f"{name} ...", file=sys.stderr)
