@@ -213,8 +213,18 @@ def test_events_time_a_known_sleep_with_the_queue_full(events):
 
 @pytest.mark.gpu
 def test_a_call_that_synchronises_is_seen_to_drain_the_queue(events):
-    *_, full = events.run(lambda _: torch.cuda.synchronize(), [list] * 4, [lambda: None] * 4)
+    begin = time.perf_counter()
+    *_, full = events.run(lambda _: torch.cuda.synchronize(), [list] * 100, [lambda: None] * 100)
     assert not full
+    assert time.perf_counter() - begin < 1  # the spin does not grow with what waits for it
+
+
+@pytest.mark.gpu
+def test_a_host_that_takes_long_is_waited_for(events):
+    slow = lambda _: time.sleep(0.02)  # noqa: E731
+    events.run(slow, [list] * 2, [lambda: None] * 2)
+    *_, full = events.run(slow, [list] * 4, [lambda: None] * 4)
+    assert full
 
 
 @pytest.mark.gpu
