@@ -21,7 +21,7 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
 
 class WallClock:
     method = "perf_counter_ns"
-    limits = {"target": 0.02, "max_seconds": 2.0}  # a CPU shares its cores: more is not to be had by waiting
+    limits = {"target": 0.02, "max_seconds": 1.2}  # a CPU shares its cores: more is not to be had by waiting
     noise = 0.35  # interquartile range over median, above which a series is not stable
     overhead_ms = 0.0
 

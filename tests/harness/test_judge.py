@@ -275,7 +275,7 @@ FAST_CLOCK = """
 import time
 ticks = iter(range(10**9))
 time.perf_counter_ns = lambda: next(ticks) * 1000
-""" + relu("time.sleep(0.01); return x.clamp(min=0)")
+""" + relu("time.sleep(0.003); return x.clamp(min=0)")
 
 
 def test_a_clock_that_the_candidate_has_put_forward_is_not_believed(judged, problem):
@@ -286,7 +286,7 @@ def test_a_clock_that_the_candidate_has_put_forward_is_not_believed(judged, prob
 
 
 UNWATCHED = FAST_CLOCK.replace(
-    "time.sleep(0.01)", "time.sleep(0.01); 'burst' in [f.name for f in traceback.extract_stack()] and allocate()"
+    "time.sleep(0.003)", "time.sleep(0.003); 'burst' in [f.name for f in traceback.extract_stack()] and allocate()"
 ).replace("import time", "import time, traceback\ndef allocate(): raise MemoryError('too much at once')")
 
 
