@@ -71,7 +71,7 @@ class Result:
     problem: str
     problem_name: str
     workload: dict[str, Any]  # name, sizes, flops, bytes
-    solution: dict[str, Any]  # name, sample, kind, language, sha256
+    solution: dict[str, Any]  # name, sample, kind, language, sha256; helpers, if it takes in other files
     status: Status
     message: str = ""
     log: str = ""
@@ -126,6 +126,8 @@ class Result:
         for name, kind in (("name", str), ("sample", int), ("sha256", str)):
             if not isinstance(self.solution.get(name), kind):
                 raise ValueError(f"solution.{name} is {self.solution.get(name)!r:.80}")
+        if not isinstance(self.solution.get("helpers", ""), str):
+            raise ValueError(f"solution.helpers is {self.solution['helpers']!r:.80}")
         if not all(isinstance(baseline, dict) for baseline in self.baselines.values()):
             raise ValueError("baselines are not statistics")
 

@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.includes import UnknownInclude, local_includes, read_source
 from harness.problem import ProblemId
 
 SUFFIXES = (".py", ".cu", ".cpp")
@@ -24,6 +25,7 @@ _LEVEL_FOLDER = re.compile(r"level[_-]?(\d+)")
 _DIRECTIVE = re.compile(r"^\s*(?:#|//|/?\*)\s*kb:\s*(?P<settings>.+?)\s*(?:\*/)?$")
 _DIRECTIVE_LINES = 10
 _DEVICES = ("any", "cpu", "cuda")
+_SOURCE_SUFFIXES = (".cu", ".cuh", ".cpp", ".cc", ".c", ".hpp", ".h", ".py")
 
 
 class SolutionError(Exception):
@@ -36,7 +38,8 @@ class Solution:
 
     ``device`` is the kind of device that the solution is for: ``cpu``, ``cuda``
     or ``any``. ``language`` is what its kernels are written in: ``cuda``,
-    ``cpp``, ``triton`` or ``pytorch``.
+    ``cpp``, ``triton`` or ``pytorch``. ``sha256`` is of the file, ``helpers`` of
+    those that it takes in, as far as it names them; empty where there are none.
     """
 
     path: Path
@@ -47,6 +50,7 @@ class Solution:
     language: str
     device: str
     sha256: str
+    helpers: str = ""
 
     def runs_on(self, device_type: str) -> bool:
         return self.device in ("any", device_type)
@@ -122,6 +126,7 @@ def read_solution(path: Path, root: Path | None = None, problem: ProblemId | Non
         language=language,
         device=device,
         sha256=hashlib.sha256(content).hexdigest(),
+        helpers=_helpers(path, source),
     )
 
 
@@ -202,6 +207,31 @@ def uses_extensions(tree: ast.AST) -> bool:
     return _imports(tree, "cpp_extension") or any(
         isinstance(node, ast.Attribute) and node.attr == "cpp_extension" for node in ast.walk(tree)
     )
+
+
+def _helpers(path: Path, source: str) -> str:
+    """Digest of the files that a source includes, or that strings in Python name from its folder on."""
+    folder = path.parent
+    try:
+        files = _named_files(source, folder) if path.suffix == ".py" else local_includes(source, folder, [])
+    except (SyntaxError, ValueError, UnknownInclude, OSError):
+        return ""  # the build says what is wrong
+    if not files:
+        return ""
+    named = (f"{os.path.relpath(file, folder)}\0{text}\0" for file, text in sorted(files.items()))
+    return hashlib.sha256("".join(named).encode(errors="surrogateescape")).hexdigest()
+
+
+def _named_files(source: str, folder: Path) -> dict[Path, str]:
+    strings = {node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant)}
+    files: dict[Path, str] = {}
+    for text in (text for text in strings if isinstance(text, str)):
+        if "#include" in text:
+            files |= local_includes(text, folder, [])
+        elif text.endswith(_SOURCE_SUFFIXES) and "\n" not in text and (folder / text).is_file():
+            path = (folder / text).resolve()
+            files |= {path: read_source(path), **local_includes(read_source(path), path.parent, [])}
+    return files
 
 
 def _imports(tree: ast.AST, module: str) -> bool:

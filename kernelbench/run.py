@@ -103,25 +103,30 @@ class Run:
 
     def missing(self, cases: list[tuple[Solution, str]]) -> list[tuple[Solution, str]]:
         """Solutions and workloads without a result of the solution's present content."""
-        known = {(r.problem, r.solution["name"], r.solution["sha256"], r.workload.get("name")) for r in self.results}
-        return [(s, name) for s, name in cases if (str(s.problem), s.name, s.sha256, name) not in known]
+        known = {(r.problem, r.solution["name"], *_content(r), r.workload.get("name")) for r in self.results}
+        return [(s, name) for s, name in cases if (str(s.problem), s.name, s.sha256, s.helpers, name) not in known]
 
     def latest(self) -> list[Result]:
         """The last result of each (problem, solution file, workload), in order of problem and sample.
 
         What is of an older content of the file than its last result does not count any more.
         """
-        content = {(r.problem, r.solution["name"]): r.solution["sha256"] for r in self.results}
+        content = {(r.problem, r.solution["name"]): _content(r) for r in self.results}
         last = {
             (r.problem, r.solution["name"], r.workload.get("name")): r
             for r in self.results
-            if r.solution["sha256"] == content[r.problem, r.solution["name"]]
+            if _content(r) == content[r.problem, r.solution["name"]]
         }
         return sorted(last.values(), key=result_order)
 
     def solutions(self) -> list[Result]:
         """As ``latest``, with all workloads of a solution as one result."""
         return together(self.latest())
+
+
+def _content(result: Result) -> tuple[str, str]:
+    """What a solution was when it was evaluated: its file, and those that it takes in."""
+    return result.solution["sha256"], result.solution.get("helpers", "")
 
 
 def append_line(path: Path, record: dict[str, Any]) -> None:

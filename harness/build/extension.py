@@ -20,8 +20,8 @@ from typing import Any
 
 from harness.build.artefact import BuildContext, ToolchainError
 from harness.build.cache import Cache, key_of
-from harness.build.includes import UnknownInclude, local_includes, read_source
 from harness.build.toolchain import host_compiler, host_cpu, nvcc
+from harness.includes import UnknownInclude, local_includes, read_source
 from harness.result import CandidateFailure, Status
 from harness.solution import Solution
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from harness.build.artefact import Artefact, BuildContext, ToolchainError
 from harness.build.cache import Cache, key_of
 from harness.build.diagnostics import compiler_errors
-from harness.build.includes import UnknownInclude, local_includes
 from harness.build.toolchain import Compiler, host_compiler, host_cpu, nvcc
+from harness.includes import UnknownInclude, local_includes
 from harness.result import CandidateFailure, Status
 from harness.solution import Solution
 

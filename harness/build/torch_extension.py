@@ -18,7 +18,7 @@ from torch.utils import cpp_extension
 
 from harness.build import passes
 from harness.build.headers import write_minimal_headers
-from harness.build.includes import UnknownInclude, local_includes
+from harness.includes import UnknownInclude, local_includes
 
 _LOG_CHARACTERS = 1 << 18
 _TORCH_INCLUDE = Path(cpp_extension.include_paths()[0])

@@ -87,6 +87,7 @@ def blank_result(workload: Workload, solution: Solution, conditions: Conditions)
             "kind": solution.kind,
             "language": solution.language,
             "sha256": solution.sha256,
+            **({"helpers": solution.helpers} if solution.helpers else {}),
         },
         status=Status.CRASHED,
         precision=conditions.precision,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.build.includes import UnknownInclude, local_includes
+from harness.includes import UnknownInclude, local_includes
 
 
 def names(files):

@@ -104,3 +104,33 @@ def test_content_decides_the_hash(tmp_path):
     first = read_solution(put(tmp_path, "1_19.py", "a = 1"))
     second = read_solution(put(tmp_path, "1_19.py", "a = 2"))
     assert first.sha256 != second.sha256
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("1_19.cu", '#include "parts.cuh"\nvoid kb_launch() {}'),
+        ("1_19.py", "code = open(pathlib.Path(__file__).with_name('parts.cuh')).read()"),
+        ("1_19.py", 'load_inline("x", cuda_sources="""\n#include "parts.cuh"\n""")'),
+        ("1_19.py", "load('x', sources=['more/main.cu'])"),
+    ],
+    ids=["an include", "a file beside it", "an include in a string", "a source that includes it"],
+)
+def test_what_a_solution_takes_in_is_part_of_what_it_is(tmp_path, name, source):
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "main.cu").write_text('#include "../parts.cuh"\n')
+    (tmp_path / "parts.cuh").write_text('#include "last.cuh"\n')
+    (tmp_path / name).write_text(source)
+    found = set()
+    for content in ("int a;", "int b;"):
+        (tmp_path / "last.cuh").write_text(content)
+        found.add(read_solution(tmp_path / name).helpers)
+    assert len(found) == 2 and "" not in found
+
+
+@pytest.mark.parametrize(
+    "source", ["x = 'README.md'", "x = 'gone.cu'", "x = 'a\\0b.cu'", "x = (", "x = '#include MACRO'", "x = '..'"]
+)
+def test_a_solution_that_names_no_file_takes_none_in(tmp_path, source):
+    (tmp_path / "1_19.py").write_text(source)
+    assert read_solution(tmp_path / "1_19.py").helpers == ""

@@ -15,13 +15,13 @@ from kernelbench.run import CONFIG, LOG, Run, RunError
 CONFIGURATION = {"solutions": "s", "problem_dir": None, "workload": None, "precision": "fp32", "device": "cpu"}
 
 
-def result(problem="1/1", name="a.py", sha256="0", status=Status.OK):
-    solution = {"name": name, "sample": 0, "kind": "py", "language": "pytorch", "sha256": sha256}
+def result(problem="1/1", name="a.py", sha256="0", status=Status.OK, **more):
+    solution = {"name": name, "sample": 0, "kind": "py", "language": "pytorch", "sha256": sha256, **more}
     return Result(problem=problem, problem_name="x", workload={"name": "small"}, solution=solution, status=status)
 
 
-def solution(problem="1/1", name="a.py", sha256="0"):
-    return Solution(Path(name), name, ProblemId.parse(problem), 0, "py", "pytorch", "any", sha256)
+def solution(problem="1/1", name="a.py", sha256="0", helpers=""):
+    return Solution(Path(name), name, ProblemId.parse(problem), 0, "py", "pytorch", "any", sha256, helpers)
 
 
 def test_results_are_appended_and_read_again(tmp_path):
@@ -44,6 +44,15 @@ def test_resume_finds_what_is_missing_or_has_changed(tmp_path):
     changed, other, same = solution(sha256="1"), solution("1/2"), solution()
     cases = [(one, "small") for one in (same, changed, other)] + [(same, "full")]
     assert run.missing(cases) == cases[1:]
+
+
+def test_resume_notices_that_a_file_which_a_solution_takes_in_has_changed(tmp_path):
+    run = Run.create(tmp_path, CONFIGURATION)
+    run.append(result(helpers="old"))
+    changed = [(solution(helpers="new"), "small")]
+    assert run.missing([(solution(helpers="old"), "small"), *changed]) == changed
+    run.append(result(helpers="new", status=Status.CRASHED))
+    assert [r.status for r in run.latest()] == [Status.CRASHED]
 
 
 def test_the_latest_result_of_a_file_counts(tmp_path):
