@@ -1,6 +1,8 @@
 """What processes and folders hold."""
 
 import os
+import subprocess
+import sys
 
 from harness.host import disk_use, remove_tree, usage
 
@@ -32,3 +34,8 @@ def test_a_folder_goes_whatever_is_in_it(tmp_path):
     deep.chmod(0)
     remove_tree(root)
     assert not root.exists() and (outside / "kept").exists()
+
+
+def test_cores_are_those_that_this_process_may_run_on():
+    code = "import os; from harness.host import usable_cores; os.sched_setaffinity(0, {0}); print(usable_cores())"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "1\n"
