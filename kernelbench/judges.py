@@ -149,7 +149,10 @@ def open_judges(options: Options) -> list[Judge]:
             judges = _started(options, ["cuda:0"])
             judges += _started(options, [f"cuda:{index}" for index in range(1, judges[0].visible)])
         else:
-            judges = _started(options, [name and name.strip() for name in names])
+            names = [name and name.strip() for name in names]
+            if len(set(names)) < len(names):  # seen without a device
+                raise _twice(options.device)
+            judges = _started(options, names)
         _check_kind(judges)
     except BaseException:
         for judge in judges:
@@ -177,8 +180,11 @@ def _check_kind(judges: list[Judge]) -> None:
         raise EnvironmentUnfit(f"the devices of one run must be of one kind, not {' and '.join(kinds)}")
     identities = {judge.device.get("uuid", judge.device["type"]) for judge in judges}
     if len(identities) < len(judges):
-        named = ", ".join(str(judge.requested) for judge in judges)
-        raise EnvironmentUnfit(f"--device names the same device twice: {named}")
+        raise _twice(", ".join(str(judge.requested) for judge in judges))
+
+
+def _twice(names: str) -> EnvironmentUnfit:
+    return EnvironmentUnfit(f"--device names the same device twice: {names}")
 
 
 def judged(

@@ -172,6 +172,12 @@ def test_a_list_of_devices_that_cannot_be_is_one_clear_error(device, message):
 
 
 @pytest.mark.gpu
+def test_one_gpu_by_two_names_is_an_error():
+    with pytest.raises(EnvironmentUnfit, match="names the same device twice"):
+        open_judges(Options(device="cuda,cuda:0"))
+
+
+@pytest.mark.gpu
 def test_all_gpus_have_a_judge_each():
     judges = open_judges(Options(device="cuda:all"))
     try:
