@@ -37,17 +37,28 @@ _HOST_BYTES = 6 << 30  # what it may take of a host's
 
 @dataclass(frozen=True)
 class Reading:
-    """``call_ms`` is the judge's figure for one call, hot; ``held`` whether the gate kept launches out of it.
+    """``burst_ms`` is how long so many calls took, hot, and ``overhead_ms`` what a burst takes besides its calls.
 
-    ``reference_ms`` is the same of the reference, before and after, whichever took longer: on a CPU others
-    may have had their share.
+    ``held`` says whether the gate kept launches out of it. ``reference_ms`` is a call of the reference
+    meanwhile: on a CPU others may have their share.
     """
 
-    call_ms: float
+    burst_ms: float
+    overhead_ms: float
     reference_ms: float
     calls: int
     held: bool
-    overhead_ms: float  # of the burst
+
+    @property
+    def call_ms(self) -> float:
+        """The judge's figure for one call."""
+        return max(0.0, self.burst_ms - self.overhead_ms) / self.calls
+
+    def least(self, other: Reading) -> Reading:
+        """Of this and another reading of as many calls what took less: the work of others only ever adds."""
+        burst_ms, held = min((self.burst_ms, self.held), (other.burst_ms, other.held))
+        overhead_ms = min(self.overhead_ms, other.overhead_ms)
+        return Reading(burst_ms, overhead_ms, min(self.reference_ms, other.reference_ms), self.calls, held)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -104,7 +115,7 @@ class JudgeClock:
         Raises GateError where the driver has no stream-ordered waits.
         """
         kinds = self._sides.kinds
-        overhead_ms, before_ms = self._of_the_reference(self._draw(calls))
+        besides = [self._of_the_reference(self._draw(calls))]
         self._sides.trim()
         contents = [*tensors_of(self._setting.draw_one(0)) * calls, *kinds * calls]
         slots = lay_out(contents)
@@ -129,10 +140,11 @@ class JudgeClock:
             self._ask(op="close_burst")
         finally:
             memory.close()
-        least_ms, held = min(readings)
-        after_ms = before_ms if self._cuda else self._of_the_reference(self._draw(calls))[1]
-        call_ms = max(0.0, least_ms - overhead_ms) / calls
-        return Reading(call_ms, max(before_ms, after_ms), calls, held, overhead_ms)
+        if not self._cuda:
+            besides.append(self._of_the_reference(self._draw(calls)))
+        burst_ms, held = min(readings)
+        overhead_ms, reference_ms = map(min, zip(*besides))
+        return Reading(burst_ms, overhead_ms, reference_ms, calls, held)
 
     def _free_bytes(self) -> int:
         self._sides.trim()
