@@ -113,7 +113,8 @@ def read_solution(path: Path, root: Path | None = None, problem: ProblemId | Non
     source = "" if path.suffix == PREBUILT_SUFFIX else content.decode("utf-8", errors="replace")
     settings = _directive(source)
     mapped, sample = _mapping(path, settings, problem)
-    language, device = _describe(path.suffix, source)
+    tree = _parsed(source) if path.suffix == ".py" else None
+    language, device = _describe(path.suffix, tree)
     device = settings.get("device", device)
     if device not in _DEVICES:
         raise SolutionError(f"kb: device={device} is not one of {', '.join(_DEVICES)}")
@@ -126,7 +127,7 @@ def read_solution(path: Path, root: Path | None = None, problem: ProblemId | Non
         language=language,
         device=device,
         sha256=hashlib.sha256(content).hexdigest(),
-        helpers=_helpers(path, source),
+        helpers=_helpers(path, source, tree),
     )
 
 
@@ -183,16 +184,21 @@ def _directive(source: str) -> dict[str, str]:
     return {}
 
 
-def _describe(suffix: str, source: str) -> tuple[str, str]:
-    """Language of the kernels, and the kind of device they need."""
+def _parsed(source: str) -> ast.AST | None:
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError):
+        return None  # the build reports the syntax error
+
+
+def _describe(suffix: str, tree: ast.AST | None) -> tuple[str, str]:
+    """Language of the kernels, and the kind of device they need; ``tree`` is of a Python source that parses."""
     if suffix == ".cpp":
         return "cpp", "cpu"
     if suffix != ".py":
         return "cuda", "cuda"
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError):
-        return "pytorch", "any"  # the build reports the syntax error
+    if tree is None:
+        return "pytorch", "any"
     if _imports(tree, "triton"):
         return "triton", "cuda"
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
@@ -209,12 +215,15 @@ def uses_extensions(tree: ast.AST) -> bool:
     )
 
 
-def _helpers(path: Path, source: str) -> str:
+def _helpers(path: Path, source: str, tree: ast.AST | None) -> str:
     """Digest of the files that a source includes, or that strings in Python name from its folder on."""
     folder = path.parent
     try:
-        files = _named_files(source, folder) if path.suffix == ".py" else local_includes(source, folder, [])
-    except (SyntaxError, ValueError, UnknownInclude, OSError):
+        if path.suffix == ".py":
+            files = _named_files(tree, folder) if tree else {}
+        else:
+            files = local_includes(source, folder, [])
+    except (ValueError, UnknownInclude, OSError):
         return ""  # the build says what is wrong
     if not files:
         return ""
@@ -222,15 +231,16 @@ def _helpers(path: Path, source: str) -> str:
     return hashlib.sha256("".join(named).encode(errors="surrogateescape")).hexdigest()
 
 
-def _named_files(source: str, folder: Path) -> dict[Path, str]:
-    strings = {node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant)}
+def _named_files(tree: ast.AST, folder: Path) -> dict[Path, str]:
+    constants = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
     files: dict[Path, str] = {}
-    for text in (text for text in strings if isinstance(text, str)):
+    for text in (value for value in constants if isinstance(value, str)):
         if "#include" in text:
             files |= local_includes(text, folder, [])
         elif text.endswith(_SOURCE_SUFFIXES) and "\n" not in text and (folder / text).is_file():
             path = (folder / text).resolve()
-            files |= {path: read_source(path), **local_includes(read_source(path), path.parent, [])}
+            files[path] = read_source(path)
+            files |= local_includes(files[path], path.parent, [])
     return files
 
 

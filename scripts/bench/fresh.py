@@ -1,4 +1,4 @@
-"""Evaluations for the benchmarks of timing: each in a ``kb eval`` process of its own, records back."""
+"""Evaluations for benchmarks: each in a ``kb eval`` process of its own, records back."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ _ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(_ROOT))
 
 
-def evaluate(folder: Path, *options: str) -> list[dict]:
-    """The records of ``kb eval --solutions folder``; exits with its message where it fails."""
+def evaluate(folder: Path, *options: str, cache: Path | None = None) -> list[dict]:
+    """The records of ``kb eval --solutions folder``, with a cache of its own if need be; exits where it fails."""
     with tempfile.TemporaryDirectory() as out:
         command = [sys.executable, "-m", "kernelbench", "eval", "--solutions", folder, "--out", out]
-        command += ["--track", "open", *options]
+        command += options
         environment = {**os.environ, "PYTHONPATH": str(_ROOT)}
+        environment |= {"KERNELBENCH_CACHE": str(cache)} if cache else {}
         done = subprocess.run(list(map(str, command)), cwd=_ROOT, env=environment, capture_output=True, text=True)
         log = Path(out) / "results.jsonl"
         if done.returncode or not log.exists():
@@ -59,11 +60,11 @@ def evaluate_relus(sizes: list[str]) -> list[dict]:
             (problems / f"{number:03}_{name}.py").write_text(RELU.format(name="Model", elements=elements))
             source = RELU.format(name="ModelNew", elements=elements)
             (solutions / f"level_1_problem_{number}_sample_0_kernel.py").write_text(f"# {name}\n{source}")
-        return evaluate(solutions, "--problem-dir", str(problems.parent))
+        return evaluate(solutions, "--track", "open", "--problem-dir", str(problems.parent))
 
 
 def evaluate_references(selector: str, workload: str | None = None, samples: int = 1) -> list[dict]:
     """Records of the references of a selection, evaluated against themselves."""
     with tempfile.TemporaryDirectory() as folder:
         write_references(Path(folder), selector, samples)
-        return evaluate(Path(folder), *(["--workload", workload] if workload else []))
+        return evaluate(Path(folder), "--track", "open", *(["--workload", workload] if workload else []))

@@ -12,22 +12,17 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
+from fresh import evaluate
 from tabulate import tabulate
 from variants import buildable, write_variants
 
 from harness.host import usable_cores
-
-_ROOT = Path(__file__).resolve().parents[2]
 
 
 def main() -> None:
@@ -44,11 +39,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_variants(solutions, options.variants, folder / "solutions")
-        cold = _evaluate(folder, max(counts), "cold")
+        cold = _evaluate(folder, max(counts))
         print(json.dumps(cold), file=sys.stderr, flush=True)
         runs = []
         for count in counts:
-            runs.append(_evaluate(folder, count, f"on-{count}"))
+            runs.append(_evaluate(folder, count))
             print(json.dumps(runs[-1]), file=sys.stderr, flush=True)
     report = {"cores": usable_cores(), "variants": options.variants, "cold": cold, "runs": runs}
     rows = [
@@ -62,16 +57,11 @@ def main() -> None:
         options.json.write_text(json.dumps(report, indent=1) + "\n")
 
 
-def _evaluate(folder: Path, gpus: int, run: str) -> dict:
-    command = [sys.executable, "-m", "kernelbench", "eval", "--solutions", folder / "solutions", "--out", folder / run]
-    command += ["--device", ",".join(f"cuda:{index}" for index in range(gpus))]
-    environment = {**os.environ, "KERNELBENCH_CACHE": str(folder / "cache")}
+def _evaluate(folder: Path, gpus: int) -> dict:
+    devices = ",".join(f"cuda:{index}" for index in range(gpus))
     begin = time.monotonic()
-    done = subprocess.run(list(map(str, command)), env=environment, cwd=_ROOT, capture_output=True, text=True)
+    records = evaluate(folder / "solutions", "--device", devices, cache=folder / "cache")
     seconds = time.monotonic() - begin
-    if done.returncode != 0:
-        sys.exit(f"kb eval on {gpus} GPUs ended with {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}")
-    records = [json.loads(line) for line in (folder / run / "results.jsonl").read_text().splitlines()]
     times: dict[str, list[dict]] = {}
     for record in (record for record in records if record["timing"]):
         times.setdefault(record["problem"], []).append(record)

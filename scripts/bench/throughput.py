@@ -25,8 +25,7 @@ import threading
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
+from fresh import evaluate
 from tabulate import tabulate
 from variants import buildable, write_variants
 
@@ -67,16 +66,13 @@ def _compare(solutions, options: argparse.Namespace, kind: str, folder: Path) ->
     variants = write_variants(solutions, options.variants, folder / "solutions")
     jobs = folder / "jobs.json"
     jobs.write_text(json.dumps([_job(variant, options.workload, kind) for variant in variants]))
-    ways = {"ours, cold cache": lambda: _ours(options, folder, "cold")}
-    ways["ours, built before"] = lambda: _ours(options, folder, "warm")
-    theirs = ["kernelbench", jobs, "--checkout", options.kernelbench, "--gpus", _gpus(options.device)]
-    rivals = {
-        "loop": ["loop", jobs, "--device", options.device.split(",")[0]],
-        "kernelbench": [*theirs, "--precompile"],
-        "kernelbench-default": theirs,
-    }
+    ways = dict.fromkeys(("ours, cold cache", "ours, built before"), lambda: _ours(options, folder))
+    rivals = {"loop": ["loop", jobs, "--device", options.device.split(",")[0]]}
+    if options.kernelbench:
+        theirs = ["kernelbench", jobs, "--checkout", options.kernelbench, "--gpus", _gpus(options.device)]
+        rivals |= {"kernelbench": [*theirs, "--precompile"], "kernelbench-default": theirs}
     for rival, arguments in rivals.items():
-        if options.only in (None, rival) and (options.kernelbench or rival == "loop"):
+        if options.only in (None, rival):
             ways[_RIVAL_WAYS[rival]] = lambda arguments=arguments: _rival(folder, *arguments)
     report = {"device": options.device, "cores": usable_cores(), "variants": len(variants), "ways": {}}
     for name, way in ways.items():
@@ -102,13 +98,9 @@ def _job(solution, workload: str | None, kind: str) -> dict:
     return {"problem": str(problem.path), "solution": str(solution.path), "sizes": chosen.sizes}
 
 
-def _ours(options: argparse.Namespace, folder: Path, run: str) -> dict:
-    environment = {**os.environ, "KERNELBENCH_CACHE": str(folder / "cache")}
-    command = [sys.executable, "-m", "kernelbench", "eval", "--solutions", folder / "solutions"]
-    command += ["--device", options.device, "--out", folder / run]
-    command += ["--workload", options.workload] if options.workload else []
-    _run(command, environment)
-    records = [json.loads(line) for line in (folder / run / "results.jsonl").read_text().splitlines()]
+def _ours(options: argparse.Namespace, folder: Path) -> dict:
+    workload = ["--workload", options.workload] if options.workload else []
+    records = evaluate(folder / "solutions", "--device", options.device, *workload, cache=folder / "cache")
     timed = [record for record in records if record["timing"]]
     return {
         "build_seconds": [record["build"]["seconds"] for record in records if record["build"]],
@@ -124,15 +116,11 @@ def overhead_seconds(record: dict) -> float:
 
 def _rival(folder: Path, *arguments) -> dict:
     environment = {**os.environ, "TORCH_EXTENSIONS_DIR": str(folder / "extensions")}
-    done = _run([sys.executable, _RIVALS, *arguments], environment)
-    return json.loads(done.stdout.splitlines()[-1])
-
-
-def _run(command: list, environment: dict) -> subprocess.CompletedProcess:
-    done = subprocess.run(list(map(str, command)), env=environment, cwd=_ROOT, capture_output=True, text=True)
+    command = list(map(str, [sys.executable, _RIVALS, *arguments]))
+    done = subprocess.run(command, env=environment, cwd=_ROOT, capture_output=True, text=True)
     if done.returncode != 0:
-        sys.exit(f"{' '.join(map(str, command))}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}")
-    return done
+        sys.exit(f"{' '.join(command)}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}")
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def _gpus(device: str) -> int:
