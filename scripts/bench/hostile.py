@@ -30,7 +30,7 @@ from kernelbench.redteam.catalogue import EXPLOITS, files
 
 _ROOT = Path(__file__).resolve().parents[2]
 _HARMFUL = {14, 20, 23, 40, 41, 42, 43, 44, 45, 46}  # classes
-_LEFT_OUT = {"23_slows_the_baseline.py"}  # harms nobody but itself, and takes all of the time that timing may take
+_LEFT_OUT = {"23_slows_the_baseline.py"}  # slows nothing but its own process
 _SETTLES_S = 3
 _MEMORY_TOLERANCE_BYTES = 64 << 20
 _DISK_TOLERANCE_BYTES = 64 << 20
