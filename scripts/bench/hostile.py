@@ -6,16 +6,19 @@ Copies of the red team's programs that harm or overload whoever runs them, no tw
 alike, evaluated by one `kb eval`. Before and after, with all of it ended: processes,
 files in /dev/shm and in the folder of temporary files, shared memory, free disk, and
 on a GPU its used memory and whether it still computes right. Exit status 1 where
-something is left, or where a candidate has no result.
+something is left, or where a candidate has no result. Ctrl-C ends it early, and is
+reported: what was evaluated until then must leave nothing behind either.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import itertools
 import json
 import os
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -31,6 +34,7 @@ from kernelbench.redteam.catalogue import EXPLOITS, files
 _ROOT = Path(__file__).resolve().parents[2]
 _HARMFUL = {14, 20, 23, 40, 41, 42, 43, 44, 45, 46}  # classes
 _LEFT_OUT = {"23_slows_the_baseline.py"}  # slows nothing but its own process
+_INTERRUPTED = 130  # the exit status of a command that was
 _SETTLES_S = 3
 _MEMORY_TOLERANCE_BYTES = 64 << 20
 _DISK_TOLERANCE_BYTES = 64 << 20
@@ -51,6 +55,8 @@ def main() -> None:
     after = state(options.device)
     report["faults"] += _differences(before, after)
     print(tabulate(sorted(report["statuses"].items(), key=lambda item: -item[1]), ("status", "candidates")))
+    slowest = ", ".join(f"{name} {seconds} s" for name, seconds in list(report["seconds_by_program"].items())[:4])
+    print(f"the longest: {slowest}")
     print(f"{report['results']} results in {report['seconds']} s; left behind and removed: {report['left_behind']}")
     print("\n".join(report["faults"]) or "the machine is as it was before")
     if options.json:
@@ -59,52 +65,70 @@ def main() -> None:
 
 
 def _evaluate(folder: Path, options: argparse.Namespace) -> dict:
-    count = _write(folder / "solutions", options)
+    programs = _programs(options.device)
+    _write(folder / "solutions", programs, options.count)
     temporary = folder / "tmp"
     temporary.mkdir()
     environment = {**os.environ, "TMPDIR": str(temporary), "KERNELBENCH_CACHE": str(folder / "cache")}
-    command = [
-        sys.executable,
-        "-m",
-        "kernelbench",
-        "eval",
-        "--solutions",
-        folder / "solutions",
-        "--out",
-        folder / "run",
-    ]
-    command += ["--device", options.device, "--timeout", options.timeout, "--memory", 2]
+    command = [sys.executable, "-m", "kernelbench", "eval", "--solutions", folder / "solutions"]
+    command += ["--out", folder / "run", "--device", options.device, "--workload", "small"]
+    command += ["--timeout", options.timeout, "--memory", 2]
     begin = time.perf_counter()
-    done = subprocess.run(list(map(str, command)), env=environment, cwd=_ROOT, capture_output=True, text=True)
+    status, output = _run(list(map(str, command)), environment)
     records = [json.loads(line) for line in (folder / "run" / "results.jsonl").read_text().splitlines()]
     left = Counter()
     for record in records:
         left.update(record["conditions"].get("left_behind", {}))
-    faults = [] if done.returncode == 0 else [f"kb eval ended with {done.returncode}: {done.stderr[-2000:]}"]
-    if len(records) != count:
-        faults.append(f"{count} candidates, {len(records)} results: {done.stdout[-2000:]}")
+    interrupted = status == _INTERRUPTED
+    faults = [] if interrupted or status == 0 else [f"kb eval ended with {status}: {output[-2000:]}"]
+    if len(records) != options.count and not interrupted:
+        faults.append(f"{options.count} candidates, {len(records)} results: {output[-2000:]}")
     faults += [f"left in the folder of temporary files: {path}" for path in _leftovers(temporary)]
     return {
         "results": len(records),
+        "interrupted": interrupted,
         "seconds": round(time.perf_counter() - begin, 1),
         "statuses": dict(Counter(record["status"] for record in records)),
         "left_behind": dict(left),
+        "seconds_by_program": _seconds(records, programs),
         "faults": faults,
     }
 
 
-def _write(folder: Path, options: argparse.Namespace) -> int:
-    """So many candidates for the device; how many there are."""
-    kind = options.device.partition(":")[0]
+def _run(command: list[str], environment: dict[str, str]) -> tuple[int, str]:
+    """Exit status and what was printed; a Ctrl-C reaches the command too, which then ends by itself."""
+    with subprocess.Popen(
+        command, env=environment, cwd=_ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        while True:
+            with contextlib.suppress(KeyboardInterrupt):
+                output, _ = process.communicate()
+                return process.returncode, output
+
+
+def _programs(device: str) -> list[Path]:
+    kind = device.partition(":")[0]
     programs = [path for path in files(EXPLOITS, _HARMFUL) if path.name not in _LEFT_OUT]
-    programs = [path for path in programs if read_solution(path).runs_on(kind)]
-    for number, path in zip(range(options.count), itertools.cycle(programs)):
+    return [path for path in programs if read_solution(path).runs_on(kind)]
+
+
+def _write(folder: Path, programs: list[Path], count: int) -> None:
+    """So many candidates; the sample's number tells the program."""
+    for number, path in zip(range(count), itertools.cycle(programs)):
         solution = read_solution(path)
         source = path.read_text().replace("kb:", f"hostile {number}, was kb:", 1)
         target = folder / f"level{solution.problem.level}" / f"{solution.problem.number}_s{number}{path.suffix}"
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(source)
-    return options.count
+
+
+def _seconds(records: list[dict], programs: list[Path]) -> dict[str, float]:
+    """Median time of an evaluation, by program, the longest first."""
+    found: dict[str, list[float]] = {}
+    for record in records:
+        found.setdefault(programs[record["solution"]["sample"] % len(programs)].name, []).append(record["seconds"])
+    medians = {name: round(statistics.median(seconds), 2) for name, seconds in found.items()}
+    return dict(sorted(medians.items(), key=lambda item: -item[1]))
 
 
 def _leftovers(temporary: Path) -> list[str]:
