@@ -4,13 +4,16 @@
 
 ``--variants`` distinct copies of the solutions that build an extension are built by a
 run on most GPUs. Then each number of GPUs evaluates all of them in a run of its own.
-A run's time is that of the whole command. Where times and speedups of a problem
-differ between the runs, the GPUs are in each other's way.
+A run's time is that of the whole command. The rate is the sum of the GPUs' own, each from
+the end of its first evaluation to that of its last: what a directory without end would
+get, start-up left out. Where times and speedups of a problem differ between the runs, the
+GPUs are in each other's way.
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
 import statistics
 import sys
@@ -47,12 +50,13 @@ def main() -> None:
             print(json.dumps(runs[-1]), file=sys.stderr, flush=True)
     report = {"cores": usable_cores(), "variants": options.variants, "cold": cold, "runs": runs}
     rows = [
-        (run["gpus"], run["seconds"], options.variants / run["seconds"] * 3600, runs[0]["seconds"] / run["seconds"],
-         run["evaluation_s"], run["ok"])
+        (run["gpus"], run["seconds"], runs[0]["seconds"] / run["seconds"], run["rate_an_hour"],
+         run["rate_an_hour"] / runs[0]["rate_an_hour"], run["evaluation_s"], run["ok"])
         for run in runs
     ]  # fmt: skip
     print(f"{options.variants} solutions, built before, on {runs[0]['device']}, {report['cores']} cores\n")
-    print(tabulate(rows, ("GPUs", "wall s", "an hour", "times as fast", "one evaluation s", "ok"), floatfmt=".3g"))
+    columns = ("GPUs", "wall s", "times as fast", "rate, an hour", "times the rate", "one evaluation s", "ok")
+    print(tabulate(rows, columns, floatfmt=".3g"))
     if options.json:
         options.json.write_text(json.dumps(report, indent=1) + "\n")
 
@@ -67,11 +71,21 @@ def _evaluate(folder: Path, gpus: int) -> dict:
         times.setdefault(record["problem"], []).append(record)
     return {
         "device": records[0]["device"]["name"], "gpus": len({record["device"]["uuid"] for record in records}),
-        "seconds": round(seconds, 2), "ok": sum(record["status"] == "ok" for record in records),
+        "seconds": round(seconds, 2), "rate_an_hour": round(_rate(records)),
+        "ok": sum(record["status"] == "ok" for record in records),
         "evaluation_s": statistics.median(sum(record["stages_s"].values()) for record in records),
         "median_ms": {problem: _range([r["timing"]["median_ms"] for r in same]) for problem, same in times.items()},
         "speedup": {problem: _range([r["speedup"] for r in same]) for problem, same in times.items()},
     }  # fmt: skip
+
+
+def _rate(records: list[dict]) -> float:
+    """Evaluations an hour, once every GPU has ended its first."""
+    ends: dict[str, list[float]] = {}
+    for record in records:
+        begin = datetime.datetime.fromisoformat(record["started"]).timestamp()
+        ends.setdefault(record["device"]["uuid"], []).append(begin + sum(record["stages_s"].values()))
+    return sum((len(of_one) - 1) / (max(of_one) - min(of_one)) for of_one in ends.values() if len(of_one) > 1) * 3600
 
 
 def _range(values: list[float]) -> list[float]:

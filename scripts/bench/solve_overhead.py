@@ -61,7 +61,7 @@ def main() -> None:
     root = Path(tempfile.mkdtemp(prefix="kb-bench-"))
     problems = _same_problem(root / "problems", arguments.trajectories)
     solver = Script(Path(__file__).resolve().parents[1] / "solvers" / "refine.py")
-    pipeline, watch = Pipeline(Options(device=arguments.device, timeout_s=30)), Stopwatch()
+    pipeline, watch = Pipeline(Options(device=arguments.device, timeout_s=30, track="open")), Stopwatch()
     with StandIn(answer) as server:
         endpoint = Endpoint("stand-in", server.base_url, at_once=arguments.trajectories)
         plan = Plan(solver, arguments.turns, endpoint, at_once=arguments.trajectories)
