@@ -148,6 +148,11 @@ class _Tracer(TorchDispatchMode):
         self._alive: list[torch.UntypedStorage] = []  # so that no two storages have the same address
         self._numbers: dict[int, int] = {}
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Nothing is compiled under it. Otherwise the first operator imports Dynamo to say so, which takes 2 s."""
+        return False
+
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         result = function(*args, **kwargs)
