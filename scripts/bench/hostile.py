@@ -57,7 +57,8 @@ def main() -> None:
     print(tabulate(sorted(report["statuses"].items(), key=lambda item: -item[1]), ("status", "candidates")))
     slowest = ", ".join(f"{name} {seconds} s" for name, seconds in list(report["seconds_by_program"].items())[:4])
     print(f"the longest: {slowest}")
-    print(f"{report['results']} results in {report['seconds']} s; left behind and removed: {report['left_behind']}")
+    ended = "interrupted after" if report["interrupted"] else "in"
+    print(f"{report['results']} results {ended} {report['seconds']} s; left behind, removed: {report['left_behind']}")
     print("\n".join(report["faults"]) or "the machine is as it was before")
     if options.json:
         options.json.write_text(json.dumps(report | {"before": before, "after": after}, indent=2) + "\n")
