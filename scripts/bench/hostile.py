@@ -28,13 +28,13 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from harness.solution import read_solution
+from harness.solution import Solution, read_solution
+from kernelbench.cli import INTERRUPTED
 from kernelbench.redteam.catalogue import EXPLOITS, files
 
 _ROOT = Path(__file__).resolve().parents[2]
 _HARMFUL = {14, 20, 23, 40, 41, 42, 43, 44, 45, 46}  # classes
 _LEFT_OUT = {"23_slows_the_baseline.py"}  # slows nothing but its own process
-_INTERRUPTED = 130  # the exit status of a command that was
 _SETTLES_S = 3
 _MEMORY_TOLERANCE_BYTES = 64 << 20
 _DISK_TOLERANCE_BYTES = 64 << 20
@@ -80,7 +80,7 @@ def _evaluate(folder: Path, options: argparse.Namespace) -> dict:
     left = Counter()
     for record in records:
         left.update(record["conditions"].get("left_behind", {}))
-    interrupted = status == _INTERRUPTED
+    interrupted = status == INTERRUPTED
     faults = [] if interrupted or status == 0 else [f"kb eval ended with {status}: {output[-2000:]}"]
     if len(records) != options.count and not interrupted:
         faults.append(f"{options.count} candidates, {len(records)} results: {output[-2000:]}")
@@ -107,27 +107,28 @@ def _run(command: list[str], environment: dict[str, str]) -> tuple[int, str]:
                 return process.returncode, output
 
 
-def _programs(device: str) -> list[Path]:
+def _programs(device: str) -> list[Solution]:
     kind = device.partition(":")[0]
-    programs = [path for path in files(EXPLOITS, _HARMFUL) if path.name not in _LEFT_OUT]
-    return [path for path in programs if read_solution(path).runs_on(kind)]
+    programs = [read_solution(path) for path in files(EXPLOITS, _HARMFUL) if path.name not in _LEFT_OUT]
+    return [program for program in programs if program.runs_on(kind)]
 
 
-def _write(folder: Path, programs: list[Path], count: int) -> None:
+def _write(folder: Path, programs: list[Solution], count: int) -> None:
     """So many candidates; the sample's number tells the program."""
-    for number, path in zip(range(count), itertools.cycle(programs)):
-        solution = read_solution(path)
-        source = path.read_text().replace("kb:", f"hostile {number}, was kb:", 1)
-        target = folder / f"level{solution.problem.level}" / f"{solution.problem.number}_s{number}{path.suffix}"
+    for number, program in zip(range(count), itertools.cycle(programs)):
+        source = program.path.read_text().replace("kb:", f"hostile {number}, was kb:", 1)
+        problem = program.problem
+        target = folder / f"level{problem.level}" / f"{problem.number}_s{number}{program.path.suffix}"
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(source)
 
 
-def _seconds(records: list[dict], programs: list[Path]) -> dict[str, float]:
+def _seconds(records: list[dict], programs: list[Solution]) -> dict[str, float]:
     """Median time of an evaluation, by program, the longest first."""
     found: dict[str, list[float]] = {}
     for record in records:
-        found.setdefault(programs[record["solution"]["sample"] % len(programs)].name, []).append(record["seconds"])
+        program = programs[record["solution"]["sample"] % len(programs)]
+        found.setdefault(program.path.name, []).append(record["seconds"])
     medians = {name: round(statistics.median(seconds), 2) for name, seconds in found.items()}
     return dict(sorted(medians.items(), key=lambda item: -item[1]))
 
