@@ -17,15 +17,8 @@ import torch
 
 from harness.draw import as_tensor, build_model, call, draw_inputs, flatten, fresh_seeds, seed_generators
 from harness.problem import Workload
+from harness.timing import Round
 from harness.timing.cupti import breakdown
-
-
-@dataclass
-class Round:
-    inputs: list[list]  # of each call, as the call left them
-    outputs: list[list[Any]]  # leaves of each call's output
-    times_ms: list[float]
-    queue_full: bool
 
 
 @dataclass(frozen=True)
@@ -90,12 +83,16 @@ def in_order(memory: torch.Tensor, order: list[int]) -> torch.Tensor:
 
 
 def play(model, setting: Setting, seeds: list[int], timer, draw: str = "published") -> Round:
-    """One timed call for each seed, each on inputs of its own that did not exist before this round."""
+    """One timed call for each seed, each on inputs of its own that did not exist before this round.
+
+    Outputs are the leaves of each call's.
+    """
     draws = [partial(setting.draw_one, seed, draw) for seed in seeds]
     before = [partial(seed_generators, seed, setting.device) for seed in seeds]  # for a forward that draws
     with _no_collection():
-        inputs, outputs, times_ms, queue_full = timer.run(partial(call, model), draws, before)
-    return Round(inputs, [flatten(output) for output in outputs], times_ms, queue_full)
+        played = timer.run(partial(call, model), draws, before)
+    played.outputs = [flatten(output) for output in played.outputs]
+    return played
 
 
 def launch_bound_ms(model, setting: Setting, seeds: list[int], timer) -> float:

@@ -79,7 +79,7 @@ def _median_ms(device: torch.device, action: Callable) -> float:
         action()
 
     def run(calls: int) -> list[float]:
-        return timer.run(call, [list] * calls, [lambda: None] * calls)[2]
+        return timer.run(call, [list] * calls, [lambda: None] * calls).times_ms
 
     run(_WARM_UP_CALLS)
     return median(run(_CALLS))

@@ -187,6 +187,9 @@ def _clocks(result: Result) -> str:
         lines.append(f"{'throttled':<13} {throttled}" + (f"; {count} calls under it" if count else ""))
     else:
         lines.append(conditions.get("clocks", "not observed"))
+    if shares := conditions.get("copy_share"):
+        percent = " and ".join(f"{100 * share:.0f} %" for share in shares)
+        lines.append(f"{'copies':<13} {percent} of the data sheet's bandwidth, before the rounds and after")
     modes = [f"{key} {value}" for key, value in conditions.items() if isinstance(value, str) and key != "clocks"]
     return "\n".join([*lines, f"{'math':<13} {', '.join(modes)}"] if modes else lines)
 

@@ -21,8 +21,8 @@ from harness.judge.overflow import overflown
 from harness.judge.reference import Reference
 from harness.math_modes import pin_math_modes
 from harness.problem import ProblemError, Workload
-from harness.rounds import Round, Setting, count_launches, play
-from harness.timing import cupti, timer_for
+from harness.rounds import Setting, count_launches, play
+from harness.timing import Round, cupti, timer_for
 
 
 def measure(

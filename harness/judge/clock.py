@@ -83,7 +83,7 @@ class JudgeClock:
     def __init__(self, sides: Sides, timeout_s: float):
         self._sides, self._timeout_s = sides, timeout_s
         self._setting, self._reference = sides.reference.setting, sides.reference.model()
-        self._ask, self._event_ms = sides.ask, sides.timer.overhead_ms
+        self._ask, self._event_ms = sides.ask, sides.timer.own_overhead_ms
         self._cuda = self._setting.device.type == "cuda"
         self.fds = [Gate.file() if self._cuda else shared_file()]
         self._gate: Gate | None = None

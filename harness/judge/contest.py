@@ -11,7 +11,7 @@ import torch
 
 from harness import device as devices
 from harness.problem import Workload
-from harness.rounds import Round
+from harness.timing import Round
 from harness.timing.convergence import Convergence
 from harness.timing.paired import Series, ratio_of_medians, undisturbed
 from harness.timing.stability import stability
@@ -21,6 +21,7 @@ CANDIDATE = "candidate"
 _WARM_UP_S = 0.1
 _MAX_CALLS_A_ROUND = 8
 _MEMORY_SHARE = 8  # a round's inputs and outputs may take one part in so many of the memory
+_LEAST_COPY_SHARE = 0.6  # of the data sheet's bandwidth; H100 and H200 reach 0.8 and more
 _LEAST_MS = 1e-3  # of any call: no kernel takes less, and what a timer adds is known no better
 
 
@@ -31,9 +32,11 @@ class Contest:
         self._play, self._timer, self._criterion = play, timer, criterion
         self._observer = devices.Observer(device)
         self._played: dict[str, Series] = {}
+        self._overheads_ms: dict[str, list[float]] = {}
         self.series: dict[str, Series] = {}  # without the rounds that the host interrupted
         self.launches: dict[str, int] = {}  # of a call, by name, once they are known
         self.stopped = ""
+        self._copy_shares: list[float | None] = []
 
     def run(self, calls: int) -> None:
         """Rounds of so many calls."""
@@ -42,23 +45,27 @@ class Contest:
         self._play(calls, True)
         while time.monotonic() < warm_until:
             self._play(calls, False)
+        self._copy_shares.append(self._timer.copy_share())
         convergence = Convergence(criterion=self._criterion, **self._timer.limits)
         self._one_round()
         while (stopped := convergence.reason(*self.series.values())) is None:
             self._one_round()
         self.stopped = stopped
+        self._copy_shares.append(self._timer.copy_share())
 
     def _one_round(self) -> None:
         self._observer.observe()
         for name, played in self._play(self._calls, False).items():
-            times = [max(time_ms - self._timer.overhead_ms, _LEAST_MS) for time_ms in played.times_ms]
+            times = net_times_ms(played, self._timer)
             self._played.setdefault(name, Series()).add(times, played.queue_full, self._observer.throttled)
+            self._overheads_ms.setdefault(name, []).append(self._timer.overhead_ms(played.empty_ms))
         self.series = undisturbed(self._played)
 
     def record(self, name: str) -> dict[str, Any]:
         """What the result says about one side."""
         series = self.series[name]
         return self._timer.describe() | {
+            "overhead_ms": round(statistics.median(self._overheads_ms[name]), 6),
             "calls_a_round": self._calls,
             "criterion": self._criterion,
             "stopped": self.stopped,
@@ -86,10 +93,20 @@ class Contest:
         return round(self._timer.between_runs(median_ms, self.launches.get(name, 1)), 6)
 
     def stability(self, name: str) -> str:
+        """As of ``timing.stability``; 'disturbed' where the device itself was far slower than it should be."""
+        if any(share is not None and share < _LEAST_COPY_SHARE for share in self._copy_shares):
+            return "disturbed"
         return stability(self.series[name].means_ms, self._timer.noise)
 
     def conditions(self) -> dict[str, Any]:
-        return self._observer.conditions()
+        shares = [round(share, 3) for share in self._copy_shares if share is not None]
+        return self._observer.conditions() | ({"copy_share": shares} if shares else {})
+
+
+def net_times_ms(played: Round, timer) -> list[float]:
+    """The times of a round without what the timer adds in the process that played it."""
+    overhead_ms = timer.overhead_ms(played.empty_ms)
+    return [max(time_ms - overhead_ms, _LEAST_MS) for time_ms in played.times_ms]
 
 
 def calls_a_round(device: torch.device, memory_bytes: int, traffic: int) -> int:

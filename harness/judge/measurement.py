@@ -15,12 +15,12 @@ from harness.judge import profile
 from harness.judge.baselines import BASELINES, COMPILING_CALLS, EAGER, told
 from harness.judge.clock import Burst, JudgeClock, Reading
 from harness.judge.conditions import Conditions
-from harness.judge.contest import CANDIDATE, Contest, calls_a_round
+from harness.judge.contest import CANDIDATE, Contest, calls_a_round, net_times_ms
 from harness.judge.reference import PUBLISHED
 from harness.judge.sides import Sides, number
 from harness.result import CandidateFailure, Result, Status
-from harness.rounds import Round, outputs_of
-from harness.timing import cupti
+from harness.rounds import outputs_of
+from harness.timing import Round, cupti
 from harness.timing.burst import GateError
 from harness.timing.paired import Series
 
@@ -168,8 +168,8 @@ class Measurement:
             seeds = fresh_seeds(len(contest.series[name].rounds_ms[0]))
             played = self._sides.play_reference(PUBLISHED, seeds)
             played.outputs, played.inputs = [], []
-            rounds.add(played.times_ms, True, False)
+            rounds.add(net_times_ms(played, self._sides.timer), True, False)
         beside_ms = statistics.median(contest.series[name].means_ms)
-        alone_ms = statistics.median(rounds.means_ms) - self._sides.timer.overhead_ms
+        alone_ms = statistics.median(rounds.means_ms)
         result.baselines[name]["alone_ms"] = alone_ms
         slowed_baseline.check(beside_ms, alone_ms)

@@ -11,7 +11,8 @@ import torch
 
 from harness.hardened import DRAWS
 from harness.judge.compare import CHUNK
-from harness.rounds import Round, Setting, outputs_of, play
+from harness.rounds import Setting, outputs_of, play
+from harness.timing import Round
 
 
 @dataclass(frozen=True)

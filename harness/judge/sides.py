@@ -18,8 +18,8 @@ from harness.outbox import Outbox, device_bytes, lay_out
 from harness.problem import ProblemError, Workload
 from harness.process import Worker
 from harness.result import CandidateFailure, Status
-from harness.rounds import Round, Setting, count_launches, play
-from harness.timing import timer_for
+from harness.rounds import Setting, count_launches, play
+from harness.timing import Round, timer_for
 
 _CACHE_MEMORY_SHARE = 4  # of the device's memory, what the judge's allocator may keep between rounds
 _CONTEXT_BYTES = 2 << 30  # what a process may keep besides its tensors: context, code, workspaces of libraries
@@ -55,7 +55,8 @@ class Sides:
             raise CandidateFailure(Status.CRASHED, "the worker's answer does not match the calls that were asked for")
         for described in outputs:
             check_kind(described, self.kinds, self._conditions.device)
-        return Round([], [], [number(t) for t in times], answer.get("queue_full") is True)
+        empty_ms = number(answer.get("empty_ms")) if self._conditions.device.type == "cuda" else 0.0
+        return Round([], [], [number(t) for t in times], answer.get("queue_full") is True, empty_ms)
 
     def play_reference(self, trial: Trial, seeds: list[int]) -> Round:
         try:

@@ -1,15 +1,32 @@
 """How long one call takes: sampling on a device, statistics, when to stop.
 
 A timing method is one module with a class that has ``method``, ``limits`` (for
-``Convergence``), ``noise`` (for ``stability``), ``overhead_ms``,
-``between_runs`` (for ``paired``), ``run`` and ``describe``, and its line in ``METHODS``.
+``Convergence``), ``noise`` (for ``stability``), ``between_runs`` (for ``paired``),
+``run``, ``overhead_ms``, ``own_overhead_ms``, ``copy_share`` and ``describe``, and its line in ``METHODS``.
 """
 
 from __future__ import annotations
 
 import importlib
+from dataclasses import dataclass
+from typing import Any
 
 METHODS = {"cuda": "harness.timing.cuda_events:CudaEvents", "cpu": "harness.timing.wall_clock:WallClock"}
+
+
+@dataclass
+class Round:
+    """Calls that were timed one after the other.
+
+    ``queue_full`` says that no launch was waited for. ``empty_ms`` is what a call that does next to nothing
+    took lately in the same process: what the method adds, once the work of such a call is taken off.
+    """
+
+    inputs: list[list]  # of each call, as the call left them
+    outputs: list[Any]
+    times_ms: list[float]
+    queue_full: bool = True
+    empty_ms: float = 0.0
 
 
 def timer_for(device):

@@ -6,6 +6,9 @@ written. A candidate that synchronises inside its call drains the queue, and one
 with more launches than the queue holds waits for it; their figures then contain
 launches, and ``queue_full`` says so.
 
+Events add 3 us or so to a call, by the hardware channel that a process's stream happens to
+have: a call of an empty kernel is timed before each, in the same process, for that to be known.
+
 No two calls are in the queue at once. The device fetches launches ahead, a few at
 a time; with some twenty behind it a call of one kernel took 0.5 or 1.5 us longer
 on an H100, by its place in the queue.
@@ -16,26 +19,40 @@ from __future__ import annotations
 import random
 import statistics
 import time
+from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import torch
 
 from harness import cuda_driver
-from harness.timing import cupti
+from harness.sol.hardware import limits_of_product
+from harness.timing import Round, cupti
 from harness.timing.cupti import Activity
 
 _MIN_SPIN_S, _MAX_SPIN_S = 0.5e-3, 0.1
 _SPIN_MARGIN = 1.5
-_CALIBRATION_CALLS = 16
-_CALIBRATION_GROUPS = 8
-_CALIBRATION_TRIES = 40
+_EMPTY_CALLS = 64  # of which the median is taken
+_EMPTY_TRIES = 5
+_PROFILED_CALLS = 16
+_COPIES = 200  # 10 ms of an H100
 # How far two processes that do the same may differ: scripts/bench/timing_spread.py. A launch takes one of two times
 # that are 0.17 to 0.25 us apart on an H100 and an H200, by the hardware channel that a stream has: a process's luck.
 _BETWEEN_RUNS, _BETWEEN_LAUNCHES_MS = 0.005, 0.25e-3
 
 _unforeseeable = random.SystemRandom()
+
+
+@dataclass(frozen=True)
+class _Timed:
+    """One call: whether the device waited until all of it was enqueued, and what the host takes to do so."""
+
+    output: Any
+    ms: float
+    full: bool
+    host_s: float
 
 
 class CudaEvents:
@@ -47,30 +64,58 @@ class CudaEvents:
         properties = torch.cuda.get_device_properties(device)
         self._clock_hz = getattr(properties, "clock_rate", 2_000_000) * 1e3
         self._flush = torch.empty(2 * properties.L2_cache_size, dtype=torch.int8, device=device)
+        self._limits = limits_of_product(properties.name)
+        self._one = torch.zeros(1, device=device)
+        self._empties_ms: deque[float] = deque(maxlen=_EMPTY_CALLS)
         self._host_s = 0.001  # what the host takes to enqueue a call; learned call by call
-        self._device = device
+
+    def overhead_ms(self, empty_ms: float) -> float:
+        """What events add to a call, their own time and the gap before its kernel, in a process where an empty
+        call shows ``empty_ms``; 0 where there is no CUPTI to say how long the empty kernel itself takes."""
+        return max(0.0, empty_ms - self._empty_kernel_ms) if self._empty_kernel_ms else 0.0
 
     @cached_property
-    def overhead_ms(self) -> float:
-        """What two events around a kernel add to it: their own time and the gap before the kernel begins.
+    def own_overhead_ms(self) -> float:
+        """The same in this process."""
+        for _ in range(_EMPTY_CALLS):
+            self._time_empty()
+        return self.overhead_ms(statistics.median(self._empties_ms))
 
-        Measured with a kernel of one element against CUPTI's word on how long that took; 0
-        where there is no CUPTI, or the host too busy to keep the queue full even once.
-        """
+    @cached_property
+    def _empty_kernel_ms(self) -> float | None:
         if not cupti.available():
-            return 0.0
-        tiny = torch.zeros(1, device=self._device)
-        nothing = [lambda: None] * _CALIBRATION_CALLS
-        call = lambda _: tiny.add_(1)  # noqa: E731
-        means: list[float] = []
-        for _ in range(_CALIBRATION_TRIES):
-            *_, times_ms, queue_full = self.run(call, [list] * len(nothing), nothing)
-            if queue_full:  # otherwise a busy host's launches are in it
-                means.append(statistics.mean(times_ms))
-            if len(means) == _CALIBRATION_GROUPS:
+            return None
+        nothing = [lambda: None] * _PROFILED_CALLS
+        calls = self.profile(lambda _: self._one.add_(1), [[]] * _PROFILED_CALLS, nothing)
+        return statistics.mean(sum(kernel.ms for kernel in kernels) for kernels in calls) if calls else None
+
+    def copy_share(self) -> float | None:
+        """Bytes a second that copies read and write now, of what the data sheet of the device says; None without one.
+
+        A GPU that something else is on, or that is not in order, shows here: one that ran kernels 2 to 13 times
+        slower than usual, call by call, did so at full clocks.
+        """
+        if self._limits is None:
+            return None
+        half = self._flush.numel() // 2
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.record()
+        for _ in range(_COPIES):
+            self._flush[half:].copy_(self._flush[:half])
+        end.record()
+        torch.cuda.synchronize()
+        return 2 * half * _COPIES / start.elapsed_time(end) / 1e6 / self._limits.gbps
+
+    def _time_empty(self) -> None:
+        """One more empty call; where the host was too slow for it, and a launch is in it, again with more time."""
+        host_s = 0.0
+        for _ in range(_EMPTY_TRIES):
+            timed = self._time(lambda _: self._one.add_(1), [], lambda: None, host_s)
+            if timed.full:
                 break
-        own = [sum(kernel.ms for kernel in kernels) for kernels in self.profile(call, [[]] * len(nothing), nothing)]
-        return max(0.0, statistics.median(means) - statistics.mean(own)) if means and own else 0.0
+            host_s = 2 * max(host_s, _MIN_SPIN_S)
+        if timed.full or not self._empties_ms:
+            self._empties_ms.append(timed.ms)
 
     @cached_property
     def _flushing(self) -> tuple:
@@ -84,15 +129,10 @@ class CudaEvents:
         return _BETWEEN_RUNS + launches * _BETWEEN_LAUNCHES_MS / median_ms
 
     def describe(self) -> dict[str, Any]:
-        return {
-            "method": self.method, "cache": "cold", "flush_bytes": self._flush.numel(),
-            "overhead_ms": round(self.overhead_ms, 6),
-        }  # fmt: skip
+        return {"method": self.method, "cache": "cold", "flush_bytes": self._flush.numel()}
 
-    def run(
-        self, call: Callable, draws: list[Callable[[], list]], before: list[Callable]
-    ) -> tuple[list[list], list, list[float], bool]:
-        """Inputs, outputs and milliseconds of one call for each of ``draws``, and whether the queue stayed full.
+    def run(self, call: Callable, draws: list[Callable[[], list]], before: list[Callable]) -> Round:
+        """One call for each of ``draws``, and an empty one before each.
 
         All are drawn ahead, to keep the queue full, and in an order of their own, so that a call's place in
         the round does not tell its addresses. ``before`` holds what is to be done right before each call,
@@ -101,20 +141,25 @@ class CudaEvents:
         order = _unforeseeable.sample(range(len(draws)), len(draws))
         drawn = {i: draws[i]() for i in order}
         inputs = [drawn[i] for i in range(len(draws))]
-        outputs, times_ms, queue_full = [], [], True
+        timed = []
         for arguments, prepare in zip(inputs, before):
-            output, ms, full = self._time(call, arguments, prepare)
-            outputs.append(output)
-            times_ms.append(ms)
-            queue_full = queue_full and full
-        return inputs, outputs, times_ms, queue_full
+            self._time_empty()
+            timed.append(self._time(call, arguments, prepare, self._host_s))
+            self._host_s = timed[-1].host_s
+        return Round(
+            inputs,
+            [one.output for one in timed],
+            [one.ms for one in timed],
+            all(one.full for one in timed),
+            statistics.median(self._empties_ms),
+        )
 
-    def _time(self, call: Callable, arguments: list, prepare: Callable) -> tuple[Any, float, bool]:
-        """Output and milliseconds of one call, and whether the device waited until all of it was enqueued."""
+    def _time(self, call: Callable, arguments: list, prepare: Callable, host_s: float) -> _Timed:
+        """One call that the host is expected to take ``host_s`` to enqueue."""
         start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         torch.cuda.synchronize()
         cuda_driver.library().cuCtxResetPersistingL2Cache()
-        spin_s = min(max(_SPIN_MARGIN * self._host_s, _MIN_SPIN_S), _MAX_SPIN_S)
+        spin_s = min(max(_SPIN_MARGIN * host_s, _MIN_SPIN_S), _MAX_SPIN_S)
         torch.cuda._sleep(int(spin_s * self._clock_hz))
         begin = time.perf_counter()
         prepare()
@@ -123,22 +168,20 @@ class CudaEvents:
         output = call(arguments)
         end.record()
         full = not start.query()  # has not begun yet
-        host_s = time.perf_counter() - begin
+        took_s = time.perf_counter() - begin
         # a call that waits for the device has waited for the spin too: a longer one would be waited for as well
-        self._host_s = host_s if full else max(self._host_s, host_s - spin_s)
+        learned_s = took_s if full else max(host_s, took_s - spin_s)
         torch.cuda.synchronize()
-        return output, start.elapsed_time(end), full
+        return _Timed(output, start.elapsed_time(end), full, learned_s)
 
     def profile(self, call: Callable, inputs: list[list], before: list[Callable]) -> list[list[Activity]]:
         """What the device ran in each call, in the conditions of ``run``: between its flush and the next spin."""
         _ = self._flushing  # not to be found out while recording
-        host_s = self._host_s
         with cupti.recording() as activities:
-            self._time(call, inputs[0], before[0])  # learns how much slower recorded launches are
+            host_s = self._time(call, inputs[0], before[0], self._host_s).host_s  # recorded launches are slower
             for arguments, prepare in zip(inputs, before):
-                self._time(call, arguments, prepare)
+                host_s = self._time(call, arguments, prepare, host_s).host_s
             torch.cuda._sleep(1)  # a spin behind the last call too
-        self._host_s = host_s
         calls: list[list[Activity]] = []
         for activity in activities:
             if _like(activity) == self._flushing:

@@ -15,6 +15,8 @@ from typing import Any
 
 import torch
 
+from harness.timing import Round
+
 _DEFAULT_CACHE_BYTES = 32 << 20
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
 
@@ -23,7 +25,7 @@ class WallClock:
     method = "perf_counter_ns"
     limits = {"target": 0.02, "max_seconds": 1.2}  # a CPU shares its cores: more is not to be had by waiting
     noise = 0.35  # interquartile range over median, above which a series is not stable
-    overhead_ms = 0.0
+    own_overhead_ms = 0.0
 
     def __init__(self, device: torch.device):
         # Large blocks from the heap, and kept there: fresh pages for every output would be most of the noise.
@@ -31,6 +33,13 @@ class WallClock:
         libc.mallopt(_M_MMAP_THRESHOLD, 1 << 30)
         libc.mallopt(_M_TRIM_THRESHOLD, (1 << 31) - 1)
         self._flush = torch.empty(2 * last_level_cache_bytes(), dtype=torch.int8)
+
+    def overhead_ms(self, empty_ms: float) -> float:
+        """The clock is read within a microsecond."""
+        return 0.0
+
+    def copy_share(self) -> None:
+        """No data sheet says what a CPU should reach."""
 
     def between_runs(self, median_ms: float, launches: int) -> float:
         """How far two runs of the same call may differ; relative."""
@@ -44,10 +53,8 @@ class WallClock:
             "threads": torch.get_num_threads(),
         }
 
-    def run(
-        self, call: Callable, draws: list[Callable[[], list]], before: list[Callable]
-    ) -> tuple[list[list], list, list[float], bool]:
-        """Inputs, outputs and milliseconds of one call for each of ``draws``; a CPU has no queue to keep full.
+    def run(self, call: Callable, draws: list[Callable[[], list]], before: list[Callable]) -> Round:
+        """One call for each of ``draws``; a CPU has no queue to keep full.
 
         ``before`` holds what is to be done right before each call, outside of its time.
         """
@@ -61,7 +68,7 @@ class WallClock:
             times.append((time.perf_counter_ns() - begin) / 1e6)
             inputs.append(arguments)
             outputs.append(output)
-        return inputs, outputs, times, True
+        return Round(inputs, outputs, times)
 
 
 def last_level_cache_bytes() -> int:

@@ -24,8 +24,8 @@ from harness.math_modes import pin_math_modes
 from harness.outbox import OpenedOutbox, lay_out
 from harness.problem import load_problem
 from harness.result import Status
-from harness.rounds import Round, Setting, launch_bound_ms, play, play_burst, profile, split
-from harness.timing import timer_for
+from harness.rounds import Setting, launch_bound_ms, play, play_burst, profile, split
+from harness.timing import Round, timer_for
 from harness.timing.burst import Gate
 from harness.worker import extensions
 from harness.worker.explain import explain
@@ -95,7 +95,7 @@ class Candidate:
     def __init__(self, fds: list[int], ask: Callable[[dict], dict]):
         self._fds = fds
         self._ask = ask
-        self._round = Round([], [], [], True)
+        self._round = Round([], [], [])
         self._models: dict[str, Any] = {}
         self._gate: Gate | None = None
         self.path = Path("solution")
@@ -150,7 +150,7 @@ class Candidate:
 
     def run(self, seeds: list[int], draw: str = "published", weights: str = "initial") -> dict:
         """One round; answers with its times and what its outputs look like."""
-        self._round = Round([], [], [], True)  # frees the last round's outputs before this one's exist
+        self._round = Round([], [], [])  # frees the last round's outputs before this one's exist
         if weights not in self._models:
             self._build(weights)
         model = self._prepared(weights, len(seeds))
@@ -158,11 +158,12 @@ class Candidate:
         return {
             "times_ms": self._round.times_ms,
             "queue_full": self._round.queue_full,
+            "empty_ms": self._round.empty_ms,
             "outputs": [[self._describe(leaf) for leaf in leaves] for leaves in self._round.outputs],
         }
 
     def launch_bound(self, seeds: list[int]) -> dict:
-        self._round = Round([], [], [], True)
+        self._round = Round([], [], [])
         model = self._prepared("initial", len(seeds))
         return {"wall_ms": launch_bound_ms(model, self._setting, seeds, self._timer)}
 
@@ -186,13 +187,13 @@ class Candidate:
 
     def profile(self, seeds: list[int]) -> dict:
         """What the device runs in a call."""
-        self._round = Round([], [], [], True)
+        self._round = Round([], [], [])
         model = self._prepared("initial", 2 * len(seeds))  # each is called twice
         return profile(model, self._setting, seeds, self._timer)
 
     def open_burst(self, handle: dict, calls: int, outputs: list[dict]) -> dict:
         """Open the memory of bursts: inputs of all calls, then their outputs."""
-        self._round = Round([], [], [], True)
+        self._round = Round([], [], [])
         example = self._setting.draw_one(0)
         expected = [torch.empty(o["shape"], dtype=getattr(torch, o["dtype"]), device="meta") for o in outputs]
         tensors = tensors_of(example)

@@ -252,7 +252,7 @@ def measure(
         for _ in range(3):
             function()
         with devices.exclusive(device):
-            times = [timer.run(lambda _: function(), [list], [lambda: None])[2][0] for _ in range(CALLS)]
+            times = [timer.run(lambda _: function(), [list], [lambda: None]).times_ms[0] for _ in range(CALLS)]
     return min(times), error
 
 

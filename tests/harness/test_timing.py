@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from harness.judge.contest import CANDIDATE, Contest
-from harness.rounds import Round
+from harness.sol.hardware import limits_of_product
+from harness.timing import Round
 from harness.timing.convergence import Convergence
 from harness.timing.cuda_events import CudaEvents
 from harness.timing.paired import Series, ratio_of_medians, undisturbed
@@ -133,6 +134,43 @@ def test_a_ratio_has_an_interval_and_a_verdict():
     assert ratio_of_medians(series(noise(40, 1.0)), series(noise(40, 1.1))).verdict == "slower"
 
 
+def test_what_the_timer_adds_is_taken_off_each_side_as_its_own_process_saw_it():
+    class Timer(WallClock):
+        def overhead_ms(self, empty_ms):
+            return empty_ms - 0.002  # the empty kernel's own time
+
+    def play(calls, first):
+        return {
+            CANDIDATE: Round([], [], [0.0090] * calls, empty_ms=0.0060),
+            "eager": Round([], [], [0.0095] * calls, empty_ms=0.0065),
+        }
+
+    contest = Contest(play, Timer(torch.device("cpu")), torch.device("cpu"), "sem")
+    contest.run(calls=2)
+    assert contest.record(CANDIDATE)["median_ms"] == pytest.approx(0.005)
+    assert contest.record("eager")["median_ms"] == pytest.approx(0.005)
+    assert contest.record("eager")["overhead_ms"] == pytest.approx(0.0045)
+
+
+@pytest.mark.parametrize(
+    ("shares", "found"), [([0.9, 0.9], "stable"), ([0.9, 0.3], "disturbed"), ([0.3, 0.9], "disturbed")]
+)
+def test_a_device_that_is_far_slower_than_it_should_be_has_no_verdict(shares, found):
+    class Timer(WallClock):
+        seen = iter(shares)
+
+        def copy_share(self):
+            return next(self.seen)
+
+    def play(calls, first):
+        return {name: Round([], [], [ms] * calls) for name, ms in {CANDIDATE: 1.0, "eager": 2.0}.items()}
+
+    contest = Contest(play, Timer(torch.device("cpu")), torch.device("cpu"), "sem")
+    contest.run(calls=2)
+    assert contest.record(CANDIDATE)["stability"] == found and contest.conditions()["copy_share"] == shares
+    assert contest.comparison("eager")["verdict"] == ("faster" if found == "stable" else "unstable")
+
+
 def test_the_same_thing_twice_is_a_tie_about_as_often_as_the_interval_says():
     pairs = [(series(noise(20, seed=2 * i)), series(noise(20, seed=2 * i + 1))) for i in range(200)]
     ties = sum(ratio_of_medians(*pair).verdict == "tie" for pair in pairs)
@@ -180,9 +218,9 @@ def test_wall_clock_times_the_call_and_nothing_else():
     slept = []
     before = [lambda: slept.append(time.sleep(0.1))] * 2
     draws = [lambda: time.sleep(0.1) or 0.02, lambda: time.sleep(0.1) or 0.04]
-    inputs, outputs, times, _ = clock.run(lambda s: time.sleep(s) or -s, draws, before)
-    assert inputs == [0.02, 0.04] and outputs == [-0.02, -0.04] and len(slept) == 2
-    assert 20 <= times[0] < 40 <= times[1] < 100
+    played = clock.run(lambda s: time.sleep(s) or -s, draws, before)
+    assert played.inputs == [0.02, 0.04] and played.outputs == [-0.02, -0.04] and len(slept) == 2
+    assert 20 <= played.times_ms[0] < 40 <= played.times_ms[1] < 100
 
 
 def test_on_a_cpu_no_inputs_exist_before_the_call_that_is_timed():
@@ -196,6 +234,15 @@ def test_flush_is_larger_than_the_last_level_cache():
     assert WallClock(torch.device("cpu")).describe()["flush_bytes"] >= 2 * last_level_cache_bytes()
 
 
+HOGS_THE_GPU = """
+import torch
+x = torch.zeros(1 << 28, device="cuda")
+for _ in range(1000): x.add_(1)
+print(flush=True)
+while True: x.add_(1)
+"""
+
+
 @pytest.fixture
 def events():
     return CudaEvents(torch.device("cuda", 0))
@@ -207,15 +254,15 @@ def test_events_time_a_known_sleep_with_the_queue_full(events):
     call = lambda cycles: torch.cuda._sleep(cycles)  # noqa: E731
     draws = [lambda: int(clock_hz * 1e-3)] * 8
     events.run(call, draws, [lambda: None] * 8)  # learns the host's time
-    _, _, times, full = events.run(call, draws, [lambda: None] * 8)
-    assert full and all(0.9 < t < 1.5 for t in times)
+    played = events.run(call, draws, [lambda: None] * 8)
+    assert played.queue_full and all(0.9 < t < 1.5 for t in played.times_ms)
 
 
 @pytest.mark.gpu
 def test_a_call_that_synchronises_is_seen_to_drain_the_queue(events):
     begin = time.perf_counter()
-    *_, full = events.run(lambda _: torch.cuda.synchronize(), [list] * 100, [lambda: None] * 100)
-    assert not full
+    played = events.run(lambda _: torch.cuda.synchronize(), [list] * 100, [lambda: None] * 100)
+    assert not played.queue_full
     assert time.perf_counter() - begin < 1  # the spin does not grow with what waits for it
 
 
@@ -223,20 +270,43 @@ def test_a_call_that_synchronises_is_seen_to_drain_the_queue(events):
 def test_a_host_that_takes_long_is_waited_for(events):
     slow = lambda _: time.sleep(0.02)  # noqa: E731
     events.run(slow, [list] * 2, [lambda: None] * 2)
-    *_, full = events.run(slow, [list] * 4, [lambda: None] * 4)
-    assert full
+    assert events.run(slow, [list] * 4, [lambda: None] * 4).queue_full
 
 
 @pytest.mark.gpu
 def test_what_events_add_to_a_kernel_is_known(events):
-    assert 0.0005 < events.overhead_ms < 0.02
+    played = events.run(lambda _: None, [list] * 8, [lambda: None] * 8)
+    assert 0.0005 < events.own_overhead_ms < 0.02
+    assert events.overhead_ms(played.empty_ms) == pytest.approx(events.own_overhead_ms, abs=0.001)
+
+
+@pytest.mark.gpu
+def test_a_gpu_in_order_copies_at_the_rate_of_its_data_sheet(events):
+    if limits_of_product(torch.cuda.get_device_name(0)) is None:
+        pytest.skip("no data sheet is known of this GPU")
+    assert 0.6 < events.copy_share() < 1.3
+
+
+@pytest.mark.gpu
+def test_a_gpu_that_something_else_is_on_copies_slower(events):
+    undisturbed_share = events.copy_share()
+    if undisturbed_share is None:
+        pytest.skip("no data sheet is known of this GPU")
+    with subprocess.Popen([sys.executable, "-c", HOGS_THE_GPU], stdout=subprocess.PIPE) as other:
+        other.stdout.readline()
+        shares = [events.copy_share() for _ in range(5)]
+        other.kill()
+    assert np.median(shares) < 0.75 * undisturbed_share
 
 
 @pytest.mark.gpu
 def test_a_busy_host_does_not_get_into_what_events_add():
     busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * os.cpu_count())]
     try:
-        measured = [CudaEvents(torch.device("cuda", 0)).overhead_ms for _ in range(10)]
+        timers = [CudaEvents(torch.device("cuda", 0)) for _ in range(10)]
+        measured = [timer.own_overhead_ms for timer in timers]
+        rounds = [timer.run(lambda _: None, [list] * 8, [lambda: None] * 8) for timer in timers]
+        measured += [timer.overhead_ms(played.empty_ms) for timer, played in zip(timers, rounds)]
     finally:
         for process in busy:
             process.kill()

@@ -51,7 +51,7 @@ def on_a_gpu():
     }  # fmt: skip
     made.baselines["compile-cudagraphs"] = {"error": "TypeError: no graph\nmore"}
     made.conditions = {
-        "matmul_fp32": "ieee", "observations": 9, "throttled": ["sw_power_cap"],
+        "matmul_fp32": "ieee", "observations": 9, "throttled": ["sw_power_cap"], "copy_share": [0.88, 0.87],
         **{key: {"min": 1, "median": 2, "max": 3}
            for key in ("sm_clock_mhz", "memory_clock_mhz", "power_w", "temperature_c")},
     }  # fmt: skip
@@ -78,6 +78,7 @@ def test_a_page_has_verdicts_kernels_clocks_bounds_and_stages():
     assert "3 launches; 24 us of the call in none" in text
     assert "kept full, 2 rounds left out" in text
     assert "throttled     sw_power_cap; 3 calls under it" in text and "SM clock      2 MHz (1 to 3)" in text
+    assert "copies        88 % and 87 % of the data sheet's bandwidth" in text
     assert "t_SOL 50 us, floor 40 us" in text and "50.0 % of it; bound by memory" in text
     assert re.search(r"time +3.00 s  █{36}\n?", text)
 
@@ -85,7 +86,7 @@ def test_a_page_has_verdicts_kernels_clocks_bounds_and_stages():
 def test_a_page_of_every_record_of_a_real_log():
     results = Run.load(H100 / "examples").results
     pages = [timing_page.page(one) for one in results]
-    assert len(pages) == 20
+    assert len(pages) >= 20
     for one, text in zip(results, pages):
         assert one.problem in text and f"status   {one.status}" in text
         assert not one.correct or "Calls of the solution" in text or "holds no samples" in text
