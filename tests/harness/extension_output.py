@@ -25,6 +25,7 @@ solution = read_solution(path)
 arch = devices.architecture(devices.select(None))
 with ForkServer() as server, tempfile.TemporaryDirectory() as scratch:
     os.environ["TORCH_EXTENSIONS_DIR"] = os.environ["KERNELBENCH_CACHE"] = scratch
+    tempfile.tempdir = scratch  # a builder reads what lies in the candidate's own folder
     if arch:
         os.environ["TORCH_CUDA_ARCH_LIST"] = arch
     if side == "ours":

@@ -80,7 +80,8 @@ def test_what_needs_the_real_headers_builds_all_the_same(judged, problem):
 @pytest.mark.parametrize("name", CUDA)
 def test_cuda_extension(name, judged, problem):
     path = FIXTURES[name]
-    result = judged(problem(str(read_solution(path).problem)), path.read_text(), device="cuda", workload="small")
+    source, of = path.read_text(), problem(str(read_solution(path).problem))
+    result = judged(of, source, device="cuda", workload="small", track="open")  # not all bring a kernel
     assert result.status is Status.OK, result.message
 
 
