@@ -4,7 +4,8 @@
     python scripts/bench/rivals.py kernelbench JOBS.json --checkout DIR [--precompile]
 
 JOBS.json lists pairs of files, ``problem`` and ``solution``. Prints one JSON object:
-the seconds that each build took and how many solutions were found right.
+the seconds that each build took, how many solutions were evaluated and how many found
+right. With ``--seconds`` no further evaluation begins after that time.
 """
 
 from __future__ import annotations
@@ -33,28 +34,50 @@ def main() -> None:
     parser.add_argument("--gpus", type=int, default=1, help="for KernelBench: how many to use")
     parser.add_argument("--checkout", type=Path)
     parser.add_argument("--precompile", action="store_true", help="build all on the CPU first, side by side")
+    parser.add_argument("--seconds", type=float, default=float("inf"))
     options = parser.parse_args()
     jobs = json.loads(options.jobs.read_text())
-    if options.rival == "loop":
-        report = _loop(jobs, torch.device(options.device))
-    else:
-        report = _kernelbench(jobs, options)
-    print(json.dumps(report))
+    evaluate = _loop if options.rival == "loop" else _kernelbench
+    print(json.dumps(evaluate(jobs, options)))
 
 
-def _loop(jobs: list[dict], device: torch.device) -> dict:
+class _Progress:
+    """How many solutions are done, said as they come."""
+
+    def __init__(self, of: int, seconds: float):
+        self._of, self._seconds, self._begin = of, seconds, time.perf_counter()
+        self.done = self.right = 0
+
+    @property
+    def is_over(self) -> bool:
+        return time.perf_counter() - self._begin > self._seconds
+
+    def add(self, right: list[bool]) -> None:
+        self.done += len(right)
+        self.right += sum(right)
+        print(f"{self.done} of {self._of} in {time.perf_counter() - self._begin:.1f} s", file=sys.stderr, flush=True)
+
+    def report(self, builds: list[float]) -> dict:
+        return {"build_seconds": builds, "evaluated": self.done, "right": self.right}
+
+
+def _loop(jobs: list[dict], options: argparse.Namespace) -> dict:
     """Stock ``load_inline``, one solution after the other in one process: import, compare, time."""
-    builds, right = [], 0
-    torch.set_default_device(device)
+    builds, progress = [], _Progress(len(jobs), options.seconds)
+    torch.set_default_device(torch.device(options.device))
     for job in jobs:
+        if progress.is_over:
+            break
+        right = False
         begin = time.perf_counter()
         try:
             module = _import(job["solution"], "solution")
             builds.append(time.perf_counter() - begin)
-            right += _check_and_time(_import(job["problem"], "problem"), module.ModelNew, job["sizes"])
+            right = _check_and_time(_import(job["problem"], "problem"), module.ModelNew, job["sizes"])
         except Exception as error:
             print(f"{job['solution']}: {error}", file=sys.stderr)
-    return {"build_seconds": builds, "right": right}
+        progress.add([right])
+    return progress.report(builds)
 
 
 def _check_and_time(problem, model_class, sizes: dict) -> bool:
@@ -78,17 +101,19 @@ def _check_and_time(problem, model_class, sizes: dict) -> bool:
 def _kernelbench(jobs: list[dict], options: argparse.Namespace) -> dict:
     """As its eval_from_generations.py goes about it: builds in a pool, then batches of one solution a GPU."""
     spawn = multiprocessing.get_context("spawn")
-    builds, right = [], 0
+    builds, progress = [], _Progress(len(jobs), options.seconds)
     with tempfile.TemporaryDirectory() as cache:
         work = [(job, f"{cache}/{number}", str(options.checkout)) for number, job in enumerate(jobs)]
         if options.precompile:
             with spawn.Pool(os.cpu_count()) as pool:
                 builds = pool.starmap(_precompile, work, chunksize=1)
         for first in range(0, len(work), options.gpus):
+            if progress.is_over:
+                break
             batch = work[first : first + options.gpus]
             with spawn.Pool(options.gpus) as pool:
-                right += sum(pool.starmap(_evaluate, [(*item, gpu) for gpu, item in enumerate(batch)]))
-    return {"build_seconds": builds, "right": right}
+                progress.add(pool.starmap(_evaluate, [(*item, gpu) for gpu, item in enumerate(batch)]))
+    return progress.report(builds)
 
 
 def _precompile(job: dict, cache: str, checkout: str) -> float:

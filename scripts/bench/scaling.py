@@ -67,8 +67,11 @@ def _evaluate(folder: Path, gpus: int) -> dict:
     records = evaluate(folder / "solutions", "--device", devices, cache=folder / "cache")
     seconds = time.monotonic() - begin
     times: dict[str, list[dict]] = {}
-    for record in (record for record in records if record["timing"]):
-        times.setdefault(record["problem"], []).append(record)
+    for record in records:
+        if record["status"] == "ok":
+            times.setdefault(record["problem"], []).append(record)
+        else:
+            print(f"{record['solution']['name']}: {record['status']}: {record['message']}", file=sys.stderr)
     return {
         "device": records[0]["device"]["name"], "gpus": len({record["device"]["uuid"] for record in records}),
         "seconds": round(seconds, 2), "rate_an_hour": round(_rate(records)),

@@ -8,7 +8,8 @@ Takes the solutions of a directory that build an extension, as ``--variants`` di
 copies that no cache knows. Each way evaluates all of them once: this harness with an
 empty cache, and again with what it built; stock ``load_inline`` in a plain loop;
 KernelBench in its fastest mode (all builds on the CPU first, side by side) and in its
-default one. The overhead is this harness's: seconds of an evaluation besides
+default one. A rival that would take too long ends after ``--rival-seconds``; its rate is of
+what it evaluated until then. The overhead is this harness's: seconds of an evaluation besides
 building, calling and comparing, from the records.
 """
 
@@ -49,6 +50,7 @@ def main() -> None:
     parser.add_argument("--workload", default=None, help="without it, each problem's default for the device")
     parser.add_argument("--kernelbench", type=Path, help="a checkout of KernelBench, with what it needs installed")
     parser.add_argument("--only", choices=["ours", *_RIVAL_WAYS], help="nobody else, or this rival alone")
+    parser.add_argument("--rival-seconds", type=float, help="after which a rival begins no further evaluation")
     parser.add_argument("--json", type=Path, help="where to write the figures")
     options = parser.parse_args()
     kind = options.device.partition(":")[0]
@@ -71,9 +73,10 @@ def _compare(solutions, options: argparse.Namespace, kind: str, folder: Path) ->
     if options.kernelbench:
         theirs = ["kernelbench", jobs, "--checkout", options.kernelbench, "--gpus", _gpus(options.device)]
         rivals |= {"kernelbench": [*theirs, "--precompile"], "kernelbench-default": theirs}
+    limit = ["--seconds", options.rival_seconds] if options.rival_seconds else []
     for rival, arguments in rivals.items():
         if options.only in (None, rival):
-            ways[_RIVAL_WAYS[rival]] = lambda arguments=arguments: _rival(folder, *arguments)
+            ways[_RIVAL_WAYS[rival]] = lambda arguments=arguments: _rival(folder, *arguments, *limit)
     report = {"device": options.device, "cores": usable_cores(), "variants": len(variants), "ways": {}}
     for name, way in ways.items():
         print(f"{name} ...", file=sys.stderr)
@@ -84,7 +87,7 @@ def _compare(solutions, options: argparse.Namespace, kind: str, folder: Path) ->
         figures |= {
             "seconds": round(seconds, 2),
             "busy": busy.share(),
-            "an_hour": round(len(variants) / seconds * 3600),
+            "an_hour": round(figures["evaluated"] / seconds * 3600),
         }
         report["ways"][name] = figures
     return report
@@ -104,6 +107,7 @@ def _ours(options: argparse.Namespace, folder: Path) -> dict:
     timed = [record for record in records if record["timing"]]
     return {
         "build_seconds": [record["build"]["seconds"] for record in records if record["build"]],
+        "evaluated": len(records),
         "right": sum(record["status"] == "ok" for record in records),
         "overhead_s": _median([overhead_seconds(record) for record in timed]),
     }
@@ -117,9 +121,9 @@ def overhead_seconds(record: dict) -> float:
 def _rival(folder: Path, *arguments) -> dict:
     environment = {**os.environ, "TORCH_EXTENSIONS_DIR": str(folder / "extensions")}
     command = list(map(str, [sys.executable, _RIVALS, *arguments]))
-    done = subprocess.run(command, env=environment, cwd=_ROOT, capture_output=True, text=True)
+    done = subprocess.run(command, env=environment, cwd=_ROOT, stdout=subprocess.PIPE, text=True)
     if done.returncode != 0:
-        sys.exit(f"{' '.join(command)}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}")
+        sys.exit(f"{' '.join(command)}\n{done.stdout[-2000:]}")
     return json.loads(done.stdout.splitlines()[-1])
 
 
@@ -163,14 +167,14 @@ def _median(values: list[float]) -> float | None:
 
 
 def _table(report: dict) -> str:
-    first = next(iter(report["ways"].values()))["seconds"]
+    ours = next(iter(report["ways"].values()))["an_hour"]
     rows = [
-        (name, way["seconds"], sum(way["build_seconds"]), way["busy"], way["an_hour"], way["seconds"] / first,
-         way["right"], way.get("overhead_s"))
+        (name, way["seconds"], sum(way["build_seconds"]), way["busy"], way["an_hour"], ours / way["an_hour"],
+         way["evaluated"], way["right"], way.get("overhead_s"))
         for name, way in report["ways"].items()
     ]  # fmt: skip
     head = f"{report['variants']} distinct solutions on {report['device']}, {report['cores']} cores"
-    columns = ("way", "wall s", "builds s", "busy", "an hour", "x ours", "right", "overhead s")
+    columns = ("way", "wall s", "builds s", "busy", "an hour", "times ours", "evaluated", "right", "overhead s")
     return f"{head}\n\n" + tabulate(rows, columns, floatfmt=".3g", missingval="-")
 
 

@@ -4,7 +4,8 @@
 
 Evaluates the reference of each problem against itself and compares, in the same
 worker, the median by events with the span that CUPTI saw. Prints the median and
-the 90th percentile of the disagreement for times from 5 to 20 us and over 20 us.
+the 90th percentile of the disagreement for times from 5 to 20 us and over 20 us,
+and which results have no such times, and why.
 """
 
 from __future__ import annotations
@@ -26,24 +27,29 @@ def main() -> None:
     parser.add_argument("--workload", action="append", help="several are possible; without it, full")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    rows = []
+    rows, left_out = [], []
     for workload in options.workload or ["full"]:
         for result in evaluate_references(options.problems, workload=workload):
             timing = result["timing"] or {}
             if timing.get("profile") and timing["queue_full"]:
                 rows.append(_row(result, timing, workload))
+            else:
+                why = f"{result['status']} {result['message'][:200]}" if not timing.get("profile") else "queue not full"
+                left_out.append(f"{result['problem']} {workload}: {why}")
     print(tabulate(sorted(rows, key=lambda row: -row["off"])[:10], headers="keys", floatfmt=".4g"))
     bands = {name: _band(rows, *limits) for name, limits in _BANDS.items()}
     print(tabulate([{"band": name, **found} for name, found in bands.items()], headers="keys", floatfmt=".3g"))
+    print("\n".join(left_out))
     if options.json:
-        options.json.write_text(json.dumps({"bands": bands, "rows": rows}, indent=1) + "\n")
+        options.json.write_text(json.dumps({"bands": bands, "rows": rows, "left_out": left_out}, indent=1) + "\n")
 
 
 def _row(result: dict, timing: dict, workload: str) -> dict:
     cupti_ms, events_ms = timing["profile"]["span_ms"], timing["median_ms"]
     judge = timing["judge_clock"]["call_ms"] if isinstance(timing["judge_clock"], dict) else None
     return {
-        "problem": result["problem"], "workload": workload, "events_ms": events_ms, "cupti_ms": cupti_ms,
+        "problem": result["problem"], "workload": workload, "status": result["status"],
+        "events_ms": events_ms, "cupti_ms": cupti_ms,
         "off": abs(events_ms / cupti_ms - 1) if cupti_ms else None, "judge_ms": judge,
         "launches": timing["profile"]["launches"], "time_s": result["stages_s"]["time"],
     }  # fmt: skip
