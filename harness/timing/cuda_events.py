@@ -37,6 +37,7 @@ _SPIN_MARGIN = 1.5
 _EMPTY_CALLS = 64  # of which the median is taken
 _EMPTY_TRIES = 5
 _PROFILED_CALLS = 16
+_PROCESSES_APART_MS = 1e-3  # what events add is 2.2 to 2.7 us in processes on an H100
 _COPIES = 200  # 10 ms of an H100
 # How far two processes that do the same may differ: scripts/bench/timing_spread.py. A launch takes one of two times
 # that are 0.17 to 0.25 us apart on an H100 and an H200, by the hardware channel that a stream has: a process's luck.
@@ -70,16 +71,22 @@ class CudaEvents:
         self._host_s = 0.001  # what the host takes to enqueue a call; learned call by call
 
     def overhead_ms(self, empty_ms: float) -> float:
-        """What events add to a call, their own time and the gap before its kernel, in a process where an empty
-        call shows ``empty_ms``; 0 where there is no CUPTI to say how long the empty kernel itself takes."""
-        return max(0.0, empty_ms - self._empty_kernel_ms) if self._empty_kernel_ms else 0.0
+        """What events add to a call in a process where an empty call takes ``empty_ms`` by events.
+
+        That is a candidate's word: more than what two processes may be apart is not believed.
+        """
+        return min(self._added_ms(empty_ms), self.own_overhead_ms + _PROCESSES_APART_MS)
 
     @cached_property
     def own_overhead_ms(self) -> float:
         """The same in this process."""
         for _ in range(_EMPTY_CALLS):
             self._time_empty()
-        return self.overhead_ms(statistics.median(self._empties_ms))
+        return self._added_ms(statistics.median(self._empties_ms))
+
+    def _added_ms(self, empty_ms: float) -> float:
+        """The events' own time and the gap before the kernel; 0 without CUPTI to tell them from the kernel."""
+        return max(0.0, empty_ms - self._empty_kernel_ms) if self._empty_kernel_ms else 0.0
 
     @cached_property
     def _empty_kernel_ms(self) -> float | None:
