@@ -15,6 +15,7 @@ import datetime
 import secrets
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -42,6 +43,8 @@ from harness.signature import signature_of
 from harness.sol.headroom import headroom
 from harness.solution import Solution
 
+_CHECKOUT, _PACKAGES = Path(__file__).resolve().parents[2], Path(torch.__file__).resolve().parents[1]
+
 
 def evaluate(
     workload: Workload,
@@ -67,7 +70,7 @@ def evaluate(
             _Evaluation(workload, solution, artefact, conditions, server, phase, stages).into(result)
         result.status = Status.OK
     except CandidateFailure as failure:
-        _record_failure(result, failure)
+        _record_failure(result, solution, failure)
     stages.end()
     result.stages_s = stages.seconds
     result.seconds = round(time.perf_counter() - begin + artefact.seconds, 3)
@@ -101,12 +104,21 @@ def blank_result(workload: Workload, solution: Solution, conditions: Conditions)
 def failed_result(workload: Workload, solution: Solution, conditions: Conditions, failure: CandidateFailure) -> Result:
     """The record of a candidate that failed before it could be evaluated, as in its build."""
     result = blank_result(workload, solution, conditions)
-    _record_failure(result, failure)
+    _record_failure(result, solution, failure)
     return result
 
 
-def _record_failure(result: Result, failure: CandidateFailure) -> None:
-    result.status, result.message, result.log, result.rule = failure.status, failure.message, failure.log, failure.rule
+def _record_failure(result: Result, solution: Solution, failure: CandidateFailure) -> None:
+    result.status, result.rule = failure.status, failure.rule
+    result.message = _without_folders(failure.message, solution)
+    result.log = _without_folders(failure.log, solution)
+
+
+def _without_folders(text: str, solution: Solution) -> str:
+    """Paths relative to the solutions, the harness or the packages: records are shown to others, homes are not."""
+    for folder in (solution.root.absolute(), solution.root.resolve(), _CHECKOUT, _PACKAGES):
+        text = text.replace(f"{folder}/", "")
+    return text.replace(f"{Path.home()}/", "~/")
 
 
 class _Evaluation:

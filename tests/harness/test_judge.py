@@ -1,5 +1,7 @@
 """Every status of the contract, reached by a real candidate; the honest ones pass; forged ones do not."""
 
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -139,6 +141,14 @@ def test_what_does_not_load_says_where(judged, problem, name):
     result = judged(problem("1/19"), source, suffix)
     assert result.status is status, result.message
     assert message in result.message
+
+
+def test_a_record_names_no_folder_of_this_machine(judged, problem, tmp_path):
+    result = judged(problem("1/19"), relu("return x + torch.nn.Linear(1, 1)(open(__file__ + '.gone'))"))
+    assert result.status is Status.RUNTIME_ERROR and 'File "candidate.py", line' in result.message
+    assert 'File "harness/worker/main.py", line' in result.log and "candidate.py.gone" in result.message
+    for folder in (tmp_path, Path(__file__).parents[2], Path(torch.__file__).parents[1], Path.home()):
+        assert f"{folder}/" not in result.message + result.log
 
 
 def test_a_cpp_solution_gets_inputs_state_outputs_and_sizes_in_order(judged, problem):
