@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# The runs on GPUs behind results/, step by step, on a machine of your own:
+#
+#     scripts/evidence.sh DIR              # all of them, one GPU: about half an hour
+#     scripts/evidence.sh DIR spread aa    # some
+#
+# A step writes its files into DIR and says how long it took; one that fails does not stop the others. GPUS=2 uses two
+# GPUs for `hostile` and `scaling`; `kernelbench` needs KERNELBENCH=DIR, a checkout of it. Python is $PYTHON or python3.
+set -u
+
+all="order tests extensions spread accuracy accuracy_small aa_small sensitivity examples redteam hostile scaling kernelbench"
+if [ $# = 0 ]; then sed -n '2,/^set/s/^# \{0,1\}//p' "$0"; echo "Steps: $all"; exit 2; fi
+out=$(mkdir -p "$1" && cd "$1" && pwd) && shift || exit
+cd "$(dirname "$0")/.." || exit
+export PYTHONPATH=$PWD${PYTHONPATH:+:$PYTHONPATH} PYTHONUNBUFFERED=1
+python() { command "${PYTHON:-python3}" "$@"; }
+kb() { python -m kernelbench "$@"; }
+gpus=${GPUS:-1}
+counts=$(for ((n = 1; n <= gpus; n *= 2)); do echo $n; done | paste -sd,)
+devices=$(seq -s, -f 'cuda:%g' 0 $((gpus - 1)))
+level1="1,2,6,12,13,14,15,16,17,18,19,23,24,25,26,36,40,47,54,72,77,80,82,83,85,88,94,95,96,97,98"
+level2="6,9,12,14,28,30,76"
+
+ids() { echo "$2" | sed "s#[0-9][0-9]*#$1/&#g"; }
+
+# Whether the GPU is in order: nothing that is measured on one that is not means anything.
+order() { kb doctor --ceilings; }
+tests() { python -m pytest -q -m gpu -p no:cacheprovider tests/harness/test_timing.py tests/harness/test_judge.py; }
+extensions() { python -m pytest -q -m gpu -p no:cacheprovider tests/harness/test_extensions.py; }
+spread() { python scripts/bench/timing_spread.py --relu 1.2,1.6,3,8,16,32 --runs 10 --json "$out/spread_short.json"; }
+accuracy() {
+  python scripts/bench/timing_accuracy.py --problems "$(ids 1 $level1),$(ids 2 $level2),3/1,3/3,3/43" \
+    --json "$out/accuracy.json"
+}
+accuracy_small() {
+  python scripts/bench/timing_accuracy.py --problems "$(seq -s, -f '1/%g' 19 53),1/88,1/94,1/95" --workload small \
+    --json "$out/accuracy_small.json"
+}
+aa_small() {
+  python scripts/bench/timing_aa.py --problems 1/19,1/36,1/95,1/23,2/76 --samples 10 --workload small \
+    --json "$out/aa_small.json"
+}
+sensitivity() { python scripts/bench/timing_sensitivity.py --trials 30 --json "$out/sensitivity_30.json"; }
+examples() { kb eval --track open --solutions examples --timeout 20 --out "$out/examples"; }
+redteam() { kb redteam --device cuda -o "$out/redteam.md"; }
+hostile() { python scripts/bench/hostile.py --count 500 --device "$devices" --json "$out/hostile.json"; }
+scaling() {
+  python scripts/bench/scaling.py --solutions examples/inline_cuda --variants 64 \
+    --gpus "$counts" --json "$out/scaling.json"
+}
+kernelbench() {
+  python scripts/bench/throughput.py --solutions examples/inline_cuda --variants 8 --only kernelbench-default \
+    --rival-seconds 250 --kernelbench "${KERNELBENCH:?names no checkout of KernelBench}" --json "$out/kernelbench.json"
+}
+
+for step in "$@"; do
+  case " $all " in *" $step "*) ;; *) echo "no step '$step'; there are: $all" >&2; exit 2 ;; esac
+done
+failed=0
+for step in ${*:-$all}; do
+  echo "== $step"
+  begin=$SECONDS
+  ($step) && status=0 || status=$?
+  echo "== $step: status $status, $((SECONDS - begin)) s"
+  [ $status = 0 ] || failed=1
+done
+exit $failed
