@@ -34,6 +34,7 @@ from harness.timing.cupti import Activity
 
 _MIN_SPIN_S, _MAX_SPIN_S = 0.5e-3, 0.1
 _SPIN_MARGIN = 1.5
+_HOST_CALLS = 8
 _EMPTY_CALLS = 64  # of which the median is taken
 _EMPTY_TRIES = 5
 _PROFILED_CALLS = 16
@@ -68,7 +69,7 @@ class CudaEvents:
         self._limits = limits_of_product(properties.name)
         self._one = torch.zeros(1, device=device)
         self._empties_ms: deque[float] = deque(maxlen=_EMPTY_CALLS)
-        self._host_s = 0.001  # what the host takes to enqueue a call; learned call by call
+        self._host_s: deque[float] = deque([0.001], maxlen=_HOST_CALLS)  # what it took to enqueue the last calls
 
     def overhead_ms(self, empty_ms: float) -> float:
         """What events add to a call in a process where an empty call takes ``empty_ms`` by events.
@@ -151,8 +152,8 @@ class CudaEvents:
         timed = []
         for arguments, prepare in zip(inputs, before):
             self._time_empty()
-            timed.append(self._time(call, arguments, prepare, self._host_s))
-            self._host_s = timed[-1].host_s
+            timed.append(self._time(call, arguments, prepare, self._expected_host_s))
+            self._host_s.append(timed[-1].host_s)
         return Round(
             inputs,
             [one.output for one in timed],
@@ -160,6 +161,11 @@ class CudaEvents:
             all(one.full for one in timed),
             statistics.median(self._empties_ms),
         )
+
+    @property
+    def _expected_host_s(self) -> float:
+        """What the host takes to enqueue a call: of the last ones the longest but one, which an interruption is not."""
+        return sorted(self._host_s)[-2:][0]
 
     def _time(self, call: Callable, arguments: list, prepare: Callable, host_s: float) -> _Timed:
         """One call that the host is expected to take ``host_s`` to enqueue."""
@@ -185,7 +191,8 @@ class CudaEvents:
         """What the device ran in each call, in the conditions of ``run``: between its flush and the next spin."""
         _ = self._flushing  # not to be found out while recording
         with cupti.recording() as activities:
-            host_s = self._time(call, inputs[0], before[0], self._host_s).host_s  # recorded launches are slower
+            # recorded launches are slower: how much is learned first
+            host_s = self._time(call, inputs[0], before[0], self._expected_host_s).host_s
             for arguments, prepare in zip(inputs, before):
                 host_s = self._time(call, arguments, prepare, host_s).host_s
             torch.cuda._sleep(1)  # a spin behind the last call too
