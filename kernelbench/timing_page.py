@@ -104,7 +104,8 @@ def _queue(timing: dict[str, Any]) -> str:
     if timing.get("method") != "cuda_events" or "queue_full" not in timing:
         return ""
     if not timing["queue_full"]:
-        return "not full: launches count"
+        of = f" in {timing['dry_rounds']} of {timing['rounds']} rounds" if "dry_rounds" in timing else ""
+        return f"not full{of}: launches count"
     interrupted = timing.get("interrupted_rounds", 0)
     return "kept full" + (f", {interrupted} rounds left out" if interrupted else "")
 

@@ -72,6 +72,7 @@ class Contest:
             "stability": self.stability(name),
             "between_runs": self._between_runs(name),
             "queue_full": series.queue_full,
+            "dry_rounds": series.full.count(False),
             "interrupted_rounds": len(self._played[name].rounds_ms) - len(series.rounds_ms),
             "throttled_samples": series.throttled_samples,
         } | summarise(series.rounds_ms)  # fmt: skip

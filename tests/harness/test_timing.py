@@ -106,7 +106,19 @@ def test_sampling_ends_in_spite_of_a_host_that_is_interrupted_now_and_then():
     contest.run(calls=2)
     record = contest.record(CANDIDATE)
     assert contest.stopped == "converged" and record["max_ms"] < 0.006
-    assert record["interrupted_rounds"] >= 1 and record["queue_full"]
+    assert record["interrupted_rounds"] >= 1 and record["queue_full"] and record["dry_rounds"] == 0
+
+
+def test_a_side_whose_queue_runs_dry_says_how_often():
+    numbers = iter(range(10**6))
+
+    def play(calls, first):
+        return {CANDIDATE: Round([], [], [1.0] * calls, queue_full=next(numbers) % 2 == 0)}
+
+    contest = Contest(play, WallClock(torch.device("cpu")), torch.device("cpu"), "sem")
+    contest.run(calls=2)
+    record = contest.record(CANDIDATE)
+    assert not record["queue_full"] and record["rounds"] // 2 <= record["dry_rounds"] <= record["rounds"] // 2 + 1
 
 
 @pytest.mark.parametrize(

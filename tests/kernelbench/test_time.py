@@ -83,6 +83,12 @@ def test_a_page_has_verdicts_kernels_clocks_bounds_and_stages():
     assert re.search(r"time +3.00 s  █{36}\n?", text)
 
 
+def test_a_page_says_in_how_many_rounds_launches_count():
+    made = on_a_gpu()
+    made.timing |= {"queue_full": False, "dry_rounds": 5}
+    assert "not full in 5 of 17 rounds: launches count" in timing_page.page(made)
+
+
 def test_a_page_of_every_record_of_a_real_log():
     results = Run.load(H100 / "examples").results
     pages = [timing_page.page(one) for one in results]
