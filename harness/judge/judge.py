@@ -12,6 +12,7 @@ call that nobody could foresee is compared too.
 from __future__ import annotations
 
 import datetime
+import os
 import secrets
 import time
 from collections.abc import Callable
@@ -116,9 +117,11 @@ def _record_failure(result: Result, solution: Solution, failure: CandidateFailur
 
 def _without_folders(text: str, solution: Solution) -> str:
     """Paths relative to the solutions, the harness or the packages: records are shown to others, homes are not."""
-    for folder in (solution.root.absolute(), solution.root.resolve(), _CHECKOUT, _PACKAGES):
-        text = text.replace(f"{folder}/", "")
-    return text.replace(f"{Path.home()}/", "~/")
+    folders = {str(folder): "" for folder in (solution.root.absolute(), solution.root.resolve(), _CHECKOUT, _PACKAGES)}
+    for folder, name in (folders | {os.path.expanduser("~"): "~/"}).items():
+        if folder != "/":
+            text = text.replace(f"{folder}/", name)
+    return text
 
 
 class _Evaluation:
