@@ -21,7 +21,7 @@ CANDIDATE = "candidate"
 _WARM_UP_S = 0.1
 _MAX_CALLS_A_ROUND = 8
 _MEMORY_SHARE = 8  # a round's inputs and outputs may take one part in so many of the memory
-_LEAST_COPY_SHARE = 0.6  # of the data sheet's bandwidth; H100 and H200 reach 0.8 and more
+_LEAST_COPY_SHARE = 0.6  # of the data sheet's bandwidth; an H100 in order has 0.8
 _LEAST_MS = 1e-3  # of any call: no kernel takes less, and what a timer adds is known no better
 
 
