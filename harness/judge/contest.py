@@ -39,19 +39,26 @@ class Contest:
         self._copy_shares: list[float | None] = []
 
     def run(self, calls: int) -> None:
-        """Rounds of so many calls."""
-        self._calls = calls
-        warm_until = time.monotonic() + _WARM_UP_S
-        self._play(calls, True)
-        while time.monotonic() < warm_until:
-            self._play(calls, False)
+        """Rounds of so many calls, or of fewer where they take long."""
+        call_s = self._warm_up(calls)
         self._copy_shares.append(self._timer.copy_share())
         convergence = Convergence(criterion=self._criterion, **self._timer.limits)
+        self._calls = convergence.calls_a_round(calls, call_s)
         self._one_round()
         while (stopped := convergence.reason(*self.series.values())) is None:
             self._one_round()
         self.stopped = stopped
         self._copy_shares.append(self._timer.copy_share())
+
+    def _warm_up(self, calls: int) -> float:
+        """Seconds that a call of all sides takes in the last of some rounds."""
+        begin = time.monotonic()
+        until = begin + _WARM_UP_S
+        self._play(calls, True)
+        while (end := time.monotonic()) < until:
+            begin = end
+            self._play(calls, False)
+        return (end - begin) / calls
 
     def _one_round(self) -> None:
         self._observer.observe()

@@ -68,6 +68,11 @@ class Convergence:
     max_rounds: int = 200
     _begin: float = field(default_factory=time.monotonic)
 
+    def calls_a_round(self, most: int, call_s: float) -> int:
+        """As many as let the least number of rounds end in time, and enough for the least number of calls."""
+        in_time = int(self.max_seconds / (self.min_rounds * call_s))
+        return min(most, max(in_time, -(-self.min_calls // self.min_rounds)))
+
     def reason(self, *series: Series) -> str | None:
         """Why to stop now ('converged', 'max_rounds', 'max_seconds'), or None to go on."""
         rounds = min(len(one.rounds_ms) for one in series)

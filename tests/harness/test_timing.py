@@ -80,6 +80,27 @@ def test_entropy_converges_when_new_samples_bring_no_new_values():
     assert rule.reason(series([1.01**i for i in range(40)])) is None  # every sample is new
 
 
+def test_calls_that_take_long_make_shorter_rounds():
+    rule = Convergence(target=0.01, max_seconds=1.2)  # at least 10 rounds and 20 calls
+    assert rule.calls_a_round(8, 0.001) == 8
+    assert rule.calls_a_round(8, 0.039) == 3
+    assert rule.calls_a_round(8, 5.0) == 2  # with fewer the rounds would have to be more
+    assert rule.calls_a_round(1, 5.0) == 1  # more do not fit the memory
+
+
+def test_a_slow_candidate_is_sampled_for_as_long_as_a_quick_one():
+    def play(calls, first):
+        time.sleep(0.05 * calls)
+        return {CANDIDATE: Round([], [], [50.0] * calls)}
+
+    contest = Contest(play, WallClock(torch.device("cpu")), torch.device("cpu"), "sem")
+    begin = time.monotonic()
+    contest.run(calls=8)
+    record = contest.record(CANDIDATE)
+    assert record["calls_a_round"] == 2 and record["rounds"] == 10 and record["stopped"] == "converged"
+    assert time.monotonic() - begin < 2.5
+
+
 def test_a_round_that_the_host_interrupted_is_left_out_of_every_side():
     ours = Series([[1.0], [9.0], [2.0], [3.0], [4.0], [5.0]], [True, False, True, True, True, True], [False] * 6)
     theirs = Series([[10.0], [11.0], [12.0], [13.0], [14.0], [15.0]], [True] * 6, [True] * 3 + [False] * 3)
