@@ -33,7 +33,7 @@ accuracy() {
     --json "$out/accuracy.json"
 }
 accuracy_small() {
-  python scripts/bench/timing_accuracy.py --problems "$(seq -s, -f '1/%g' 19 53),1/88,1/94,1/95" --workload small \
+  python scripts/bench/timing_accuracy.py --problems 1/19-53,1/88,1/94,1/95 --workload small \
     --json "$out/accuracy_small.json"
 }
 aa_small() {

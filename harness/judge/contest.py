@@ -63,9 +63,10 @@ class Contest:
     def _one_round(self) -> None:
         self._observer.observe()
         for name, played in self._play(self._calls, False).items():
-            times = net_times_ms(played, self._timer)
+            overhead_ms = self._timer.overhead_ms(played.empty_ms)
+            times = net_times_ms(played, overhead_ms)
             self._played.setdefault(name, Series()).add(times, played.queue_full, self._observer.throttled)
-            self._overheads_ms.setdefault(name, []).append(self._timer.overhead_ms(played.empty_ms))
+            self._overheads_ms.setdefault(name, []).append(overhead_ms)
         self.series = undisturbed(self._played)
 
     def record(self, name: str) -> dict[str, Any]:
@@ -111,9 +112,8 @@ class Contest:
         return self._observer.conditions() | ({"copy_share": shares} if shares else {})
 
 
-def net_times_ms(played: Round, timer) -> list[float]:
+def net_times_ms(played: Round, overhead_ms: float) -> list[float]:
     """The times of a round without what the timer adds in the process that played it."""
-    overhead_ms = timer.overhead_ms(played.empty_ms)
     return [max(time_ms - overhead_ms, _LEAST_MS) for time_ms in played.times_ms]
 
 

@@ -168,7 +168,7 @@ class Measurement:
             seeds = fresh_seeds(len(contest.series[name].rounds_ms[0]))
             played = self._sides.play_reference(PUBLISHED, seeds)
             played.outputs, played.inputs = [], []
-            rounds.add(net_times_ms(played, self._sides.timer), True, False)
+            rounds.add(net_times_ms(played, self._sides.timer.overhead_ms(played.empty_ms)), True, False)
         beside_ms = statistics.median(contest.series[name].means_ms)
         alone_ms = statistics.median(rounds.means_ms)
         result.baselines[name]["alone_ms"] = alone_ms

@@ -6,7 +6,7 @@ written. A candidate that synchronises inside its call drains the queue, and one
 with more launches than the queue holds waits for it; their figures then contain
 launches, and ``queue_full`` says so.
 
-Events add 3 us or so to a call, by the hardware channel that a process's stream happens to
+Events add 2 to 3 us to a call, by the hardware channel that a process's stream happens to
 have: a call of an empty kernel is timed before each, in the same process, for that to be known.
 
 No two calls are in the queue at once. The device fetches launches ahead, a few at
@@ -39,7 +39,7 @@ _EMPTY_CALLS = 64  # of which the median is taken
 _EMPTY_TRIES = 5
 _PROFILED_CALLS = 16
 _PROCESSES_APART_MS = 1e-3  # what events add is 2.2 to 2.7 us in processes on an H100
-_COPIES = 200  # 10 ms of an H100
+_COPIES = 200  # 8 ms of an H100
 # How far two processes that do the same may differ: scripts/bench/timing_spread.py. A launch takes one of two times
 # that are 0.17 to 0.25 us apart on an H100 and an H200, by the hardware channel that a stream has: a process's luck.
 _BETWEEN_RUNS, _BETWEEN_LAUNCHES_MS = 0.005, 0.25e-3
@@ -94,7 +94,7 @@ class CudaEvents:
         if not cupti.available():
             return None
         nothing = [lambda: None] * _PROFILED_CALLS
-        calls = self.profile(lambda _: self._one.add_(1), [[]] * _PROFILED_CALLS, nothing)
+        calls = self.profile(self._empty, [[]] * _PROFILED_CALLS, nothing)
         return statistics.mean(sum(kernel.ms for kernel in kernels) for kernels in calls) if calls else None
 
     def copy_share(self) -> float | None:
@@ -114,11 +114,15 @@ class CudaEvents:
         torch.cuda.synchronize()
         return 2 * half * _COPIES / start.elapsed_time(end) / 1e6 / self._limits.gbps
 
+    def _empty(self, arguments: list) -> None:
+        """A call of the least kernel there is."""
+        self._one.add_(1)
+
     def _time_empty(self) -> None:
         """One more empty call; where the host was too slow for it, and a launch is in it, again with more time."""
         host_s = 0.0
         for _ in range(_EMPTY_TRIES):
-            timed = self._time(lambda _: self._one.add_(1), [], lambda: None, host_s)
+            timed = self._time(self._empty, [], lambda: None, host_s)
             if timed.full:
                 break
             host_s = 2 * max(host_s, _MIN_SPIN_S)

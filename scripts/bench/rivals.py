@@ -50,7 +50,7 @@ class _Progress:
 
     @property
     def is_over(self) -> bool:
-        return time.perf_counter() - self._begin > self._seconds
+        return self.done > 0 and time.perf_counter() - self._begin > self._seconds
 
     def add(self, right: list[bool]) -> None:
         self.done += len(right)
