@@ -17,7 +17,6 @@ on an H100, by its place in the queue.
 from __future__ import annotations
 
 import random
-import statistics
 import time
 from collections import deque
 from collections.abc import Callable
@@ -31,13 +30,13 @@ from harness import cuda_driver
 from harness.sol.hardware import limits_of_product
 from harness.timing import Round, cupti
 from harness.timing.cupti import Activity
+from harness.timing.statistics import trimmed_mean
 
 _MIN_SPIN_S, _MAX_SPIN_S = 0.5e-3, 0.1
 _SPIN_MARGIN = 1.5
 _HOST_CALLS = 8
-_EMPTY_CALLS = 64  # of which the median is taken
+_EMPTY_CALLS = 64  # of which the trimmed mean is taken
 _EMPTY_TRIES = 5
-_PROFILED_CALLS = 16
 _PROCESSES_APART_MS = 1e-3  # what events add is 2.2 to 2.7 us in processes on an H100
 _COPIES = 200  # 8 ms of an H100
 # How far two processes that do the same may differ: scripts/bench/timing_spread.py. A launch takes one of two times
@@ -67,7 +66,6 @@ class CudaEvents:
         self._clock_hz = getattr(properties, "clock_rate", 2_000_000) * 1e3
         self._flush = torch.empty(2 * properties.L2_cache_size, dtype=torch.int8, device=device)
         self._limits = limits_of_product(properties.name)
-        self._one = torch.zeros(1, device=device)
         self._empties_ms: deque[float] = deque(maxlen=_EMPTY_CALLS)
         self._host_s: deque[float] = deque([0.001], maxlen=_HOST_CALLS)  # what it took to enqueue the last calls
 
@@ -83,7 +81,7 @@ class CudaEvents:
         """The same in this process."""
         for _ in range(_EMPTY_CALLS):
             self._time_empty()
-        return self._added_ms(statistics.median(self._empties_ms))
+        return self._added_ms(trimmed_mean(self._empties_ms))
 
     def _added_ms(self, empty_ms: float) -> float:
         """The events' own time and the gap before the kernel; 0 without CUPTI to tell them from the kernel."""
@@ -93,9 +91,9 @@ class CudaEvents:
     def _empty_kernel_ms(self) -> float | None:
         if not cupti.available():
             return None
-        nothing = [lambda: None] * _PROFILED_CALLS
-        calls = self.profile(self._empty, [[]] * _PROFILED_CALLS, nothing)
-        return statistics.mean(sum(kernel.ms for kernel in kernels) for kernels in calls) if calls else None
+        nothing = [lambda: None] * _EMPTY_CALLS
+        calls = self.profile(self._empty, [[]] * _EMPTY_CALLS, nothing)
+        return trimmed_mean([sum(kernel.ms for kernel in kernels) for kernels in calls]) if calls else None
 
     def copy_share(self) -> float | None:
         """Bytes a second that copies read and write now, of what the data sheet of the device says; None without one.
@@ -115,8 +113,8 @@ class CudaEvents:
         return 2 * half * _COPIES / start.elapsed_time(end) / 1e6 / self._limits.gbps
 
     def _empty(self, arguments: list) -> None:
-        """A call of the least kernel there is."""
-        self._one.add_(1)
+        """A call of the least kernel there is: one that touches no memory, whose time would depend on its place."""
+        torch.cuda._sleep(0)
 
     def _time_empty(self) -> None:
         """One more empty call; where the host was too slow for it, and a launch is in it, again with more time."""
@@ -163,7 +161,7 @@ class CudaEvents:
             [one.output for one in timed],
             [one.ms for one in timed],
             all(one.full for one in timed),
-            statistics.median(self._empties_ms),
+            trimmed_mean(self._empties_ms),
         )
 
     @property

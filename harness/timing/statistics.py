@@ -43,6 +43,16 @@ def round_means_ms(timing: dict[str, Any]) -> list[float]:
     return [sum(round_) / len(round_) for round_ in rounds]
 
 
+def trimmed_mean(values: list[float], share: float = 0.1) -> float:
+    """The mean without ``share`` of the values at either end.
+
+    Where values gather at a few places, as times of single launches do, their median jumps from one to
+    the next between two runs of the same.
+    """
+    cut = int(len(values) * share)
+    return float(np.mean(sorted(values)[cut : len(values) - cut]))
+
+
 def coefficient_of_variation(samples_ms: list[float]) -> float:
     """Standard deviation over mean; 0 for one sample, infinite where the mean is not positive."""
     samples = np.asarray(samples_ms, dtype=np.float64)

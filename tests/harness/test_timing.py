@@ -17,7 +17,7 @@ from harness.timing.convergence import Convergence
 from harness.timing.cuda_events import CudaEvents
 from harness.timing.paired import Series, ratio_of_medians, undisturbed
 from harness.timing.stability import stability
-from harness.timing.statistics import relative_standard_error, summarise
+from harness.timing.statistics import relative_standard_error, summarise, trimmed_mean
 from harness.timing.unpaired import ratio_of_runs
 from harness.timing.wall_clock import WallClock, last_level_cache_bytes
 
@@ -43,6 +43,12 @@ def test_summary_of_a_case_worked_by_hand():
 def test_one_call_that_does_the_work_of_a_round_is_no_faster():
     honest, hoarding = [[1.0] * 8] * 10, [[8.0] + [0.0] * 7] * 10
     assert summarise(honest)["median_ms"] == summarise(hoarding)["median_ms"] == 1.0
+
+
+def test_a_trimmed_mean_lies_between_the_modes_and_ignores_outliers():
+    modes = [4.9] * 9 + [5.1] * 9
+    assert trimmed_mean([*modes, 0.0, 99.0]) == pytest.approx(5.0)
+    assert trimmed_mean([3.0]) == 3.0
 
 
 def test_no_error_is_known_from_one_sample():
@@ -114,6 +120,12 @@ def test_a_side_that_drains_its_queue_itself_keeps_its_rounds():
     other = Series([[1.0]] * 4, [True] * 4, [False] * 4)
     kept = undisturbed({"drains": drains, "other": other})
     assert len(kept["drains"].rounds_ms) == len(kept["other"].rounds_ms) == 4 and not kept["drains"].queue_full
+
+
+def test_a_few_interruptions_in_few_rounds_are_not_a_queue_that_runs_dry():
+    full = [False] * 3 + [True] * 7
+    assert Series([[1.0]] * 10, full, [False] * 10).queue_full
+    assert not Series([[1.0]] * 10, [False, *full[:-1]], [False] * 10).queue_full
 
 
 def test_sampling_ends_in_spite_of_a_host_that_is_interrupted_now_and_then():
