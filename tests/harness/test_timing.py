@@ -382,6 +382,7 @@ def test_nothing_behind_a_gate_runs_before_it_is_opened():
 
     gate = Gate(Gate.file())
     x = torch.zeros(1, device="cuda")
+    x.add_(0)  # a kernel is loaded when it is first launched, which waits for the device
     gate.hold(1)
     x.add_(1)
     gate.mark(1)
