@@ -77,13 +77,15 @@ class ForkServer:
         build: Callable[[dict[str, Any], Path], dict[str, Any]] | None = None,
         readable: Iterable[Path] = (),
         writable: Iterable[Path] = (),
+        background: bool = False,
     ) -> Worker:
         """A new worker with ``env`` on top of the scrubbed environment, in a fresh temporary directory.
 
         ``build(request, scratch)`` answers what the worker asks to have built.
-        Of files it sees the system's, ``readable`` and ``writable`` ones, and its own.
+        Of files it sees the system's, ``readable`` and ``writable`` ones, and its own. In the
+        ``background`` it has the cores that others leave it.
         """
-        return Worker(self, env, memory_bytes, list(inherit), build, readable, writable)
+        return Worker(self, env, memory_bytes, list(inherit), build, readable, writable, background)
 
     @functools.cached_property
     def isolation(self) -> dict[str, str]:
@@ -126,7 +128,7 @@ class Worker:
     """One worker process, from outside."""
 
     def __init__(self, server: ForkServer, env: dict[str, str], memory_bytes: int, inherit: list[int], build=None,
-                 readable: Iterable[Path] = (), writable: Iterable[Path] = ()):  # fmt: skip
+                 readable: Iterable[Path] = (), writable: Iterable[Path] = (), background: bool = False):  # fmt: skip
         self.output = bytearray()  # the end of what it printed
         self.left: dict[str, int] = {}  # processes, files and bytes that it left behind and that were removed
         self._memory_bytes = memory_bytes
@@ -141,6 +143,7 @@ class Worker:
         request = {
             "env": scrubbed_environment(str(self.scratch)) | env,
             "cwd": str(self.scratch),
+            "background": background,
             "confinement": {
                 "readable": list(map(str, readable)),
                 "writable": [str(self.scratch), *map(str, writable)],
@@ -303,7 +306,7 @@ class Worker:
         try:
             os.killpg(self._pid, signal.SIGKILL)
         except ProcessLookupError:
-            try:  # it has not reached setsid yet
+            try:  # it has no group of its own yet
                 os.kill(self._pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass

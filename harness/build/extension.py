@@ -78,7 +78,8 @@ class ExtensionBuilder:
                 self.reused += 1
             else:
                 readable = [self.solution.root, scratch]
-                with self.context.server.fork(environment, self.context.memory_bytes, readable=readable) as worker:
+                server, memory_bytes = self.context.server, self.context.memory_bytes
+                with server.fork(environment, memory_bytes, readable=readable, background=True) as worker:
                     left_s = max(1.0, self.context.timeout_s - self.seconds)
                     answer = worker.request(_compile_request(function, arguments), left_s)
                     worker.end()

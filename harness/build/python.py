@@ -40,7 +40,7 @@ def _import_once(solution: Solution, builder: ExtensionBuilder) -> str:
     context = builder.context
     hidden = {"CUDA_VISIBLE_DEVICES": ""}
     readable = [solution.root]
-    with context.server.fork(hidden, context.memory_bytes, build=builder, readable=readable) as worker:
+    with context.server.fork(hidden, context.memory_bytes, build=builder, readable=readable, background=True) as worker:
         try:
             worker.request({"op": "import", "solution": str(solution.path)}, context.timeout_s)
         except CandidateFailure as failure:

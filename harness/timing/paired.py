@@ -43,6 +43,11 @@ class Series:
         return [sum(times) / len(times) for times in self.rounds_ms]
 
     @property
+    def full_means_ms(self) -> list[float]:
+        """Those of rounds in which the queue stayed full; of all where it never did."""
+        return [mean for mean, full in zip(self.means_ms, self.full) if full] or self.means_ms
+
+    @property
     def samples_ms(self) -> list[float]:
         return [time for times in self.rounds_ms for time in times]
 

@@ -144,6 +144,19 @@ def test_the_server_ends_its_workers_when_it_goes():
     worker.close()
 
 
+@pytest.mark.parametrize("background", [False, True])
+def test_a_worker_in_the_background_leaves_the_cores_to_others(server, tmp_path, background):
+    path = tmp_path / "module.py"
+    path.write_text("import os; print(os.nice(0))\nclass ModelNew: pass")
+    with server.fork({}, GIB, readable=[path], background=background) as worker:
+        worker.request({"op": "import", "solution": str(path)}, 20)
+        shares_a_session = os.getsid(worker._pid) == os.getsid(server._process.pid)
+        own_group = os.getpgid(worker._pid) == worker._pid
+    own = os.nice(0)
+    assert int(worker.output) == (min(19, own + 10) if background else own)
+    assert own_group and shares_a_session == background
+
+
 def test_many_workers_leave_no_descriptors(server, tmp_path):
     def count():
         return len(os.listdir("/proc/self/fd"))

@@ -128,6 +128,11 @@ def test_a_few_interruptions_in_few_rounds_are_not_a_queue_that_runs_dry():
     assert not Series([[1.0]] * 10, [False, *full[:-1]], [False] * 10).queue_full
 
 
+def test_what_is_not_a_launch_is_in_the_rounds_whose_queue_stayed_full():
+    assert Series([[1.0], [9.0], [2.0]], [True, False, True], [False] * 3).full_means_ms == [1.0, 2.0]
+    assert Series([[8.0], [9.0]], [False, False], [False] * 2).full_means_ms == [8.0, 9.0]
+
+
 def test_sampling_ends_in_spite_of_a_host_that_is_interrupted_now_and_then():
     numbers = iter(range(10**6))
 
