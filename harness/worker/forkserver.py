@@ -95,7 +95,10 @@ def _become_worker(request: dict, fds: list[int], layers: list[str]) -> None:
     code = 1
     try:
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        _leave_the_cores() if request["background"] else os.setsid()
+        if request["background"]:
+            _leave_the_cores()
+        else:
+            os.setsid()
         channel_fd, output_fd, status_fd, *inherited = fds
         os.close(status_fd)
         null = os.open(os.devnull, os.O_RDONLY)
