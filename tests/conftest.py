@@ -17,11 +17,7 @@ from harness.solution import read_solution
 from kernelbench import suite
 
 GIB = 1 << 30
-# Files that do little but evaluate: the host's CPU is for one evaluation at a time, so these would wait for each other.
-EVALUATING = {
-    "test_baseline.py", "test_check.py", "test_cli.py", "test_cluster.py", "test_examples.py", "test_redteam.py",
-    "test_rewards.py", "test_solving.py",
-}  # fmt: skip
+LONGEST = ("test_cluster.py", "test_redteam.py")
 
 
 def pytest_configure():
@@ -29,25 +25,9 @@ def pytest_configure():
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config, log):
-    """Files go to whichever worker is free, those that evaluate all to one."""
-    from xdist.scheduler import LoadFileScheduling
-
-    if config.getvalue("dist") != "loadfile":
-        return None
-
-    class OneEvaluates(LoadFileScheduling):
-        def _split_scope(self, nodeid):
-            file = super()._split_scope(nodeid)
-            return "evaluating" if Path(file).name in EVALUATING else file
-
-    return OneEvaluates(config, log)
-
-
 def pytest_collection_modifyitems(items):
     # first, so that in the end nobody waits for the one worker that has them
-    items.sort(key=lambda item: item.path.name not in EVALUATING)
+    items.sort(key=lambda item: item.path.name not in LONGEST)
     if torch.cuda.is_available():
         return
     for item in items:
