@@ -43,6 +43,8 @@ _MAX_TASKS = 1024 + 16 * (os.cpu_count() or 1)  # processes and threads; a compi
 _DISK_EVERY_S = 1.0
 _ANSWER_STATUSES = {s.value: s for s in Status if s is not Status.OK}
 
+Builder = Callable[[dict[str, Any], Path], dict[str, Any]]  # of what a worker asks for, into its scratch folder
+
 # What a worker may see of our environment; everything else is dropped.
 _PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TZ", "CC", "CXX", "CUDA_HOME", "CUDA_PATH",
               "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES",
@@ -74,7 +76,7 @@ class ForkServer:
         env: dict[str, str],
         memory_bytes: int,
         inherit: list[int] = (),
-        build: Callable[[dict[str, Any], Path], dict[str, Any]] | None = None,
+        build: Builder | None = None,
         readable: Iterable[Path] = (),
         writable: Iterable[Path] = (),
         background: bool = False,

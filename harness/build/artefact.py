@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.process import ForkServer
+from harness.process import Builder, ForkServer, Worker
 
 
 class ToolchainError(Exception):
@@ -22,6 +22,10 @@ class BuildContext:
     timeout_s: float
     memory_bytes: int
     jobs: int = 1  # compilations that one build may run side by side
+
+    def worker(self, *readable: Path, env: dict[str, str] | None = None, build: Builder | None = None) -> Worker:
+        """A process to build in, as of ``ForkServer.fork``: it leaves the cores to what is timed meanwhile."""
+        return self.server.fork(env or {}, self.memory_bytes, build=build, readable=readable, background=True)
 
 
 @dataclass(frozen=True)

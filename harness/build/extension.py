@@ -77,9 +77,7 @@ class ExtensionBuilder:
             if entry is not None:
                 self.reused += 1
             else:
-                readable = [self.solution.root, scratch]
-                server, memory_bytes = self.context.server, self.context.memory_bytes
-                with server.fork(environment, memory_bytes, readable=readable, background=True) as worker:
+                with self.context.worker(self.solution.root, scratch, env=environment) as worker:
                     left_s = max(1.0, self.context.timeout_s - self.seconds)
                     answer = worker.request(_compile_request(function, arguments), left_s)
                     worker.end()

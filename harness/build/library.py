@@ -52,7 +52,7 @@ def _compile(solution: Solution, compiler: Compiler, flags: tuple[str, ...], con
         entry = cache.get(key)
         cached = entry is not None
         if not cached:
-            with context.server.fork({}, context.memory_bytes, readable=[solution.root], background=True) as worker:
+            with context.worker(solution.root) as worker:
                 library = worker.scratch / _LIBRARY
                 command = [compiler.path, *flags, str(solution.path), "-o", str(library)]
                 answer = worker.request({"op": "compile", "command": command}, context.timeout_s)

@@ -39,8 +39,7 @@ def build(solution: Solution, context: BuildContext) -> Artefact:
 def _import_once(solution: Solution, builder: ExtensionBuilder) -> str:
     context = builder.context
     hidden = {"CUDA_VISIBLE_DEVICES": ""}
-    readable = [solution.root]
-    with context.server.fork(hidden, context.memory_bytes, build=builder, readable=readable, background=True) as worker:
+    with context.worker(solution.root, env=hidden, build=builder) as worker:
         try:
             worker.request({"op": "import", "solution": str(solution.path)}, context.timeout_s)
         except CandidateFailure as failure:

@@ -26,7 +26,7 @@ from tabulate import tabulate
 from variants import buildable, write_variants
 
 from harness.host import usable_cores
-from harness.integrity.forged_clock import RELATIVE
+from harness.integrity.forged_clock import allowed_ms
 
 
 def main() -> None:
@@ -77,7 +77,7 @@ def _evaluate(folder: Path, gpus: int) -> dict:
         "device": records[0]["device"]["name"], "gpus": len({record["device"]["uuid"] for record in records}),
         "seconds": round(seconds, 2), "rate_an_hour": round(_rate(records)),
         "ok": sum(record["status"] == "ok" for record in records),
-        "absolute_needed_us": max(_absolute_needed_us(records), default=None),
+        "judge_room_us": min(_judge_room_us(records), default=None),
         "evaluation_s": statistics.median(sum(record["stages_s"].values()) for record in records),
         "median_ms": {problem: _range([r["timing"]["median_ms"] for r in same]) for problem, same in times.items()},
         "speedup": {problem: _range([r["speedup"] for r in same]) for problem, same in times.items()},
@@ -93,11 +93,14 @@ def _rate(records: list[dict]) -> float:
     return sum((len(of_one) - 1) / (max(of_one) - min(of_one)) for of_one in ends.values() if len(of_one) > 1) * 3600
 
 
-def _absolute_needed_us(records: list[dict]) -> list[float]:
-    """What the judge's clock needed, where it was read, of ``forged_clock.ABSOLUTE_MS``; negative where nothing."""
-    timings = [record["timing"] for record in records if record["timing"]]
-    read = [(t["judge_clock"]["call_ms"], t["median_ms"]) for t in timings if isinstance(t.get("judge_clock"), dict)]
-    return [round(1e3 * (judged - claimed * (1 + RELATIVE["cuda"])), 3) for judged, claimed in read]
+def _judge_room_us(records: list[dict]) -> list[float]:
+    """How far the judge's clock stayed under the limit of ``forged_clock``, where it was read."""
+    room_us = []
+    for timing in (record["timing"] for record in records if record["timing"]):
+        if isinstance(clock := timing.get("judge_clock"), dict):
+            allowed = allowed_ms(timing["median_ms"], clock["held"], "cuda")
+            room_us.append(round(1e3 * (allowed - clock["call_ms"]), 3))
+    return room_us
 
 
 def _range(values: list[float]) -> list[float]:
