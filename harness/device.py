@@ -76,6 +76,13 @@ def architecture(device: torch.device) -> str | None:
     return f"{major}.{minor}"
 
 
+def environment_of_one(device: torch.device) -> dict[str, str]:
+    """With it a process sees this GPU only, as ``cuda:0``: it does not come upon one that others are timed on."""
+    if device.type == "cpu" or torch.cuda.device_count() == 1:
+        return {}
+    return {"CUDA_VISIBLE_DEVICES": f"GPU-{torch.cuda.get_device_properties(device).uuid}"}
+
+
 def cpu_name() -> str:
     try:
         with open("/proc/cpuinfo") as cpuinfo:

@@ -355,7 +355,9 @@ def scrubbed_environment(scratch: str) -> dict[str, str]:
     env = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     # ninja, which torch's extensions need, is installed beside the interpreter
     env["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), env.get("PATH", os.defpath)])
-    return env | {"HOME": scratch, "TMPDIR": scratch, "PYTHONDONTWRITEBYTECODE": "1"}
+    # the driver's cache would lie in its home, which is new every time
+    driver = {"CUDA_CACHE_DISABLE": "1"}
+    return env | driver | {"HOME": scratch, "TMPDIR": scratch, "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def fork_server() -> ForkServer:

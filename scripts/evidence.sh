@@ -16,7 +16,7 @@ export PYTHONPATH=$PWD${PYTHONPATH:+:$PYTHONPATH} PYTHONUNBUFFERED=1
 python() { command "${PYTHON:-python3}" "$@"; }
 kb() { python -m kernelbench "$@"; }
 gpus=${GPUS:-1}
-counts=$(for ((n = 1; n <= gpus; n *= 2)); do echo $n; done | paste -sd,)
+counts=$(for ((n = gpus; n >= 1; n /= 2)); do echo $n; done | paste -sd,)
 devices=$(seq -s, -f 'cuda:%g' 0 $((gpus - 1)))
 level1="1,2,3,6,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,36,40,47,54,72,77,80,82,83,85,88,94,95,96,97,98"
 level2="6,9,12,14,28,30,76"

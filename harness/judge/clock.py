@@ -97,13 +97,15 @@ class JudgeClock:
 
     def calls(self, claimed_ms: float, launches: int) -> int:
         """How many calls a burst should have; 0 where not even one fits the memory."""
-        fit = self._free_bytes() // _MEMORY_SHARE // max(self._sides.traffic, 1)
         wanted = int(_TARGET_MS[self._setting.device.type] / max(claimed_ms, 1e-3)) + 1
-        return min(wanted, _MOST_CALLS, fit, max(1, _QUEUE // max(launches, 1)))
+        wanted = min(wanted, _MOST_CALLS, max(1, _QUEUE // max(launches, 1)))
+        self._make_room(wanted)
+        return min(wanted, self._fit())
 
     def leaves_room(self) -> bool:
         """Whether a burst of one call leaves as much memory as the judge ever took for the reference."""
         taken = torch.cuda.max_memory_allocated(self._setting.device) if self._cuda else 0
+        self._sides.trim()
         return self._free_bytes() >= _MEMORY_SHARE * self._sides.traffic + taken
 
     def read(
@@ -116,7 +118,7 @@ class JudgeClock:
         """
         kinds = self._sides.kinds
         besides = [self._of_the_reference(self._draw(calls))]
-        self._sides.trim()
+        self._make_room(calls)
         contents = [*tensors_of(self._setting.draw_one(0)) * calls, *kinds * calls]
         slots = lay_out(contents)
         inputs, outputs = slots[: -calls * len(kinds)], list(split(slots[-calls * len(kinds) :], len(kinds)))
@@ -146,8 +148,16 @@ class JudgeClock:
         overhead_ms, reference_ms = map(min, zip(*besides))
         return Reading(burst_ms, overhead_ms, reference_ms, calls, held)
 
+    def _make_room(self, calls: int) -> None:
+        """Of what allocators keep, where it is needed: to free memory and take it again holds up the whole driver."""
+        if self._fit() < calls:
+            self._sides.trim()
+
+    def _fit(self) -> int:
+        """So many calls a burst may have by the memory that is free now."""
+        return self._free_bytes() // _MEMORY_SHARE // max(self._sides.traffic, 1)
+
     def _free_bytes(self) -> int:
-        self._sides.trim()
         return torch.cuda.mem_get_info(self._setting.device)[0] if self._cuda else _HOST_BYTES
 
     def _once(self, burst: Burst, fill: Callable[[], None], queue_full: bool) -> tuple[float, bool, dict[str, Any]]:

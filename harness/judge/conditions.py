@@ -21,5 +21,10 @@ class Conditions:
     track: str | None = None  # 'kernels' or 'open'; None is 'kernels' on a GPU, where kernels are seen, else 'open'
 
     @property
+    def worker_device(self) -> torch.device:
+        """What a worker calls the device: of several GPUs it sees only this one."""
+        return torch.device("cuda", 0) if self.device.type == "cuda" else self.device
+
+    @property
     def needs_own_kernels(self) -> bool:
         return (self.track or ("kernels" if self.device.type == "cuda" else "open")) == "kernels"

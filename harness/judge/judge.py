@@ -164,7 +164,8 @@ class _Evaluation:
             fds = [*outbox.fds, *clock.fds]
             readable = [self._problem.path, self._solution.root, *self._artefact.readable]
             writable = self._artefact.writable
-            with self._server.fork(self._artefact.env, limit, fds, builder, readable, writable) as worker:
+            env = self._artefact.env | devices.environment_of_one(self._device)
+            with self._server.fork(env, limit, fds, builder, readable, writable) as worker:
                 self._sides.worker = worker
                 self._sides.outbox = outbox
                 self._phase("load")
@@ -236,7 +237,7 @@ class _Evaluation:
             solution=str(self._solution.path),
             library=str(self._artefact.library) if self._artefact.library else None,
             signature=signature,
-            device=str(self._device),
+            device=str(self._conditions.worker_device),
             precision=self._conditions.precision,
             seed=self._weight_seed,
             outbox=self._sides.outbox.handle,

@@ -111,6 +111,7 @@ class Measurement:
 
     def _reading(self, result: Result, calls: int) -> Reading | None:
         """Of so many calls or fewer; None where not even one fits the memory, and not for want of the candidate's."""
+        made_room = False
         while calls > 0:
             try:
                 return self._least_of_a_few(result, calls)
@@ -118,9 +119,12 @@ class Measurement:
                 pass  # the judge's
             except CandidateFailure as failure:
                 out_of_memory = failure.status is Status.OUT_OF_MEMORY
-                if not out_of_memory or calls == 1 and self._clock.leaves_room():
+                if not out_of_memory or made_room and calls == 1 and self._clock.leaves_room():
                     raise
-            calls //= 2
+            self._sides.trim()
+            if made_room:
+                calls //= 2
+            made_room = True
         self._sides.blame()
         return None
 

@@ -54,7 +54,7 @@ class Sides:
         if not isinstance(times, list) or not isinstance(outputs, list) or not len(times) == len(outputs) == len(seeds):
             raise CandidateFailure(Status.CRASHED, "the worker's answer does not match the calls that were asked for")
         for described in outputs:
-            check_kind(described, self.kinds, self._conditions.device)
+            check_kind(described, self.kinds, self._conditions.worker_device)
         empty_ms = number(answer.get("empty_ms")) if self._conditions.device.type == "cuda" else 0.0
         return Round([], [], [number(t) for t in times], answer.get("queue_full") is True, empty_ms)
 

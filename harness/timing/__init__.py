@@ -7,6 +7,7 @@ A timing method is one module with a class that has ``method``, ``limits`` (for
 
 from __future__ import annotations
 
+import functools
 import importlib
 from dataclasses import dataclass
 from typing import Any
@@ -29,7 +30,8 @@ class Round:
     empty_ms: float = 0.0
 
 
+@functools.cache
 def timer_for(device):
-    """The timing method of a ``torch.device``."""
+    """The timing method of a ``torch.device``, one a process: what it finds out about itself stays known."""
     module, _, name = METHODS[device.type].partition(":")
     return getattr(importlib.import_module(module), name)(device)
