@@ -5,7 +5,8 @@
 
 JOBS.json lists pairs of files, ``problem`` and ``solution``. Prints one JSON object:
 the seconds that each build took, how many solutions were evaluated and how many found
-right. With ``--seconds`` no further evaluation begins after that time.
+right. With ``--seconds`` it ends after that time, KernelBench in the middle of an evaluation, but not without any;
+``cut_s`` is then when the last one ended.
 """
 
 from __future__ import annotations
@@ -46,19 +47,24 @@ class _Progress:
 
     def __init__(self, of: int, seconds: float):
         self._of, self._seconds, self._begin = of, seconds, time.perf_counter()
-        self.done = self.right = 0
+        self._done = self._right = 0
+        self._last_s = 0.0
 
     @property
-    def is_over(self) -> bool:
-        return self.done > 0 and time.perf_counter() - self._begin > self._seconds
+    def left_s(self) -> float:
+        """Until it has to end; without a limit as long as nothing is done."""
+        spent = time.perf_counter() - self._begin
+        return max(0.0, self._seconds - spent) if self._done else float("inf")
 
     def add(self, right: list[bool]) -> None:
-        self.done += len(right)
-        self.right += sum(right)
-        print(f"{self.done} of {self._of} in {time.perf_counter() - self._begin:.1f} s", file=sys.stderr, flush=True)
+        self._done += len(right)
+        self._right += sum(right)
+        self._last_s = round(time.perf_counter() - self._begin, 2)
+        print(f"{self._done} of {self._of} in {self._last_s} s", file=sys.stderr, flush=True)
 
     def report(self, builds: list[float]) -> dict:
-        return {"build_seconds": builds, "evaluated": self.done, "right": self.right}
+        cut = {"cut_s": self._last_s} if self._done < self._of else {}
+        return {"build_seconds": builds, "evaluated": self._done, "right": self._right, **cut}
 
 
 def _loop(jobs: list[dict], options: argparse.Namespace) -> dict:
@@ -66,7 +72,7 @@ def _loop(jobs: list[dict], options: argparse.Namespace) -> dict:
     builds, progress = [], _Progress(len(jobs), options.seconds)
     torch.set_default_device(torch.device(options.device))
     for job in jobs:
-        if progress.is_over:
+        if not progress.left_s:
             break
         right = False
         begin = time.perf_counter()
@@ -108,11 +114,13 @@ def _kernelbench(jobs: list[dict], options: argparse.Namespace) -> dict:
             with spawn.Pool(os.cpu_count()) as pool:
                 builds = pool.starmap(_precompile, work, chunksize=1)
         for first in range(0, len(work), options.gpus):
-            if progress.is_over:
-                break
-            batch = work[first : first + options.gpus]
-            with spawn.Pool(options.gpus) as pool:
-                progress.add(pool.starmap(_evaluate, [(*item, gpu) for gpu, item in enumerate(batch)]))
+            batch = [(*item, gpu) for gpu, item in enumerate(work[first : first + options.gpus])]
+            left_s = progress.left_s
+            with spawn.Pool(options.gpus) as pool:  # killed where it has to end
+                try:
+                    progress.add(pool.starmap_async(_evaluate, batch).get(None if left_s == float("inf") else left_s))
+                except multiprocessing.TimeoutError:
+                    break
     return progress.report(builds)
 
 

@@ -9,7 +9,7 @@ copies that no cache knows. Each way evaluates all of them once: this harness wi
 empty cache, and again with what it built; stock ``load_inline`` in a plain loop;
 KernelBench in its fastest mode (all builds on the CPU first, side by side) and in its
 default one. A rival that would take too long ends after ``--rival-seconds``; its rate is of
-what it evaluated until then. The overhead is this harness's: seconds of an evaluation besides
+what it evaluated, until the last of them. The overhead is this harness's: seconds of an evaluation besides
 building, calling and comparing, from the records.
 """
 
@@ -50,7 +50,7 @@ def main() -> None:
     parser.add_argument("--workload", default=None, help="without it, each problem's default for the device")
     parser.add_argument("--kernelbench", type=Path, help="a checkout of KernelBench, with what it needs installed")
     parser.add_argument("--only", choices=["ours", *_RIVAL_WAYS], help="nobody else, or this rival alone")
-    parser.add_argument("--rival-seconds", type=float, help="after which a rival begins no further evaluation")
+    parser.add_argument("--rival-seconds", type=float, help="after which a rival is ended")
     parser.add_argument("--json", type=Path, help="where to write the figures")
     options = parser.parse_args()
     kind = options.device.partition(":")[0]
@@ -60,8 +60,6 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         report = _compare(solutions, options, kind, Path(folder))
     print(_table(report))
-    if options.json:
-        options.json.write_text(json.dumps(report, indent=2) + "\n")
 
 
 def _compare(solutions, options: argparse.Namespace, kind: str, folder: Path) -> dict:
@@ -87,9 +85,12 @@ def _compare(solutions, options: argparse.Namespace, kind: str, folder: Path) ->
         figures |= {
             "seconds": round(seconds, 2),
             "busy": busy.share(),
-            "an_hour": round(figures["evaluated"] / seconds * 3600),
+            "an_hour": round(figures["evaluated"] / figures.get("cut_s", seconds) * 3600),
         }
         report["ways"][name] = figures
+        print(json.dumps(figures), file=sys.stderr, flush=True)
+        if options.json:
+            options.json.write_text(json.dumps(report, indent=2) + "\n")
     return report
 
 
