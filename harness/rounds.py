@@ -82,15 +82,15 @@ def in_order(memory: torch.Tensor, order: list[int]) -> torch.Tensor:
     return memory.view([memory.shape[dimension] for dimension in order]).permute(inverse)
 
 
-def play(model, setting: Setting, seeds: list[int], timer, draw: str = "published") -> Round:
+def play(model, setting: Setting, seeds: list[int], timer, draw: str = "published", held: bool = True) -> Round:
     """One timed call for each seed, each on inputs of its own that did not exist before this round.
 
-    Outputs are the leaves of each call's.
+    Outputs are the leaves of each call's. With ``held`` launches are kept out of its times.
     """
     draws = [partial(setting.draw_one, seed, draw) for seed in seeds]
     before = [partial(seed_generators, seed, setting.device) for seed in seeds]  # for a forward that draws
     with _no_collection():
-        played = timer.run(partial(call, model), draws, before)
+        played = timer.run(partial(call, model), draws, before, held)
     played.outputs = [flatten(output) for output in played.outputs]
     return played
 

@@ -1,22 +1,37 @@
-"""Rule ``forged_clock``: the times that a worker reports must agree with the judge's own clock."""
+"""Rule ``forged_clock``: the times that a worker reports must agree with the judge's own clock.
+
+The judge's burst is hot and the worker's calls are cold, so an honest one takes rather less in it. Where the
+reference takes longer in a burst than in its rounds, a candidate may too: others have come to a CPU, or inputs lie
+elsewhere in a GPU's memory, which costs up to an eighth. Besides that, 207 honest records of H100 and H200
+are over their claim by 0.144 ms a burst at most, and by 2.6 %.
+"""
 
 from __future__ import annotations
+
+import math
 
 from harness.result import CandidateFailure, Status
 
 RULE = "forged_clock"
-# How much longer a call may take by the judge's clock than by the worker's. The burst is hot and
-# the worker's calls are cold, so an honest one takes rather less. Of a CPU others may take a share.
-RELATIVE = {"cuda": 0.15, "cpu": 0.5}
+RELATIVE = {"cuda": 0.03, "cpu": 0.5}
 ABSOLUTE_MS = {"cuda": 0.003, "cpu": 0.05}  # the gap between two kernels, and what is not known of it
-UNHELD_MS = 0.2  # and where launches could not be kept out
+BURST_MS = {"cuda": 0.2, "cpu": 0.0}  # of a whole burst: until a device turns to it
+MOST_LOAD = {"cuda": 1.12, "cpu": math.inf}  # a candidate may see to it that the reference takes long
+UNHELD_MS = 0.2  # where launches could not be kept out; the judge's figure is the one that counts then
 
 
-def allowed_ms(claimed_ms: float, held: bool, device_type: str, load: float = 1.0) -> float:
-    """What a call may take by the judge's clock; ``load`` is how much longer the reference took meanwhile."""
+def allowed_ms(claimed_ms: float, calls: int, held: bool, device_type: str, load: float | None) -> float:
+    """What each of so many calls may take by the judge's clock.
+
+    ``load`` is how much longer the reference took in a burst than in its rounds; None where it had no rounds.
+    """
     if not held:
         return 2 * claimed_ms + UNHELD_MS
-    return (claimed_ms * (1 + RELATIVE[device_type]) + ABSOLUTE_MS[device_type]) * max(1.0, load)
+    most = MOST_LOAD[device_type]
+    if load is None:
+        load = most if device_type == "cuda" else 1.0
+    absolute_ms = max(ABSOLUTE_MS[device_type], BURST_MS[device_type] / calls)
+    return (claimed_ms * (1 + RELATIVE[device_type]) + absolute_ms) * min(max(1.0, load), most)
 
 
 def check(claimed_ms: float, judged_ms: float, calls: int, allowed_ms: float) -> None:

@@ -89,8 +89,8 @@ def _fill(record, setting: Setting, configuration: str, memory_bytes: int, crite
     traffic = bytes_of_call(setting.workload, reference.model(), inputs, [as_tensor(t) for t in played.outputs[0]])
     del played, inputs
 
-    def play_round(calls: int, first: bool) -> dict[str, Round]:
-        played = play(model, setting, fresh_seeds(calls), timer)
+    def play_round(calls: int, first: bool, waits: set[str]) -> dict[str, Round]:
+        played = play(model, setting, fresh_seeds(calls), timer, held=configuration not in waits)
         played.outputs, played.inputs = [], []
         return {configuration: played}
 

@@ -8,13 +8,14 @@ besides its calls is found with the reference, in the same way, in the judge's p
 
 from __future__ import annotations
 
+import functools
 import os
 import secrets
 import statistics
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -29,6 +30,7 @@ from harness.timing.burst import Gate
 _TRIES = 3
 _HOLD_S = 2.0  # a candidate that waits for the device in its call would wait for ever behind the gate
 _TARGET_MS = {"cuda": 4.0, "cpu": 40.0}  # of a burst
+_UNHELD_TARGET_MS = 20.0  # where the way to the worker and back is in it
 _MOST_CALLS = 64
 _QUEUE = 600  # launches that fit the device's queue behind the gate, with a margin
 _MEMORY_SHARE = 3  # a burst may take one part in so many of what is free
@@ -40,12 +42,12 @@ class Reading:
     """``burst_ms`` is how long so many calls took, hot, and ``overhead_ms`` what a burst takes besides its calls.
 
     ``held`` says whether the gate kept launches out of it. ``reference_ms`` is a call of the reference
-    meanwhile: on a CPU others may have their share.
+    meanwhile, in a burst too; None where that has launches in it.
     """
 
     burst_ms: float
     overhead_ms: float
-    reference_ms: float
+    reference_ms: float | None
     calls: int
     held: bool
 
@@ -56,16 +58,22 @@ class Reading:
 
     def least(self, other: Reading) -> Reading:
         """Of this and another reading of as many calls what took less: the work of others only ever adds."""
-        burst_ms, held = min((self.burst_ms, self.held), (other.burst_ms, other.held))
         overhead_ms = min(self.overhead_ms, other.overhead_ms)
-        return Reading(burst_ms, overhead_ms, min(self.reference_ms, other.reference_ms), self.calls, held)
+        reference_ms = self.reference_ms and min(self.reference_ms, other.reference_ms)
+        return replace(
+            self, burst_ms=min(self.burst_ms, other.burst_ms), overhead_ms=overhead_ms, reference_ms=reference_ms
+        )
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "call_ms": round(self.call_ms, 6), "reference_ms": round(self.reference_ms, 6),
+            "call_ms": round(self.call_ms, 6), "reference_ms": self.reference_ms and round(self.reference_ms, 6),
             "calls": self.calls, "held": self.held,
             "overhead_ms": round(self.overhead_ms, 6),
         }  # fmt: skip
+
+
+class NotHeld(Exception):
+    """The candidate's calls wait for the device, which waits for the gate."""
 
 
 @dataclass(frozen=True)
@@ -95,10 +103,12 @@ class JudgeClock:
         for fd in self.fds:
             os.close(fd)
 
-    def calls(self, claimed_ms: float, launches: int) -> int:
-        """How many calls a burst should have; 0 where not even one fits the memory."""
-        wanted = int(_TARGET_MS[self._setting.device.type] / max(claimed_ms, 1e-3)) + 1
-        wanted = min(wanted, _MOST_CALLS, max(1, _QUEUE // max(launches, 1)))
+    def calls(self, claimed_ms: float, launches: int, held: bool) -> int:
+        """How many calls of so many launches a burst should have; 0 where not even one fits the memory."""
+        target_ms = _TARGET_MS[self._setting.device.type] if held else _UNHELD_TARGET_MS
+        wanted = min(int(target_ms / max(claimed_ms, 1e-3)) + 1, _MOST_CALLS)
+        if held:
+            wanted = min(wanted, max(1, _QUEUE // max(launches, 1)))
         self._make_room(wanted)
         return min(wanted, self._fit())
 
@@ -109,15 +119,22 @@ class JudgeClock:
         return self._free_bytes() >= _MEMORY_SHARE * self._sides.traffic + taken
 
     def read(
-        self, calls: int, queue_full: bool, check: Callable[[Burst, int, list[torch.Tensor]], None]
+        self,
+        calls: int,
+        held: bool,
+        reference_launches: int,
+        check: Callable[[Burst, int, list[torch.Tensor]], None],
     ) -> Reading:
-        """The least of a few readings.
+        """The least of a few readings, with the gate if launches are to be ``held`` back.
 
         ``check`` gets one call of each burst that nobody could foresee, and its outputs.
-        Raises GateError where the driver has no stream-ordered waits.
+        Raises NotHeld where they cannot be, and GateError where the driver has no stream-ordered waits.
         """
         kinds = self._sides.kinds
-        besides = [self._of_the_reference(self._draw(calls))]
+        # behind the gate what the queue does not hold would wait for ever, the reference as well
+        with_reference = not self._cuda or held and calls * reference_launches <= _QUEUE
+        aside = self._of_the_reference if with_reference else functools.partial(self._of_no_call, held=held)
+        besides = [aside(self._draw(calls))]
         self._make_room(calls)
         contents = [*tensors_of(self._setting.draw_one(0)) * calls, *kinds * calls]
         slots = lay_out(contents)
@@ -132,10 +149,10 @@ class JudgeClock:
             readings = []
             for attempt in range(_TRIES + 1):
                 burst = self._draw(calls)
-                seconds, held, answer = self._once(burst, lambda burst=burst: _fill(memory, inputs, burst), queue_full)
+                seconds, answer = self._once(burst, lambda burst=burst: _fill(memory, inputs, burst), held)
                 if attempt == 0:
                     continue  # fills the allocator's caches
-                readings.append((seconds * 1e3, held))
+                readings.append(seconds * 1e3)
                 call = secrets.randbelow(calls)
                 orders = _orders(answer, call, outputs[call])
                 check(burst, call, [in_order(memory.read(slot), order) for slot, order in zip(outputs[call], orders)])
@@ -143,10 +160,9 @@ class JudgeClock:
         finally:
             memory.close()
         if not self._cuda:
-            besides.append(self._of_the_reference(self._draw(calls)))
-        burst_ms, held = min(readings)
+            besides.append(aside(self._draw(calls)))
         overhead_ms, reference_ms = map(min, zip(*besides))
-        return Reading(burst_ms, overhead_ms, reference_ms, calls, held)
+        return Reading(min(readings), overhead_ms, reference_ms, calls, held)
 
     def _make_room(self, calls: int) -> None:
         """Of what allocators keep, where it is needed: to free memory and take it again holds up the whole driver."""
@@ -160,31 +176,34 @@ class JudgeClock:
     def _free_bytes(self) -> int:
         return torch.cuda.mem_get_info(self._setting.device)[0] if self._cuda else _HOST_BYTES
 
-    def _once(self, burst: Burst, fill: Callable[[], None], queue_full: bool) -> tuple[float, bool, dict[str, Any]]:
-        """Seconds of one burst of the candidate, whether its launches were done before, and the worker's answer."""
+    def _once(self, burst: Burst, fill: Callable[[], None], held: bool) -> tuple[float, dict[str, Any]]:
+        """Seconds of one burst of the candidate, and the worker's answer."""
         self._ask(op="prepare_burst")
         if not self._cuda:
             fill()
             begin = time.perf_counter()
             answer = self._ask(op="burst", seeds=burst.seeds, number=0)
-            return time.perf_counter() - begin, True, answer
+            return time.perf_counter() - begin, answer
         self._number += 1
         number, gate = self._number, self._gate
-        if not queue_full:  # its launches do not fit behind the gate
+        if not held:
             fill()
             gate.open(number)
             begin = time.perf_counter()
             answer = self._ask(op="burst", seeds=burst.seeds, number=number)
-            return self._await_mark(number) - begin, False, answer
+            return self._await_mark(number) - begin, answer
         late = threading.Timer(_HOLD_S, gate.open, [number])
         late.start()
         answer = self._ask(op="burst", seeds=burst.seeds, number=number)
-        held = late.is_alive()
+        in_time = late.is_alive()
         late.cancel()
+        if not in_time:
+            self._await_mark(number)
+            raise NotHeld
         fill()
         begin = time.perf_counter()
         gate.open(number)
-        return self._await_mark(number) - begin, held, answer
+        return self._await_mark(number) - begin, answer
 
     def _await_mark(self, number: int) -> float:
         try:
@@ -197,11 +216,8 @@ class JudgeClock:
 
     def _of_the_reference(self, burst: Burst) -> tuple[float, float]:
         """In a burst of the reference in this process: what is not its calls, and what one of them takes, in ms."""
-        device, kinds = self._setting.device, self._sides.kinds
-        # not empty_like, which traces a tensor without data, and imports SymPy for it
-        outputs = [[torch.empty(t.shape, dtype=t.dtype, device=device) for t in kinds] for _ in burst.seeds]
-        if self._cuda and self._gate is None:
-            self._gate = Gate(self.fds[0])
+        outputs = [self._outputs_of_a_call() for _ in burst.seeds]
+        self._open_gate()
         besides, calls = [], []
         for _ in range(_TRIES):
             timed = _Timed(self._reference, self._cuda)
@@ -221,6 +237,33 @@ class JudgeClock:
             besides.append((end - begin) * 1e3 - calls[-1])
         least = statistics.median(besides) if self._cuda else min(besides)
         return max(0.0, least), statistics.median(calls) / len(burst.seeds)
+
+    def _of_no_call(self, burst: Burst, held: bool) -> tuple[float, None]:
+        """What a burst takes in this process whose outputs are there already."""
+        there, outputs = self._outputs_of_a_call(), [self._outputs_of_a_call() for _ in burst.seeds]
+        self._open_gate()
+        took = []
+        for _ in range(_TRIES):
+            self._number += 1
+            if held:
+                self._gate.hold(self._number)
+            begin = time.perf_counter()
+            play_burst(lambda *inputs: there, self._setting, burst.inputs, outputs, burst.seeds)
+            self._gate.mark(self._number)
+            if held:
+                begin = time.perf_counter()
+                self._gate.open(self._number)
+            took.append((self._gate.await_mark(self._number, self._timeout_s) - begin) * 1e3)
+        return statistics.median(took), None
+
+    def _outputs_of_a_call(self) -> list[torch.Tensor]:
+        # not empty_like, which traces a tensor without data, and imports SymPy for it
+        return [torch.empty(t.shape, dtype=t.dtype, device=self._setting.device) for t in self._sides.kinds]
+
+    def _open_gate(self) -> None:
+        """The judge's end of it, on a GPU."""
+        if self._cuda and self._gate is None:
+            self._gate = Gate(self.fds[0])
 
     def _draw(self, calls: int) -> Burst:
         drawn = fresh_seeds(calls)

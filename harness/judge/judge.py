@@ -184,7 +184,7 @@ class _Evaluation:
                 contest = measurement.time(result)
                 self._stages.begin("witness")
                 self._phase("witness")
-                measurement.witness(result, contest)
+                contest = measurement.witness(result, contest)
                 result.correctness |= self._sides.errors.to_json()
                 self._stages.begin("close")
         finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 import statistics
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from harness.draw import fresh_seeds
 from harness.integrity import forged_clock, slowed_baseline
 from harness.judge import profile
 from harness.judge.baselines import BASELINES, COMPILING_CALLS, EAGER, told
-from harness.judge.clock import Burst, JudgeClock, Reading
+from harness.judge.clock import Burst, JudgeClock, NotHeld, Reading
 from harness.judge.conditions import Conditions
 from harness.judge.contest import CANDIDATE, Contest, calls_a_round, net_times_ms
 from harness.judge.reference import PUBLISHED
@@ -39,12 +40,13 @@ class Measurement:
         self._sides, self._conditions, self._clock, self._phase = sides, conditions, clock, phase
         self._baselines: dict[str, Callable] = {}
 
-    def time(self, result: Result) -> Contest:
+    def time(self, result: Result, waits: set[str] = frozenset()) -> Contest:
         """Paired rounds of candidate and baselines; fills in what they tell."""
         baselines = {name: BASELINES[name](self._sides.reference.model()) for name in self._conditions.baselines}
         self._baselines = {name: model for name, model in baselines.items() if self._runs(name, model, result)}
         calls = calls_a_round(self._conditions.device, self._conditions.memory_bytes, self._sides.traffic)
-        contest = Contest(self._timed_round, self._sides.timer, self._conditions.device, self._conditions.criterion)
+        limits = self._conditions
+        contest = Contest(self._timed_round, self._sides.timer, limits.device, limits.criterion, waits)
         contest.run(calls)
         result.conditions |= contest.conditions()
         result.timing = {}
@@ -72,49 +74,64 @@ class Measurement:
             return False
         return True
 
-    def _timed_round(self, calls: int, first: bool) -> dict[str, Round]:
+    def _timed_round(self, calls: int, first: bool, waits: set[str]) -> dict[str, Round]:
         """Candidate, then the baselines on the same inputs; one call's output is compared."""
         seeds = fresh_seeds(calls)
-        played = {CANDIDATE: self._sides.play_candidate(PUBLISHED, seeds)}
-        reference = self._sides.play_reference(PUBLISHED, seeds)
+        played = {CANDIDATE: self._sides.play_candidate(PUBLISHED, seeds, CANDIDATE not in waits)}
+        reference = self._sides.play_reference(PUBLISHED, seeds, EAGER not in waits)
         self._sides.compare(PUBLISHED, seeds, _random.randrange(calls), reference, with_inputs=first)
         for name, model in self._baselines.items():
             if name == EAGER:
                 played[name] = reference
             else:
-                played[name] = self._sides.play(model, seeds)
+                played[name] = self._sides.play(model, seeds, name not in waits)
         return played
 
-    def witness(self, result: Result, contest: Contest) -> None:
-        """What CUPTI and the judge's own clock say about the candidate's time."""
+    def witness(self, result: Result, contest: Contest) -> Contest:
+        """What CUPTI and the judge's own clock say about the candidate's time.
+
+        Returns the contest that stands: another one where launches cannot be kept out of the candidate's calls.
+        """
         timing = result.timing
         if self._conditions.device.type == "cuda":
             seeds = fresh_seeds(min(_LAUNCH_BOUND_CALLS, 2 * timing["calls_a_round"]))
             timing["launch_bound_ms"] = number(self._sides.ask(op="launch_bound", seeds=seeds).get("wall_ms"))
             if cupti.available():
                 timing["profile"] = self._profile(timing["calls_a_round"])
-                contest.launches = {name: self._sides.launches(model) for name, model in self._baselines.items()}
+                models = {EAGER: self._sides.reference.model(), **self._baselines}
+                contest.launches = {name: self._sides.launches(model) for name, model in models.items()}
                 contest.launches[CANDIDATE] = timing["profile"]["launches"]
                 self._note(result, contest)
-        launches = timing.get("profile", {}).get("launches", 1) + len(self._sides.kinds)
-        calls = self._clock.calls(timing["median_ms"], launches)
         try:
-            reading = self._reading(result, calls)
+            reading = self._reading(result, contest)
+        except NotHeld:
+            return self.witness(result, self.time(result, waits={CANDIDATE}))
         except GateError as error:
             timing["judge_clock"] = f"not read: {error}"
-            return
+            return contest
         if reading is None:
             timing["judge_clock"] = "not read: a burst does not fit the memory"
-            return
-        timing["judge_clock"] = reading.to_json()
-        forged_clock.check(timing["median_ms"], reading.call_ms, reading.calls, self._allowed_ms(result, reading))
+            return contest
+        allowed_ms = self._allowed_ms(result, reading)
+        timing["judge_clock"] = reading.to_json() | {"allowed_ms": round(allowed_ms, 6)}
+        forged_clock.check(timing["median_ms"], reading.call_ms, reading.calls, allowed_ms)
+        if not reading.held:
+            charged_ms = max(0.0, reading.call_ms - timing["median_ms"])
+            timing["judge_clock"]["charged_ms"] = round(charged_ms, 6)
+            contest.charge(CANDIDATE, charged_ms)
+            self._note(result, contest)
+        return contest
 
-    def _reading(self, result: Result, calls: int) -> Reading | None:
-        """Of so many calls or fewer; None where not even one fits the memory, and not for want of the candidate's."""
+    def _reading(self, result: Result, contest: Contest) -> Reading | None:
+        """None where not even a burst of one call fits the memory, and not for want of the candidate's."""
+        held = CANDIDATE not in contest.waits
+        launches = contest.launches.get(CANDIDATE, 1) + len(self._sides.kinds)
+        calls = self._clock.calls(result.timing["median_ms"], launches, held)
+        read = functools.partial(self._least_of_a_few, result, held=held, launches=contest.launches.get(EAGER, 1))
         made_room = False
         while calls > 0:
             try:
-                return self._least_of_a_few(result, calls)
+                return read(calls)
             except torch.OutOfMemoryError:
                 pass  # the judge's
             except CandidateFailure as failure:
@@ -128,22 +145,21 @@ class Measurement:
         self._sides.blame()
         return None
 
-    def _least_of_a_few(self, result: Result, calls: int) -> Reading:
+    def _least_of_a_few(self, result: Result, calls: int, held: bool, launches: int) -> Reading:
         """Of readings until they agree: somebody else's work may be in one of them, a forged clock is in all."""
         least: Reading | None = None
         for _ in range(_READINGS):
-            reading = self._clock.read(calls, result.timing["queue_full"], self._compare_burst)
+            reading = self._clock.read(calls, held, launches, self._compare_burst)
             least = least.least(reading) if least else reading
             if least.call_ms <= self._allowed_ms(result, least):
                 break
         return least
 
     def _allowed_ms(self, result: Result, reading: Reading) -> float:
-        kind, load = self._conditions.device.type, 1.0
-        eager_ms = result.baselines.get(EAGER, {}).get("median_ms")
-        if kind == "cpu" and eager_ms:  # others may have come since the rounds
-            load = reading.reference_ms / eager_ms
-        return forged_clock.allowed_ms(result.timing["median_ms"], reading.held, kind, load)
+        eager_ms, in_a_burst_ms = result.baselines.get(EAGER, {}).get("median_ms"), reading.reference_ms
+        load = in_a_burst_ms / eager_ms if eager_ms and in_a_burst_ms else None
+        kind, claimed_ms = self._conditions.device.type, result.timing["median_ms"]
+        return forged_clock.allowed_ms(claimed_ms, reading.calls, reading.held, kind, load)
 
     def _profile(self, calls_a_round: int) -> dict[str, Any]:
         """What the device runs in a call, of a few the one with the median span."""
@@ -170,7 +186,7 @@ class Measurement:
         rounds = Series()
         for _ in range(_ROUNDS_ALONE):
             seeds = fresh_seeds(len(contest.series[name].rounds_ms[0]))
-            played = self._sides.play_reference(PUBLISHED, seeds)
+            played = self._sides.play_reference(PUBLISHED, seeds, EAGER not in contest.waits)
             played.outputs, played.inputs = [], []
             times_ms = net_times_ms(played, self._sides.timer.overhead_ms(played.empty_ms))
             rounds.add(times_ms, played.queue_full, False)

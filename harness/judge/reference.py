@@ -59,8 +59,8 @@ class Reference:
         has_parameters = any(True for _ in self.model().parameters())
         return [trial for trial in TRIALS if has_parameters or trial.weights == "initial"]
 
-    def play(self, trial: Trial, seeds: list[int], timer) -> Round:
-        return play(self.model(trial.weights), self.setting, seeds, timer, trial.draw)
+    def play(self, trial: Trial, seeds: list[int], timer, held: bool = True) -> Round:
+        return play(self.model(trial.weights), self.setting, seeds, timer, trial.draw, held)
 
     def losses(self, trial: Trial, seed: int) -> list[float]:
         """For each output of the call with ``seed``, the largest error of PyTorch's own result, in its units.

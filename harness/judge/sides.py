@@ -46,10 +46,10 @@ class Sides:
         self._room_bytes = self._not_others()
         self._losses: dict[tuple[Trial, int], float] = {}  # by trial and output
 
-    def play_candidate(self, trial: Trial, seeds: list[int]) -> Round:
+    def play_candidate(self, trial: Trial, seeds: list[int], held: bool = True) -> Round:
         """The candidate's round; its outputs stay in the worker, what they look like is checked here."""
         self._calls = len(seeds)
-        answer = self.ask(op="run", seeds=seeds, draw=trial.draw, weights=trial.weights)
+        answer = self.ask(op="run", seeds=seeds, draw=trial.draw, weights=trial.weights, held=held)
         times, outputs = answer.get("times_ms"), answer.get("outputs")
         if not isinstance(times, list) or not isinstance(outputs, list) or not len(times) == len(outputs) == len(seeds):
             raise CandidateFailure(Status.CRASHED, "the worker's answer does not match the calls that were asked for")
@@ -58,9 +58,9 @@ class Sides:
         empty_ms = number(answer.get("empty_ms")) if self._conditions.device.type == "cuda" else 0.0
         return Round([], [], [number(t) for t in times], answer.get("queue_full") is True, empty_ms)
 
-    def play_reference(self, trial: Trial, seeds: list[int]) -> Round:
+    def play_reference(self, trial: Trial, seeds: list[int], held: bool = True) -> Round:
         try:
-            played = self.with_room(lambda: self.reference.play(trial, seeds, self.timer))
+            played = self.with_room(lambda: self.reference.play(trial, seeds, self.timer, held))
         except CandidateFailure:
             raise
         except Exception as error:
@@ -72,9 +72,9 @@ class Sides:
         _give_memory_back(self._conditions.device)
         return played
 
-    def play(self, model: Callable, seeds: list[int]) -> Round:
+    def play(self, model: Callable, seeds: list[int], held: bool = True) -> Round:
         """Times of another form of the reference on published inputs."""
-        played = self.with_room(lambda: play(model, self.reference.setting, seeds, self.timer))
+        played = self.with_room(lambda: play(model, self.reference.setting, seeds, self.timer, held=held))
         played.outputs, played.inputs = [], []
         return played
 

@@ -3,8 +3,8 @@
 Before a call a spin kernel holds the device until the host has enqueued all of
 it, so that launch latency is not in the figure, and a buffer of twice the L2 is
 written. A candidate that synchronises inside its call drains the queue, and one
-with more launches than the queue holds waits for it; their figures then contain
-launches, and ``queue_full`` says so.
+with more launches than the queue holds waits for it. Launches cannot be kept out of
+their figures, so nothing holds the device and all of them are in; ``queue_full`` says so.
 
 Events add 2 to 3 us to a call, by the hardware channel that a process's stream happens to
 have: a call of an empty kernel is timed before each, in the same process, for that to be known.
@@ -141,12 +141,14 @@ class CudaEvents:
     def describe(self) -> dict[str, Any]:
         return {"method": self.method, "cache": "cold", "flush_bytes": self._flush.numel()}
 
-    def run(self, call: Callable, draws: list[Callable[[], list]], before: list[Callable]) -> Round:
+    def run(
+        self, call: Callable, draws: list[Callable[[], list]], before: list[Callable], held: bool = True
+    ) -> Round:
         """One call for each of ``draws``, and an empty one before each.
 
         All are drawn ahead, to keep the queue full, and in an order of their own, so that a call's place in
         the round does not tell its addresses. ``before`` holds what is to be done right before each call,
-        outside of its time.
+        outside of its time. With ``held`` the device waits until a call is enqueued, else the call for its launches.
         """
         order = _unforeseeable.sample(range(len(draws)), len(draws))
         drawn = {i: draws[i]() for i in order}
@@ -154,7 +156,7 @@ class CudaEvents:
         timed = []
         for arguments, prepare in zip(inputs, before):
             self._time_empty()
-            timed.append(self._time(call, arguments, prepare, self._expected_host_s))
+            timed.append(self._time(call, arguments, prepare, self._expected_host_s, held))
             self._host_s.append(timed[-1].host_s)
         return Round(
             inputs,
@@ -169,20 +171,23 @@ class CudaEvents:
         """What the host takes to enqueue a call: of the last ones the longest but one, which an interruption is not."""
         return sorted(self._host_s)[-2:][0]
 
-    def _time(self, call: Callable, arguments: list, prepare: Callable, host_s: float) -> _Timed:
+    def _time(self, call: Callable, arguments: list, prepare: Callable, host_s: float, held: bool = True) -> _Timed:
         """One call that the host is expected to take ``host_s`` to enqueue."""
         start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         torch.cuda.synchronize()
         cuda_driver.library().cuCtxResetPersistingL2Cache()
-        spin_s = min(max(_SPIN_MARGIN * host_s, _MIN_SPIN_S), _MAX_SPIN_S)
-        torch.cuda._sleep(int(spin_s * self._clock_hz))
+        spin_s = min(max(_SPIN_MARGIN * host_s, _MIN_SPIN_S), _MAX_SPIN_S) if held else 0.0
+        if held:
+            torch.cuda._sleep(int(spin_s * self._clock_hz))
         begin = time.perf_counter()
         prepare()
         self._flush.zero_()
+        if not held:
+            torch.cuda.synchronize()
         start.record()
         output = call(arguments)
         end.record()
-        full = not start.query()  # has not begun yet
+        full = held and not start.query()  # has not begun yet
         took_s = time.perf_counter() - begin
         # a call that waits for the device has waited for the spin too: a longer one would be waited for as well
         learned_s = took_s if full else max(host_s, took_s - spin_s)

@@ -53,8 +53,10 @@ class WallClock:
             "threads": torch.get_num_threads(),
         }
 
-    def run(self, call: Callable, draws: list[Callable[[], list]], before: list[Callable]) -> Round:
-        """One call for each of ``draws``; a CPU has no queue to keep full.
+    def run(
+        self, call: Callable, draws: list[Callable[[], list]], before: list[Callable], held: bool = True
+    ) -> Round:
+        """One call for each of ``draws``; a CPU has no queue to keep full, ``held`` or not.
 
         ``before`` holds what is to be done right before each call, outside of its time.
         """

@@ -148,13 +148,13 @@ class Candidate:
         self._models.pop(weights, None)
         return {"ok": True}
 
-    def run(self, seeds: list[int], draw: str = "published", weights: str = "initial") -> dict:
+    def run(self, seeds: list[int], draw: str = "published", weights: str = "initial", held: bool = True) -> dict:
         """One round; answers with its times and what its outputs look like."""
         self._round = Round([], [], [])  # frees the last round's outputs before this one's exist
         if weights not in self._models:
             self._build(weights)
         model = self._prepared(weights, len(seeds))
-        self._round = play(model, self._setting, seeds, self._timer, draw)
+        self._round = play(model, self._setting, seeds, self._timer, draw, held)
         return {
             "times_ms": self._round.times_ms,
             "queue_full": self._round.queue_full,

@@ -426,6 +426,32 @@ def test_events_that_the_candidate_forges_are_not_believed(judged, problem):
     assert result.timing["judge_clock"]["held"]
 
 
+HALVED = """
+elapsed_time = torch.cuda.Event.elapsed_time
+torch.cuda.Event.elapsed_time = lambda *events: elapsed_time(*events) / 2
+"""
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("patch", ["torch.cuda.Event.query = lambda *_: True", ""])
+def test_whoever_waits_for_the_device_is_timed_by_the_judge(judged, problem, patch):
+    body = "y = x.clamp(min=0)\n" + ("" if patch else "torch.cuda.synchronize()\n") + "return y"
+    honest, halved = (
+        judged(problem("1/19"), f"import torch\n{forgery}\n" + relu(body), device="cuda", track="open")
+        for forgery in (patch, f"{patch}{HALVED}")
+    )
+    assert honest.status is Status.OK and not honest.timing["queue_full"], honest.message
+    assert not honest.timing["judge_clock"]["held"]
+    assert halved.rule == "forged_clock" or halved.speedup == pytest.approx(honest.speedup, rel=0.1)
+
+
+@pytest.mark.gpu
+def test_whoever_waits_only_in_a_burst_is_timed_with_its_launches(judged, problem):
+    body = "'burst' in [f.name for f in traceback.extract_stack()] and torch.cuda.synchronize()\nreturn x.relu()"
+    result = judged(problem("1/19"), "import traceback\n" + relu(body), device="cuda", track="open")
+    assert result.status is Status.OK and not result.timing["judge_clock"]["held"], result.message
+
+
 HOARDS = f"""
 import torch
 hoard = torch.empty(torch.cuda.mem_get_info()[0] - (64 << 20), dtype=torch.int8, device="cuda")

@@ -95,7 +95,7 @@ def test_calls_that_take_long_make_shorter_rounds():
 
 
 def test_a_slow_candidate_is_sampled_for_as_long_as_a_quick_one():
-    def play(calls, first):
+    def play(calls, first, waits):
         time.sleep(0.05 * calls)
         return {CANDIDATE: Round([], [], [50.0] * calls)}
 
@@ -136,7 +136,7 @@ def test_what_is_not_a_launch_is_in_the_rounds_whose_queue_stayed_full():
 def test_sampling_ends_in_spite_of_a_host_that_is_interrupted_now_and_then():
     numbers = iter(range(10**6))
 
-    def play(calls, first):
+    def play(calls, first, waits):
         held_up = next(numbers) % 7 == 6
         return {CANDIDATE: Round([], [], [0.5 if held_up else 0.005] * calls, queue_full=not held_up)}
 
@@ -150,13 +150,38 @@ def test_sampling_ends_in_spite_of_a_host_that_is_interrupted_now_and_then():
 def test_a_side_whose_queue_runs_dry_says_how_often():
     numbers = iter(range(10**6))
 
-    def play(calls, first):
+    def play(calls, first, waits):
         return {CANDIDATE: Round([], [], [1.0] * calls, queue_full=next(numbers) % 2 == 0)}
 
     contest = Contest(play, WallClock(torch.device("cpu")), torch.device("cpu"), "sem")
     contest.run(calls=2)
     record = contest.record(CANDIDATE)
     assert not record["queue_full"] and record["rounds"] // 2 <= record["dry_rounds"] <= record["rounds"] // 2 + 1
+
+
+def test_a_side_that_never_fills_its_queue_is_timed_with_its_launches():
+    asked, numbers = [], iter(range(10**6))
+
+    def play(calls, first, waits):
+        asked.append(set(waits))
+        fills = {CANDIDATE: False, "eager": next(numbers) == 2}  # once is enough: the host is slow now and then
+        return {name: Round([], [], [1.0] * calls, queue_full=full) for name, full in fills.items()}
+
+    contest = Contest(play, WallClock(torch.device("cpu")), torch.device("cpu"), "sem")
+    contest.run(calls=2)
+    assert asked[0] == set() and asked[-1] == {CANDIDATE} == contest.waits
+
+
+def test_what_another_clock_has_seen_is_added_to_every_sample():
+    def play(calls, first, waits):
+        return {name: Round([], [], [ms] * calls) for name, ms in {CANDIDATE: 1.0, "eager": 3.0}.items()}
+
+    contest = Contest(play, WallClock(torch.device("cpu")), torch.device("cpu"), "sem")
+    contest.run(calls=2)
+    assert contest.comparison("eager")["speedup"] == pytest.approx(3.0)
+    contest.charge(CANDIDATE, 0.5)
+    assert contest.record(CANDIDATE)["median_ms"] == contest.record(CANDIDATE)["min_ms"] == 1.5
+    assert contest.comparison("eager")["speedup"] == pytest.approx(2.0)
 
 
 @pytest.mark.parametrize(
@@ -189,7 +214,7 @@ def test_what_the_timer_adds_is_taken_off_each_side_as_its_own_process_saw_it():
         def overhead_ms(self, empty_ms):
             return empty_ms - 0.002  # the empty kernel's own time
 
-    def play(calls, first):
+    def play(calls, first, waits):
         return {
             CANDIDATE: Round([], [], [0.0090] * calls, empty_ms=0.0060),
             "eager": Round([], [], [0.0095] * calls, empty_ms=0.0065),
@@ -212,7 +237,7 @@ def test_a_device_that_is_far_slower_than_it_should_be_has_no_verdict(shares, fo
         def copy_share(self):
             return next(self.seen)
 
-    def play(calls, first):
+    def play(calls, first, waits):
         return {name: Round([], [], [ms] * calls) for name, ms in {CANDIDATE: 1.0, "eager": 2.0}.items()}
 
     contest = Contest(play, Timer(torch.device("cpu")), torch.device("cpu"), "sem")
@@ -238,7 +263,7 @@ def test_the_side_with_more_launches_says_how_far_two_runs_may_differ():
         def between_runs(self, median_ms, launches):
             return launches * 0.001 / median_ms
 
-    def play(calls, first):
+    def play(calls, first, waits):
         sides = {CANDIDATE: 1.0, "eager": 1.004}
         return {name: Round([], [], [ms] * calls, queue_full=True) for name, ms in sides.items()}
 
@@ -314,6 +339,15 @@ def test_a_call_that_synchronises_is_seen_to_drain_the_queue(events):
     played = events.run(lambda _: torch.cuda.synchronize(), [list] * 100, [lambda: None] * 100)
     assert not played.queue_full
     assert time.perf_counter() - begin < 1  # the spin does not grow with what waits for it
+
+
+@pytest.mark.gpu
+def test_a_call_that_is_not_held_has_its_launches_in_its_time(events):
+    x, none = torch.zeros(1, device="cuda"), [lambda: None] * 20
+    call = lambda _: [x.add_(1) for _ in range(50)]  # noqa: E731
+    events.run(call, [list] * 20, none)
+    held, free = (np.median(events.run(call, [list] * 20, none, held=held).times_ms) for held in (True, False))
+    assert free > 1.2 * held and not events.run(call, [list] * 20, none, held=False).queue_full
 
 
 @pytest.mark.gpu

@@ -69,6 +69,13 @@ def test_a_page_says_what_each_witness_saw_and_how_far_apart_they_are():
     assert re.search(r"launch included, hot +130 us +\+30.0 %", text) and re.search(r"eager once more.* 199 us", text)
 
 
+def test_a_page_says_that_the_judge_timed_a_solution_that_waits_for_the_device():
+    waits = on_a_gpu()
+    clock = {"call_ms": 0.1, "calls": 64, "held": False, "charged_ms": 0.02}
+    waits.timing |= {"queue_full": False, "judge_clock": clock}
+    assert "launches count, and this is its time" in timing_page.page(waits)
+
+
 def test_a_page_has_verdicts_kernels_clocks_bounds_and_stages():
     text = timing_page.page(on_a_gpu())
     assert "2.000x over eager [1.900, 2.100]: faster" in text

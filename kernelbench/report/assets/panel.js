@@ -129,7 +129,7 @@ const STATISTICS = ['median', 'mean', 'std', 'min', 'q1', 'q3', 'max'];
 
 /** What else was seen of the candidate's time: the judge's own clock, and the kernels that ran. */
 function witnesses({judge_clock: clock, profile, launch_bound_ms: bound, queue_full: full, throttled_samples: throttled}) {
-  const seen = typeof clock === 'string' ? clock : clock && `${time(clock.call_ms, 4)} a call, over ${clock.calls} in a row`;
+  const seen = typeof clock === 'string' ? clock : clock && `${time(clock.call_ms, 4)} a call, over ${clock.calls} in a row${clock.charged_ms ? ', launches included: the time that counts' : ''}`;
   return [
     terms([["judge's own clock", seen], ['host time of a call', time(bound)], ['queue kept full', full === false ? 'no: launches count' : ''],
       ['throttled samples', throttled || '']]),

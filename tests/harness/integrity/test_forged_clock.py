@@ -1,0 +1,38 @@
+"""How far a worker's times may be from the judge's clock."""
+
+import pytest
+
+from harness.integrity import forged_clock
+from harness.result import CandidateFailure
+
+
+def allowed(claimed_ms, calls=8, held=True, device_type="cuda", load=1.0):
+    return forged_clock.allowed_ms(claimed_ms, calls, held, device_type, load)
+
+
+@pytest.mark.parametrize(("claimed_ms", "calls"), [(0.005, 64), (0.06, 64), (1.0, 5), (6.0, 1), (0.3, 6)])
+def test_a_gpu_takes_a_moment_to_turn_to_a_burst_and_hardly_more(claimed_ms, calls):
+    assert allowed(claimed_ms, calls) > claimed_ms * 1.026 + 0.144 / calls, "of honest kernels this has been seen"
+    assert allowed(claimed_ms, calls) <= claimed_ms * 1.03 + max(0.003, 0.2 / calls) + 1e-9
+
+
+def test_what_slows_the_reference_in_a_burst_may_slow_the_candidate():
+    assert allowed(6.0, load=1.1) == pytest.approx(1.1 * allowed(6.0))
+    assert allowed(6.0, load=0.7) == allowed(6.0), "an honest reference is hot in a burst"
+
+
+def test_a_candidate_that_slows_the_reference_gains_little():
+    assert allowed(6.0, load=3.0) == allowed(6.0, load=None) < 1.2 * 6.0
+
+
+def test_without_a_reference_to_compare_a_cpu_is_taken_to_be_its_candidates_alone():
+    assert allowed(1.0, device_type="cpu", load=None) == allowed(1.0, device_type="cpu", load=1.0) == 1.55
+    assert allowed(1.0, device_type="cpu", load=2.0) == 3.1
+
+
+def test_more_than_that_is_rejected_with_both_figures():
+    forged_clock.check(1.0, 1.07, 8, allowed_ms=1.08)
+    with pytest.raises(CandidateFailure) as failure:
+        forged_clock.check(1.0, 1.09, 8, allowed_ms=1.08)
+    assert failure.value.rule == "forged_clock"
+    assert "reports 1 ms" in failure.value.message and "took 1.09 ms" in failure.value.message
