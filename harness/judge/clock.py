@@ -217,7 +217,7 @@ class JudgeClock:
     def _of_the_reference(self, burst: Burst) -> tuple[float, float]:
         """In a burst of the reference in this process: what is not its calls, and what one of them takes, in ms."""
         outputs = [self._outputs_of_a_call() for _ in burst.seeds]
-        self._open_gate()
+        self._make_gate()
         besides, calls = [], []
         for _ in range(_TRIES):
             timed = _Timed(self._reference, self._cuda)
@@ -241,7 +241,7 @@ class JudgeClock:
     def _of_no_call(self, burst: Burst, held: bool) -> tuple[float, None]:
         """What a burst takes in this process whose outputs are there already."""
         there, outputs = self._outputs_of_a_call(), [self._outputs_of_a_call() for _ in burst.seeds]
-        self._open_gate()
+        self._make_gate()
         took = []
         for _ in range(_TRIES):
             self._number += 1
@@ -260,7 +260,7 @@ class JudgeClock:
         # not empty_like, which traces a tensor without data, and imports SymPy for it
         return [torch.empty(t.shape, dtype=t.dtype, device=self._setting.device) for t in self._sides.kinds]
 
-    def _open_gate(self) -> None:
+    def _make_gate(self) -> None:
         """The judge's end of it, on a GPU."""
         if self._cuda and self._gate is None:
             self._gate = Gate(self.fds[0])

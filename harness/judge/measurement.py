@@ -127,7 +127,8 @@ class Measurement:
         held = CANDIDATE not in contest.waits
         launches = contest.launches.get(CANDIDATE, 1) + len(self._sides.kinds)
         calls = self._clock.calls(result.timing["median_ms"], launches, held)
-        read = functools.partial(self._least_of_a_few, result, held=held, launches=contest.launches.get(EAGER, 1))
+        of_reference = contest.launches.get(EAGER, 1)
+        read = functools.partial(self._least_of_a_few, result, held=held, reference_launches=of_reference)
         made_room = False
         while calls > 0:
             try:
@@ -145,11 +146,11 @@ class Measurement:
         self._sides.blame()
         return None
 
-    def _least_of_a_few(self, result: Result, calls: int, held: bool, launches: int) -> Reading:
+    def _least_of_a_few(self, result: Result, calls: int, held: bool, reference_launches: int) -> Reading:
         """Of readings until they agree: somebody else's work may be in one of them, a forged clock is in all."""
         least: Reading | None = None
         for _ in range(_READINGS):
-            reading = self._clock.read(calls, held, launches, self._compare_burst)
+            reading = self._clock.read(calls, held, reference_launches, self._compare_burst)
             least = least.least(reading) if least else reading
             if least.call_ms <= self._allowed_ms(result, least):
                 break
