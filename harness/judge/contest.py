@@ -67,17 +67,17 @@ class Contest:
 
     def _warm_up(self, calls: int) -> float:
         """Seconds that a call of all sides takes in the last of some rounds."""
-        begin = time.monotonic()
-        until = begin + _WARM_UP_S
+        until = time.monotonic() + _WARM_UP_S
         full: set[str] = set()
         for rounds in itertools.count(1):
+            begin = time.monotonic()
+            calls = calls if begin < until else 1  # only whether a queue fills is still to be seen
             played = self._play(calls, rounds == 1, self.waits)
             full |= {name for name, its_round in played.items() if its_round.queue_full}
             end = time.monotonic()
             if end >= until and (rounds >= _ROUNDS_TO_FILL or len(full) == len(played)):
                 self.waits |= played.keys() - full
                 return (end - begin) / calls
-            begin = end
 
     def _one_round(self) -> None:
         self._observer.observe()
