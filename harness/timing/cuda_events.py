@@ -157,7 +157,8 @@ class CudaEvents:
         for arguments, prepare in zip(inputs, before):
             self._time_empty()
             timed.append(self._time(call, arguments, prepare, self._expected_host_s, held))
-            self._host_s.append(timed[-1].host_s)
+            if held:
+                self._host_s.append(timed[-1].host_s)
         return Round(
             inputs,
             [one.output for one in timed],
