@@ -6,6 +6,7 @@ Nothing here runs a candidate: Python sources are parsed, never imported.
 from __future__ import annotations
 
 import ast
+import contextlib
 import hashlib
 import os
 import re
@@ -242,6 +243,31 @@ def _named_files(tree: ast.AST, folder: Path) -> dict[Path, str]:
             files[path] = read_source(path)
             files |= local_includes(files[path], path.parent, [])
     return files
+
+
+def own_texts(solution: Solution) -> list[str]:
+    """Its source and those that it includes, names or imports from its own folders, as far as they can be read.
+
+    Raises OSError where its own cannot.
+    """
+    if solution.kind == PREBUILT_SUFFIX.removeprefix("."):
+        return []
+    folder, source = solution.path.parent, read_source(solution.path)
+    texts = [source]
+    with contextlib.suppress(ValueError, UnknownInclude, OSError):
+        if solution.kind != "py":
+            return [*texts, *local_includes(source, folder, []).values()]
+        tree = ast.parse(source)
+        texts += _named_files(tree, folder).values()
+        texts += [read_source(path) for path in _imported_files(tree, [folder, solution.root])]
+    return texts
+
+
+def _imported_files(tree: ast.AST, folders: list[Path]) -> list[Path]:
+    modules = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    modules |= {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
+    files = [folder / f"{module.replace('.', '/')}.py" for module in sorted(modules) for folder in folders]
+    return [file for file in files if file.is_file()]
 
 
 def _imports(tree: ast.AST, module: str) -> bool:

@@ -49,6 +49,7 @@ class ExtensionBuilder:
     reused: int = 0
     seconds: float = field(default=0.0)
     keys: list[str] = field(default_factory=list)
+    libraries: list[Path] = field(default_factory=list)  # in the cache
 
     def __call__(self, request: dict[str, Any], scratch: Path) -> dict[str, Any]:
         """The answer to one request: ``library``, a path below ``scratch``, or what was ``raised``; and ``output``.
@@ -90,6 +91,7 @@ class ExtensionBuilder:
                     entry = cache.put(key, [built / name])
                 self.compiled += 1
         self.keys.append(key)
+        self.libraries.append(entry / name)
         return {"library": str(_deliver(entry / name, scratch, key)), "output": output}
 
     def _checked(self, request: dict[str, Any]) -> tuple[str, dict[str, Any], dict[str, str]]:

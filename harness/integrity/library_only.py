@@ -1,8 +1,8 @@
 """Rule ``library_only``: in the track ``kernels`` a solution must have kernels of its own that do some of the work.
 
-Told from the kernels that really ran, by the names that CUPTI saw. What has a
-library's name is the library's, everything else the solution's own: who wants to pass
-library kernels off as their own must write and launch kernels that do a share of the work.
+Told from the kernels that really ran, by the names that CUPTI saw. What has a library's name is the
+library's, and what is named in none of the solution's sources and binaries is not its own either: who wants
+to pass library kernels off as their own must write and launch kernels that do a share of the work.
 On a CPU no kernels are seen; there a solution is its own if it is C++, or built an extension.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from harness.integrity.origin import Origin
 from harness.result import CandidateFailure, Status
 
 RULE = "library_only"
@@ -37,24 +38,30 @@ _LIBRARY = re.compile(
 )
 
 
-def own_kernels(profile: dict[str, Any]) -> tuple[dict[str, float], float]:
-    """Share of the time of all kernels by each of the solution's own, and of all those together."""
+def own_kernels(profile: dict[str, Any], origin: Origin | None = None) -> tuple[dict[str, float], float]:
+    """Share of the time of all kernels by each of the solution's own, and of all those together.
+
+    Without an ``origin`` every kernel that has no library's name is.
+    """
     kernels = profile["kernels"]
     whole_ms = sum(kernel["ms"] for kernel in kernels)
     own = {
         kernel["name"]: kernel["ms"] / whole_ms
         for kernel in kernels
-        if whole_ms and not _LIBRARY.search(kernel["name"])
+        if whole_ms and not _LIBRARY.search(kernel["name"]) and (origin is None or origin.has(kernel["name"]))
     }
     return own, sum(own.values())
 
 
-def check(profile: dict[str, Any]) -> None:
+def check(profile: dict[str, Any], origin: Origin | None = None) -> None:
     """Raises CandidateFailure where no kernel of its own did a share of the work."""
-    _, share = own_kernels(profile)
+    _, share = own_kernels(profile, origin)
     if share < LEAST_SHARE:
         names = ", ".join(kernel["name"][:60] for kernel in profile["kernels"][:3]) or "no kernel at all"
-        raise _library_only(f"{1 - share:.1%} of the time of its kernels is the libraries' ({names})")
+        raise _library_only(
+            f"{1 - share:.1%} of the time of its kernels is in those of libraries, or that none of its sources and "
+            f"binaries name ({names})"
+        )
 
 
 def check_on_cpu(own: bool) -> None:

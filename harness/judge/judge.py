@@ -27,6 +27,7 @@ from harness.build.extension import ExtensionBuilder
 from harness.codec import encode_problem
 from harness.draw import as_tensor, fresh_seeds, tensors_of
 from harness.integrity import below_floor, library_only
+from harness.integrity.origin import Origin
 from harness.integrity.static import findings
 from harness.judge.clock import JudgeClock
 from harness.judge.conditions import Conditions
@@ -201,22 +202,31 @@ class _Evaluation:
         if self._workload.flops is not None:
             result.gflops = self._workload.flops / median_ms / 1e6
         result.sol = headroom(self._workload, reference.setting.dtype, self._device, median_ms, result.conditions)
-        self._judge_identity(result, bool(builder.keys))
+        self._judge_identity(result, builder.libraries)
 
-    def _judge_identity(self, result: Result, built: bool) -> None:
+    def _judge_identity(self, result: Result, built: list[Path]) -> None:
         """Is the time possible, and is the work the solution's own?"""
         median_ms, profile = result.timing["median_ms"], result.timing.get("profile")
         below_floor.check(median_ms, result.sol)
         result.integrity["faster_than_direct"] = below_floor.between_bounds(median_ms, result.sol)
         if profile:
-            own, share = library_only.own_kernels(profile)
+            origin = self._origin(built)
+            own, share = library_only.own_kernels(profile, origin)
             result.integrity |= {"own_kernels": own, "own_share": share}
         if not self._conditions.needs_own_kernels:
             return
         if self._device.type == "cuda" and profile:
-            library_only.check(profile)
+            library_only.check(profile, origin)
         elif self._device.type == "cpu":
-            library_only.check_on_cpu(built or self._artefact.library is not None)
+            library_only.check_on_cpu(bool(built) or self._artefact.library is not None)
+
+    def _origin(self, built: list[Path]) -> Origin | None:
+        """What can be the solution's own; None where that is gone by now, and names have to do."""
+        artefacts = [*built, *filter(None, [self._artefact.library])]
+        try:
+            return Origin.of(self._solution, artefacts)
+        except OSError:
+            return None
 
     def _build_context(self) -> BuildContext:
         limits = self._conditions

@@ -1,0 +1,54 @@
+"""Whether a kernel can be a solution's own: its name must occur in the sources, or in what was built of them.
+
+A library's kernel whose name no pattern knows occurs in neither. It is no proof: whoever forges what the
+profiler says can forge a name that does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from harness.solution import Solution, own_texts
+
+_LEAST_LETTERS = 3  # of a part of a name that says something
+
+
+class Origin:
+    """``texts`` are sources, ``binaries`` the contents of libraries."""
+
+    def __init__(self, texts: Iterable[str], binaries: Iterable[bytes] = ()):
+        self._words = {word for text in texts for word in re.findall(r"\w+", text)}
+        self._parts = {part for word in self._words for part in _parts(word)}
+        self._binaries = list(binaries)
+
+    @classmethod
+    def of(cls, solution: Solution, libraries: Iterable[Path] = ()) -> Origin:
+        """Raises OSError where one of them cannot be read."""
+        return cls(own_texts(solution), [path.read_bytes() for path in libraries])
+
+    def has(self, kernel: str) -> bool:
+        """``kernel`` as CUPTI and ncu name it, demangled."""
+        name = identifier(kernel)
+        if not name:
+            return False
+        if name in self._words or any(_defines(binary, name) for binary in self._binaries):
+            return True
+        parts = _parts(name)  # languages embedded in Python make names of those of functions
+        return bool(parts) and all(part in self._parts for part in parts)
+
+
+def identifier(kernel: str) -> str:
+    """The function's own name: without its namespaces, template arguments, parameters and type."""
+    head = re.split(r"[<(]", kernel.replace("(anonymous namespace)::", ""), maxsplit=1)[0]
+    return (re.findall(r"\w+", head) or [""])[-1]
+
+
+def _defines(binary: bytes, name: str) -> bool:
+    """Whether a library has a function of this name: mangled, as of the Itanium C++ ABI, or plain."""
+    return f"{len(name)}{name}".encode() in binary or f"\0{name}\0".encode() in binary
+
+
+def _parts(word: str) -> list[str]:
+    return re.findall(rf"[A-Za-z]{{{_LEAST_LETTERS},}}", word)

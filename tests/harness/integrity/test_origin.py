@@ -1,0 +1,81 @@
+"""Which kernels can be a solution's own, told by their names."""
+
+import subprocess
+
+import pytest
+
+from harness.integrity import library_only
+from harness.integrity.origin import Origin, identifier
+from harness.problem import ProblemId
+from harness.result import CandidateFailure
+from harness.solution import read_solution
+
+INLINE = """
+from torch.utils.cpp_extension import load_inline
+source = '''__global__ void relu4(const float4* x, float4* y, long n) {}
+template <int W> __global__ void rms_norm(const float* x) {}'''
+"""
+TRITON = """
+import triton
+@triton.jit
+def _layer_norm_fwd(x): pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("kernel", "name"),
+    [
+        ("relu4(float4 const*, float4*, long)", "relu4"),
+        ("void rms_norm<64>(float const*)", "rms_norm"),
+        ("void (anonymous namespace)::rows<float, 4>(float*)", "rows"),
+        ("void cutlass::device_kernel<cutlass::gemm::kernel::GemmUniversal<int> >(P)", "device_kernel"),
+        ("_layer_norm_fwd", "_layer_norm_fwd"),
+        ("", ""),
+    ],
+)
+def test_a_kernel_is_known_by_its_functions_name(kernel, name):
+    assert identifier(kernel) == name
+
+
+def test_what_the_source_names_is_its_own():
+    inline, triton = Origin([INLINE]), Origin([TRITON])
+    assert inline.has("relu4(float4 const*, float4*, long)") and inline.has("void rms_norm<64>(float const*)")
+    assert triton.has("_layer_norm_fwd") and triton.has("_layer_norm_fwd_0d1d2de"), "Triton appends what it specialised"
+    assert not inline.has("_layer_norm_fwd") and not triton.has("relu4(float4 const*, float4*, long)")
+
+
+def test_what_the_binary_defines_is_its_own(tmp_path):
+    source, library = tmp_path / "a.cpp", tmp_path / "a.so"
+    source.write_text(
+        "namespace cub { template <class T> void DeviceReduceKernel(T) {} }\n"
+        "template void cub::DeviceReduceKernel<int>(int);\n"
+        'extern "C" void plain() {}\n'
+    )
+    subprocess.run(["g++", "-shared", "-fPIC", "-o", library, source], check=True)
+    origin = Origin([], [library.read_bytes()])
+    assert origin.has("void cub::DeviceReduceKernel<int>(int)") and origin.has("plain")
+    assert not origin.has("void cub::DeviceScanKernel<int>(int)") and not origin.has("plai") and not origin.has("")
+
+
+@pytest.mark.parametrize("kernel", ["vendors_new_sgemm_128x64", "void flashier<float>::forward_kernel(P)"])
+def test_a_librarys_kernel_that_no_pattern_knows_is_not(kernel):
+    profile = {"kernels": [{"name": kernel, "ms": 1.0}]}
+    assert library_only.own_kernels(profile) == ({kernel: 1.0}, 1.0)
+    assert library_only.own_kernels(profile, Origin([INLINE])) == ({}, 0)
+    with pytest.raises(CandidateFailure, match="none of its sources and binaries name") as error:
+        library_only.check(profile, Origin([INLINE]))
+    assert error.value.rule == "library_only"
+
+
+def test_sources_that_a_solution_includes_names_or_imports_are_its_own(tmp_path):
+    (tmp_path / "kernels.cuh").write_text("__global__ void from_a_header() {}")
+    (tmp_path / "helper.py").write_text(TRITON)
+    (tmp_path / "1_19.cu").write_text('#include "kernels.cuh"\n')
+    (tmp_path / "1_20.py").write_text("from helper import _layer_norm_fwd as norm\nimport torch\nfiles = ['more.cu']")
+    (tmp_path / "more.cu").write_text("__global__ void from_a_file() {}")
+
+    def origin(name):
+        return Origin.of(read_solution(tmp_path / name, tmp_path, ProblemId(1, 19)))
+
+    assert origin("1_19.cu").has("from_a_header()") and not origin("1_19.cu").has("from_a_file()")
+    assert origin("1_20.py").has("_layer_norm_fwd") and origin("1_20.py").has("from_a_file()")

@@ -1,0 +1,68 @@
+"""`kb findings`: what a reviewer should look at, and whose kernels a log of ncu has."""
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+
+SOURCE = """
+from torch.utils.cpp_extension import load_inline
+source = "__global__ void relu(float* x, int n) {}"
+"""
+HEAD = '"ID","Kernel Name","Metric Name","Metric Unit","Metric Value"\n'
+LINE = '"{id}","{name}","gpu__time_duration.sum","ns","{ns}"\n'
+
+
+def kb(*arguments):
+    command = [sys.executable, "-m", "kernelbench", "findings", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+
+@pytest.fixture
+def solution(tmp_path):
+    path = tmp_path / "1_19.py"
+    path.write_text(SOURCE)
+    return path
+
+
+def log(path, **ns):
+    path.write_text(HEAD + "".join(LINE.format(id=i, name=name, ns=time) for i, (name, time) in enumerate(ns.items())))
+    return path
+
+
+def test_a_log_of_ncu_tells_whose_the_kernels_are(solution, tmp_path):
+    written = log(tmp_path / "log.csv", **{"relu(float *, int)": 3000, "cublas_like_thing(int)": 1000})
+    done = kb(solution, "--ncu", written)
+    assert done.returncode == 0 and "its own kernels take 75.0% of the time" in done.stdout, done.stderr
+    kernels = json.loads(kb(solution, "--ncu", written, "--json").stdout)["kernels"]
+    assert [(k["name"], k["share"], k["own"]) for k in kernels] == [
+        ("relu(float *, int)", 0.75, True), ("cublas_like_thing(int)", 0.25, False),
+    ]  # fmt: skip
+
+
+def test_libraries_alone_are_named_as_what_they_would_be_rejected_for(solution, tmp_path):
+    done = kb(solution, "--ncu", log(tmp_path / "log.csv", **{"ampere_sgemm_128x64_nn": 1000, "relu(float *)": 1}))
+    assert "its own kernels take 0.1% of the time: in the track 'kernels' it would be rejected" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "cannot read .*no such file"),
+        ("==ERROR== ERR_NVGPUCTRPERM", "administrators"),
+        (HEAD + LINE.format(id=0, name="k", ns=""), "has no times.*gpu__time_duration.sum"),
+    ],
+)
+def test_a_log_that_is_none_is_one_clear_error(solution, tmp_path, text, message):
+    if text is not None:
+        (tmp_path / "log.csv").write_text(text)
+    done = kb(solution, "--ncu", tmp_path / "log.csv")
+    assert done.returncode == 2 and "Traceback" not in done.stderr, done.stderr
+    assert re.search(message, done.stderr, re.IGNORECASE | re.DOTALL), done.stderr
+
+
+def test_a_log_is_of_one_solution(solution, tmp_path):
+    done = kb(solution, solution, "--ncu", log(tmp_path / "log.csv", k=1))
+    assert done.returncode == 2 and "name one FILE" in done.stderr
