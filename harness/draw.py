@@ -40,14 +40,15 @@ def build_model(
     """``model_class(*get_init_inputs())`` under ``seed``, its parameters drawn on ``device``.
 
     With ``hardened`` weights, what would start as a constant starts at random
-    around it. The model stays in train mode, as its constructor leaves it.
+    around it; with ``changed`` ones it does so afterwards, and all others are the initial ones.
+    The model stays in train mode, as its constructor leaves it.
     """
     hardened = weights == "hardened"
     with torch.device(device), hardened_initialisation() if hardened else contextlib.nullcontext():
         init_inputs = workload.get_init_inputs()
         seed_generators(seed, device)
         model = model_class(*init_inputs)
-        if hardened:
+        if weights != "initial":
             spread_constants(model)
     return model.to(device=device, dtype=dtype)
 
@@ -61,6 +62,23 @@ def copy_matching_state(source: torch.nn.Module, target: torch.nn.Module) -> boo
         for name, value in ours.items():
             theirs[name].copy_(value)
     return True
+
+
+def copy_changed_constants(initial: torch.nn.Module, changed: torch.nn.Module, target: torch.nn.Module) -> None:
+    """Give ``target`` what ``changed`` has in place of constants of ``initial``, whatever it calls them.
+
+    Into tensors of its own that start as the same constant of as many elements, in the order of either.
+    """
+    own = [*target.parameters(), *target.buffers()]
+    with torch.no_grad():
+        for before, after in zip(initial.parameters(), changed.parameters()):
+            if torch.equal(before, after):
+                continue
+            start = before.flatten()[0]
+            alike = (i for i, tensor in enumerate(own) if tensor.numel() == before.numel() and (tensor == start).all())
+            if (index := next(alike, None)) is not None:
+                tensor = own.pop(index)
+                tensor.copy_(after.reshape(tensor.shape))
 
 
 def seed_generators(seed: int, device: torch.device) -> None:

@@ -124,8 +124,12 @@ def hardened_initialisation() -> Iterator[None]:
 def spread_constants(model: torch.nn.Module) -> None:
     """Make random around their value the parameters that a model itself made as constants."""
     for parameter in model.parameters():
-        if parameter.numel() and bool((parameter == parameter.flatten()[0]).all()):
+        if is_constant(parameter):
             _spread(parameter)
+
+
+def is_constant(tensor: Tensor) -> bool:
+    return bool(tensor.numel()) and bool((tensor == tensor.flatten()[0]).all())
 
 
 def _spread(tensor: Tensor) -> Tensor:

@@ -11,11 +11,12 @@ call that nobody could foresee is compared too.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import os
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ from harness.judge.clock import JudgeClock
 from harness.judge.conditions import Conditions
 from harness.judge.contest import bytes_of_call
 from harness.judge.measurement import Measurement
-from harness.judge.reference import PUBLISHED, Trial
+from harness.judge.reference import CHANGED, PUBLISHED, Trial
 from harness.judge.sides import Sides, finite, number
 from harness.judge.stages import Stages
 from harness.math_modes import pin_math_modes
@@ -254,20 +255,34 @@ class _Evaluation:
         )
 
     def _check(self, copied: bool) -> list[Trial]:
-        """The correctness trials, one call each, every output compared; returns those that could be judged.
-
-        Only a candidate whose state is ``copied`` from the reference can follow it to other weights.
-        """
+        """The correctness trials, one call each, every output compared; returns those that could be judged."""
         judged = []
-        trials = [trial for trial in self._sides.reference.trials() if copied or trial.weights == "initial"]
+        trials = self._sides.reference.trials(copied)
         for position, trial in enumerate(trials, start=1):
             self._phase(f"check {position}/{len(trials)}")
             seeds = fresh_seeds(1)
             self._sides.play_candidate(trial, seeds)
             reference = self._sides.play_reference(trial, seeds)
             if trial == PUBLISHED or finite(reference.outputs[0]):  # else outside of the function's domain
-                self._sides.compare(trial, seeds, 0, reference, with_inputs=trial.weights == "initial")
+                with _explained(trial):
+                    self._sides.compare(trial, seeds, 0, reference, with_inputs=trial.weights == "initial")
                 judged.append(trial)
-        self._sides.ask(op="forget", weights="hardened")
-        self._sides.reference.forget("hardened")
+        for weights in {trial.weights for trial in trials} - {"initial"}:
+            self._sides.ask(op="forget", weights=weights)
+            self._sides.reference.forget(weights)
         return judged
+
+
+@contextlib.contextmanager
+def _explained(trial: Trial) -> Iterator[None]:
+    """A failure under weights that only a part of the candidates gets says what these are."""
+    try:
+        yield
+    except CandidateFailure as failure:
+        if trial == CHANGED:
+            failure.message += (
+                "; weights of the reference that start as ones, zeros or another constant were changed, and so were "
+                "tensors of the candidate that start as the same constant of as many elements. With the names and "
+                "shapes of the reference's state it would be given all weights"
+            )
+        raise

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import torch
 
-from harness.hardened import DRAWS
+from harness.hardened import DRAWS, is_constant
 from harness.judge.compare import CHUNK
 from harness.rounds import Setting, outputs_of, play
 from harness.timing import Round
@@ -34,6 +34,8 @@ TRIALS = (
     Trial("signed", "hardened"),
     Trial("mixed", "hardened"),
 )
+# Of a candidate with a state of its own, that nobody could copy other weights into: constants in it can be found.
+CHANGED = Trial("signed", "changed")
 
 
 class Reference:
@@ -54,10 +56,15 @@ class Reference:
         """Free the model with these weights; it is built again when it is needed."""
         self._models.pop(weights, None)
 
-    def trials(self) -> list[Trial]:
-        """Those of ``TRIALS`` that differ: without parameters there are no other weights."""
-        has_parameters = any(True for _ in self.model().parameters())
-        return [trial for trial in TRIALS if has_parameters or trial.weights == "initial"]
+    def trials(self, copied: bool) -> list[Trial]:
+        """Those of ``TRIALS`` that differ: without parameters there are no other weights.
+
+        Other weights are for a candidate whose state is ``copied``; another one could leave out what starts as
+        ones or zeros, and is given other ones.
+        """
+        parameters = list(self.model().parameters())
+        trials = [trial for trial in TRIALS if parameters and copied or trial.weights == "initial"]
+        return trials if copied or not any(map(is_constant, parameters)) else [*trials, CHANGED]
 
     def play(self, trial: Trial, seeds: list[int], timer, held: bool = True) -> Round:
         return play(self.model(trial.weights), self.setting, seeds, timer, trial.draw, held)

@@ -19,7 +19,7 @@ import torch
 
 from harness import wire
 from harness.codec import decode_problem
-from harness.draw import DTYPES, as_tensor, copy_matching_state, tensors_of
+from harness.draw import DTYPES, as_tensor, copy_changed_constants, copy_matching_state, tensors_of
 from harness.math_modes import pin_math_modes
 from harness.outbox import OpenedOutbox, lay_out
 from harness.problem import load_problem
@@ -137,6 +137,10 @@ class Candidate:
             path, signature = self._library
             self._models[weights] = LibraryModel(path, reference.state_dict(), **signature)
             copied = True
+        elif weights == "changed":
+            model = self._models[weights] = self._setting.build(self._model_class, self._seed)
+            copy_changed_constants(self._setting.build(self._problem.module.Model, self._seed), reference, model)
+            copied = False
         else:
             self._models[weights] = self._setting.build(self._model_class, self._seed, weights)
             copied = copy_matching_state(reference, self._models[weights])

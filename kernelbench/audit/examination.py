@@ -77,7 +77,7 @@ class _Examination:
     def scenes(self) -> list[Scene]:
         """The trials whose reference is finite, as the judge would play them."""
         scenes = []
-        for seed, trial in enumerate(self._reference.trials()):
+        for seed, trial in enumerate(self._reference.trials(copied=True)):
             model = self._reference.model(trial.weights)
             inputs, other_inputs = self._inputs(trial, seed), self._inputs(trial, 1000 + seed)
             expected, other = self._run(model, inputs, seed), self._run(model, other_inputs, 1000 + seed)

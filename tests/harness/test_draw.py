@@ -2,7 +2,7 @@
 
 import torch
 
-from harness.draw import as_tensor, build_model, copy_matching_state, draw_inputs, flatten
+from harness.draw import as_tensor, build_model, copy_changed_constants, copy_matching_state, draw_inputs, flatten
 
 CPU = torch.device("cpu")
 
@@ -33,6 +33,28 @@ def test_state_of_another_shape_is_left_alone():
     before = target.weight.clone()
     assert not copy_matching_state(torch.nn.Linear(4, 3), target)
     assert torch.equal(target.weight, before)
+
+
+def test_changed_constants_go_where_the_same_constants_are():
+    class Own(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.matrix = torch.nn.Parameter(torch.randn(4, 3))
+            self.shift = torch.nn.Parameter(torch.zeros(1, 4))
+            self.register_buffer("running", torch.zeros(4))
+            self.scale = torch.nn.Parameter(torch.ones(2, 2))
+
+    def norm():
+        return torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.LayerNorm(4))
+
+    initial, changed, own = norm(), norm(), Own()
+    changed.load_state_dict(initial.state_dict())
+    torch.nn.init.normal_(changed[1].weight)
+    torch.nn.init.normal_(changed[1].bias)
+    matrix = own.matrix.clone()
+    copy_changed_constants(initial, changed, own)
+    assert own.scale.flatten().equal(changed[1].weight) and own.shift.flatten().equal(changed[1].bias)
+    assert own.matrix.equal(matrix) and not own.running.any(), "a buffer only where no parameter is alike"
 
 
 def test_outputs_are_flattened_and_numbers_become_tensors():

@@ -112,9 +112,16 @@ class ModelNew(torch.nn.Module):
     name = next(iter(problem("1/40").module.Model(*problem("1/40").workload("small").get_init_inputs())._modules))
     result = judged(problem("1/40"), source.format(name=name))
     assert result.status is Status.WRONG_VALUE and "hardened weights" in result.message
-    # without the reference's names, a candidate cannot be given other weights
+    # nor under other names, or under none
     result = judged(problem("1/40"), source.format(name="other"))
-    assert result.correct and result.correctness["weights"] == "seeded"
+    assert result.status is Status.WRONG_VALUE and "start as ones, zeros" in result.message
+    result = judged(problem("1/40"), source.format(name="other").replace("torch.nn.LayerNorm(shape)", "shape"))
+    assert result.status is Status.WRONG_VALUE and "changed weights" in result.message
+    # who uses them may call them anything
+    body = source.format(name="other").replace("functional.layer_norm(x, x.shape[1:])", "Identity()(self.other(x))")
+    result = judged(problem("1/40"), body)
+    assert result.status is Status.OK and result.correctness["weights"] == "seeded", result.message
+    assert result.correctness["trials"][-1] == "signed inputs, changed weights"
 
 
 LOADING = {

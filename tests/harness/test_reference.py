@@ -3,7 +3,7 @@
 import torch
 
 from harness.draw import DTYPES
-from harness.judge.reference import PUBLISHED, TRIALS, Reference, Trial
+from harness.judge.reference import CHANGED, PUBLISHED, TRIALS, Reference, Trial
 from harness.problem import ProblemFile, ProblemId, load_problem
 from harness.rounds import Setting
 
@@ -51,5 +51,10 @@ def test_a_correct_solution_passes_where_pytorch_itself_cannot_keep_the_toleranc
 
 
 def test_without_parameters_there_are_no_other_weights(problem):
-    assert [t.weights for t in reference(problem("1/19")).trials()] == ["initial"] * 8
-    assert reference(problem("1/40")).trials() == list(TRIALS)
+    assert [t.weights for t in reference(problem("1/19")).trials(copied=True)] == ["initial"] * 8
+    assert reference(problem("1/40")).trials(copied=True) == list(TRIALS)
+
+
+def test_a_state_of_its_own_is_tried_with_other_constants_where_there_are_any(problem):
+    assert CHANGED in reference(problem("1/40")).trials(copied=False)
+    assert {t.weights for t in reference(problem("2/76")).trials(copied=False)} == {"initial"}, "its bias is random"
