@@ -16,6 +16,7 @@ RULE = "forged_clock"
 RELATIVE = {"cuda": 0.03, "cpu": 0.5}
 ABSOLUTE_MS = {"cuda": 0.003, "cpu": 0.05}  # the gap between two kernels, and what is not known of it
 BURST_MS = {"cuda": 0.2, "cpu": 0.0}  # of a whole burst: until a device turns to it
+BURST_SHARE = 0.35  # of a call, at most: how many of them make a burst depends on what the candidate says
 MOST_LOAD = {"cuda": 1.12, "cpu": math.inf}  # a candidate may see to it that the reference takes long
 UNHELD_MS = 0.2  # where launches could not be kept out; the judge's figure is the one that counts then
 
@@ -30,7 +31,7 @@ def allowed_ms(claimed_ms: float, calls: int, held: bool, device_type: str, load
     most = MOST_LOAD[device_type]
     if load is None:
         load = most if device_type == "cuda" else 1.0
-    absolute_ms = max(ABSOLUTE_MS[device_type], BURST_MS[device_type] / calls)
+    absolute_ms = max(ABSOLUTE_MS[device_type], min(BURST_MS[device_type] / calls, BURST_SHARE * claimed_ms))
     return (claimed_ms * (1 + RELATIVE[device_type]) + absolute_ms) * min(max(1.0, load), most)
 
 

@@ -33,6 +33,7 @@ _TARGET_MS = {"cuda": 4.0, "cpu": 40.0}  # of a burst
 _UNHELD_TARGET_MS = 20.0  # where the way to the worker and back is in it
 _MOST_CALLS = 64
 _QUEUE = 600  # launches that fit the device's queue behind the gate, with a margin
+_LEAST_LAUNCH_MS = 1e-3  # an empty kernel takes longer
 _MEMORY_SHARE = 3  # a burst may take one part in so many of what is free
 _HOST_BYTES = 6 << 30  # what it may take of a host's
 
@@ -105,10 +106,7 @@ class JudgeClock:
 
     def calls(self, claimed_ms: float, launches: int, held: bool) -> int:
         """How many calls of so many launches a burst should have; 0 where not even one fits the memory."""
-        target_ms = _TARGET_MS[self._setting.device.type] if held else _UNHELD_TARGET_MS
-        wanted = min(int(target_ms / max(claimed_ms, 1e-3)) + 1, _MOST_CALLS)
-        if held:
-            wanted = min(wanted, max(1, _QUEUE // max(launches, 1)))
+        wanted = calls_of_a_burst(self._setting.device.type, claimed_ms, launches, held)
         self._make_room(wanted)
         return min(wanted, self._fit())
 
@@ -268,6 +266,20 @@ class JudgeClock:
     def _draw(self, calls: int) -> Burst:
         drawn = fresh_seeds(calls)
         return Burst(self._setting.draw(drawn), drawn, fresh_seeds(calls))
+
+
+def calls_of_a_burst(device_type: str, claimed_ms: float, launches: int, held: bool) -> int:
+    """As many calls as make it long; behind the gate no more than the queue holds.
+
+    Time and launches are the candidate's word. With few calls much is allowed to each, so more
+    launches than fit the time are not believed.
+    """
+    target_ms = _TARGET_MS[device_type] if held else _UNHELD_TARGET_MS
+    wanted = min(int(target_ms / max(claimed_ms, 1e-3)) + 1, _MOST_CALLS)
+    if held:
+        likely = max(1.0, min(launches, claimed_ms / _LEAST_LAUNCH_MS))
+        wanted = min(wanted, max(1, int(_QUEUE / likely)))
+    return wanted
 
 
 class _Timed:
