@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -82,17 +82,34 @@ def in_order(memory: torch.Tensor, order: list[int]) -> torch.Tensor:
     return memory.view([memory.shape[dimension] for dimension in order]).permute(inverse)
 
 
-def play(model, setting: Setting, seeds: list[int], timer, draw: str = "published", held: bool = True) -> Round:
-    """One timed call for each seed, each on inputs of its own that did not exist before this round.
+def play(
+    model, setting: Setting, seeds: list[int], timer, draw: str = "published", held: bool | None = True
+) -> Round:
+    """One call for each seed, each on inputs of its own that did not exist before this round.
 
-    Outputs are the leaves of each call's. With ``held`` launches are kept out of its times.
+    Outputs are the leaves of each call's. With ``held`` launches are kept out of its times; None: it has none.
     """
     draws = [partial(setting.draw_one, seed, draw) for seed in seeds]
     before = [partial(seed_generators, seed, setting.device) for seed in seeds]  # for a forward that draws
     with _no_collection():
-        played = timer.run(partial(call, model), draws, before, held)
+        if held is None:
+            played = _untimed(partial(call, model), draws, before, setting.device)
+        else:
+            played = timer.run(partial(call, model), draws, before, held)
     played.outputs = [flatten(output) for output in played.outputs]
     return played
+
+
+def _untimed(call: Callable, draws: list[Callable[[], list]], before: list[Callable], device: torch.device) -> Round:
+    """What is only compared needs no cold cache, which takes as long to get as all else."""
+    inputs, outputs = [], []
+    for drawn, prepare in zip(draws, before):
+        inputs.append(drawn())
+        prepare()
+        outputs.append(call(inputs[-1]))
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+    return Round(inputs, outputs, [])
 
 
 def launch_bound_ms(model, setting: Setting, seeds: list[int], timer) -> float:

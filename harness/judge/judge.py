@@ -261,8 +261,8 @@ class _Evaluation:
         for position, trial in enumerate(trials, start=1):
             self._phase(f"check {position}/{len(trials)}")
             seeds = fresh_seeds(1)
-            self._sides.play_candidate(trial, seeds)
-            reference = self._sides.play_reference(trial, seeds)
+            self._sides.play_candidate(trial, seeds, held=None)
+            reference = self._sides.play_reference(trial, seeds, held=None)
             if trial == PUBLISHED or finite(reference.outputs[0]):  # else outside of the function's domain
                 with _explained(trial):
                     self._sides.compare(trial, seeds, 0, reference, with_inputs=trial.weights == "initial")

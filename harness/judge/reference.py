@@ -66,7 +66,7 @@ class Reference:
         trials = [trial for trial in TRIALS if parameters and copied or trial.weights == "initial"]
         return trials if copied or not any(map(is_constant, parameters)) else [*trials, CHANGED]
 
-    def play(self, trial: Trial, seeds: list[int], timer, held: bool = True) -> Round:
+    def play(self, trial: Trial, seeds: list[int], timer, held: bool | None = True) -> Round:
         return play(self.model(trial.weights), self.setting, seeds, timer, trial.draw, held)
 
     def losses(self, trial: Trial, seed: int) -> list[float]:

@@ -46,19 +46,25 @@ class Sides:
         self._room_bytes = self._not_others()
         self._losses: dict[tuple[Trial, int], float] = {}  # by trial and output
 
-    def play_candidate(self, trial: Trial, seeds: list[int], held: bool = True) -> Round:
-        """The candidate's round; its outputs stay in the worker, what they look like is checked here."""
+    def play_candidate(self, trial: Trial, seeds: list[int], held: bool | None) -> Round:
+        """The candidate's round; its outputs stay in the worker, what they look like is checked here.
+
+        With ``held`` launches are kept out of its times; None: it has none.
+        """
         self._calls = len(seeds)
         answer = self.ask(op="run", seeds=seeds, draw=trial.draw, weights=trial.weights, held=held)
-        times, outputs = answer.get("times_ms"), answer.get("outputs")
+        outputs, timed = answer.get("outputs"), held is not None
+        times = answer.get("times_ms") if timed else [None] * len(seeds)
         if not isinstance(times, list) or not isinstance(outputs, list) or not len(times) == len(outputs) == len(seeds):
             raise CandidateFailure(Status.CRASHED, "the worker's answer does not match the calls that were asked for")
         for described in outputs:
             check_kind(described, self.kinds, self._conditions.worker_device)
+        if not timed:
+            return Round([], [], [])
         empty_ms = number(answer.get("empty_ms")) if self._conditions.device.type == "cuda" else 0.0
         return Round([], [], [number(t) for t in times], answer.get("queue_full") is True, empty_ms)
 
-    def play_reference(self, trial: Trial, seeds: list[int], held: bool = True) -> Round:
+    def play_reference(self, trial: Trial, seeds: list[int], held: bool | None = True) -> Round:
         try:
             played = self.with_room(lambda: self.reference.play(trial, seeds, self.timer, held))
         except CandidateFailure:

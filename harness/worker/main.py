@@ -152,7 +152,7 @@ class Candidate:
         self._models.pop(weights, None)
         return {"ok": True}
 
-    def run(self, seeds: list[int], draw: str = "published", weights: str = "initial", held: bool = True) -> dict:
+    def run(self, seeds: list[int], draw: str, weights: str, held: bool | None) -> dict:
         """One round; answers with its times and what its outputs look like."""
         self._round = Round([], [], [])  # frees the last round's outputs before this one's exist
         if weights not in self._models:
