@@ -217,19 +217,22 @@ def uses_extensions(tree: ast.AST) -> bool:
 
 
 def _helpers(path: Path, source: str, tree: ast.AST | None) -> str:
-    """Digest of the files that a source includes, or that strings in Python name from its folder on."""
-    folder = path.parent
-    try:
-        if path.suffix == ".py":
-            files = _named_files(tree, folder) if tree else {}
-        else:
-            files = local_includes(source, folder, [])
-    except (ValueError, UnknownInclude, OSError):
-        return ""  # the build says what is wrong
+    """Digest of the files that a source takes in; empty without any."""
+    folder, files = path.parent, _taken_in(path, source, tree)
     if not files:
         return ""
     named = (f"{os.path.relpath(file, folder)}\0{text}\0" for file, text in sorted(files.items()))
     return hashlib.sha256("".join(named).encode(errors="surrogateescape")).hexdigest()
+
+
+def _taken_in(path: Path, source: str, tree: ast.AST | None) -> dict[Path, str]:
+    """Path and text of the files that a source includes, or that strings in Python name from its folder on."""
+    try:
+        if path.suffix == ".py":
+            return _named_files(tree, path.parent) if tree else {}
+        return local_includes(source, path.parent, [])
+    except (ValueError, UnknownInclude, OSError):
+        return {}  # the build says what is wrong
 
 
 def _named_files(tree: ast.AST, folder: Path) -> dict[Path, str]:
@@ -250,16 +253,14 @@ def own_texts(solution: Solution) -> list[str]:
 
     Raises OSError where its own cannot.
     """
-    if solution.kind == PREBUILT_SUFFIX.removeprefix("."):
+    path = solution.path
+    if path.suffix == PREBUILT_SUFFIX:
         return []
-    folder, source = solution.path.parent, read_source(solution.path)
-    texts = [source]
-    with contextlib.suppress(ValueError, UnknownInclude, OSError):
-        if solution.kind != "py":
-            return [*texts, *local_includes(source, folder, []).values()]
-        tree = ast.parse(source)
-        texts += _named_files(tree, folder).values()
-        texts += [read_source(path) for path in _imported_files(tree, [folder, solution.root])]
+    source = read_source(path)
+    tree = _parsed(source) if path.suffix == ".py" else None
+    texts = [source, *_taken_in(path, source, tree).values()]
+    with contextlib.suppress(OSError):
+        texts += [read_source(file) for file in _imported_files(tree, [path.parent, solution.root])] if tree else []
     return texts
 
 

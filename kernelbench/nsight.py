@@ -18,6 +18,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from harness.codec import encode_problem, encode_solution
+from harness.integrity.library_only import own_kernels
+from harness.integrity.origin import Origin
 from harness.problem import ProblemFile
 from harness.server import ROOT
 from harness.solution import Solution
@@ -116,6 +118,22 @@ def by_kernel(launches: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
                 merged[field] = sum(value for value, _ in values) if field == "ns" else values[0][0]
         found.append(merged)
     return sorted(found, key=lambda kernel: -kernel.get("ns", 0.0))
+
+
+def whose(launches: Iterable[dict[str, Any]], origin: Origin) -> list[dict[str, Any]]:
+    """Of each kernel ``name``, ``launches``, its ``share`` of the time and whether it is the solution's ``own``.
+
+    Raises NsightError where the launches have no times.
+    """
+    kernels = by_kernel(launches)
+    if not all(kernel.get("ns") for kernel in kernels):
+        raise NsightError(f"it has no times: ncu takes them with --metrics {METRICS['ns']}")
+    own, _ = own_kernels({"kernels": [{"name": k["name"], "ms": k["ns"] / 1e6} for k in kernels]}, origin)
+    whole_ns = sum(kernel["ns"] for kernel in kernels)
+    return [
+        {"name": k["name"], "launches": k["launches"], "share": k["ns"] / whole_ns, "own": k["name"] in own}
+        for k in kernels
+    ]
 
 
 def _wide(row: dict[str, str]) -> dict[str, Any]:

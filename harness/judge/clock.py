@@ -219,20 +219,9 @@ class JudgeClock:
         besides, calls = [], []
         for _ in range(_TRIES):
             timed = _Timed(self._reference, self._cuda)
-            self._number += 1
-            if self._cuda:
-                self._gate.hold(self._number)
-            begin = time.perf_counter()
-            play_burst(timed, self._setting, burst.inputs, outputs, burst.seeds)
-            end = time.perf_counter()
-            if self._cuda:
-                self._gate.mark(self._number)
-                begin = time.perf_counter()
-                self._gate.open(self._number)
-                end = self._gate.await_mark(self._number, self._timeout_s)
-                torch.cuda.synchronize()
+            burst_ms = self._own_burst_ms(timed, burst, outputs, held=True)
             calls.append(timed.total_ms() - self._event_ms * len(burst.seeds))
-            besides.append((end - begin) * 1e3 - calls[-1])
+            besides.append(burst_ms - calls[-1])
         least = statistics.median(besides) if self._cuda else min(besides)
         return max(0.0, least), statistics.median(calls) / len(burst.seeds)
 
@@ -240,19 +229,25 @@ class JudgeClock:
         """What a burst takes in this process whose outputs are there already."""
         there, outputs = self._outputs_of_a_call(), [self._outputs_of_a_call() for _ in burst.seeds]
         self._make_gate()
-        took = []
-        for _ in range(_TRIES):
-            self._number += 1
-            if held:
-                self._gate.hold(self._number)
-            begin = time.perf_counter()
-            play_burst(lambda *inputs: there, self._setting, burst.inputs, outputs, burst.seeds)
+        took = [self._own_burst_ms(lambda *inputs: there, burst, outputs, held) for _ in range(_TRIES)]
+        return statistics.median(took), None
+
+    def _own_burst_ms(self, model: Callable, burst: Burst, outputs: list[list[torch.Tensor]], held: bool) -> float:
+        """What a burst takes in this process; on a GPU, with its launches ``held`` back, from the gate's opening on."""
+        self._number += 1
+        if self._cuda and held:
+            self._gate.hold(self._number)
+        begin = time.perf_counter()
+        play_burst(model, self._setting, burst.inputs, outputs, burst.seeds)
+        end = time.perf_counter()
+        if self._cuda:
             self._gate.mark(self._number)
             if held:
                 begin = time.perf_counter()
                 self._gate.open(self._number)
-            took.append((self._gate.await_mark(self._number, self._timeout_s) - begin) * 1e3)
-        return statistics.median(took), None
+            end = self._gate.await_mark(self._number, self._timeout_s)
+            torch.cuda.synchronize()
+        return (end - begin) * 1e3
 
     def _outputs_of_a_call(self) -> list[torch.Tensor]:
         # not empty_like, which traces a tensor without data, and imports SymPy for it

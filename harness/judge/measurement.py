@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import random
 import statistics
 from collections.abc import Callable
@@ -127,12 +126,10 @@ class Measurement:
         held = CANDIDATE not in contest.waits
         launches = contest.launches.get(CANDIDATE, 1) + len(self._sides.kinds)
         calls = self._clock.calls(result.timing["median_ms"], launches, held)
-        of_reference = contest.launches.get(EAGER, 1)
-        read = functools.partial(self._least_of_a_few, result, held=held, reference_launches=of_reference)
         made_room = False
         while calls > 0:
             try:
-                return read(calls)
+                return self._least_of_a_few(result, contest, calls)
             except torch.OutOfMemoryError:
                 pass  # the judge's
             except CandidateFailure as failure:
@@ -146,8 +143,9 @@ class Measurement:
         self._sides.blame()
         return None
 
-    def _least_of_a_few(self, result: Result, calls: int, held: bool, reference_launches: int) -> Reading:
+    def _least_of_a_few(self, result: Result, contest: Contest, calls: int) -> Reading:
         """Of readings until they agree: somebody else's work may be in one of them, a forged clock is in all."""
+        held, reference_launches = CANDIDATE not in contest.waits, contest.launches.get(EAGER, 1)
         least: Reading | None = None
         for _ in range(_READINGS):
             reading = self._clock.read(calls, held, reference_launches, self._compare_burst)

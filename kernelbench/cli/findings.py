@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 from tabulate import tabulate
 
-from harness.integrity.library_only import LEAST_SHARE, own_kernels
+from harness.integrity.library_only import LEAST_SHARE
 from harness.integrity.origin import Origin
 from harness.integrity.static import Finding, findings
 from harness.integrity.static.rules import INFO
@@ -70,17 +70,9 @@ def _of(path: Path, solution: Solution) -> list[Finding]:
 def _kernels(log: Path, solution: Solution) -> list[dict]:
     """Of each kernel its share of the time, and whether it is the solution's own."""
     try:
-        kernels = nsight.by_kernel(nsight.read(log.read_text(errors="replace")))
+        return nsight.whose(nsight.read(log.read_text(errors="replace")), Origin.of(solution))
     except (OSError, nsight.NsightError) as error:
         fail(f"cannot read {log}: {getattr(error, 'strerror', None) or error}", WRONG_USAGE)
-    if not all(kernel.get("ns") for kernel in kernels):
-        fail(f"{log} has no times: ncu takes them with --metrics {nsight.METRICS['ns']}", WRONG_USAGE)
-    own, _ = own_kernels({"kernels": [{"name": k["name"], "ms": k["ns"] / 1e6} for k in kernels]}, Origin.of(solution))
-    whole_ns = sum(kernel["ns"] for kernel in kernels)
-    return [
-        {"name": k["name"], "launches": k["launches"], "share": k["ns"] / whole_ns, "own": k["name"] in own}
-        for k in kernels
-    ]
 
 
 def _tell(kernels: list[dict]) -> None:
