@@ -132,7 +132,8 @@ class JudgeClock:
         # behind the gate what the queue does not hold would wait for ever, the reference as well
         with_reference = not self._cuda or held and calls * reference_launches <= _QUEUE
         aside = self._of_the_reference if with_reference else functools.partial(self._of_no_call, held=held)
-        besides = [aside(self._draw(calls))]
+        burst = self._draw(calls)
+        besides = [aside(burst)]
         self._make_room(calls)
         contents = [*tensors_of(self._setting.draw_one(0)) * calls, *kinds * calls]
         slots = lay_out(contents)
@@ -144,12 +145,11 @@ class JudgeClock:
             raise torch.OutOfMemoryError("the device has no memory left for a burst")
         try:
             self._ask(op="open_burst", handle=memory.handle, calls=calls, outputs=_described(outputs[0]))
+            self._once(burst, functools.partial(_fill, memory, inputs, burst), held)  # fills the allocator's caches
             readings = []
-            for attempt in range(_TRIES + 1):
+            for _ in range(_TRIES):
                 burst = self._draw(calls)
-                seconds, answer = self._once(burst, lambda burst=burst: _fill(memory, inputs, burst), held)
-                if attempt == 0:
-                    continue  # fills the allocator's caches
+                seconds, answer = self._once(burst, functools.partial(_fill, memory, inputs, burst), held)
                 readings.append(seconds * 1e3)
                 call = secrets.randbelow(calls)
                 orders = _orders(answer, call, outputs[call])
@@ -158,7 +158,7 @@ class JudgeClock:
         finally:
             memory.close()
         if not self._cuda:
-            besides.append(aside(self._draw(calls)))
+            besides.append(aside(burst))
         overhead_ms, reference_ms = map(min, zip(*besides))
         return Reading(min(readings), overhead_ms, reference_ms, calls, held)
 

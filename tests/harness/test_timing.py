@@ -19,7 +19,7 @@ from harness.timing.paired import Series, ratio_of_medians, undisturbed
 from harness.timing.stability import stability
 from harness.timing.statistics import relative_standard_error, summarise, trimmed_mean
 from harness.timing.unpaired import ratio_of_runs
-from harness.timing.wall_clock import WallClock, last_level_cache_bytes
+from harness.timing.wall_clock import WallClock, last_level_caches_bytes
 
 
 def series(means, calls=2):
@@ -305,8 +305,21 @@ def test_on_a_cpu_no_inputs_exist_before_the_call_that_is_timed():
     assert seen == [[0], [0, 1], [0, 1, 2]]
 
 
-def test_flush_is_larger_than_the_last_level_cache():
-    assert WallClock(torch.device("cpu")).describe()["flush_bytes"] >= 2 * last_level_cache_bytes()
+def test_a_flush_on_a_cpu_is_as_large_as_its_last_level_caches():
+    assert WallClock(torch.device("cpu")).describe()["flush_bytes"] == last_level_caches_bytes() >= 32 << 20
+
+
+def test_every_last_level_cache_of_the_cpus_of_this_process_counts_once(tmp_path, monkeypatch):
+    for cpu, shared_by in enumerate(("0-1", "0-1", "2-3", "2-3", "4")):
+        for index, (size, of) in enumerate((("48K", str(cpu)), ("32768K", shared_by))):
+            folder = tmp_path / f"cpu{cpu}/cache/index{index}"
+            folder.mkdir(parents=True)
+            (folder / "size").write_text(size + "\n")
+            (folder / "shared_cpu_list").write_text(of + "\n")
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: {0, 1, 2, 3})
+    assert last_level_caches_bytes(tmp_path) == 64 << 20
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: {7})
+    assert last_level_caches_bytes(tmp_path) == 32 << 20
 
 
 HOGS_THE_GPU = """
