@@ -30,6 +30,17 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
+def at_rest(pid: int) -> bool:
+    """Whether every thread of a process and of all below it is stopped or gone."""
+    for process in descendants(pid):
+        with contextlib.suppress(OSError):
+            for task in os.listdir(f"/proc/{process}/task"):
+                with open(f"/proc/{process}/task/{task}/stat") as stat:
+                    if stat.read().rpartition(")")[2].split()[0] not in "TtZX":
+                        return False
+    return True
+
+
 def usage(pid: int) -> tuple[int, int]:
     """Anonymous and shared memory in bytes, and processes with their threads, of a process and all below it."""
     memory = tasks = 0

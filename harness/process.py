@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import wire
-from harness.host import descendants, disk_use, remove_tree, usage
+from harness.host import at_rest, descendants, disk_use, remove_tree, usage
 from harness.result import CandidateFailure, Status
 from harness.server import Forked, split_off, start_server
 
@@ -41,6 +41,7 @@ _MAX_DISK_BYTES = 8 << 30  # in one file, and in all of a worker's files
 _MAX_FILES = 100_000
 _MAX_TASKS = 1024 + 16 * (os.cpu_count() or 1)  # processes and threads; a compiler or OpenMP takes a few a core
 _DISK_EVERY_S = 1.0
+_REST_S = 2.0  # a system call that takes longer is no candidate's business
 _ANSWER_STATUSES = {s.value: s for s in Status if s is not Status.OK}
 
 Builder = Callable[[dict[str, Any], Path], dict[str, Any]]  # of what a worker asks for, into its scratch folder
@@ -197,6 +198,17 @@ class Worker:
             raise self._reported(answer["error"])
         return answer
 
+    def rest(self) -> None:
+        """Wait until nothing of it runs: who is told to stop in the middle of a system call ends that first.
+
+        Raises CandidateFailure where that takes long.
+        """
+        deadline = time.monotonic() + _REST_S
+        while self._exit_code is None and not at_rest(self._pid):
+            if time.monotonic() > deadline:
+                self._stop(Status.CRASHED, f"{_REST_S:g} s after its answer something that it started still runs")
+            time.sleep(1e-3)
+
     def end(self) -> None:
         """Kill the worker and everything in its group; what it left in ``scratch`` stays until ``close``."""
         self._kill()
@@ -345,7 +357,7 @@ class Worker:
         """The failure that the worker reports about its candidate; it may report nothing better than a failure."""
         if not isinstance(error, dict):
             error = {}
-        status = _ANSWER_STATUSES.get(error.get("status"), Status.RUNTIME_ERROR)
+        status = _ANSWER_STATUSES.get(str(error.get("status")), Status.RUNTIME_ERROR)
         message = str(error.get("message", "the worker gave no reason"))[:20_000]
         return CandidateFailure(status, message, str(error.get("log", ""))[-_OUTPUT_BYTES:] or self._text())
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from harness.includes import UnknownInclude, local_includes, read_source
 from harness.problem import ProblemId
+from harness.result import printable
 
 SUFFIXES = (".py", ".cu", ".cpp")
 PREBUILT_SUFFIX = ".so"
@@ -26,6 +27,7 @@ _LEVEL_FOLDER = re.compile(r"level[_-]?(\d+)")
 _DIRECTIVE = re.compile(r"^\s*(?:#|//|/?\*)\s*kb:\s*(?P<settings>.+?)\s*(?:\*/)?$")
 _DIRECTIVE_LINES = 10
 _DEVICES = ("any", "cpu", "cuda")
+NOT_PYTHON = (SyntaxError, ValueError, MemoryError, RecursionError)  # of ast.parse: the last two where it is too deep
 _SOURCE_SUFFIXES = (".cu", ".cuh", ".cpp", ".cc", ".c", ".hpp", ".h", ".py")
 
 
@@ -108,8 +110,10 @@ def discover(root: Path, prebuilt: bool = False) -> Discovery:
 def read_solution(path: Path, root: Path | None = None, problem: ProblemId | None = None) -> Solution:
     """The solution in one file; ``problem`` overrides what name and comment say.
 
-    Raises SolutionError where the file maps to no problem.
+    Raises SolutionError where the file maps to no problem, or is a link that leads out of ``root``.
     """
+    if root and not path.resolve().is_relative_to(root.resolve()):
+        raise SolutionError("links to a file outside of the directory of solutions: put the file itself there")
     content = path.read_bytes()
     source = "" if path.suffix == PREBUILT_SUFFIX else content.decode("utf-8", errors="replace")
     settings = _directive(source)
@@ -120,8 +124,8 @@ def read_solution(path: Path, root: Path | None = None, problem: ProblemId | Non
     if device not in _DEVICES:
         raise SolutionError(f"kb: device={device} is not one of {', '.join(_DEVICES)}")
     return Solution(
-        path=path.resolve(),
-        name=_readable(path.relative_to(root).as_posix() if root else path.name),
+        path=root.resolve() / path.relative_to(root) if root else path.resolve(),
+        name=readable(path.relative_to(root).as_posix() if root else path.name),
         problem=mapped,
         sample=sample,
         kind=path.suffix.removeprefix("."),
@@ -132,9 +136,10 @@ def read_solution(path: Path, root: Path | None = None, problem: ProblemId | Non
     )
 
 
-def _readable(name: str) -> str:
-    """A file name may hold any bytes; what is no UTF-8 of it could not be written into a result."""
-    return os.fsencode(name).decode("utf-8", errors="replace")
+def readable(name: str | Path) -> str:
+    """A file name may hold any bytes: some could not be written into a result, others drive terminals."""
+    text = printable(os.fsencode(name).decode("utf-8", errors="replace"))
+    return text.replace("\n", "\\n").replace("\t", "\\t")
 
 
 def _is_candidate(path: Path, root: Path) -> bool:
@@ -188,8 +193,8 @@ def _directive(source: str) -> dict[str, str]:
 def _parsed(source: str) -> ast.AST | None:
     try:
         return ast.parse(source)
-    except (SyntaxError, ValueError):
-        return None  # the build reports the syntax error
+    except NOT_PYTHON:
+        return None  # the build says what is wrong
 
 
 def _describe(suffix: str, tree: ast.AST | None) -> tuple[str, str]:

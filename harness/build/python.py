@@ -13,7 +13,7 @@ from harness.build.artefact import Artefact, BuildContext
 from harness.build.cache import Cache, key_of
 from harness.build.extension import ExtensionBuilder
 from harness.result import CandidateFailure, Status
-from harness.solution import Solution, uses_extensions
+from harness.solution import NOT_PYTHON, Solution, uses_extensions
 
 _FINAL = (Status.BUILD_ERROR, Status.TIMEOUT, Status.OUT_OF_MEMORY)
 
@@ -22,7 +22,7 @@ def build(solution: Solution, context: BuildContext) -> Artefact:
     source = solution.path.read_bytes()
     try:
         tree = ast.parse(source, solution.path.name)
-    except (SyntaxError, ValueError) as error:
+    except NOT_PYTHON as error:
         raise CandidateFailure(Status.BUILD_ERROR, _syntax_message(error, solution)) from None
     env = {}
     if solution.language == "triton":  # compiles in the call, for the device
@@ -51,6 +51,6 @@ def _import_once(solution: Solution, builder: ExtensionBuilder) -> str:
 
 def _syntax_message(error: SyntaxError | ValueError, solution: Solution) -> str:
     if not isinstance(error, SyntaxError):
-        return f"{solution.path.name} is not Python source: {error}"
+        return f"{solution.path.name} is not Python source: {error or 'nested too deep'}"
     line = (error.text or "").rstrip()
     return f"SyntaxError: {error.msg} ({solution.path.name}, line {error.lineno})" + (f"\n    {line}" if line else "")

@@ -1,6 +1,6 @@
 """Rule ``slowed_baseline``: nothing of the candidate may run on the GPU while the baseline is timed.
 
-On a CPU nothing can: its process is stopped while it owes no answer.
+On a CPU nothing can: the judge waits until all of its processes have come to rest.
 """
 
 from __future__ import annotations

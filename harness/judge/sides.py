@@ -53,6 +53,7 @@ class Sides:
         """
         self._calls = len(seeds)
         answer = self.ask(op="run", seeds=seeds, draw=trial.draw, weights=trial.weights, held=held)
+        self.rest()
         outputs, timed = answer.get("outputs"), held is not None
         times = answer.get("times_ms") if timed else [None] * len(seeds)
         if not isinstance(times, list) or not isinstance(outputs, list) or not len(times) == len(outputs) == len(seeds):
@@ -152,6 +153,11 @@ class Sides:
         except torch.OutOfMemoryError:
             self.blame()
             raise
+
+    def rest(self) -> None:
+        """On a CPU, where the judge works next, let the candidate's processes come to rest."""
+        if self._conditions.device.type == "cpu" and self.worker:
+            self.worker.rest()
 
     def trim(self) -> None:
         """Have both sides give back what their allocators keep."""

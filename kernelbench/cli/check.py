@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from harness.result import Status
+from harness.solution import readable
 from kernelbench import ci, gate
 from kernelbench.cli import GATE_FAILED, UNFIT, WRONG_USAGE, fail
 from kernelbench.cli.evaluating import evaluate, evaluation_options
@@ -69,7 +70,7 @@ def command(require, min_speedup, max_regression, against, arch, junit, summary,
     limits = gate.Limits(frozenset(map(Status, require)), min_speedup, max_regression)
     checks = gate.check_outcome(outcome, limits, earlier, arch)
     notes = gate.missing(outcome, earlier)
-    notes += [f"{click.format_filename(path)}: {reason}" for path, reason in outcome.unmapped]
+    notes += [f"{readable(path)}: {reason}" for path, reason in outcome.unmapped]
     click.echo(ci.summary(checks, notes, "terminal"))
     if annotations:
         click.echo(ci.annotations(checks, parameters["solutions"]))

@@ -7,6 +7,7 @@ import sys
 
 import click
 
+from harness.solution import readable
 from kernelbench import leaderboard
 from kernelbench.cli import UNFIT
 from kernelbench.cli.evaluating import evaluate, evaluation_options
@@ -40,7 +41,7 @@ def _report(outcome: Outcome, data: dict) -> str:
         lines = [f"    {s.solution.problem} {s.solution.name}: {s.reason}" for s in outcome.skipped]
         parts.append(f"Not evaluated here ({len(lines)}):\n" + "\n".join(lines))
     if outcome.unmapped:
-        lines = [f"    {click.format_filename(path)}: {reason}" for path, reason in outcome.unmapped]
+        lines = [f"    {readable(path)}: {reason}" for path, reason in outcome.unmapped]
         parts.append(f"Files without a problem ({len(lines)}):\n" + "\n".join(lines))
     if outcome.unselected:
         parts.append(f"{outcome.unselected} solution(s) of other problems than the selected ones.")

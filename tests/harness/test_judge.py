@@ -268,6 +268,8 @@ RIGHT_KIND = "{'type': 'Tensor', 'shape': [64, 4096], 'dtype': 'float32', 'devic
         "{'times_ms': [-1.0], 'outputs': [[" + RIGHT_KIND + "]]}",
         "{'status': 'ok', 'speedup': 100}",
         "{'times_ms': [1e-9], 'outputs': [[" + RIGHT_KIND + "]]}",
+        "{'error': {'status': ['ok']}}",
+        "{'error': {'status': {}, 'message': [], 'log': 1}}",
     ],
 )
 def test_a_forged_answer_is_a_failure_of_the_candidate(judged, problem, answer):
@@ -280,12 +282,28 @@ def test_an_output_that_lies_transposed_in_memory_is_right(judged, problem):
     assert result.status is Status.OK, result.message
 
 
-@pytest.mark.parametrize("order", ["[0, 0]", "[0]", "['x', 1]", "None"])
+@pytest.mark.parametrize("order", ["[0, 0]", "[0]", "['x', 1]", "[0.0, 1.0]", "None"])
 def test_an_order_of_dimensions_that_is_none_is_the_candidates_failure(judged, problem, order):
     patch = f"import harness.rounds\nharness.rounds.order_of = lambda tensor: {order}\n"
     patch += "harness.rounds.in_order = lambda memory, order: memory\n"
     result = judged(problem("1/19"), patch + relu("return x.relu()"))
     assert result.status is Status.CRASHED and "lie in memory" in result.message, result.message
+
+
+SKIPS_HALF = """
+import harness.worker.main as worker
+play_burst = worker.play_burst
+def half(model, setting, inputs, outputs, seeds):
+    middle = len(seeds) // 2
+    orders = play_burst(model, setting, inputs[:middle], outputs[:middle], seeds[:middle])
+    return orders + orders[:1] * (len(seeds) - middle)
+worker.play_burst = half
+""" + relu("return x.relu()")
+
+
+def test_calls_in_a_row_that_are_left_out_are_found(judged, problem):
+    result = judged(problem("1/19"), SKIPS_HALF)
+    assert result.status is Status.WRONG_VALUE and "of a call in a row" in result.message, result.message
 
 
 FAST_CLOCK = """

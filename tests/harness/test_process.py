@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from harness.host import at_rest
 from harness.process import ForkServer, scrubbed_environment
 from harness.result import CandidateFailure, Status
 from harness.server import ROOT
@@ -64,6 +65,45 @@ def test_memory_is_limited(server, tmp_path):
 def test_a_flood_of_output_is_cut_and_kept_at_its_end(server, tmp_path):
     error = failing(server, tmp_path, "import os\nprint('x' * 10_000_000); print('the end', flush=True); os._exit(3)")
     assert error.message.rstrip().endswith("the end") and len(error.log) <= 64 << 10
+
+
+IN_THE_KERNEL = """
+import ctypes, os, time, torch
+class ModelNew(torch.nn.Module): pass
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+READ, PRIVATE_ANONYMOUS_NORESERVE, NOHUGEPAGE, POPULATE_READ = 1, 0x4022, 15, 22
+if os.fork() == 0:
+    size = {gib} << 30
+    memory = libc.mmap(None, size, READ, PRIVATE_ANONYMOUS_NORESERVE, -1, 0)
+    libc.madvise(memory, size, NOHUGEPAGE)
+    libc.madvise(memory, size, POPULATE_READ)  # of the one page of zeros: no memory, but time
+    os._exit(0)
+time.sleep(0.2)
+"""
+
+
+def test_the_judge_waits_for_a_system_call_that_was_under_way_when_its_process_was_stopped(server, tmp_path):
+    path = tmp_path / "module.py"
+    path.write_text(IN_THE_KERNEL.format(gib=16))
+    with server.fork({}, 2 * GIB, readable=[path]) as worker:
+        worker.request({"op": "import", "solution": str(path)}, 20)
+        worker.rest()
+        assert at_rest(worker._pid)
+
+
+def test_who_stays_in_a_system_call_is_ended(server, tmp_path):
+    path = tmp_path / "module.py"
+    path.write_text(IN_THE_KERNEL.format(gib=1024))
+    with server.fork({}, 2 * GIB, readable=[path]) as worker:
+        worker.request({"op": "import", "solution": str(path)}, 20)
+        if at_rest(worker._pid):
+            pytest.skip("this kernel populates no memory on demand")
+        with pytest.raises(CandidateFailure, match="still runs") as caught:
+            worker.rest()
+    assert caught.value.status is Status.CRASHED
 
 
 def test_sys_exit_is_no_way_out(server, tmp_path):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from harness.integrity.static import findings
 from harness.solution import SolutionError, discover, read_solution
 
 INLINE_CUDA = "from torch.utils.cpp_extension import load_inline\nm = load_inline('n', '', cuda_sources='x')"
@@ -67,6 +68,38 @@ def test_what_maps_to_no_problem_is_listed_with_the_reason(tmp_path):
     reasons = {path.name: reason for path, reason in found.unmapped}
     assert "maps to no problem" in reasons["helper.py"] and "1/19" in reasons["helper.py"]
     assert "'nineteen' is not a problem id" in reasons["odd.py"]
+
+
+def test_a_link_out_of_the_directory_is_no_solution(tmp_path):
+    secret = put(tmp_path, "secret.py", "# kb: problem=1/19")
+    put(tmp_path, "solutions/1_20.py")
+    (tmp_path / "solutions/1_19.py").symlink_to(secret)
+    found = discover(tmp_path / "solutions")
+    assert [solution.name for solution in found.solutions] == ["1_20.py"]
+    ((path, reason),) = found.unmapped
+    assert path.name == "1_19.py" and "outside of the directory" in reason
+
+
+def test_a_link_to_another_file_of_the_directory_sees_no_more_than_that_directory(tmp_path):
+    target = put(tmp_path, "solutions/relu_impl.py", "relu")
+    link = tmp_path / "solutions/a/b/c/level1/19.py"
+    link.parent.mkdir(parents=True)
+    link.symlink_to(target)
+    (solution,) = discover(tmp_path / "solutions").solutions
+    assert (solution.name, solution.root) == ("a/b/c/level1/19.py", tmp_path / "solutions")
+
+
+def test_what_drives_a_terminal_is_no_part_of_a_name(tmp_path):
+    put(tmp_path, "red\033[31m\nfile.py", "# kb: problem=1/19")
+    (solution,) = discover(tmp_path).solutions
+    assert solution.name == r"red\x1b[31m\nfile.py"
+
+
+@pytest.mark.parametrize("source", ["x = " + "-" * 200_000 + "1", "x = " + "-" * 3_000 + "1", "x = '\0'" + "\0"])
+def test_what_cannot_be_parsed_is_a_solution_all_the_same(tmp_path, source):
+    solution = read_solution(put(tmp_path, "1_19.py", source))
+    assert solution.language == "pytorch"
+    findings(solution)
 
 
 def test_hidden_files_caches_and_other_endings_are_no_candidates(tmp_path):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from harness.integrity.static import cpp_source
 from harness.integrity.static.rules import Finding
+from harness.solution import NOT_PYTHON
 
 # Dotted names as imports spell them out; a trailing dot means everything below.
 _NAMES = {
@@ -44,10 +45,9 @@ _IDENTITIES = {"data_ptr", "untyped_storage", "_version", "_cdata"}
 
 def find(source: str, file: str) -> list[Finding]:
     try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError):
+        return _Reader(ast.parse(source), file).found
+    except NOT_PYTHON:
         return []
-    return _Reader(tree, file).found
 
 
 class _Reader(ast.NodeVisitor):
