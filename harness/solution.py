@@ -164,7 +164,7 @@ def _mapping(path: Path, settings: dict[str, str], problem: ProblemId | None) ->
     named = problem or named
     if named is None:
         raise SolutionError(
-            "maps to no problem: name it like level1/19_relu.py, 1_19.py or "
+            "maps to no problem: name it like level1/19_relu.py (letters, digits and _), 1_19.py or "
             "level_1_problem_19_sample_0_kernel.py, or add a first-lines comment `kb: problem=1/19`"
         )
     return named, sample

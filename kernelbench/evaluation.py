@@ -102,6 +102,7 @@ def evaluate_directory(
                     outcome.skipped.append(item)
                 watcher.ended(item)
     leaderboard.write(outcome.run, outcome.problems)
+    outcome.run.close()
     return outcome
 
 

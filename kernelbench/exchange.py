@@ -31,6 +31,7 @@ def import_kernelbench(path: Path, level: int, out: Path, baseline: Path | None 
     run = Run.open(out, config, resume=False)
     for result in results:
         run.append(result)
+    run.close()
     return run
 
 

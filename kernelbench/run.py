@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import datetime
 import errno
+import fcntl
 import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from harness.result import Result
 from harness.solution import Solution
@@ -42,6 +43,7 @@ class Run:
     config: dict[str, Any]
     results: list[Result]
     torn: bool = False  # the log ended in a half-written line, which was dropped
+    _writer: IO | None = None  # holds the lock of who may write
 
     @classmethod
     def create(cls, path: Path, config: dict[str, Any]) -> Run:
@@ -70,10 +72,17 @@ class Run:
 
     @classmethod
     def open(cls, path: Path, config: dict[str, Any], resume: bool) -> Run:
-        """A new run, or with ``resume`` the one that is there; ``config`` with what made it, and when."""
+        """A new run, or with ``resume`` the one that is there; ``config`` with what made it, and when.
+
+        Nobody else may open it until ``close``, or the end of this process.
+        """
         started = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
         config = {**config, "started": started, "kernelbench": __version__}
-        return cls.resume(path, config) if resume else cls.create(path, config)
+        run = None if resume and (path / CONFIG).exists() else cls.create(path, config)
+        writer = _only_writer(path / LOG)
+        run = run or cls.resume(path, config)
+        run._writer = writer
+        return run
 
     @classmethod
     def load(cls, path: Path, repair: bool = False) -> Run:
@@ -95,6 +104,12 @@ class Run:
             except (ValueError, KeyError, TypeError) as error:
                 raise RunError(f"{path / LOG}, line {number}, is no result: {error}") from None
         return cls(path, config, results, torn)
+
+    def close(self) -> None:
+        """Let others write into it."""
+        if self._writer:
+            self._writer.close()
+            self._writer = None
 
     def append(self, result: Result) -> None:
         """Write one result and make sure that it is on the disk."""
@@ -122,6 +137,18 @@ class Run:
     def solutions(self) -> list[Result]:
         """As ``latest``, with all workloads of a solution as one result."""
         return together(self.latest())
+
+
+def _only_writer(log: Path) -> IO | None:
+    """The log, locked as long as it is open; RunError where somebody else has it, None where it cannot be."""
+    try:
+        file = open(log, "rb")
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise RunError(f"another kb is writing into {log.parent}; wait for its end, or choose another --out") from None
+    except OSError:
+        return None  # no such log, which whoever loads it says, or a file system without locks
+    return file
 
 
 def _content(result: Result) -> tuple[str, str]:

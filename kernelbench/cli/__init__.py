@@ -5,7 +5,9 @@ Modules are imported only when their command runs, so that `kb --help` is quick.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import signal
 import sys
 from typing import NoReturn
 
@@ -68,6 +70,8 @@ def main() -> None:
       kb doctor
       kb eval --solutions examples
     """
+    with contextlib.suppress(ValueError):  # only a process's first thread may
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # how batch systems interrupt
 
 
 def fail(error: Exception | str, status: int) -> NoReturn:

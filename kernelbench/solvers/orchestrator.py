@@ -125,6 +125,7 @@ def solve_on(
     with pipeline.line(at_once=min(plan.at_once, len(files))) as line:
         _Orchestrator(plan, pipeline.options, outcome, line, watcher).solve(files)
     leaderboard.write(run, outcome.problems)
+    run.close()
     return outcome
 
 

@@ -228,7 +228,7 @@ def processes_of(mark: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("with_signal", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("with_signal", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_an_interrupted_run_keeps_what_was_finished_and_leaves_nothing_running(
     solutions, tmp_path, request, with_signal
 ):
@@ -249,8 +249,8 @@ def test_an_interrupted_run_keeps_what_was_finished_and_leaves_nothing_running(
     assert len(processes_of(mark)) >= 3  # this one, a judge, a worker
     process.send_signal(with_signal)
     _, errors = process.communicate(timeout=20)
-    assert process.returncode == (130 if with_signal == signal.SIGINT else -signal.SIGKILL)
-    if with_signal == signal.SIGINT:
+    assert process.returncode == (-signal.SIGKILL if with_signal == signal.SIGKILL else 130)
+    if with_signal != signal.SIGKILL:
         assert "Continue with --resume" in errors and "Traceback" not in errors
     deadline = time.monotonic() + 10
     while processes_of(mark) and time.monotonic() < deadline:

@@ -38,6 +38,15 @@ def test_a_run_is_not_overwritten(tmp_path):
         Run.create(tmp_path, CONFIGURATION)
 
 
+def test_two_do_not_write_into_one_run(tmp_path):
+    first = Run.open(tmp_path, CONFIGURATION, resume=True)
+    with pytest.raises(RunError, match="another kb is writing"):
+        Run.open(tmp_path, CONFIGURATION, resume=True)
+    first.append(result())
+    first.close()
+    assert len(Run.open(tmp_path, CONFIGURATION, resume=True).results) == 1
+
+
 def test_resume_finds_what_is_missing_or_has_changed(tmp_path):
     Run.create(tmp_path, CONFIGURATION).append(result())
     run = Run.resume(tmp_path, CONFIGURATION)
