@@ -19,6 +19,7 @@ from harness.result import printable
 
 SUFFIXES = (".py", ".cu", ".cpp")
 PREBUILT_SUFFIX = ".so"
+NOT_PYTHON = (SyntaxError, ValueError, MemoryError, RecursionError)  # of ast.parse: the last two where it is too deep
 
 _KERNELBENCH = re.compile(r"level_(?P<level>\d+)_problem_(?P<number>\d+)_sample_(?P<sample>\d+)_kernel")
 _PAIR = re.compile(r"(?P<level>\d+)_(?P<number>\d+)")
@@ -27,7 +28,6 @@ _LEVEL_FOLDER = re.compile(r"level[_-]?(\d+)")
 _DIRECTIVE = re.compile(r"^\s*(?:#|//|/?\*)\s*kb:\s*(?P<settings>.+?)\s*(?:\*/)?$")
 _DIRECTIVE_LINES = 10
 _DEVICES = ("any", "cpu", "cuda")
-NOT_PYTHON = (SyntaxError, ValueError, MemoryError, RecursionError)  # of ast.parse: the last two where it is too deep
 _SOURCE_SUFFIXES = (".cu", ".cuh", ".cpp", ".cc", ".c", ".hpp", ".h", ".py")
 
 

@@ -49,8 +49,8 @@ def _import_once(solution: Solution, builder: ExtensionBuilder) -> str:
     return ""
 
 
-def _syntax_message(error: SyntaxError | ValueError, solution: Solution) -> str:
+def _syntax_message(error: Exception, solution: Solution) -> str:
     if not isinstance(error, SyntaxError):
-        return f"{solution.path.name} is not Python source: {error or 'nested too deep'}"
+        return f"{solution.path.name} is not Python source: {str(error) or 'nested too deep'}"
     line = (error.text or "").rstrip()
     return f"SyntaxError: {error.msg} ({solution.path.name}, line {error.lineno})" + (f"\n    {line}" if line else "")

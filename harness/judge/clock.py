@@ -128,8 +128,8 @@ class JudgeClock:
     ) -> Reading:
         """The least of a few readings, with the gate if launches are to be ``held`` back.
 
-        ``check`` gets calls of each burst that nobody could foresee, and their outputs, where the burst may count.
-        Raises NotHeld where they cannot be, and GateError where the driver has no stream-ordered waits.
+        ``check`` gets calls that nobody could foresee of each burst that may count, and their outputs.
+        Raises NotHeld where launches cannot be held back, and GateError where the driver has no stream-ordered waits.
         """
         kinds = self._sides.kinds
         # behind the gate what the queue does not hold would wait for ever, the reference as well
@@ -147,12 +147,13 @@ class JudgeClock:
             memory.close()
             raise torch.OutOfMemoryError("the device has no memory left for a burst")
         try:
+            fill = functools.partial(_fill, memory, inputs)
             self._ask(op="open_burst", handle=memory.handle, calls=calls, outputs=_described(outputs[0]))
-            self._once(burst, functools.partial(_fill, memory, inputs, burst), held)  # fills the allocator's caches
+            self._once(burst, fill, held)  # fills the allocator's caches
             readings = []
             for _ in range(_TRIES):
                 burst = self._draw(calls)
-                seconds, answer = self._once(burst, functools.partial(_fill, memory, inputs, burst), held)
+                seconds, answer = self._once(burst, fill, held)
                 readings.append(seconds * 1e3)
                 if min(readings) < readings[-1]:
                     continue
@@ -180,18 +181,18 @@ class JudgeClock:
     def _free_bytes(self) -> int:
         return torch.cuda.mem_get_info(self._setting.device)[0] if self._cuda else _HOST_BYTES
 
-    def _once(self, burst: Burst, fill: Callable[[], None], held: bool) -> tuple[float, dict[str, Any]]:
+    def _once(self, burst: Burst, fill: Callable[[Burst], None], held: bool) -> tuple[float, dict[str, Any]]:
         """Seconds of one burst of the candidate, and the worker's answer."""
         self._ask(op="prepare_burst")
         if not self._cuda:
-            fill()
+            fill(burst)
             begin = time.perf_counter()
             answer = self._ask(op="burst", seeds=burst.seeds, number=0)
             return time.perf_counter() - begin, answer
         self._number += 1
         number, gate = self._number, self._gate
         if not held:
-            fill()
+            fill(burst)
             gate.open(number)
             begin = time.perf_counter()
             answer = self._ask(op="burst", seeds=burst.seeds, number=number)
@@ -204,7 +205,7 @@ class JudgeClock:
         if not in_time:
             self._await_mark(number)
             raise NotHeld
-        fill()
+        fill(burst)
         begin = time.perf_counter()
         gate.open(number)
         return self._await_mark(number) - begin, answer

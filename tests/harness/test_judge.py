@@ -127,6 +127,7 @@ class ModelNew(torch.nn.Module):
 LOADING = {
     "syntax error": ("import torch\nclass ModelNew(:\n", ".py", Status.BUILD_ERROR, "line 2"),
     "null byte": ("x = '\0'", ".py", Status.BUILD_ERROR, "null byte"),
+    "nested too deep": ("x = " + "-" * 200_000 + "1", ".py", Status.BUILD_ERROR, "is not Python source: "),
     "no ModelNew": ("class Model: pass", ".py", Status.LOAD_ERROR, "defines no ModelNew"),
     "import fails": ("import nothing_there", ".py", Status.LOAD_ERROR, "candidate.py"),
     "constructor fails": (
@@ -290,19 +291,19 @@ def test_an_order_of_dimensions_that_is_none_is_the_candidates_failure(judged, p
     assert result.status is Status.CRASHED and "lie in memory" in result.message, result.message
 
 
-SKIPS_HALF = """
+SKIPS_MOST = """
 import harness.worker.main as worker
 play_burst = worker.play_burst
-def half(model, setting, inputs, outputs, seeds):
-    middle = len(seeds) // 2
-    orders = play_burst(model, setting, inputs[:middle], outputs[:middle], seeds[:middle])
-    return orders + orders[:1] * (len(seeds) - middle)
-worker.play_burst = half
+def some(model, setting, inputs, outputs, seeds):
+    done = len(seeds) // 4
+    orders = play_burst(model, setting, inputs[:done], outputs[:done], seeds[:done])
+    return orders + orders[:1] * (len(seeds) - done)
+worker.play_burst = some
 """ + relu("return x.relu()")
 
 
 def test_calls_in_a_row_that_are_left_out_are_found(judged, problem):
-    result = judged(problem("1/19"), SKIPS_HALF)
+    result = judged(problem("1/19"), SKIPS_MOST)
     assert result.status is Status.WRONG_VALUE and "of a call in a row" in result.message, result.message
 
 

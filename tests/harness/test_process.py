@@ -1,5 +1,6 @@
 """Workers: started warm, watched from outside, gone without a trace."""
 
+import contextlib
 import json
 import os
 import struct
@@ -85,20 +86,24 @@ time.sleep(0.2)
 """
 
 
-def test_the_judge_waits_for_a_system_call_that_was_under_way_when_its_process_was_stopped(server, tmp_path):
+@contextlib.contextmanager
+def stopped_in_the_kernel(server, tmp_path, gib):
+    """A worker that has answered while a child of it is in a system call for as long as so much memory takes."""
     path = tmp_path / "module.py"
-    path.write_text(IN_THE_KERNEL.format(gib=16))
+    path.write_text(IN_THE_KERNEL.format(gib=gib))
     with server.fork({}, 2 * GIB, readable=[path]) as worker:
         worker.request({"op": "import", "solution": str(path)}, 20)
+        yield worker
+
+
+def test_the_judge_waits_for_a_system_call_that_was_under_way_when_its_process_was_stopped(server, tmp_path):
+    with stopped_in_the_kernel(server, tmp_path, gib=16) as worker:
         worker.rest()
         assert at_rest(worker._pid)
 
 
 def test_who_stays_in_a_system_call_is_ended(server, tmp_path):
-    path = tmp_path / "module.py"
-    path.write_text(IN_THE_KERNEL.format(gib=1024))
-    with server.fork({}, 2 * GIB, readable=[path]) as worker:
-        worker.request({"op": "import", "solution": str(path)}, 20)
+    with stopped_in_the_kernel(server, tmp_path, gib=1024) as worker:
         if at_rest(worker._pid):
             pytest.skip("this kernel populates no memory on demand")
         with pytest.raises(CandidateFailure, match="still runs") as caught:
