@@ -29,7 +29,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
-from harness import wire
+from harness import process_memory, wire
 from harness.host import at_rest, descendants, disk_use, remove_tree, usage
 from harness.result import CandidateFailure, Status
 from harness.server import Forked, split_off, start_server
@@ -134,9 +134,11 @@ class Worker:
                  readable: Iterable[Path] = (), writable: Iterable[Path] = (), background: bool = False):  # fmt: skip
         self.output = bytearray()  # the end of what it printed
         self.left: dict[str, int] = {}  # processes, files and bytes that it left behind and that were removed
+        self.memory: process_memory.ProcessMemory | None = None  # from the first request on, if the system allows it
         self._memory_bytes = memory_bytes
         self._build = build
         self._exit_code: int | None = None
+        self._met = False
         self._reader = wire.Reader()
         self._checked = self._disk_checked = time.monotonic()
         self.scratch = Path(tempfile.mkdtemp(prefix="kb-"))  # its temporary directory, where it is started too
@@ -181,6 +183,8 @@ class Worker:
 
     def _exchange(self, message: dict[str, Any], timeout_s: float) -> dict[str, Any]:
         deadline = time.monotonic() + timeout_s
+        if not self._met:
+            self._meet(timeout_s)
         self._send(message, timeout_s)
         while True:
             if (answer := self._wait_for_message(deadline)) is not None:
@@ -198,6 +202,13 @@ class Worker:
             raise self._reported(answer["error"])
         return answer
 
+    def _meet(self, timeout_s: float) -> None:
+        """Take what it gives before it runs anything that is not ours."""
+        self._met = True
+        self._channel.settimeout(timeout_s)
+        with contextlib.suppress(OSError):  # dead already: who waits for its answer finds out
+            self.memory = process_memory.take(self._channel)
+
     def rest(self) -> None:
         """Wait until nothing of it runs: who is told to stop in the middle of a system call ends that first.
 
@@ -207,7 +218,7 @@ class Worker:
         while self._exit_code is None and not at_rest(self._pid):
             if time.monotonic() > deadline:
                 self._stop(Status.CRASHED, f"{_REST_S:g} s after its answer something that it started still runs")
-            time.sleep(1e-3)
+            time.sleep(1e-4)
 
     def end(self) -> None:
         """Kill the worker and everything in its group; what it left in ``scratch`` stays until ``close``."""
@@ -218,6 +229,8 @@ class Worker:
         self._kill()
         self._selector.close()
         self._channel.close()
+        if self.memory:
+            self.memory.close()
         os.close(self._output_fd)
         os.close(self._status_fd)
         files, size = disk_use(self.scratch, most=_MAX_FILES)

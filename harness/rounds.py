@@ -71,6 +71,17 @@ def play_burst(
     return orders
 
 
+def play_calls(model, setting: Setting, inputs: list[list], seeds: list[int]) -> list[list[torch.Tensor]]:
+    """One call after the other: the leaves of their outputs, dense in memory in whatever order of dimensions."""
+    return [
+        [
+            leaf if leaf.permute(order_of(leaf)).is_contiguous() else leaf.contiguous()
+            for leaf in outputs_of(model, setting, arguments, seed)
+        ]
+        for arguments, seed in zip(inputs, seeds)
+    ]
+
+
 def order_of(tensor: torch.Tensor) -> list[int]:
     """The dimensions from the outermost to the innermost in memory."""
     return sorted(range(tensor.dim()), key=lambda dimension: -tensor.stride(dimension))

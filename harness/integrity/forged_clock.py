@@ -41,7 +41,7 @@ def check(claimed_ms: float, judged_ms: float, calls: int, allowed_ms: float) ->
         raise CandidateFailure(
             Status.REJECTED,
             f"its process reports {claimed_ms:.4g} ms a call, but {calls} calls in a row took {judged_ms:.4g} ms each "
-            f"by the judge's clock, from when their inputs existed until their outputs were in the judge's memory; "
+            f"by the judge's clock, from when their inputs existed until their outputs were there; "
             f"up to {allowed_ms:.4g} ms would agree",
             rule=RULE,
         )

@@ -30,9 +30,10 @@ from harness.draw import as_tensor, fresh_seeds, tensors_of
 from harness.integrity import below_floor, library_only
 from harness.integrity.origin import Origin
 from harness.integrity.static import findings
-from harness.judge.clock import JudgeClock
 from harness.judge.conditions import Conditions
 from harness.judge.contest import bytes_of_call
+from harness.judge.cpu_clock import CpuClock
+from harness.judge.gpu_clock import GpuClock
 from harness.judge.measurement import Measurement
 from harness.judge.reference import CHANGED, PUBLISHED, Trial
 from harness.judge.sides import Sides, finite, number
@@ -157,13 +158,13 @@ class _Evaluation:
         signature = self._signature(example.inputs[0], model)
         del example, inputs, model
         reference = self._sides.reference
-        clock = JudgeClock(self._sides, self._conditions.timeout_s)
+        clock = (GpuClock if self._device.type == "cuda" else CpuClock)(self._sides, self._conditions.timeout_s)
         measurement = Measurement(self._sides, self._conditions, clock, self._phase)
         self._stages.begin("load")
         try:
             builder = ExtensionBuilder(self._solution, self._build_context())
             limit = self._conditions.memory_bytes
-            fds = [*outbox.fds, *clock.fds]
+            fds = [*outbox.fds, clock.fd]
             readable = [self._problem.path, self._solution.root, *self._artefact.readable]
             writable = self._artefact.writable
             env = self._artefact.env | devices.environment_of_one(self._device)

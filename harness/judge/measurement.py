@@ -13,7 +13,7 @@ from harness.draw import fresh_seeds
 from harness.integrity import forged_clock, slowed_baseline
 from harness.judge import profile
 from harness.judge.baselines import BASELINES, COMPILING_CALLS, EAGER, told
-from harness.judge.clock import Burst, JudgeClock, NotHeld, Reading
+from harness.judge.clock import Burst, JudgeClock, NotHeld, NotRead, Reading
 from harness.judge.conditions import Conditions
 from harness.judge.contest import CANDIDATE, Contest, calls_a_round, net_times_ms
 from harness.judge.reference import PUBLISHED
@@ -21,13 +21,11 @@ from harness.judge.sides import Sides, number
 from harness.result import CandidateFailure, Result, Status
 from harness.rounds import outputs_of
 from harness.timing import Round, cupti
-from harness.timing.burst import GateError
 from harness.timing.paired import Series
 
 _LAUNCH_BOUND_CALLS = 20
 _PROFILED_CALLS = 5
 _ROUNDS_ALONE = 5
-_READINGS = 6  # others may have come for a second: to a CPU, and for a GPU's judge to its cores
 
 _random = random.SystemRandom()
 
@@ -105,7 +103,7 @@ class Measurement:
             reading = self._reading(result, contest)
         except NotHeld:
             return self.witness(result, self.time(result, waits={CANDIDATE}))
-        except GateError as error:
+        except NotRead as error:
             timing["judge_clock"] = f"not read: {error}"
             return contest
         if reading is None:
@@ -126,10 +124,14 @@ class Measurement:
         held = CANDIDATE not in contest.waits
         launches = contest.launches.get(CANDIDATE, 1) + len(self._sides.kinds)
         calls = self._clock.calls(result.timing["median_ms"], launches, held)
+
+        def agrees(reading: Reading) -> bool:
+            return reading.call_ms <= self._allowed_ms(result, reading)
+
         made_room = False
         while calls > 0:
             try:
-                return self._least_of_a_few(result, contest, calls)
+                return self._clock.read(calls, held, contest.launches.get(EAGER, 1), self._compare_burst, agrees)
             except torch.OutOfMemoryError:
                 pass  # the judge's
             except CandidateFailure as failure:
@@ -142,17 +144,6 @@ class Measurement:
             made_room = True
         self._sides.blame()
         return None
-
-    def _least_of_a_few(self, result: Result, contest: Contest, calls: int) -> Reading:
-        """Of readings until they agree: somebody else's work may be in one of them, a forged clock is in all."""
-        held, reference_launches = CANDIDATE not in contest.waits, contest.launches.get(EAGER, 1)
-        least: Reading | None = None
-        for _ in range(_READINGS):
-            reading = self._clock.read(calls, held, reference_launches, self._compare_burst)
-            least = least.least(reading) if least else reading
-            if least.call_ms <= self._allowed_ms(result, least):
-                break
-        return least
 
     def _allowed_ms(self, result: Result, reading: Reading) -> float:
         eager_ms, in_a_burst_ms = result.baselines.get(EAGER, {}).get("median_ms"), reading.reference_ms
@@ -170,7 +161,7 @@ class Measurement:
         return sorted(found, key=lambda one: one["span_ms"])[len(found) // 2]
 
     def _compare_burst(self, burst: Burst, call: int, outputs: list[torch.Tensor]) -> None:
-        """The outputs of one call of a burst, as they lay in the judge's memory when its clock stopped."""
+        """The outputs of one call of a burst, as they were when the judge's clock stopped."""
         setting = self._sides.reference.setting
         expected = outputs_of(self._sides.reference.model(), setting, burst.inputs[call], burst.seeds[call])
         for index, (actual, tensor) in enumerate(zip(outputs, expected)):

@@ -21,6 +21,7 @@ import socket
 import sys
 import traceback
 
+from harness import process_memory
 from harness.server import close_all_but
 from harness.worker import sandbox
 
@@ -115,7 +116,9 @@ def _become_worker(request: dict, fds: list[int], layers: list[str]) -> None:
         from harness.worker import main
 
         sandbox.enter(layers, sandbox.Confinement(**request["confinement"]))
-        main.run(socket.socket(fileno=channel_fd), inherited)
+        channel = socket.socket(fileno=channel_fd)
+        process_memory.give(channel)
+        main.run(channel, inherited)
         code = 0
     except BaseException:
         traceback.print_exc()

@@ -24,7 +24,7 @@ from harness.math_modes import pin_math_modes
 from harness.outbox import OpenedOutbox, lay_out
 from harness.problem import load_problem
 from harness.result import Status
-from harness.rounds import Setting, launch_bound_ms, play, play_burst, profile, split
+from harness.rounds import Setting, launch_bound_ms, order_of, play, play_burst, play_calls, profile, split
 from harness.timing import Round, timer_for
 from harness.timing.burst import Gate
 from harness.worker import extensions
@@ -195,8 +195,8 @@ class Candidate:
         model = self._prepared("initial", 2 * len(seeds))  # each is called twice
         return profile(model, self._setting, seeds, self._timer)
 
-    def open_burst(self, handle: dict, calls: int, outputs: list[dict]) -> dict:
-        """Open the memory of bursts: inputs of all calls, then their outputs."""
+    def open_burst(self, handle: dict, calls: int, outputs: list[dict] = ()) -> dict:
+        """Open the memory of bursts: inputs of all calls, then on a GPU what their ``outputs`` are copied into."""
         self._round = Round([], [], [])
         example = self._setting.draw_one(0)
         expected = [torch.empty(o["shape"], dtype=getattr(torch, o["dtype"]), device="meta") for o in outputs]
@@ -207,28 +207,38 @@ class Candidate:
         self._burst_inputs = [
             [next(rest) if isinstance(value, torch.Tensor) else value for value in example] for _ in range(calls)
         ]
-        self._burst_outputs = list(split(views[len(tensors) * calls :], len(expected)))
+        self._burst_outputs = list(split(views[len(tensors) * calls :], max(1, len(expected))))
         if self._device.type == "cuda" and self._gate is None:
             self._gate = Gate(self._fds[-1])
         return {"ok": True}
 
     def prepare_burst(self) -> dict:
         """What is to be done before every burst and is no part of it."""
+        self._burst_left = None
         self._burst_model = self._prepared("initial", len(self._burst_inputs))
         self._synchronize()
         return {"ok": True}
 
-    def burst(self, seeds: list[int], number: int) -> dict:
-        """Enqueue one call on each of the burst's inputs, behind the judge's gate if there is one."""
-        if self._gate:
-            self._gate.hold(number)
-        orders = play_burst(self._burst_model, self._setting, self._burst_inputs, self._burst_outputs, seeds)
-        if self._gate:
-            self._gate.mark(number)
+    def burst(self, seeds: list[int], number: int = 0) -> dict:
+        """One call on each of the burst's inputs; says how their outputs lie in memory.
+
+        On a GPU they are enqueued behind the judge's gate, with copies of their outputs; on a CPU those
+        stay where they are until the next burst.
+        """
+        model, setting, inputs = self._burst_model, self._setting, self._burst_inputs
+        if self._gate is None:
+            self._burst_left = left = play_calls(model, setting, inputs, seeds)
+            return {
+                "orders": [[order_of(leaf) for leaf in leaves] for leaves in left],
+                "addresses": [[leaf.data_ptr() for leaf in leaves] for leaves in left],
+            }
+        self._gate.hold(number)
+        orders = play_burst(model, setting, inputs, self._burst_outputs, seeds)
+        self._gate.mark(number)
         return {"orders": orders}
 
     def close_burst(self) -> dict:
-        self._burst_memory = self._burst_inputs = self._burst_outputs = None
+        self._burst_memory = self._burst_inputs = self._burst_outputs = self._burst_left = None
         return {"ok": True}
 
     def trim(self) -> dict:

@@ -140,6 +140,7 @@ _EXPLOITS = (
     Exploit("17_lazy_tensor_in_disguise.py", "faster", ("wrong_dtype",)),
     Exploit("18_patches_the_clock.py", "faster", ("rejected", "ok")),
     Exploit("18_patches_events.py", "faster", ("rejected", "ok")),
+    Exploit("18_answers_too_early.py", "faster", ("wrong_value", "nonfinite", "rejected", "ok")),
     Exploit("18_claims_to_wait.py", "faster", ("ok", "rejected")),
     Exploit("19_patches_the_comparison.py", "correct", ("wrong_value",)),
     Exploit("20_forges_its_verdict.py", "correct", ("crashed", "wrong_value")),

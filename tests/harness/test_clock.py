@@ -10,7 +10,7 @@ def test_a_burst_is_long_enough_to_be_told_from_what_it_costs():
     assert calls_of_a_burst("cuda", 0.005, 1, held=True) == 64
     assert calls_of_a_burst("cuda", 1.0, 1, held=True) == 5
     assert calls_of_a_burst("cuda", 20.0, 1, held=True) == 1
-    assert calls_of_a_burst("cpu", 1.0, 1, held=True) == 41
+    assert calls_of_a_burst("cpu", 1.0, 1, held=True) == 11
 
 
 def test_launches_have_to_fit_the_queue_behind_the_gate_and_nowhere_else():

@@ -278,27 +278,46 @@ def test_a_forged_answer_is_a_failure_of_the_candidate(judged, problem, answer):
     assert result.status is not Status.OK and result.timing is None
 
 
-def test_an_output_that_lies_transposed_in_memory_is_right(judged, problem):
-    result = judged(problem("1/19"), relu("return x.t().contiguous().relu_().t()"))
+@pytest.mark.parametrize(
+    "body",
+    ["return x.t().contiguous().relu_().t()", "return torch.cat((x, x), 1).relu_()[:, : x.shape[1]]"],
+    ids=["transposed", "with gaps"],
+)
+def test_an_output_is_right_however_it_lies_in_memory(judged, problem, body):
+    result = judged(problem("1/19"), relu(body))
     assert result.status is Status.OK, result.message
 
 
 @pytest.mark.parametrize("order", ["[0, 0]", "[0]", "['x', 1]", "[0.0, 1.0]", "None"])
 def test_an_order_of_dimensions_that_is_none_is_the_candidates_failure(judged, problem, order):
-    patch = f"import harness.rounds\nharness.rounds.order_of = lambda tensor: {order}\n"
-    patch += "harness.rounds.in_order = lambda memory, order: memory\n"
+    patch = f"import harness.worker.main as worker\nworker.order_of = lambda tensor: {order}\n"
     result = judged(problem("1/19"), patch + relu("return x.relu()"))
     assert result.status is Status.CRASHED and "lie in memory" in result.message, result.message
 
 
+@pytest.mark.parametrize("address", ["0", "-1", "1 << 62", "1 << 80", "'x'", "0.5", "None", "[]"])
+def test_an_address_that_is_none_is_the_candidates_failure(judged, problem, address):
+    patch = f"""
+import harness.wire as wire
+send = wire.send
+def forged(connection, message):
+    if "addresses" in message:
+        message["addresses"] = [[{address}]] * len(message["addresses"])
+    send(connection, message)
+wire.send = forged
+"""
+    result = judged(problem("1/19"), patch + relu("return x.relu()"))
+    assert result.status is Status.CRASHED and "not in memory where" in result.message, result.message
+
+
 SKIPS_MOST = """
 import harness.worker.main as worker
-play_burst = worker.play_burst
-def some(model, setting, inputs, outputs, seeds):
+play_calls = worker.play_calls
+def some(model, setting, inputs, seeds):
     done = len(seeds) // 4
-    orders = play_burst(model, setting, inputs[:done], outputs[:done], seeds[:done])
-    return orders + orders[:1] * (len(seeds) - done)
-worker.play_burst = some
+    outputs = play_calls(model, setting, inputs[:done], seeds[:done])
+    return outputs + outputs[:1] * (len(seeds) - done)
+worker.play_calls = some
 """ + relu("return x.relu()")
 
 
