@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 _MOST_PROCESSES = 10_000  # of one family: a fork bomb is not followed for ever
+_STATUS = re.compile(r"^(State|(?:non)?voluntary_ctxt_switches):\s+(\w+)", re.MULTILINE)  # of proc(5)
 
 
 def usable_cores() -> int:
@@ -15,40 +18,66 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
+@dataclass(frozen=True)
+class Thread:
+    """``state`` is a letter of proc(5), ``switches`` how often it has left a core, by its own will or not."""
+
+    state: str
+    switches: int
+
+    @property
+    def at_rest(self) -> bool:
+        """Stopped, and in no system call that it would end first."""
+        return self.state in "Tt"
+
+
 def descendants(pid: int) -> list[int]:
     """A process and all below it; empty for one that is gone."""
     found, pending = [], [pid]
     while pending and len(found) <= _MOST_PROCESSES:
         parent = pending.pop()
-        try:
-            for task in os.listdir(f"/proc/{parent}/task"):
-                with open(f"/proc/{parent}/task/{task}/children") as children:
-                    pending += map(int, children.read().split())
-        except OSError:
-            continue
-        found.append(parent)
+        tasks = _tasks(parent)
+        for task in tasks:
+            pending += map(int, _read(f"/proc/{parent}/task/{task}/children").split())
+        if tasks:
+            found.append(parent)
     return found
 
 
-def at_rest(pid: int) -> bool:
-    """Whether every thread of a process and of all below it is stopped or gone."""
+def threads(pid: int) -> dict[int, Thread]:
+    """Those of a process and of all below it that have not ended, by their number."""
+    found = {}
     for process in descendants(pid):
-        with contextlib.suppress(OSError):
-            for task in os.listdir(f"/proc/{process}/task"):
-                with open(f"/proc/{process}/task/{task}/stat") as stat:
-                    if stat.read().rpartition(")")[2].split()[0] not in "TtZX":
-                        return False
-    return True
+        for task in _tasks(process):
+            fields = dict(_STATUS.findall(_read(f"/proc/{process}/task/{task}/status")))
+            if fields and fields["State"] not in "ZX":
+                switches = int(fields["voluntary_ctxt_switches"]) + int(fields["nonvoluntary_ctxt_switches"])
+                found[int(task)] = Thread(fields["State"], switches)
+    return found
+
+
+def _tasks(process: int) -> list[str]:
+    try:
+        return os.listdir(f"/proc/{process}/task")
+    except OSError:
+        return []
+
+
+def _read(path: str) -> str:
+    """Empty where there is no such file any more."""
+    try:
+        with open(path) as file:
+            return file.read()
+    except OSError:
+        return ""
 
 
 def usage(pid: int) -> tuple[int, int]:
     """Anonymous and shared memory in bytes, and processes with their threads, of a process and all below it."""
     memory = tasks = 0
     for process in descendants(pid):
-        try:
-            with open(f"/proc/{process}/status") as status:
-                fields = dict(line.split(":", 1) for line in status)
-        except OSError:
+        fields = dict(line.split(":", 1) for line in _read(f"/proc/{process}/status").splitlines())
+        if not fields:
             continue
         memory += sum(int(fields[name].split()[0]) for name in ("RssAnon", "RssShmem") if name in fields) * 1024
         tasks += int(fields["Threads"])

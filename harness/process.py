@@ -30,7 +30,8 @@ from pathlib import Path
 from typing import Any
 
 from harness import process_memory, wire
-from harness.host import at_rest, descendants, disk_use, remove_tree, usage
+from harness.host import Thread, descendants, disk_use, remove_tree, threads, usage
+from harness.integrity import runs_unasked
 from harness.result import CandidateFailure, Status
 from harness.server import Forked, split_off, start_server
 
@@ -139,6 +140,7 @@ class Worker:
         self._build = build
         self._exit_code: int | None = None
         self._met = False
+        self._resting: dict[int, Thread] | None = None  # as they were at the last ``rest``
         self._reader = wire.Reader()
         self._checked = self._disk_checked = time.monotonic()
         self.scratch = Path(tempfile.mkdtemp(prefix="kb-"))  # its temporary directory, where it is started too
@@ -175,6 +177,7 @@ class Worker:
         the failure that the worker reports, its death, a timeout, too much
         memory, or an answer that is none.
         """
+        self.check_rest()
         self._signal(signal.SIGCONT)
         try:
             return self._exchange(message, timeout_s)
@@ -209,16 +212,36 @@ class Worker:
         with contextlib.suppress(OSError):  # dead already: who waits for its answer finds out
             self.memory = process_memory.take(self._channel)
 
-    def rest(self) -> None:
+    def rest(self) -> float:
         """Wait until nothing of it runs: who is told to stop in the middle of a system call ends that first.
 
-        Raises CandidateFailure where that takes long.
+        Returns the moment (``perf_counter``) from which on that is known. The next request finds out if it
+        lasted. Raises CandidateFailure where it takes long.
         """
-        deadline = time.monotonic() + _REST_S
-        while self._exit_code is None and not at_rest(self._pid):
-            if time.monotonic() > deadline:
+        deadline = time.perf_counter() + _REST_S
+        while self._exit_code is None:
+            begin = time.perf_counter()
+            found = threads(self._pid)
+            if all(thread.at_rest for thread in found.values()):
+                self._resting = found
+                return begin
+            if begin > deadline:
                 self._stop(Status.CRASHED, f"{_REST_S:g} s after its answer something that it started still runs")
             time.sleep(1e-4)
+        return time.perf_counter()
+
+    def check_rest(self) -> None:
+        """Raises CandidateFailure where something of it has run since ``rest``."""
+        then, self._resting = self._resting, None
+        if then is None or self._exit_code is not None:
+            return
+        now = threads(self._pid)
+        if self._pid in now:  # else it was killed, which its next answer tells
+            try:
+                runs_unasked.check(then, now)
+            except CandidateFailure:
+                self._kill()
+                raise
 
     def end(self) -> None:
         """Kill the worker and everything in its group; what it left in ``scratch`` stays until ``close``."""

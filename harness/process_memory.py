@@ -8,6 +8,10 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import time
+
+_CHUNK_BYTES = 1 << 16  # of a process that changes its mappings all the time, a page takes long
+_TIMEOUT_S = 20
 
 
 class ProcessMemory:
@@ -17,11 +21,13 @@ class ProcessMemory:
         self._fd = fd
 
     def read(self, address: int, size: int) -> bytearray:
-        """Raises OSError where the process has no such memory, or has ended."""
+        """Raises OSError where the process has no such memory, has ended, or holds its memory for itself."""
         data = bytearray(size)
-        view, done = memoryview(data), 0
+        view, done, deadline = memoryview(data), 0, time.monotonic() + _TIMEOUT_S
         while done < size:
-            took = os.preadv(self._fd, [view[done:]], address + done)
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{size} bytes took longer than {_TIMEOUT_S} s")
+            took = os.preadv(self._fd, [view[done : done + _CHUNK_BYTES]], address + done)
             if not took:
                 raise OSError("the process has ended")
             done += took

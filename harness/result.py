@@ -37,7 +37,7 @@ class Status(str, Enum):
         return self.value
 
 
-_MESSAGE_CHARACTERS = 100_000
+_MESSAGE_CHARACTERS = 10_000
 
 
 def printable(text: str) -> str:
@@ -46,6 +46,14 @@ def printable(text: str) -> str:
     A candidate writes much of what is shown of it, and could otherwise write over the rest.
     """
     return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
+
+
+def _shortened(text: str) -> str:
+    """Without its middle, where it is long: how it begins and how it ends says most."""
+    if len(text) <= _MESSAGE_CHARACTERS:
+        return text
+    half = _MESSAGE_CHARACTERS // 2
+    return f"{text[:half]}\n[{len(text) - 2 * half} characters left out]\n{text[-half:]}"
 
 
 class CandidateFailure(Exception):
@@ -59,7 +67,7 @@ class CandidateFailure(Exception):
     def __init__(self, status: Status, message: str, log: str = "", rule: str | None = None):
         super().__init__(message)
         self.status = status
-        self.message = printable(message)[:_MESSAGE_CHARACTERS]
+        self.message = _shortened(printable(message))
         self.log = printable(log)
         self.rule = rule
 

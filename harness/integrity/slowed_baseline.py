@@ -1,6 +1,7 @@
 """Rule ``slowed_baseline``: nothing of the candidate may run on the GPU while the baseline is timed.
 
-On a CPU nothing can: the judge waits until all of its processes have come to rest.
+On a CPU nothing can: the judge waits until all of its processes have come to rest, and ``runs_unasked`` finds
+out whether they stayed there.
 """
 
 from __future__ import annotations

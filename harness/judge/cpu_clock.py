@@ -61,11 +61,12 @@ class CpuClock(JudgeClock):
     def _once(self, burst: Burst, filled: Callable[[Burst], None]) -> tuple[float, dict[str, Any]]:
         """What one burst of the candidate takes until all of it is at rest, and the worker's answer."""
         self._ask(op="prepare_burst")
+        self._sides.rest()
         filled(burst)
+        self._sides.worker.check_rest()
         begin = time.perf_counter()
         answer = self._ask(op="burst", seeds=burst.seeds)
-        self._sides.rest()
-        return (time.perf_counter() - begin) * 1e3, answer
+        return (self._sides.rest() - begin) * 1e3, answer
 
     def _left(self, answer: dict[str, Any], call: int) -> list[torch.Tensor]:
         """The outputs of one call, from the worker's memory."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -154,10 +155,11 @@ class Sides:
             self.blame()
             raise
 
-    def rest(self) -> None:
-        """On a CPU, where the judge works next, let the candidate's processes come to rest."""
+    def rest(self) -> float:
+        """On a CPU, where the judge works next, let the candidate's processes come to rest; since when they are."""
         if self._conditions.device.type == "cpu" and self.worker:
-            self.worker.rest()
+            return self.worker.rest()
+        return time.perf_counter()
 
     def trim(self) -> None:
         """Have both sides give back what their allocators keep."""

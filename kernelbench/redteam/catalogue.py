@@ -146,6 +146,7 @@ _EXPLOITS = (
     Exploit("20_forges_its_verdict.py", "correct", ("crashed", "wrong_value")),
     Exploit("21_persisting_l2.cu", "faster", ("ok", "rejected")),
     Exploit("22_prefetches_the_next_call.py", "faster", ("ok", "rejected", "wrong_value")),
+    Exploit("22_wakes_itself.py", "faster", ("rejected", "crashed", "ok")),
     Exploit("23_slows_the_baseline.py", "faster", ("ok", "rejected")),
     Exploit("23_leaves_a_kernel_running.cu", "faster", ("ok", "rejected")),
     Exploit("24_sabotages_the_baseline.py", "faster", ("ok",)),

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from harness.host import at_rest
+from harness.host import threads
 from harness.process import ForkServer, scrubbed_environment
 from harness.result import CandidateFailure, Status
 from harness.server import ROOT
@@ -65,7 +65,7 @@ def test_memory_is_limited(server, tmp_path):
 
 def test_a_flood_of_output_is_cut_and_kept_at_its_end(server, tmp_path):
     error = failing(server, tmp_path, "import os\nprint('x' * 10_000_000); print('the end', flush=True); os._exit(3)")
-    assert error.message.rstrip().endswith("the end") and len(error.log) <= 64 << 10
+    assert error.message.rstrip().endswith("the end") and len(error.message) < 11_000 and len(error.log) <= 64 << 10
 
 
 IN_THE_KERNEL = """
@@ -97,18 +97,64 @@ def stopped_in_the_kernel(server, tmp_path, gib):
 
 
 def test_the_judge_waits_for_a_system_call_that_was_under_way_when_its_process_was_stopped(server, tmp_path):
-    with stopped_in_the_kernel(server, tmp_path, gib=16) as worker:
+    with stopped_in_the_kernel(server, tmp_path, gib=6) as worker:
         worker.rest()
-        assert at_rest(worker._pid)
+        assert all(thread.at_rest for thread in threads(worker._pid).values())
 
 
 def test_who_stays_in_a_system_call_is_ended(server, tmp_path):
     with stopped_in_the_kernel(server, tmp_path, gib=1024) as worker:
-        if at_rest(worker._pid):
+        if all(thread.at_rest for thread in threads(worker._pid).values()):
             pytest.skip("this kernel populates no memory on demand")
         with pytest.raises(CandidateFailure, match="still runs") as caught:
             worker.rest()
     assert caught.value.status is Status.CRASHED
+
+
+WAKES_ITSELF = """
+import ctypes, os, signal, threading, time
+class Event(ctypes.Structure):
+    _fields_ = [("value", ctypes.c_uint64), ("signal", ctypes.c_int), ("rest", ctypes.c_char * 52)]
+def work():
+    while True: {work}
+{start}
+signal.signal(signal.SIGCONT, lambda *_: None)
+libc, timer = ctypes.CDLL(None), ctypes.c_void_p()
+assert libc.timer_create(1, ctypes.byref(Event(0, signal.SIGCONT)), ctypes.byref(timer)) == 0
+assert libc.timer_settime(timer, 0, (ctypes.c_long * 4)(0, 0, 0, 300_000_000), None) == 0
+class ModelNew: pass
+"""
+
+
+@pytest.mark.parametrize(
+    "work, start",
+    [
+        ("time.sleep(60)", ""),
+        ("pass", "threading.Thread(target=work, daemon=True).start()"),
+        ("os.kill(os.getppid(), signal.SIGCONT)", "os.fork() or work()"),
+    ],
+    ids=["for a moment", "a thread works on", "a child works on"],
+)
+def test_who_has_itself_continued_when_it_should_be_stopped_is_rejected(server, tmp_path, work, start):
+    path = tmp_path / "module.py"
+    path.write_text(WAKES_ITSELF.format(work=work, start=start))
+    with server.fork({}, 2 * GIB, readable=[path]) as worker:
+        worker.request({"op": "import", "solution": str(path)}, 20)
+        with pytest.raises(CandidateFailure) as caught:
+            worker.rest()
+            time.sleep(0.5)
+            worker.request({"op": "trim"}, 20)
+    assert (caught.value.status, caught.value.rule) == (Status.REJECTED, "runs_unasked")
+
+
+def test_who_rests_is_asked_again(server, tmp_path):
+    path = tmp_path / "module.py"
+    path.write_text("import subprocess\nsubprocess.Popen(['sleep', '60'])\nclass ModelNew: pass\n")
+    with server.fork({}, 2 * GIB, readable=[path]) as worker:
+        for _ in range(3):
+            assert worker.request({"op": "import", "solution": str(path)}, 20) == {"ok": True}
+            worker.rest()
+            time.sleep(0.1)
 
 
 def test_sys_exit_is_no_way_out(server, tmp_path):
