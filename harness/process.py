@@ -233,15 +233,17 @@ class Worker:
     def check_rest(self) -> None:
         """Raises CandidateFailure where something of it has run since ``rest``."""
         then, self._resting = self._resting, None
-        if then is None or self._exit_code is not None:
+        if then is None or self._has_ended():
             return
-        now = threads(self._pid)
-        if self._pid in now:  # else it was killed, which its next answer tells
-            try:
-                runs_unasked.check(then, now)
-            except CandidateFailure:
-                self._kill()
-                raise
+        try:
+            runs_unasked.check(then, threads(self._pid))
+        except CandidateFailure:
+            self._kill()
+            raise
+
+    def _has_ended(self) -> bool:
+        """Whether it was killed, as by a system that is short of memory; its next answer tells how."""
+        return self._exit_code is not None or any(key.fd == self._status_fd for key, _ in self._selector.select(0))
 
     def end(self) -> None:
         """Kill the worker and everything in its group; what it left in ``scratch`` stays until ``close``."""

@@ -255,12 +255,15 @@ _SIGNALS_REFUSED = {"tkill": (200, 130), "rt_sigqueueinfo": (129, 138), "rt_tgsi
                     "pidfd_send_signal": (424, 424)}  # fmt: skip
 _SOCKET, _PRCTL = (41, 198), (157, 167)
 _AF_UNIX = 1
+# A child of one's parent would be nobody's to count. What clone3 is asked no filter can read, and glibc does without.
+_CLONE, _CLONE3, _CLONE_PARENT = (56, 220), (435, 435), 0x8000
 
 _ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  # column above, AUDIT_ARCH_*
-_LOAD, _JUMP_EQUAL, _JUMP_AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06  # BPF_LD|W|ABS, BPF_JMP|JEQ|K, JGE, BPF_RET|K
+# BPF_LD|W|ABS, BPF_JMP|JEQ|K, JGE, JSET, BPF_RET|K
+_LOAD, _JUMP_EQUAL, _JUMP_AT_LEAST, _JUMP_IF_SET, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _NUMBER_AT, _ARCHITECTURE_AT, _ARGUMENTS_AT = 0, 4, 16  # in struct seccomp_data
 _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
-_EPERM, _X32 = 1, 0x40000000
+_EPERM, _ENOSYS, _X32 = 1, 38, 0x40000000
 _MODE_FILTER = 2
 
 
@@ -309,6 +312,13 @@ def _filter(column: int, architecture: int, pid: int, signals: bool) -> list[tup
         test += [(_RETURN, 0, 0, otherwise), (_RETURN, 0, 0, among)]
         program.extend([(_JUMP_EQUAL, 0, len(test), number), *test])
 
+    def without_flag(number: int, flag: int) -> None:
+        """Refused where the first argument has it."""
+        test = [(_LOAD, 0, 0, _ARGUMENTS_AT), (_JUMP_IF_SET, 0, 1, flag)]
+        program.extend([(_JUMP_EQUAL, 0, 4, number), *test, (_RETURN, 0, 0, refuse), (_RETURN, 0, 0, allow)])
+
+    without_flag(_CLONE[column], _CLONE_PARENT)
+    always(_CLONE3[column], _ERRNO | _ENOSYS)
     for numbers in _REFUSED.values():
         always(numbers[column], refuse)
     for numbers in _PRETENDED.values():
