@@ -4,31 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import tempfile
-from dataclasses import dataclass
+import time
 from pathlib import Path
 
 _MOST_PROCESSES = 10_000  # of one family: a fork bomb is not followed for ever
-_STATUS = re.compile(r"^(State|(?:non)?voluntary_ctxt_switches):\s+(\w+)", re.MULTILINE)  # of proc(5)
+_CPUCLOCK_SCHED = 2  # of a whole process, as clock_getcpuclockid(3) numbers them
 
 
 def usable_cores() -> int:
     """Cores that this process may run on, which a batch system or `taskset` can make fewer than there are."""
     return len(os.sched_getaffinity(0))
-
-
-@dataclass(frozen=True)
-class Thread:
-    """``state`` is a letter of proc(5), ``switches`` how often it has left a core, by its own will or not."""
-
-    state: str
-    switches: int
-
-    @property
-    def at_rest(self) -> bool:
-        """Stopped, and in no system call that it would end first."""
-        return self.state in "Tt"
 
 
 def descendants(pid: int) -> list[int]:
@@ -44,15 +30,22 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
-def threads(pid: int) -> dict[int, Thread]:
-    """Those of a process and of all below it that have not ended, by their number."""
-    found = {}
+def at_rest(pid: int) -> bool:
+    """Whether every thread of a process and of all below it is stopped or gone, and has ended its system call."""
     for process in descendants(pid):
         for task in _tasks(process):
-            fields = dict(_STATUS.findall(_read(f"/proc/{process}/task/{task}/status")))
-            if fields and fields["State"] not in "ZX":
-                switches = int(fields["voluntary_ctxt_switches"]) + int(fields["nonvoluntary_ctxt_switches"])
-                found[int(task)] = Thread(fields["State"], switches)
+            state = _read(f"/proc/{process}/task/{task}/stat").rpartition(")")[2].split()[:1]
+            if state and state[0] not in "TtZX":
+                return False
+    return True
+
+
+def cpu_times_ns(pid: int) -> dict[int, int]:
+    """What each of a process and all below it has had of the cores, all its threads together."""
+    found = {}
+    for process in descendants(pid):
+        with contextlib.suppress(OSError):
+            found[process] = time.clock_gettime_ns(~process << 3 | _CPUCLOCK_SCHED)
     return found
 
 

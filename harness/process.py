@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import process_memory, wire
-from harness.host import Thread, descendants, disk_use, remove_tree, threads, usage
+from harness.host import at_rest, cpu_times_ns, descendants, disk_use, remove_tree, usage
 from harness.integrity import runs_unasked
 from harness.result import CandidateFailure, Status
 from harness.server import Forked, split_off, start_server
@@ -140,7 +140,7 @@ class Worker:
         self._build = build
         self._exit_code: int | None = None
         self._met = False
-        self._resting: dict[int, Thread] | None = None  # as they were at the last ``rest``
+        self._resting: dict[int, int] | None = None  # CPU times at the last ``rest``
         self._reader = wire.Reader()
         self._checked = self._disk_checked = time.monotonic()
         self.scratch = Path(tempfile.mkdtemp(prefix="kb-"))  # its temporary directory, where it is started too
@@ -215,17 +215,16 @@ class Worker:
     def rest(self) -> float:
         """Wait until nothing of it runs: who is told to stop in the middle of a system call ends that first.
 
-        Returns the moment (``perf_counter``) from which on that is known. The next request finds out if it
-        lasted. Raises CandidateFailure where it takes long.
+        Returns the moment (``perf_counter``) at which that was known of all; ``check_rest`` finds out if it lasted.
+        Raises CandidateFailure where it takes long.
         """
+        self.check_rest()
         deadline = time.perf_counter() + _REST_S
         while self._exit_code is None:
-            begin = time.perf_counter()
-            found = threads(self._pid)
-            if all(thread.at_rest for thread in found.values()):
-                self._resting = found
-                return begin
-            if begin > deadline:
+            if at_rest(self._pid):
+                self._resting = cpu_times_ns(self._pid)
+                break  # the moment is after that: what ran until then has taken its time
+            if time.perf_counter() > deadline:
                 self._stop(Status.CRASHED, f"{_REST_S:g} s after its answer something that it started still runs")
             time.sleep(1e-4)
         return time.perf_counter()
@@ -236,7 +235,7 @@ class Worker:
         if then is None or self._has_ended():
             return
         try:
-            runs_unasked.check(then, threads(self._pid))
+            runs_unasked.check(then, cpu_times_ns(self._pid))
         except CandidateFailure:
             self._kill()
             raise
@@ -323,8 +322,10 @@ class Worker:
             self._take_output()
         if self._channel.fileno() in ready:
             try:
-                self._reader.feed(self._channel.recv(self._reader.wanted()))
-                return self._reader.message()
+                for _ in range(2):  # its length and the rest, at once: checking limits in between would take time
+                    self._reader.feed(self._channel.recv(self._reader.wanted()))
+                    if (message := self._reader.message()) is not None or not self._arrives():
+                        return message
             except (wire.Closed, ConnectionError):
                 self._selector.unregister(self._channel.fileno())
             except wire.Garbled as error:
@@ -333,6 +334,10 @@ class Worker:
         elif self._status_fd in ready:
             self._exit_code = self._read_exit_code()
         return None
+
+    def _arrives(self) -> bool:
+        """Whether more can be read without waiting."""
+        return any(key.fd == self._channel.fileno() for key, _ in self._selector.select(0))
 
     def _take_output(self) -> None:
         data = os.read(self._output_fd, _OUTPUT_BYTES)

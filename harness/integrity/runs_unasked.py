@@ -2,24 +2,24 @@
 
 It is stopped then, but a stopped process can have itself continued, by a timer of its own or by what somebody
 else does to its files. On a CPU, where it would work ahead of its clock or take the baseline's time, the judge
-counts how often each of its threads has left a core: no thread can run and stop again without one more.
+asks the kernel how much of the cores its processes have had.
 """
 
 from __future__ import annotations
 
-from harness.host import Thread
 from harness.result import CandidateFailure, Status
 
 RULE = "runs_unasked"
+ALLOWED_MS = 0.1  # who was about to stop is counted for what that takes
 
 
-def check(then: dict[int, Thread], now: dict[int, Thread]) -> None:
-    """Raises CandidateFailure where threads that were at rest are others now, or have run meanwhile."""
-    ran = [number for number in then | now if then.get(number) != now.get(number)]
-    if ran:
+def check(then_ns: dict[int, int], now_ns: dict[int, int]) -> None:
+    """Raises CandidateFailure where processes that were at rest are others now, or have had a core meanwhile."""
+    ran_ms = (sum(now_ns.values()) - sum(then_ns.values())) / 1e6
+    if now_ns.keys() != then_ns.keys() or ran_ms > ALLOWED_MS:
         raise CandidateFailure(
             Status.REJECTED,
-            f"{len(ran)} of its {len(then | now)} threads ran between an answer and the next request, when it owes "
-            "none and is stopped: it had itself continued",
+            f"between an answer and the next request, when it is stopped, its {len(then_ns)} processes ran for "
+            f"{ran_ms:.4g} ms, and are {len(now_ns)} now: it had itself continued",
             rule=RULE,
         )

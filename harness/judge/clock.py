@@ -22,7 +22,7 @@ from harness.result import CandidateFailure, Status
 
 _TARGET_MS = {"cuda": 4.0, "cpu": 10.0}  # of a burst
 _UNHELD_TARGET_MS = 20.0  # where the way to the worker and back is in it
-_MOST_CALLS = 64
+_MOST_CALLS = {"cuda": 64, "cpu": 256}
 _COMPARED_CALLS = 8  # of a burst: who leaves out one in four is found out nine times in ten
 _LEAST_LAUNCH_MS = 1e-3  # an empty kernel takes longer
 _MEMORY_SHARE = 3  # a burst may take one part in so many of what is free
@@ -154,7 +154,7 @@ def calls_of_a_burst(device_type: str, claimed_ms: float, launches: int, held: b
     launches than fit the time are not believed.
     """
     target_ms = _TARGET_MS[device_type] if held else _UNHELD_TARGET_MS
-    wanted = min(int(target_ms / max(claimed_ms, 1e-3)) + 1, _MOST_CALLS)
+    wanted = min(int(target_ms / max(claimed_ms, 1e-3)) + 1, _MOST_CALLS[device_type])
     if held:
         likely = max(1.0, min(launches, claimed_ms / _LEAST_LAUNCH_MS))
         wanted = min(wanted, max(1, int(QUEUE / likely)))

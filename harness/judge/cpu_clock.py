@@ -63,8 +63,8 @@ class CpuClock(JudgeClock):
         self._ask(op="prepare_burst")
         self._sides.rest()
         filled(burst)
-        self._sides.worker.check_rest()
         begin = time.perf_counter()
+        self._sides.worker.check_rest()
         answer = self._ask(op="burst", seeds=burst.seeds)
         return (self._sides.rest() - begin) * 1e3, answer
 

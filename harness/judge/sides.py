@@ -54,7 +54,6 @@ class Sides:
         """
         self._calls = len(seeds)
         answer = self.ask(op="run", seeds=seeds, draw=trial.draw, weights=trial.weights, held=held)
-        self.rest()
         outputs, timed = answer.get("outputs"), held is not None
         times = answer.get("times_ms") if timed else [None] * len(seeds)
         if not isinstance(times, list) or not isinstance(outputs, list) or not len(times) == len(outputs) == len(seeds):
@@ -67,6 +66,7 @@ class Sides:
         return Round([], [], [number(t) for t in times], answer.get("queue_full") is True, empty_ms)
 
     def play_reference(self, trial: Trial, seeds: list[int], held: bool | None = True) -> Round:
+        self.rest()
         try:
             played = self.with_room(lambda: self.reference.play(trial, seeds, self.timer, held))
         except CandidateFailure:
@@ -82,6 +82,7 @@ class Sides:
 
     def play(self, model: Callable, seeds: list[int], held: bool = True) -> Round:
         """Times of another form of the reference on published inputs."""
+        self.rest()
         played = self.with_room(lambda: play(model, self.reference.setting, seeds, self.timer, held=held))
         played.outputs, played.inputs = [], []
         return played

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from harness.host import threads
+from harness.host import at_rest
 from harness.process import ForkServer, scrubbed_environment
 from harness.result import CandidateFailure, Status
 from harness.server import ROOT
@@ -99,12 +99,12 @@ def stopped_in_the_kernel(server, tmp_path, gib):
 def test_the_judge_waits_for_a_system_call_that_was_under_way_when_its_process_was_stopped(server, tmp_path):
     with stopped_in_the_kernel(server, tmp_path, gib=6) as worker:
         worker.rest()
-        assert all(thread.at_rest for thread in threads(worker._pid).values())
+        assert at_rest(worker._pid)
 
 
 def test_who_stays_in_a_system_call_is_ended(server, tmp_path):
     with stopped_in_the_kernel(server, tmp_path, gib=1024) as worker:
-        if all(thread.at_rest for thread in threads(worker._pid).values()):
+        if at_rest(worker._pid):
             pytest.skip("this kernel populates no memory on demand")
         with pytest.raises(CandidateFailure, match="still runs") as caught:
             worker.rest()
@@ -116,9 +116,9 @@ import ctypes, os, signal, threading, time
 class Event(ctypes.Structure):
     _fields_ = [("value", ctypes.c_uint64), ("signal", ctypes.c_int), ("rest", ctypes.c_char * 52)]
 def work():
-    while True: {work}
+    while True: pass
 {start}
-signal.signal(signal.SIGCONT, lambda *_: None)
+signal.signal(signal.SIGCONT, lambda *_: {woken})
 libc, timer = ctypes.CDLL(None), ctypes.c_void_p()
 assert libc.timer_create(1, ctypes.byref(Event(0, signal.SIGCONT)), ctypes.byref(timer)) == 0
 assert libc.timer_settime(timer, 0, (ctypes.c_long * 4)(0, 0, 0, 300_000_000), None) == 0
@@ -127,17 +127,18 @@ class ModelNew: pass
 
 
 @pytest.mark.parametrize(
-    "work, start",
+    "start, woken",
     [
-        ("time.sleep(60)", ""),
-        ("pass", "threading.Thread(target=work, daemon=True).start()"),
-        ("os.kill(os.getppid(), signal.SIGCONT)", "os.fork() or work()"),
+        ("", "(sum(range(1_000_000)), os.kill(os.getpid(), signal.SIGSTOP))"),
+        ("threading.Thread(target=work, daemon=True).start()", "None"),
+        ("child = os.fork() or work()", "os.kill(child, signal.SIGCONT)"),
+        ("", "os.fork() or os._exit(0)"),
     ],
-    ids=["for a moment", "a thread works on", "a child works on"],
+    ids=["for a moment", "a thread works on", "a child works on", "to have a child"],
 )
-def test_who_has_itself_continued_when_it_should_be_stopped_is_rejected(server, tmp_path, work, start):
+def test_who_has_itself_continued_when_it_should_be_stopped_is_rejected(server, tmp_path, start, woken):
     path = tmp_path / "module.py"
-    path.write_text(WAKES_ITSELF.format(work=work, start=start))
+    path.write_text(WAKES_ITSELF.format(start=start, woken=woken))
     with server.fork({}, 2 * GIB, readable=[path]) as worker:
         worker.request({"op": "import", "solution": str(path)}, 20)
         with pytest.raises(CandidateFailure) as caught:
