@@ -57,10 +57,10 @@ def _tasks(process: int) -> list[str]:
 
 
 def _read(path: str) -> str:
-    """Empty where there is no such file any more."""
+    """Empty where there is no such file any more. The name of a process in it is any bytes, ``\\r`` among them."""
     try:
-        with open(path) as file:
-            return file.read()
+        with open(path, "rb") as file:
+            return file.read().decode(errors="replace")
     except OSError:
         return ""
 
@@ -69,7 +69,7 @@ def usage(pid: int) -> tuple[int, int]:
     """Anonymous and shared memory in bytes, and processes with their threads, of a process and all below it."""
     memory = tasks = 0
     for process in descendants(pid):
-        fields = dict(line.split(":", 1) for line in _read(f"/proc/{process}/status").splitlines())
+        fields = dict(line.split(":", 1) for line in _read(f"/proc/{process}/status").split("\n") if line)
         if not fields:
             continue
         memory += sum(int(fields[name].split()[0]) for name in ("RssAnon", "RssShmem") if name in fields) * 1024

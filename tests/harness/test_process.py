@@ -148,6 +148,18 @@ def test_who_has_itself_continued_when_it_should_be_stopped_is_rejected(server, 
     assert (caught.value.status, caught.value.rule) == (Status.REJECTED, "runs_unasked")
 
 
+@pytest.mark.parametrize("name", [b"\xff", b"a\rb", b"a) R (b", b"\n\\"])
+def test_a_process_may_have_any_name(server, tmp_path, name):
+    path = tmp_path / "module.py"
+    path.write_text(
+        f"import ctypes, time\nctypes.CDLL(None).prctl(15, {name!r}, 0, 0, 0)\ntime.sleep(0.3)\nclass ModelNew: pass\n"
+    )
+    with server.fork({}, 2 * GIB, readable=[path]) as worker:
+        for _ in range(2):
+            assert worker.request({"op": "import", "solution": str(path)}, 20) == {"ok": True}
+            worker.rest()
+
+
 def test_who_rests_is_asked_again(server, tmp_path):
     path = tmp_path / "module.py"
     path.write_text("import subprocess\nsubprocess.Popen(['sleep', '60'])\nclass ModelNew: pass\n")
