@@ -170,7 +170,7 @@ _EXPLOITS = (
     Exploit("40_kills_its_judge.py", "dies", ("runtime_error",)),
     Exploit("41_hangs.py", "hangs", ("timeout",)),
     Exploit("42_floods_shared_memory.py", "traces", ("runtime_error",), traces.shared_memory(42)),
-    Exploit("42_leaves_processes.py", "traces", ("ok", "crashed"), traces.processes("sleep", "42.42")),
+    Exploit("42_leaves_processes.py", "traces", ("ok", "crashed", "rejected"), traces.processes("sleep", "42.42")),
     Exploit("43_poisons_the_interpreter.py", "traces", ("load_error",), traces.packages("kb_redteam_43.pth")),
     Exploit("43_poisons_the_build_cache.py", "traces", ("load_error",), traces.user_cache("kb-redteam-43")),
     Exploit("44_rewrites_the_problem.py", "traces", ("load_error",)),
