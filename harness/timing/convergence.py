@@ -1,7 +1,7 @@
 """When to stop sampling.
 
 Sampling goes on until every series meets the criterion, with a floor in rounds and
-calls and a ceiling in rounds and in time. A noisy series therefore takes more samples,
+a ceiling in rounds and in time. A noisy series therefore takes more samples,
 never fewer, and a regular one cannot stop before the floor.
 
 A criterion is a function of a series and its target, and its line in ``CRITERIA``.
@@ -64,21 +64,17 @@ class Convergence:
     max_seconds: float
     criterion: str = "sem"
     min_rounds: int = 10
-    min_calls: int = 20
     max_rounds: int = 200
     _begin: float = field(default_factory=time.monotonic)
 
     def calls_a_round(self, most: int, call_s: float) -> int:
-        """As many as let the least number of rounds end in time, and enough for the least number of calls."""
-        in_time = int(self.max_seconds / (self.min_rounds * call_s))
-        return min(most, max(in_time, -(-self.min_calls // self.min_rounds)))
+        """As many as let the least number of rounds end in time, and at least one."""
+        return max(1, min(most, int(self.max_seconds / (self.min_rounds * call_s))))
 
     def reason(self, *series: Series) -> str | None:
         """Why to stop now ('converged', 'max_rounds', 'max_seconds'), or None to go on."""
         rounds = min(len(one.rounds_ms) for one in series)
-        calls = min(len(one.samples_ms) for one in series)
-        few = rounds < self.min_rounds or calls < self.min_calls
-        if few and time.monotonic() - self._begin < 3 * self.max_seconds:
+        if rounds < self.min_rounds and time.monotonic() - self._begin < 3 * self.max_seconds:
             return None
         if all(CRITERIA[self.criterion](one.means_ms, self.target) for one in series):
             return "converged"

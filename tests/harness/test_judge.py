@@ -363,7 +363,7 @@ def test_several_baselines_each_have_their_own_comparison(judged, problem):
     assert result.status is Status.OK, result.message
     assert list(result.baselines) == ["compile", "eager"]
     assert result.speedup == result.baselines["compile"]["speedup"]
-    assert result.baselines["compile"]["median_ms"] > 0 and result.baselines["eager"]["samples"] >= 20
+    assert result.baselines["compile"]["median_ms"] > 0 and result.baselines["eager"]["samples"] >= 10
 
 
 def test_a_reference_that_fails_is_not_the_candidates_failure(judged, write_problem):
