@@ -30,9 +30,9 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
-def at_rest(pid: int) -> bool:
-    """Whether every thread of a process and of all below it is stopped or gone, and has ended its system call."""
-    for process in descendants(pid):
+def at_rest(processes: list[int]) -> bool:
+    """Whether every thread of these is stopped or gone, and has ended its system call."""
+    for process in processes:
         for task in _tasks(process):
             state = _read(f"/proc/{process}/task/{task}/stat").rpartition(")")[2].split()[:1]
             if state and state[0] not in "TtZX":
@@ -40,10 +40,10 @@ def at_rest(pid: int) -> bool:
     return True
 
 
-def cpu_times_ns(pid: int) -> dict[int, int]:
-    """What each of a process and all below it has had of the cores, all its threads together."""
+def cpu_times_ns(processes: list[int]) -> dict[int, int]:
+    """What each of them has had of the cores, all its threads together."""
     found = {}
-    for process in descendants(pid):
+    for process in processes:
         with contextlib.suppress(OSError):
             found[process] = time.clock_gettime_ns(~process << 3 | _CPUCLOCK_SCHED)
     return found

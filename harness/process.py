@@ -54,7 +54,7 @@ _PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TZ", "CC", "CXX", "C
 
 
 class ForkServer:
-    """A warm parent of workers, started when it is entered as a context manager, or with the first of them.
+    """A warm parent of workers, started when it is told to, or with the first of them.
 
     It is a process of its own, or with ``split`` a fork of this one. ``fork`` may be called from several threads.
     """
@@ -64,6 +64,11 @@ class ForkServer:
         self._process: subprocess.Popen | Forked | None = None
         self._closed = False
         self._lock = threading.Lock()
+
+    def start(self) -> None:
+        """What the first worker would do otherwise; returns before it is warm."""
+        with self._lock:
+            self._start()
 
     def _start(self) -> None:
         if self._closed:
@@ -120,8 +125,7 @@ class ForkServer:
             self._process.wait()
 
     def __enter__(self) -> ForkServer:
-        with self._lock:
-            self._start()
+        self.start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -221,8 +225,9 @@ class Worker:
         self.check_rest()
         deadline = time.perf_counter() + _REST_S
         while self._exit_code is None:
-            if at_rest(self._pid):
-                self._resting = cpu_times_ns(self._pid)
+            family = descendants(self._pid)  # it cannot grow: nobody forks who has been told to stop
+            if at_rest(family):
+                self._resting = cpu_times_ns(family)
                 break  # the moment is after that: what ran until then has taken its time
             if time.perf_counter() > deadline:
                 self._stop(Status.CRASHED, f"{_REST_S:g} s after its answer something that it started still runs")
@@ -235,7 +240,7 @@ class Worker:
         if then is None or self._has_ended():
             return
         try:
-            runs_unasked.check(then, cpu_times_ns(self._pid))
+            runs_unasked.check(then, cpu_times_ns(descendants(self._pid)))
         except CandidateFailure:
             self._kill()
             raise

@@ -10,7 +10,7 @@ from __future__ import annotations
 from harness.result import CandidateFailure, Status
 
 RULE = "runs_unasked"
-ALLOWED_MS = 0.1  # who was about to stop is counted for what that takes
+ALLOWED_MS = 0.3  # who is shown as stopped may still be leaving its core, and interrupts come: 0.1 has been seen
 
 
 def check(then_ns: dict[int, int], now_ns: dict[int, int]) -> None:

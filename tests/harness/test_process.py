@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from harness.host import at_rest
+from harness.host import at_rest, descendants
 from harness.process import ForkServer, scrubbed_environment
 from harness.result import CandidateFailure, Status
 from harness.server import ROOT
@@ -99,12 +99,12 @@ def stopped_in_the_kernel(server, tmp_path, gib):
 def test_the_judge_waits_for_a_system_call_that_was_under_way_when_its_process_was_stopped(server, tmp_path):
     with stopped_in_the_kernel(server, tmp_path, gib=6) as worker:
         worker.rest()
-        assert at_rest(worker._pid)
+        assert at_rest(descendants(worker._pid))
 
 
 def test_who_stays_in_a_system_call_is_ended(server, tmp_path):
     with stopped_in_the_kernel(server, tmp_path, gib=1024) as worker:
-        if at_rest(worker._pid):
+        if at_rest(descendants(worker._pid)):
             pytest.skip("this kernel populates no memory on demand")
         with pytest.raises(CandidateFailure, match="still runs") as caught:
             worker.rest()
