@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from harness.host import default_memory_bytes, usable_cores
+from harness.host import default_memory_bytes
 from harness.problem import ProblemFile
 from harness.result import Result
 from harness.solution import Solution
@@ -43,7 +43,7 @@ class Options:
     device: str | None = None  # cpu, cuda, cuda:INDEX, several of those after commas, or cuda:all
     workload: str | None = None
     precision: str = "fp32"
-    jobs: int = field(default_factory=usable_cores)
+    jobs: int | None = None  # builds side by side; without it, as many as suit the cores
     timeout_s: float = 120.0  # of one step of a candidate
     build_timeout_s: float = 900.0
     memory_bytes: int = field(default_factory=default_memory_bytes)

@@ -25,6 +25,7 @@ from kernelbench.execution import Evaluated, Options, Pair, Skipped, Status
 from kernelbench.judges import Judge, judged, open_judges
 
 _MEMORY_SHARE = 0.75  # of what is available at the start, for compilers; the rest for judges and candidates
+_COMPILERS = 2  # of a CUDA extension, side by side
 
 Phase = Callable[[str], None]
 
@@ -34,7 +35,13 @@ class Pipeline:
 
     def __init__(self, options: Options, judges: list[Judge] | None = None):
         self.options = options
-        self._judges = judges or open_judges(options)
+        self._server = ForkServer()
+        self._server.start()  # imports torch while the judges do
+        try:
+            self._judges = judges or open_judges(options)
+        except BaseException:
+            self._server.close()
+            raise
         self.device = self._judges[0].device
         self.devices = len(self._judges)
         self.torch_version = self._judges[0].torch_version
@@ -60,7 +67,8 @@ class Pipeline:
     @contextlib.contextmanager
     def line(self, at_once: int, options: Options | None = None) -> Iterator[Line]:
         """Takes solutions as they come, about ``at_once`` of them in flight; left with an error, judges are killed."""
-        line = Line(options or self.options, self._judges, at_once)
+        server, self._server = self._server, ForkServer()
+        line = Line(options or self.options, self._judges, server, at_once)
         try:
             yield line
         except BaseException:
@@ -70,10 +78,12 @@ class Pipeline:
             line.close()
 
     def close(self) -> None:
+        self._server.close()
         with ThreadPoolExecutor() as pool:  # each takes a moment
             list(pool.map(Judge.close, self._judges))
 
     def kill(self) -> None:
+        self._server.close()
         for judge in self._judges:
             judge.kill()
 
@@ -82,18 +92,18 @@ class Line:
     """Builds on all cores and one queue for all devices; ``submit`` may be called from several threads.
 
     On GPUs builds and evaluations overlap; on a CPU what is there to be built is built
-    first, because a compiler on the same cores would spoil the timings.
+    first, because a compiler on the same cores would spoil the timings. ``server`` is taken over.
     """
 
-    def __init__(self, options: Options, judges: list[Judge], at_once: int):
+    def __init__(self, options: Options, judges: list[Judge], server: ForkServer, at_once: int):
         self._options = options
         self._built: queue.SimpleQueue = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._unfinished: dict[Future, Solution] = {}
         self._judges_left = len(judges)
         self._reason: str | None = None  # why no device is left
-        jobs = max(1, options.jobs)
-        self._server = ForkServer()
+        jobs = options.jobs or builds_at_once(judges[0].device["type"], len(judges))
+        self._server = server
         self._context = BuildContext(
             self._server, judges[0].arch, judges[0].torch_version, options.build_timeout_s, options.memory_bytes,
             jobs=max(1, usable_cores() // min(jobs, at_once)),
@@ -196,6 +206,15 @@ class Line:
             self._built.put(None)
         self._pool.shutdown(wait=False, cancel_futures=True)
         self._server.close()  # ends the builds that run, which the pool would wait for
+
+
+def builds_at_once(device_type: str, judges: int) -> int:
+    """As many as there are cores on a CPU, where nothing is timed meanwhile.
+
+    Beside GPUs each build gets a core for its host's compiler and one for the device's, and each judge one: the
+    first build ends in half the time, and a GPU is at work as much sooner.
+    """
+    return usable_cores() if device_type == "cpu" else max(1, (usable_cores() - judges) // _COMPILERS)
 
 
 class Cores:

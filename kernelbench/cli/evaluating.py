@@ -47,7 +47,7 @@ _CONDITIONS = [
                  help="Which sizes, several after commas, or all that a problem has. "
                       "Without it, full on a GPU and small on a CPU."),
     precision_option,
-    click.option("--jobs", type=click.IntRange(min=1), help="Builds side by side. Without it, one a core."),
+    click.option("--jobs", type=click.IntRange(min=1), help="Builds side by side; else as many as suit the cores."),
     click.option("--timeout", type=click.FloatRange(min=0, min_open=True), default=120, show_default=True,
                  help="Seconds that one step of a candidate may take: loading it, a round of calls."),
     click.option("--build-timeout", type=click.FloatRange(min=0, min_open=True), default=900, show_default=True,

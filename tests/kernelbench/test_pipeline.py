@@ -20,7 +20,7 @@ from kernelbench import suite
 from kernelbench.evaluation import evaluate_directory
 from kernelbench.execution import EnvironmentUnfit, Evaluated, Options, Skipped
 from kernelbench.judges import Judge, open_judges
-from kernelbench.pipeline import Cores, Memory, Pipeline
+from kernelbench.pipeline import Cores, Memory, Pipeline, builds_at_once
 from kernelbench.run import Run
 
 MODEL = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return x.clamp(min=0)\n"
@@ -64,6 +64,13 @@ def killer():
     stop.set()
     for thread in threads:
         thread.join()
+
+
+@pytest.mark.parametrize(("cores", "judges", "builds"), [(1, 1, 1), (2, 1, 1), (16, 1, 7), (64, 4, 30)])
+def test_beside_gpus_builds_leave_a_core_for_each_judge_and_have_two(cores, judges, builds, monkeypatch):
+    monkeypatch.setattr("kernelbench.pipeline.usable_cores", lambda: cores)
+    assert builds_at_once("cuda", judges) == builds
+    assert builds_at_once("cpu", judges) == cores
 
 
 @pytest.fixture
