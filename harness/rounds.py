@@ -47,39 +47,17 @@ def outputs_of(model, setting: Setting, inputs: list, seed: int) -> list[torch.T
     return [as_tensor(leaf) for leaf in flatten(call(model, inputs))]
 
 
-def split(values: list, size: int) -> Iterator[list]:
-    """One list after the other of so many values."""
-    for begin in range(0, len(values), size):
-        yield values[begin : begin + size]
-
-
-def play_burst(
-    model, setting: Setting, inputs: list[list], outputs: list[list[torch.Tensor]], seeds: list[int]
-) -> list[list[list[int]]]:
-    """One call after the other on ``inputs``, whose leaves are copied into ``outputs``; nothing is waited for.
-
-    A leaf is copied as it lies in memory, because it would be no part of the call to transpose it. The
-    order of its dimensions there is returned, for each leaf of each call: what ``in_order`` needs.
-    """
-    orders = []
-    for arguments, targets, seed in zip(inputs, outputs, seeds):
-        seed_generators(seed, setting.device)
-        leaves = [as_tensor(leaf) for leaf in flatten(call(model, arguments))]
-        orders.append([order_of(leaf) for leaf in leaves])
-        for target, leaf, order in zip(targets, leaves, orders[-1]):
-            in_order(target, order).copy_(leaf)
-    return orders
-
-
 def play_calls(model, setting: Setting, inputs: list[list], seeds: list[int]) -> list[list[torch.Tensor]]:
     """One call after the other: the leaves of their outputs, dense in memory in whatever order of dimensions."""
-    return [
-        [
-            leaf if leaf.permute(order_of(leaf)).is_contiguous() else leaf.contiguous()
-            for leaf in outputs_of(model, setting, arguments, seed)
+    with _no_collection():
+        return [
+            [_dense(leaf.to(setting.device)) for leaf in outputs_of(model, setting, arguments, seed)]
+            for arguments, seed in zip(inputs, seeds)
         ]
-        for arguments, seed in zip(inputs, seeds)
-    ]
+
+
+def _dense(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor if tensor.permute(order_of(tensor)).is_contiguous() else tensor.contiguous()
 
 
 def order_of(tensor: torch.Tensor) -> list[int]:

@@ -156,8 +156,10 @@ def _witnesses(result: Result) -> str:
     if profile:
         seen.append(("CUPTI: first kernel's begin to last one's end", profile["span_ms"], ""))
     if isinstance(clock, dict):
-        counts = ", and this is its time" if clock.get("charged_ms") else ""
-        how = "" if clock["held"] else f"; launches count{counts}"
+        if clock["held"]:
+            how = f"; {clock['charged_ms'] * 1e3:.3g} us were added to agree" if clock.get("charged_ms") else ""
+        else:
+            how = "; launches count" + (", and this is its time" if clock.get("charged_ms") else "")
         seen.append((f"judge's own clock, {clock['calls']} calls in a row, hot{how}", clock["call_ms"], ""))
     if "launch_bound_ms" in timing:
         seen.append(("wall time of a call, launch included, hot", timing["launch_bound_ms"], ""))

@@ -49,8 +49,8 @@ scaling() {
     --gpus "$counts" --json "$out/scaling.json"
 }
 kernelbench() {
-  python scripts/bench/throughput.py --solutions examples/inline_cuda --variants 8 --only kernelbench-default \
-    --rival-seconds 250 --kernelbench "${KERNELBENCH:?names no checkout of KernelBench}" --json "$out/kernelbench.json"
+  python scripts/bench/throughput.py --solutions examples/inline_cuda --variants 32 --only kernelbench-default \
+    --rival-seconds 150 --kernelbench "${KERNELBENCH:?names no checkout of KernelBench}" --json "$out/kernelbench.json"
 }
 
 for step in "$@"; do

@@ -1,8 +1,8 @@
 """The judge's own clock on a candidate: how long until the outputs of a burst of calls are there.
 
 Times of single calls are taken by the worker, in a process that the candidate owns.
-Here nothing is taken on its word: the clock starts when the inputs exist, and when it stops the
-outputs must be where the judge reads them.
+Here nothing is taken on its word: nothing of the candidate can work on the inputs before the clock starts without
+being seen, and when it stops the outputs must be where the judge reads them.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from harness.judge.sides import Sides
 from harness.outbox import Outbox, Slot
 from harness.result import CandidateFailure, Status
 
-_TARGET_MS = {"cuda": 4.0, "cpu": 10.0}  # of a burst
+_TARGET_MS = {"cuda": 8.0, "cpu": 10.0}  # of a burst
 _UNHELD_TARGET_MS = 20.0  # where the way to the worker and back is in it
-_MOST_CALLS = {"cuda": 64, "cpu": 256}
+_MOST_CALLS = 256
 _COMPARED_CALLS = 8  # of a burst: who leaves out one in four is found out nine times in ten
 _LEAST_LAUNCH_MS = 1e-3  # an empty kernel takes longer
 _MEMORY_SHARE = 3  # a burst may take one part in so many of what is free
@@ -154,7 +154,7 @@ def calls_of_a_burst(device_type: str, claimed_ms: float, launches: int, held: b
     launches than fit the time are not believed.
     """
     target_ms = _TARGET_MS[device_type] if held else _UNHELD_TARGET_MS
-    wanted = min(int(target_ms / max(claimed_ms, 1e-3)) + 1, _MOST_CALLS[device_type])
+    wanted = min(int(target_ms / max(claimed_ms, 1e-3)) + 1, _MOST_CALLS)
     if held:
         likely = max(1.0, min(launches, claimed_ms / _LEAST_LAUNCH_MS))
         wanted = min(wanted, max(1, int(QUEUE / likely)))

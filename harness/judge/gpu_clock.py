@@ -1,37 +1,49 @@
-"""The judge's clock on a GPU: calls wait behind a gate, and outputs are copied into the judge's memory.
+"""The judge's clock on a GPU: calls wait behind a gate, and outputs are read where the calls left them.
 
-What a burst costs besides its calls, those copies above all, is found with the reference, in the
-same way, in the judge's process.
+A device cannot be stopped like a process: what a candidate has enqueued beside its own mark goes on, and
+a kernel that runs already sees inputs as they come. So the clock starts before there is a first input, stops
+when pieces of the outputs that nobody can foresee have been read, and those must be the same later.
+What filling and reading take by themselves is taken off, as found when there was no candidate.
 """
 
 from __future__ import annotations
 
-import functools
+import contextlib
 import statistics
 import threading
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import torch
 
-from harness.draw import tensors_of
-from harness.judge.clock import QUEUE, Burst, Check, JudgeClock, NotHeld, NotRead, Reading, fill, order_in_memory
+from harness.cuda_driver import DriverError
+from harness.device_memory import DeviceMemory
+from harness.draw import fresh_seeds, tensors_of
+from harness.integrity import forged_clock
+from harness.judge.calibration import Calibration, calibrate
+from harness.judge.clock import QUEUE, Burst, Check, JudgeClock, NotHeld, NotRead, Reading
+from harness.judge.left_outputs import Allocations, LeftOutputs
+from harness.judge.pieces import PIECES, Pieces
 from harness.judge.sides import Sides
-from harness.outbox import Outbox, Slot, lay_out
+from harness.outbox import Slot, lay_out
 from harness.result import CandidateFailure, Status
-from harness.rounds import in_order, play_burst, split
+from harness.rounds import Setting, outputs_of
 from harness.timing.burst import Gate, GateError
 
 _READINGS = 6  # others may have come to the judge's cores for a second
 _TRIES = 3
 _HOLD_S = 2.0  # a candidate that waits for the device in its call would wait for ever behind the gate
+_FILL_SHARE, _FILL_MS = 1.1, 0.1  # what filling may take; an H100 takes 1.01 and 0.05 beside a candidate that waits
 
 
 class GpuClock(JudgeClock):
+    """To be made before there is a candidate."""
+
     def __init__(self, sides: Sides, timeout_s: float):
         super().__init__(sides, timeout_s, Gate.file())
         self._event_ms = sides.timer.own_overhead_ms
+        self._calibration = calibrate(self._setting.device)
+        self._pieces = Pieces()
         self._gate: Gate | None = None
         self._number = 0
 
@@ -56,35 +68,26 @@ class GpuClock(JudgeClock):
 
     def _read(self, calls: int, held: bool, reference_launches: int, check: Check) -> Reading:
         """The least of a few bursts."""
-        kinds, device = self._sides.kinds, self._setting.device
-        # behind the gate what the queue does not hold would wait for ever, the reference as well
-        with_reference = held and calls * reference_launches <= QUEUE
-        burst = self._draw(calls)
-        overhead_ms, reference_ms = self._of_the_reference(burst) if with_reference else self._of_no_call(burst, held)
+        self._gate = self._gate or Gate(self.fd)
         self._make_room(calls)
-        contents = [*tensors_of(self._setting.draw_one(0)) * calls, *kinds * calls]
-        slots = lay_out(contents)
-        inputs, outputs = slots[: -calls * len(kinds)], list(split(slots[-calls * len(kinds) :], len(kinds)))
-        memory = Outbox(device, contents)
-        del contents
-        if not memory.on_device:
-            memory.close()
-            raise torch.OutOfMemoryError("the device has no memory left for a burst")
-        try:
-            filled = functools.partial(_fill, memory, inputs)
-            described = [{"shape": s.shape, "dtype": str(s.dtype).removeprefix("torch.")} for s in outputs[0]]
-            self._ask(op="open_burst", handle=memory.handle, calls=calls, outputs=described)
-            self._once(burst, filled, held)  # fills the allocator's caches
-            readings = []
-            for _ in range(_TRIES):
-                burst = self._draw(calls)
-                seconds, answer = self._once(burst, filled, held)
-                readings.append(seconds * 1e3)
-                if min(readings) == readings[-1]:
-                    self._compare(burst, check, functools.partial(_copied, memory, answer, outputs))
+        with contextlib.closing(_Inputs(self._setting, calls, self._calibration)) as inputs:
+            burst = inputs.draw()
+            # behind the gate what the queue does not hold would wait for ever, the reference as well
+            with_reference = held and calls * reference_launches <= QUEUE
+            reference_ms = self._reference_ms(burst) if with_reference else None
+            self._ask(op="open_burst", handle={"ipc": inputs.handle}, calls=calls)
+            with contextlib.closing(Allocations({inputs.handle: inputs.memory})) as allocations:
+                self._once(inputs, burst, allocations, held=False)  # fills the allocator's caches
+                readings = []
+                for _ in range(_TRIES):
+                    burst = inputs.draw()
+                    burst_ms, outputs = self._once(inputs, burst, allocations, held)
+                    readings.append(burst_ms)
+                    if min(readings) == burst_ms:
+                        self._compare(burst, check, outputs.of_call)
+                        self._must_have_been_there()
             self._ask(op="close_burst")
-        finally:
-            memory.close()
+        overhead_ms = self._calibration.pieces_ms + (0.0 if held else calls * self._calibration.empty_call_ms)
         return Reading(min(readings), overhead_ms, reference_ms, calls, held)
 
     def _free_bytes(self) -> int:
@@ -93,81 +96,121 @@ class GpuClock(JudgeClock):
     def _taken_bytes(self) -> int:
         return torch.cuda.max_memory_allocated(self._setting.device)
 
-    def _once(self, burst: Burst, filled: Callable[[Burst], None], held: bool) -> tuple[float, dict[str, Any]]:
-        """Seconds of one burst of the candidate, and the worker's answer."""
+    def _once(self, inputs: _Inputs, burst: Burst, allocations: Allocations, held: bool) -> tuple[float, LeftOutputs]:
+        """What one burst of the candidate takes until pieces of what it left have been read, and what it left."""
         self._ask(op="prepare_burst")
         self._number += 1
-        number, gate = self._number, self._gate
-        if not held:
-            filled(burst)
-            gate.open(number)
-            begin = time.perf_counter()
-            answer = self._ask(op="burst", seeds=burst.seeds, number=number)
-            return self._await_mark(number) - begin, answer
-        late = threading.Timer(_HOLD_S, gate.open, [number])
-        late.start()
-        answer = self._ask(op="burst", seeds=burst.seeds, number=number)
-        in_time = late.is_alive()
-        late.cancel()
-        if not in_time:
-            self._await_mark(number)
-            raise NotHeld
-        filled(burst)
+        if held:  # all that can be done before the clock starts is
+            with self._opened_late() as is_held:
+                outputs = self._burst(burst, allocations)
+                if not is_held():
+                    self._await_mark()
+                    raise NotHeld
+            self._pieces.choose(outputs.places)
+        slow_ms = inputs.fill()
         begin = time.perf_counter()
-        gate.open(number)
-        return self._await_mark(number) - begin, answer
+        self._gate.open(self._number)
+        if not held:
+            outputs = self._burst(burst, allocations)
+            self._pieces.choose(outputs.places)
+        self._await_mark()
+        self._pieces.take()
+        return (time.perf_counter() - begin) * 1e3 + slow_ms, outputs
 
-    def _await_mark(self, number: int) -> float:
+    def _burst(self, burst: Burst, allocations: Allocations) -> LeftOutputs:
+        answer = self._ask(op="burst", seeds=burst.seeds, number=self._number)
         try:
-            return self._gate.await_mark(number, self._timeout_s)
+            return LeftOutputs(answer, len(burst.seeds), self._sides.kinds, allocations)
+        except CandidateFailure:
+            self._gate.open(self._number)
+            raise
+
+    @contextlib.contextmanager
+    def _opened_late(self) -> Iterator[Callable[[], bool]]:
+        """Open the gate if what is done meanwhile takes too long: it would wait for ever. Gives whether it did not."""
+        late = threading.Timer(_HOLD_S, self._gate.open, [self._number])
+        late.start()
+        try:
+            yield late.is_alive
+        finally:
+            late.cancel()
+
+    def _await_mark(self) -> None:
+        try:
+            self._gate.await_mark(self._number, self._timeout_s)
         except TimeoutError:
             raise CandidateFailure(
                 Status.TIMEOUT,
                 f"calls in a row were not done within {self._timeout_s:g} s: it hangs, or needs a larger time limit",
             ) from None
 
-    def _of_the_reference(self, burst: Burst) -> tuple[float, float]:
-        """In a burst of the reference in this process: what is not its calls, and what one of them takes, in ms."""
-        outputs = [self._outputs_of_a_call() for _ in burst.seeds]
-        self._make_gate()
-        besides, calls = [], []
+    def _must_have_been_there(self) -> None:
+        if changed := self._pieces.changed():
+            raise CandidateFailure(
+                Status.REJECTED,
+                f"of {PIECES} pieces of the outputs of calls in a row, {changed} changed after its process had said "
+                "that the calls were done",
+                rule=forged_clock.RULE,
+            )
+
+    def _reference_ms(self, burst: Burst) -> float:
+        """What a call of the reference takes in a burst of this process."""
+        self._play_reference(self._reference, burst)  # fills the allocator's caches
+        torch.cuda.synchronize()
+        took = []
         for _ in range(_TRIES):
             timed = _Timed(self._reference)
-            burst_ms = self._own_burst_ms(timed, burst, outputs, held=True)
-            calls.append(timed.total_ms() - self._event_ms * len(burst.seeds))
-            besides.append(burst_ms - calls[-1])
-        return max(0.0, statistics.median(besides)), statistics.median(calls) / len(burst.seeds)
-
-    def _of_no_call(self, burst: Burst, held: bool) -> tuple[float, None]:
-        """What a burst takes in this process whose outputs are there already."""
-        there, outputs = self._outputs_of_a_call(), [self._outputs_of_a_call() for _ in burst.seeds]
-        self._make_gate()
-        took = [self._own_burst_ms(lambda *inputs: there, burst, outputs, held) for _ in range(_TRIES)]
-        return statistics.median(took), None
-
-    def _own_burst_ms(self, model: Callable, burst: Burst, outputs: list[list[torch.Tensor]], held: bool) -> float:
-        """What a burst takes in this process; with its launches ``held`` back, from the gate's opening on."""
-        self._number += 1
-        if held:
+            self._number += 1
             self._gate.hold(self._number)
-        begin = time.perf_counter()
-        play_burst(model, self._setting, burst.inputs, outputs, burst.seeds)
-        self._gate.mark(self._number)
-        if held:
-            begin = time.perf_counter()
+            with self._opened_late():
+                self._play_reference(timed, burst)
             self._gate.open(self._number)
-        end = self._gate.await_mark(self._number, self._timeout_s)
+            torch.cuda.synchronize()
+            took.append(timed.total_ms() / len(burst.seeds) - self._event_ms)
+        return statistics.median(took)
+
+    def _play_reference(self, model: Callable, burst: Burst) -> None:
+        for arguments, seed in zip(burst.inputs, burst.seeds):
+            outputs_of(model, self._setting, arguments, seed)
+
+
+class _Inputs:
+    """Of a burst's calls: drawn in the judge's own memory, and copied as one into what the worker sees."""
+
+    def __init__(self, setting: Setting, calls: int, calibration: Calibration):
+        self._setting, self._calls = setting, calls
+        tensors = tensors_of(setting.draw_one(0)) * calls
+        self._slots = lay_out(tensors)
+        self._bytes = max((slot.offset + slot.bytes for slot in self._slots), default=1)
+        self._usual_ms = _FILL_SHARE * calibration.copy_ms(self._bytes) + _FILL_MS
+        self._drawn = torch.empty(self._bytes, dtype=torch.uint8, device=setting.device)
+        try:
+            self.memory = DeviceMemory.allocate(self._bytes)
+        except DriverError as error:
+            raise torch.OutOfMemoryError("the device has no memory left for a burst") from error
+        self.handle = self.memory.export().hex()
+
+    def draw(self) -> Burst:
+        drawn, slots = fresh_seeds(self._calls), iter(self._slots)
+        inputs = [
+            [self._kept(value, next(slots)) if isinstance(value, torch.Tensor) else value for value in arguments]
+            for arguments in map(self._setting.draw_one, drawn)
+        ]
         torch.cuda.synchronize()
-        return (end - begin) * 1e3
+        return Burst(inputs, drawn, fresh_seeds(self._calls))
 
-    def _outputs_of_a_call(self) -> list[torch.Tensor]:
-        # not empty_like, which traces a tensor without data, and imports SymPy for it
-        return [torch.empty(t.shape, dtype=t.dtype, device=self._setting.device) for t in self._sides.kinds]
+    def _kept(self, tensor: torch.Tensor, slot: Slot) -> torch.Tensor:
+        memory = self._drawn[slot.offset : slot.offset + slot.bytes]
+        return memory.view(slot.dtype).view(slot.shape).copy_(tensor)
 
-    def _make_gate(self) -> None:
-        """The judge's end of it."""
-        if self._gate is None:
-            self._gate = Gate(self.fd)
+    def fill(self) -> float:
+        """Have the inputs exist where the worker sees them; by how many ms that took longer than it should."""
+        begin = time.perf_counter()
+        self.memory.copy_in(self._drawn.data_ptr(), 0, self._bytes)
+        return max(0.0, (time.perf_counter() - begin) * 1e3 - self._usual_ms)
+
+    def close(self) -> None:
+        self.memory.free()
 
 
 class _Timed:
@@ -187,14 +230,3 @@ class _Timed:
 
     def total_ms(self) -> float:
         return sum(begin.elapsed_time(end) for begin, end in self._spans)
-
-
-def _fill(memory: Outbox, slots: list[Slot], burst: Burst) -> None:
-    fill(memory, slots, burst)
-    torch.cuda.synchronize()
-
-
-def _copied(memory: Outbox, answer: dict[str, Any], slots: list[list[Slot]], call: int) -> list[torch.Tensor]:
-    """The outputs of one call, as they lay in the judge's memory when its clock stopped."""
-    orders = [order_in_memory(answer, call, output, len(slot.shape)) for output, slot in enumerate(slots[call])]
-    return [in_order(memory.read(slot), order) for slot, order in zip(slots[call], orders)]

@@ -111,10 +111,10 @@ class Measurement:
             return contest
         allowed_ms = self._allowed_ms(result, reading)
         timing["judge_clock"] = reading.to_json() | {"allowed_ms": round(allowed_ms, 6)}
-        forged_clock.check(timing["median_ms"], reading.call_ms, reading.calls, allowed_ms)
-        if not reading.held:
-            charged_ms = max(0.0, reading.call_ms - timing["median_ms"])
-            timing["judge_clock"]["charged_ms"] = round(charged_ms, 6)
+        forged_clock.check(timing["median_ms"], reading.call_ms, reading.calls, allowed_ms, reading.held)
+        charged_ms = max(0.0, reading.call_ms - (allowed_ms if reading.held else timing["median_ms"]))
+        timing["judge_clock"]["charged_ms"] = round(charged_ms, 6)
+        if charged_ms > 0:
             contest.charge(CANDIDATE, charged_ms)
             self._note(result, contest)
         return contest
@@ -122,8 +122,7 @@ class Measurement:
     def _reading(self, result: Result, contest: Contest) -> Reading | None:
         """None where not even a burst of one call fits the memory, and not for want of the candidate's."""
         held = CANDIDATE not in contest.waits
-        launches = contest.launches.get(CANDIDATE, 1) + len(self._sides.kinds)
-        calls = self._clock.calls(result.timing["median_ms"], launches, held)
+        calls = self._clock.calls(result.timing["median_ms"], contest.launches.get(CANDIDATE, 1), held)
 
         def agrees(reading: Reading) -> bool:
             return reading.call_ms <= self._allowed_ms(result, reading)

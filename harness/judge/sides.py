@@ -9,13 +9,14 @@ from typing import Any
 
 import torch
 
+from harness.device_memory import DeviceMemory
 from harness.draw import DTYPES, as_tensor, tensors_of
 from harness.integrity import overwritten_inputs
 from harness.judge.compare import Errors, check_kind, check_values, strict_criterion
 from harness.judge.conditions import Conditions
 from harness.judge.overflow import overflown
 from harness.judge.reference import PUBLISHED, Reference, Trial
-from harness.outbox import Outbox, device_bytes, lay_out
+from harness.outbox import Outbox, lay_out
 from harness.problem import ProblemError, Workload
 from harness.process import Worker
 from harness.result import CandidateFailure, Status
@@ -184,7 +185,7 @@ class Sides:
         device = self._conditions.device
         if device.type != "cuda":
             return 0
-        return torch.cuda.mem_get_info(device)[0] + torch.cuda.memory_reserved(device) + device_bytes()
+        return torch.cuda.mem_get_info(device)[0] + torch.cuda.memory_reserved(device) + DeviceMemory.held
 
     def ask(self, **request: Any) -> dict[str, Any]:
         return self.worker.request(request, self._conditions.timeout_s)

@@ -2,8 +2,7 @@
 
 The side that runs the calls enqueues them all behind a gate; only when they wait on
 the device, the judge fills in the inputs, opens the gate and watches for the mark that
-follows the last output. So inputs do not exist before the clock starts, outputs
-are in the judge's memory when it stops, and no launch is in between.
+follows the last output. So no launch is in between.
 
 Gate and mark are two words of host memory that device and both processes share:
 the device waits and writes in stream order (``cuStreamWaitValue32``), the judge

@@ -19,12 +19,13 @@ import torch
 
 from harness import wire
 from harness.codec import decode_problem
+from harness.device_memory import shared
 from harness.draw import DTYPES, as_tensor, copy_changed_constants, copy_matching_state, tensors_of
 from harness.math_modes import pin_math_modes
 from harness.outbox import OpenedOutbox, lay_out
 from harness.problem import load_problem
 from harness.result import Status
-from harness.rounds import Setting, launch_bound_ms, order_of, play, play_burst, play_calls, profile, split
+from harness.rounds import Setting, launch_bound_ms, order_of, play, play_calls, profile
 from harness.timing import Round, timer_for
 from harness.timing.burst import Gate
 from harness.worker import extensions
@@ -195,19 +196,15 @@ class Candidate:
         model = self._prepared("initial", 2 * len(seeds))  # each is called twice
         return profile(model, self._setting, seeds, self._timer)
 
-    def open_burst(self, handle: dict, calls: int, outputs: list[dict] = ()) -> dict:
-        """Open the memory of bursts: inputs of all calls, then on a GPU what their ``outputs`` are copied into."""
+    def open_burst(self, handle: dict, calls: int) -> dict:
+        """Open the memory of a burst's inputs."""
         self._round = Round([], [], [])
         example = self._setting.draw_one(0)
-        expected = [torch.empty(o["shape"], dtype=getattr(torch, o["dtype"]), device="meta") for o in outputs]
-        tensors = tensors_of(example)
         self._burst_memory = OpenedOutbox(handle, self._fds[-1:])
-        views = [self._burst_memory.view(slot) for slot in lay_out([*tensors * calls, *expected * calls])]
-        rest = iter(views)
+        views = (self._burst_memory.view(slot) for slot in lay_out(tensors_of(example) * calls))
         self._burst_inputs = [
-            [next(rest) if isinstance(value, torch.Tensor) else value for value in example] for _ in range(calls)
+            [next(views) if isinstance(value, torch.Tensor) else value for value in example] for _ in range(calls)
         ]
-        self._burst_outputs = list(split(views[len(tensors) * calls :], max(1, len(expected))))
         if self._device.type == "cuda" and self._gate is None:
             self._gate = Gate(self._fds[-1])
         return {"ok": True}
@@ -220,25 +217,25 @@ class Candidate:
         return {"ok": True}
 
     def burst(self, seeds: list[int], number: int = 0) -> dict:
-        """One call on each of the burst's inputs; says how their outputs lie in memory.
+        """One call on each of the burst's inputs, on a GPU behind the judge's gate; says where their outputs lie.
 
-        On a GPU they are enqueued behind the judge's gate, with copies of their outputs; on a CPU those
-        stay where they are until the next burst.
+        They stay there until the next burst.
         """
-        model, setting, inputs = self._burst_model, self._setting, self._burst_inputs
-        if self._gate is None:
-            self._burst_left = left = play_calls(model, setting, inputs, seeds)
-            return {
-                "orders": [[order_of(leaf) for leaf in leaves] for leaves in left],
-                "addresses": [[leaf.data_ptr() for leaf in leaves] for leaves in left],
-            }
-        self._gate.hold(number)
-        orders = play_burst(model, setting, inputs, self._burst_outputs, seeds)
-        self._gate.mark(number)
-        return {"orders": orders}
+        if self._gate:
+            self._gate.hold(number)
+        left = play_calls(self._burst_model, self._setting, self._burst_inputs, seeds)
+        answer: dict[str, Any] = {}
+        if self._gate:
+            left, answer["allocations"] = shared(left, self._burst_memory.exported)
+            self._gate.mark(number)
+        self._burst_left = left
+        answer["orders"] = [[order_of(leaf) for leaf in leaves] for leaves in left]
+        answer["addresses"] = [[leaf.data_ptr() for leaf in leaves] for leaves in left]
+        return answer
 
     def close_burst(self) -> dict:
-        self._burst_memory = self._burst_inputs = self._burst_outputs = self._burst_left = None
+        self._burst_inputs = self._burst_left = None
+        self._burst_memory.close()
         return {"ok": True}
 
     def trim(self) -> dict:

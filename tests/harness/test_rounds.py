@@ -1,4 +1,4 @@
-"""How outputs get from a burst of calls into memory that the judge owns."""
+"""How the outputs of calls lie in memory."""
 
 import pytest
 import torch

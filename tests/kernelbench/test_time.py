@@ -76,6 +76,13 @@ def test_a_page_says_that_the_judge_timed_a_solution_that_waits_for_the_device()
     assert "launches count, and this is its time" in timing_page.page(waits)
 
 
+def test_a_page_says_that_the_judges_clock_added_to_a_time():
+    slower = on_a_gpu()
+    slower.timing["judge_clock"] |= {"charged_ms": 0.02}
+    assert "20 us were added to agree" in timing_page.page(slower)
+    assert "added" not in timing_page.page(on_a_gpu())
+
+
 def test_a_page_has_verdicts_kernels_clocks_bounds_and_stages():
     text = timing_page.page(on_a_gpu())
     assert "2.000x over eager [1.900, 2.100]: faster" in text
