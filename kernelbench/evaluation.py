@@ -142,7 +142,7 @@ def _fitting(pairs: list[Pair], device_type: str) -> tuple[list[Skipped], list[P
             fitting.append((file, solution))
         else:
             needs = "a GPU" if solution.device == "cuda" else "host memory: use --device cpu"
-            skipped.append(Skipped(solution, f"{solution.language} solution, needs {needs}"))
+            skipped.append(Skipped(solution, f"{solution.language} solution, needs {needs}", elsewhere=True))
     return skipped, fitting
 
 

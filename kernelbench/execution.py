@@ -83,10 +83,11 @@ class Evaluated:
 
 @dataclass(frozen=True)
 class Skipped:
-    """Not evaluated, through no fault of the candidate's."""
+    """Not evaluated, through no fault of the candidate's; ``elsewhere`` where another kind of device would do it."""
 
     solution: Solution
     reason: str
+    elsewhere: bool = False
 
 
 class Executor(Protocol):

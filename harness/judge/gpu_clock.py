@@ -33,7 +33,7 @@ from harness.timing.burst import Gate, GateError
 _READINGS = 6  # others may have come to the judge's cores for a second
 _TRIES = 3
 _HOLD_S = 2.0  # a candidate that waits for the device in its call would wait for ever behind the gate
-_FILL_SHARE, _FILL_MS = 1.1, 0.1  # what filling may take; an H100 takes 1.01 and 0.05 beside a candidate that waits
+_FILL_SHARE, _FILL_MS = 1.02, 0.1  # what filling may take; an H100 takes 1.01 and 0.06 beside a candidate that waits
 
 
 class GpuClock(JudgeClock):

@@ -28,7 +28,7 @@ def command(as_json: bool, **parameters) -> None:
     outcome = evaluate(**parameters)
     data = leaderboard.summary(outcome.run, outcome.problems)
     click.echo(json.dumps(data, indent=2) if as_json else _report(outcome, data))
-    if not outcome.run.results and outcome.skipped:
+    if any(not skipped.elsewhere for skipped in outcome.skipped) or outcome.skipped and not outcome.run.results:
         sys.exit(UNFIT)
 
 

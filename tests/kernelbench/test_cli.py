@@ -189,6 +189,7 @@ def test_files_without_a_problem_and_gpu_solutions_are_listed_not_lost(solutions
     assert "Files without a problem (2):" in done.stdout
     assert "notes.py: maps to no problem" in done.stdout and "there is no problem 9/99" in done.stdout
     assert "Not evaluated here (1):" in done.stdout and "1_23.cu: cuda solution, needs a GPU" in done.stdout
+    assert done.returncode == 0
 
 
 def test_nothing_that_can_run_here_is_status_3(tmp_path):
@@ -198,13 +199,13 @@ def test_nothing_that_can_run_here_is_status_3(tmp_path):
 
 
 def test_without_a_compiler_the_candidate_is_not_blamed(solutions, tmp_path):
-    (solutions / "1_19.cpp").write_text("")
-    os.remove(solutions / "level1" / "19_relu.py")
+    (solutions / "level1" / "19_relu_s1.cpp").write_text("")
     empty = tmp_path / "bin"
     empty.mkdir()
     environment = {**os.environ, "PATH": str(empty), "CXX": ""}
     done = kb("eval", "--solutions", solutions, "--device", "cpu", "--out", tmp_path / "run", env=environment)
     assert done.returncode == 3 and "no C++ compiler: install g++" in done.stdout
+    assert "Not evaluated here (1):" in done.stdout and re.search(r"19_relu.py .* ok ", done.stdout)
 
 
 def test_a_broken_reference_is_told_and_not_a_result(tmp_path):
