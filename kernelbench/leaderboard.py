@@ -17,6 +17,7 @@ from kernelbench.shapes import Together, geometric_mean, together
 
 _HEADERS = ("problem", "workload", "solution", "language", "status", "time", "baseline", "speedup", "geo. mean",
             "GFLOP/s", "GB/s", "of SOL")  # fmt: skip
+_UNSTABLE = "~"
 _LEFT = 5  # columns of text
 _ONLY_OF_SEVERAL = {"workload", "geo. mean"}
 
@@ -92,7 +93,7 @@ def result_table(results: list[Result], style: str = "simple") -> str:
             r.status.value,
             duration(r.timing),
             _baseline(r),
-            f"{r.speedup:.2f}x" if r.speedup else "",
+            speedup_text(r),
             f"{mean:.2f}x" if (mean := geometric_mean(r)) else "",
             f"{r.gflops:,.0f}" if r.gflops and r.gflops >= 10 else f"{r.gflops:.2f}" if r.gflops else "",
             f"{r.gbps:,.1f}" if r.gbps else "",
@@ -104,7 +105,18 @@ def result_table(results: list[Result], style: str = "simple") -> str:
     shown = [i for i, name in enumerate(_HEADERS) if several or name not in _ONLY_OF_SEVERAL]
     align = ["left" if i < _LEFT else "right" for i in shown] if rows else None
     cells = [[row[i] for i in shown] for row in rows]
-    return tabulate(cells, [_HEADERS[i] for i in shown], tablefmt=style, colalign=align, disable_numparse=True)
+    table = tabulate(cells, [_HEADERS[i] for i in shown], tablefmt=style, colalign=align, disable_numparse=True)
+    if any(speedup_text(line).startswith(_UNSTABLE) for line in lines):
+        table += f"\n\n{_UNSTABLE} unstable: its times did not settle, another run may say otherwise"
+    return table
+
+
+def speedup_text(result: Result) -> str:
+    """Marked where it is not to be relied upon; empty without one."""
+    if not result.speedup:
+        return ""
+    unstable = any(map(metrics.is_unstable, getattr(result, "parts", [result])))
+    return f"{_UNSTABLE if unstable else ''}{result.speedup:.2f}x"
 
 
 def _sol_p(best) -> dict[str, float] | None:

@@ -69,6 +69,12 @@ def baseline_of(result: Result) -> tuple[str, dict[str, Any]] | None:
     return next(((name, timing) for name, timing in result.baselines.items() if timing and "error" not in timing), None)
 
 
+def is_unstable(result: Result) -> bool:
+    """Whether the times behind its speedup did not settle: another run may give another speedup."""
+    found = baseline_of(result)
+    return found is not None and found[1].get("verdict") == "unstable"
+
+
 def fast_p(speedups: Iterable[float | None], p: float) -> float:
     """Share of problems with a correct solution that is more than ``p`` times as fast as the baseline.
 

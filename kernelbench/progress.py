@@ -11,6 +11,7 @@ from tqdm import tqdm
 from harness.result import Result
 from kernelbench.evaluation import Outcome, Watcher
 from kernelbench.execution import Evaluated, Skipped
+from kernelbench.leaderboard import speedup_text
 
 _NAMES_WIDTH = 40
 
@@ -35,7 +36,7 @@ class Bar:
             self.say(f"{results} result(s) are in {path} already and are kept")
 
     def say_result(self, result: Result, name: str) -> None:
-        speed = f"  {result.timing['median_ms']:.4g} ms  {result.speedup:.2f}x" if result.correct else ""
+        speed = f"  {result.timing['median_ms']:.4g} ms  {speedup_text(result)}" if result.correct else ""
         self.say(f"  {result.status.value:<14} {result.problem} {name}{speed}")
 
     def close(self) -> None:
