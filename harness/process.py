@@ -42,6 +42,7 @@ _MAX_DISK_BYTES = 8 << 30  # in one file, and in all of a worker's files
 _MAX_FILES = 100_000
 _MAX_TASKS = 1024 + 16 * (os.cpu_count() or 1)  # processes and threads; a compiler or OpenMP takes a few a core
 _DISK_EVERY_S = 1.0
+_SETTLED_S = 1e-4  # what a thread had since the last tick is counted when it has left its core, after it is stopped
 _REST_S = 2.0  # a system call that takes longer is no candidate's business
 _ANSWER_STATUSES = {s.value: s for s in Status if s is not Status.OK}
 
@@ -227,8 +228,11 @@ class Worker:
         while self._exit_code is None:
             family = descendants(self._pid)  # it cannot grow: nobody forks who has been told to stop
             if at_rest(family):
-                self._resting = cpu_times_ns(family)
-                break  # the moment is after that: what ran until then has taken its time
+                times = cpu_times_ns(family)
+                time.sleep(_SETTLED_S)
+                if cpu_times_ns(family) == times:
+                    self._resting = times
+                    break  # the moment is after that: what ran until then has taken its time
             if time.perf_counter() > deadline:
                 self._stop(Status.CRASHED, f"{_REST_S:g} s after its answer something that it started still runs")
             time.sleep(1e-4)

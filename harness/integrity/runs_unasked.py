@@ -10,7 +10,7 @@ from __future__ import annotations
 from harness.result import CandidateFailure, Status
 
 RULE = "runs_unasked"
-ALLOWED_MS = 0.3  # who is shown as stopped may still be leaving its core, and interrupts come: 0.1 has been seen
+ALLOWED_MS = 0.5  # where a hypervisor takes cores away, 0.3 have been seen of who was only leaving its core
 
 
 def check(then_ns: dict[int, int], now_ns: dict[int, int]) -> None:

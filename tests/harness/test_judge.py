@@ -340,6 +340,25 @@ def test_a_clock_that_the_candidate_has_put_forward_is_not_believed(judged, prob
     assert claimed_ms < 0.01 and result.timing["judge_clock"]["call_ms"] > 100 * claimed_ms
 
 
+HALF_CLOCK = """
+import time
+clock = time.perf_counter_ns
+time.perf_counter_ns = lambda: clock() // 2
+""" + relu("time.sleep(0.003); return x.clamp(min=0)")
+
+
+def test_what_the_judges_clock_shows_beyond_its_doubt_is_added_to_the_times(judged, problem):
+    for _ in range(3):  # other work on this machine may excuse a time
+        result = judged(problem("1/19"), HALF_CLOCK)
+        assert result.status is Status.OK, (result.message, result.timing)
+        clock, median_ms = result.timing["judge_clock"], result.timing["median_ms"]
+        assert clock["charged_ms"] == pytest.approx(max(0.0, clock["call_ms"] - clock["allowed_ms"]), abs=1e-5)
+        assert result.speedup == pytest.approx(result.baselines["eager"]["median_ms"] / median_ms, rel=1e-3)
+        if clock["charged_ms"]:
+            break
+    assert clock["charged_ms"] and median_ms > 2, result.timing
+
+
 UNWATCHED = FAST_CLOCK.replace(
     "time.sleep(0.003)", "time.sleep(0.003); 'burst' in [f.name for f in traceback.extract_stack()] and allocate()"
 ).replace("import time", "import time, traceback\ndef allocate(): raise MemoryError('too much at once')")
