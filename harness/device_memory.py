@@ -18,8 +18,8 @@ class DeviceMemory:
 
     held = 0  # bytes, of all that this process allocated
 
-    def __init__(self, pointer: int, size: int):
-        self._pointer, self.bytes = pointer, size
+    def __init__(self, address: int, size: int):
+        self.address, self.bytes = address, size
 
     @classmethod
     def allocate(cls, size: int) -> DeviceMemory:
@@ -47,37 +47,33 @@ class DeviceMemory:
         cuda_driver.call("cuMemGetAddressRange_v2", ctypes.byref(base), ctypes.byref(size), ctypes.c_uint64(address))
         return cls(base.value, size.value)
 
-    @property
-    def address(self) -> int:
-        return self._pointer
-
     def export(self) -> bytes:
         """Raises DriverError where the allocation is of a kind that cannot be shared."""
         handle = _IpcHandle()
-        cuda_driver.call("cuIpcGetMemHandle", ctypes.byref(handle), ctypes.c_uint64(self._pointer))
+        cuda_driver.call("cuIpcGetMemHandle", ctypes.byref(handle), ctypes.c_uint64(self.address))
         return bytes(handle)
 
     def copy_out(self, target: int, offset: int, size: int) -> None:
-        copy(target, self._pointer + offset, size)
+        copy(target, self.address + offset, size)
 
     def copy_in(self, source: int, offset: int, size: int) -> None:
-        copy(self._pointer + offset, source, size)
+        copy(self.address + offset, source, size)
 
     def view(self, shape: tuple[int, ...], dtype: torch.dtype, offset: int) -> torch.Tensor:
         size = math.prod(shape) * dtype.itemsize
         if size == 0:
             return torch.empty(shape, dtype=dtype, device="cuda")
-        interface = {"shape": (size,), "typestr": "|u1", "data": (self._pointer + offset, False)}
+        interface = {"shape": (size,), "typestr": "|u1", "data": (self.address + offset, False)}
         raw = torch.as_tensor(_Raw({**interface, "version": 3}), device="cuda")
         return raw.view(dtype).view(shape)
 
     def free(self) -> None:
-        cuda_driver.call("cuMemFree_v2", ctypes.c_uint64(self._pointer))
+        cuda_driver.call("cuMemFree_v2", ctypes.c_uint64(self.address))
         DeviceMemory.held -= self.bytes
 
     def close(self) -> None:
         """Of another process's: give up the way to it."""
-        cuda_driver.call("cuIpcCloseMemHandle", ctypes.c_uint64(self._pointer))
+        cuda_driver.call("cuIpcCloseMemHandle", ctypes.c_uint64(self.address))
 
 
 def shared(

@@ -196,7 +196,11 @@ class _Inputs:
             self.memory = DeviceMemory.allocate(self._bytes)
         except DriverError as error:
             raise torch.OutOfMemoryError("the device has no memory left for a burst") from error
-        self.handle = self.memory.export().hex()
+        try:
+            self.handle = self.memory.export().hex()
+        except DriverError as error:
+            self.memory.free()
+            raise NotRead(str(error)) from error
 
     def draw(self) -> Burst:
         drawn, slots = fresh_seeds(self._calls), iter(self._slots)
