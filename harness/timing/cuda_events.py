@@ -30,11 +30,10 @@ from harness import cuda_driver
 from harness.sol.hardware import limits_of_product
 from harness.timing import Round, cupti
 from harness.timing.cupti import Activity
+from harness.timing.spin import HostTimes
 from harness.timing.statistics import trimmed_mean
 
-_MIN_SPIN_S, _MAX_SPIN_S = 0.5e-3, 0.1
-_SPIN_MARGIN = 1.5
-_HOST_CALLS = 8
+_LEAST_SPIN_S = 0.5e-3
 _EMPTY_CALLS = 64  # of which the trimmed mean is taken
 _EMPTY_TRIES = 5
 _PROCESSES_APART_MS = 1e-3  # what events add is 2.2 to 2.7 us in processes on an H100
@@ -48,7 +47,7 @@ _unforeseeable = random.SystemRandom()
 
 @dataclass(frozen=True)
 class _Timed:
-    """One call: whether the device waited until all of it was enqueued, and what the host takes to do so."""
+    """One call: whether the device waited until all of it was enqueued, and what the host took to do so."""
 
     output: Any
     ms: float
@@ -67,7 +66,7 @@ class CudaEvents:
         self._flush = torch.empty(2 * properties.L2_cache_size, dtype=torch.int8, device=device)
         self._limits = limits_of_product(properties.name)
         self._empties_ms: deque[float] = deque(maxlen=_EMPTY_CALLS)
-        self._host_s: deque[float] = deque([0.001], maxlen=_HOST_CALLS)  # what it took to enqueue the last calls
+        self._host_times = HostTimes()
 
     def overhead_ms(self, empty_ms: float) -> float:
         """What events add to a call in a process where an empty call takes ``empty_ms`` by events.
@@ -118,12 +117,10 @@ class CudaEvents:
 
     def _time_empty(self) -> None:
         """One more empty call; where the host was too slow for it, and a launch is in it, again with more time."""
-        host_s = 0.0
-        for _ in range(_EMPTY_TRIES):
-            timed = self._time(self._empty, [], lambda: None, host_s)
+        for attempt in range(_EMPTY_TRIES):
+            timed = self._time(self._empty, [], lambda: None, _LEAST_SPIN_S * 3**attempt)
             if timed.full:
                 break
-            host_s = 2 * max(host_s, _MIN_SPIN_S)
         if timed.full or not self._empties_ms:
             self._empties_ms.append(timed.ms)
 
@@ -154,11 +151,13 @@ class CudaEvents:
         drawn = {i: draws[i]() for i in order}
         inputs = [drawn[i] for i in range(len(draws))]
         timed = []
+        self._host_times.begin()
         for arguments, prepare in zip(inputs, before):
             self._time_empty()
-            timed.append(self._time(call, arguments, prepare, self._expected_host_s, held))
             if held:
-                self._host_s.append(timed[-1].host_s)
+                timed.append(self._time_held(call, arguments, prepare, self._host_times))
+            else:
+                timed.append(self._time(call, arguments, prepare, spin_s=0))
         return Round(
             inputs,
             [one.output for one in timed],
@@ -167,42 +166,41 @@ class CudaEvents:
             trimmed_mean(self._empties_ms),
         )
 
-    @property
-    def _expected_host_s(self) -> float:
-        """What the host takes to enqueue a call: of the last ones the longest but one, which an interruption is not."""
-        return sorted(self._host_s)[-2:][0]
+    def _time_held(self, call: Callable, arguments: list, prepare: Callable, host_times: HostTimes) -> _Timed:
+        spin_s = host_times.spin_s
+        timed = self._time(call, arguments, prepare, spin_s)
+        host_times.learn(spin_s, timed.host_s, timed.full)
+        return timed
 
-    def _time(self, call: Callable, arguments: list, prepare: Callable, host_s: float, held: bool = True) -> _Timed:
-        """One call that the host is expected to take ``host_s`` to enqueue."""
+    def _time(self, call: Callable, arguments: list, prepare: Callable, spin_s: float) -> _Timed:
+        """One call, for which the device is held so long; not at all with 0, and then launches are in its time."""
         start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         torch.cuda.synchronize()
         cuda_driver.library().cuCtxResetPersistingL2Cache()
-        spin_s = min(max(_SPIN_MARGIN * host_s, _MIN_SPIN_S), _MAX_SPIN_S) if held else 0.0
-        if held:
+        if spin_s:
             torch.cuda._sleep(int(spin_s * self._clock_hz))
         begin = time.perf_counter()
         prepare()
         self._flush.zero_()
-        if not held:
+        if not spin_s:
             torch.cuda.synchronize()
         start.record()
         output = call(arguments)
         end.record()
-        full = held and not start.query()  # has not begun yet
-        took_s = time.perf_counter() - begin
-        # a call that waits for the device has waited for the spin too: a longer one would be waited for as well
-        learned_s = took_s if full else max(host_s, took_s - spin_s)
+        full = spin_s > 0 and not start.query()  # has not begun yet
+        host_s = time.perf_counter() - begin
         torch.cuda.synchronize()
-        return _Timed(output, start.elapsed_time(end), full, learned_s)
+        return _Timed(output, start.elapsed_time(end), full, host_s)
 
     def profile(self, call: Callable, inputs: list[list], before: list[Callable]) -> list[list[Activity]]:
         """What the device ran in each call, in the conditions of ``run``: between its flush and the next spin."""
         _ = self._flushing  # not to be found out while recording
         with cupti.recording() as activities:
             # recorded launches are slower: how much is learned first
-            host_s = self._time(call, inputs[0], before[0], self._expected_host_s).host_s
+            host_times = HostTimes(self._host_times.expected_s, calls=1)
+            self._time_held(call, inputs[0], before[0], host_times)
             for arguments, prepare in zip(inputs, before):
-                host_s = self._time(call, arguments, prepare, host_s).host_s
+                self._time_held(call, arguments, prepare, host_times)
             torch.cuda._sleep(1)  # a spin behind the last call too
         calls: list[list[Activity]] = []
         for activity in activities:

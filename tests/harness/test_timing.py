@@ -16,6 +16,7 @@ from harness.timing import Round
 from harness.timing.convergence import Convergence
 from harness.timing.cuda_events import CudaEvents
 from harness.timing.paired import Series, ratio_of_medians, undisturbed
+from harness.timing.spin import HostTimes
 from harness.timing.stability import stability
 from harness.timing.statistics import relative_standard_error, summarise, trimmed_mean
 from harness.timing.unpaired import ratio_of_runs
@@ -321,6 +322,31 @@ def test_every_last_level_cache_of_the_cpus_of_this_process_counts_once(tmp_path
     assert last_level_caches_bytes(tmp_path) == 32 << 20
 
 
+def spins_s(host_s, waits, calls=8, rounds=4):
+    """Of calls that take the host so long, after the spin where it waits for the device; and whether the last was."""
+    rng, times, spins = np.random.default_rng(0), HostTimes(), []
+    for _ in range(rounds):
+        times.begin()
+        for _ in range(calls):
+            spins.append(times.spin_s)
+            took_s = host_s * rng.uniform(1, 1.2) + (spins[-1] if waits else 0)
+            full = took_s < spins[-1]
+            times.learn(spins[-1], took_s, full)
+    return spins, full
+
+
+@pytest.mark.parametrize("host_ms", [0.05, 0.4, 0.6, 0.8, 1, 1.4, 1.6, 2, 2.4, 3, 4, 6, 10, 20, 40])
+def test_the_device_is_held_until_the_host_has_enqueued_a_call_however_long_that_takes(host_ms):
+    spins, full = spins_s(host_ms / 1e3, waits=False)
+    assert full and spins[-1] <= max(0.5e-3, 2 * host_ms / 1e3)
+
+
+@pytest.mark.parametrize("host_ms", [0.05, 0.4, 1, 2, 10])
+def test_the_device_is_not_held_ever_longer_for_a_call_that_waits_for_it(host_ms):
+    spins, full = spins_s(host_ms / 1e3, waits=True, calls=100, rounds=1)
+    assert not full and max(spins) < 0.005 + 5 * host_ms / 1e3
+
+
 HOGS_THE_GPU = """
 import torch
 x = torch.zeros(1 << 28, device="cuda")
@@ -367,6 +393,13 @@ def test_a_host_that_takes_long_is_waited_for(events):
     slow = lambda _: time.sleep(0.02)  # noqa: E731
     events.run(slow, [list] * 2, [lambda: None] * 2)
     assert events.run(slow, [list] * 4, [lambda: None] * 4).queue_full
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("host_ms", [0.7, 1.4, 2, 2.4, 3.5])
+def test_a_queue_fills_within_the_rounds_of_warming_up(events, host_ms):
+    slow = lambda _: time.sleep(host_ms / 1e3)  # noqa: E731
+    assert any([events.run(slow, [list] * 8, [lambda: None] * 8).queue_full for _ in range(4)])
 
 
 @pytest.mark.gpu

@@ -1,0 +1,45 @@
+"""How long the device is to be held, so that the host has a whole call enqueued before it begins."""
+
+from __future__ import annotations
+
+from collections import deque
+
+_LEAST_S, _MOST_S = 0.5e-3, 0.1
+_MARGIN = 1.5
+_CALLS = 8
+_GUESS_S = 0.001
+
+
+class HostTimes:
+    """What the host took to enqueue the last calls."""
+
+    def __init__(self, guess_s: float = _GUESS_S, calls: int = _CALLS):
+        self._seconds: deque[float] = deque([guess_s], maxlen=calls)
+        self.begin()
+
+    def begin(self) -> None:
+        """Of other calls than before, maybe."""
+        self._late: tuple[float, float] | None = None  # the last call that outlasted its spin: that, and its time
+        self._waits = False
+
+    @property
+    def expected_s(self) -> float:
+        """The longest but one, which an interruption is not."""
+        return sorted(self._seconds)[-2:][0]
+
+    @property
+    def spin_s(self) -> float:
+        """Of the next call."""
+        return min(max(_MARGIN * self.expected_s, _LEAST_S), _MOST_S)
+
+    def learn(self, spin_s: float, took_s: float, full: bool) -> None:
+        """One call; ``full`` says that it was enqueued before the spin ended.
+
+        One that was not takes that long, or it waits for the device and so for the spin. Longer spins tell:
+        it then takes longer by as much, and a spin that is long enough there is none.
+        """
+        if not full:
+            if self._late and spin_s != self._late[0]:
+                self._waits = (took_s - self._late[1]) / (spin_s - self._late[0]) > 0.5
+            self._late = spin_s, took_s
+        self._seconds.append(took_s - spin_s if self._waits and not full else took_s)
