@@ -22,6 +22,7 @@ BURST_SHARE = 0.35  # of a call, at most: how many of them make a burst depends 
 MOST_LOAD = {"cuda": 1.12, "cpu": 4.0}  # a candidate may see to it that the reference takes long
 FORGED = 1.5  # so many times what is allowed is no accident
 UNHELD_MS = 0.2  # where launches could not be kept out; the judge's figure is the one that counts then
+UNHELD_SHARE = 0.02  # of it, and one reading is as good as the next
 
 
 def allowed_ms(claimed_ms: float, calls: int, held: bool, device_type: str, load: float | None) -> float:
@@ -36,6 +37,17 @@ def allowed_ms(claimed_ms: float, calls: int, held: bool, device_type: str, load
         load = most if device_type == "cuda" else 1.0
     absolute_ms = max(ABSOLUTE_MS[device_type], min(BURST_MS[device_type] / calls, BURST_SHARE * claimed_ms))
     return (claimed_ms * (1 + RELATIVE[device_type]) + absolute_ms) * min(max(1.0, load), most)
+
+
+def free_ms(claimed_ms: float, allowed_ms: float, held: bool) -> float:
+    """What of a call's time by the judge's clock is not added to what its process reports."""
+    return allowed_ms if held else claimed_ms
+
+
+def agree(claimed_ms: float, judged_ms: float, allowed_ms: float, held: bool) -> bool:
+    """Whether another reading could change nothing that matters: the work of others, which is in some, only adds."""
+    share = 0.0 if held else UNHELD_SHARE
+    return judged_ms <= (1 + share) * free_ms(claimed_ms, allowed_ms, held)
 
 
 def check(claimed_ms: float, judged_ms: float, calls: int, allowed_ms: float, held: bool) -> None:

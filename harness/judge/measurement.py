@@ -112,7 +112,7 @@ class Measurement:
         allowed_ms = self._allowed_ms(result, reading)
         timing["judge_clock"] = reading.to_json() | {"allowed_ms": round(allowed_ms, 6)}
         forged_clock.check(timing["median_ms"], reading.call_ms, reading.calls, allowed_ms, reading.held)
-        charged_ms = max(0.0, reading.call_ms - (allowed_ms if reading.held else timing["median_ms"]))
+        charged_ms = max(0.0, reading.call_ms - forged_clock.free_ms(timing["median_ms"], allowed_ms, reading.held))
         timing["judge_clock"]["charged_ms"] = round(charged_ms, 6)
         if charged_ms > 0:
             contest.charge(CANDIDATE, charged_ms)
@@ -125,7 +125,8 @@ class Measurement:
         calls = self._clock.calls(result.timing["median_ms"], contest.launches.get(CANDIDATE, 1), held)
 
         def agrees(reading: Reading) -> bool:
-            return reading.call_ms <= self._allowed_ms(result, reading)
+            allowed_ms = self._allowed_ms(result, reading)
+            return forged_clock.agree(result.timing["median_ms"], reading.call_ms, allowed_ms, reading.held)
 
         made_room = False
         while calls > 0:

@@ -42,3 +42,10 @@ def test_with_launches_in_it_a_burst_has_leeway_enough():
     forged_clock.check(1.0, 2.1, 8, allowed_ms=2.2, held=False)
     with pytest.raises(CandidateFailure):
         forged_clock.check(1.0, 2.3, 8, allowed_ms=2.2, held=False)
+
+
+def test_readings_end_where_nothing_that_matters_would_be_charged():
+    assert forged_clock.free_ms(1.0, 1.1, held=True) == 1.1
+    assert forged_clock.free_ms(1.0, 2.2, held=False) == 1.0  # the judge's figure counts then
+    assert forged_clock.agree(1.0, 1.1, 1.1, held=True) and not forged_clock.agree(1.0, 1.11, 1.1, held=True)
+    assert forged_clock.agree(1.0, 1.01, 2.2, held=False) and not forged_clock.agree(1.0, 1.3, 2.2, held=False)
