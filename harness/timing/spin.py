@@ -35,8 +35,8 @@ class HostTimes:
     def learn(self, spin_s: float, took_s: float, full: bool) -> None:
         """One call; ``full`` says that it was enqueued before the spin ended.
 
-        One that was not takes that long, or it waits for the device and so for the spin. Longer spins tell:
-        it then takes longer by as much, and a spin that is long enough there is none.
+        One that was not takes so long by itself, or it waits for the device and so for the spin. A spin of another
+        length tells: what waits takes longer by as much as the spin, and no spin is long enough for it.
         """
         if not full:
             if self._late and spin_s != self._late[0]:
