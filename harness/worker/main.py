@@ -97,6 +97,7 @@ class Candidate:
         self._fds = fds
         self._ask = ask
         self._round = Round([], [], [])
+        self._inputs_like: list = []  # those of a call: another draw would take as much memory as a call's inputs
         self._models: dict[str, Any] = {}
         self._gate: Gate | None = None
         self.path = Path("solution")
@@ -160,6 +161,7 @@ class Candidate:
             self._build(weights)
         model = self._prepared(weights, len(seeds))
         self._round = play(model, self._setting, seeds, self._timer, draw, held)
+        self._inputs_like = [_without_data(value) for value in self._round.inputs[0]]
         return {
             "times_ms": self._round.times_ms,
             "queue_full": self._round.queue_full,
@@ -197,13 +199,13 @@ class Candidate:
         return profile(model, self._setting, seeds, self._timer)
 
     def open_burst(self, handle: dict, calls: int) -> dict:
-        """Open the memory of a burst's inputs."""
+        """Open the memory of a burst's inputs, which are like the last round's."""
         self._round = Round([], [], [])
-        example = self._setting.draw_one(0)
         self._burst_memory = OpenedOutbox(handle, self._fds[-1:])
-        views = (self._burst_memory.view(slot) for slot in lay_out(tensors_of(example) * calls))
+        views = (self._burst_memory.view(slot) for slot in lay_out(tensors_of(self._inputs_like) * calls))
         self._burst_inputs = [
-            [next(views) if isinstance(value, torch.Tensor) else value for value in example] for _ in range(calls)
+            [next(views) if isinstance(value, torch.Tensor) else value for value in self._inputs_like]
+            for _ in range(calls)
         ]
         if self._device.type == "cuda" and self._gate is None:
             self._gate = Gate(self._fds[-1])
@@ -258,3 +260,7 @@ class Candidate:
     def _synchronize(self) -> None:
         if self._device.type == "cuda":
             torch.cuda.synchronize()
+
+
+def _without_data(value: Any) -> Any:
+    return torch.empty_like(value, device="meta") if isinstance(value, torch.Tensor) else value

@@ -532,6 +532,22 @@ def test_memory_kept_from_the_judge_is_no_way_round_its_clock(judged, problem):
     assert result.status is Status.OUT_OF_MEMORY or result.rule == "forged_clock", result.message
 
 
+A_FIFTH_OF_THE_MEMORY = """
+import torch, torch.nn as nn
+class Model(nn.Module):
+    def forward(self, x): return x.sum(1)
+def get_inputs(): return [torch.rand(torch.cuda.get_device_properties(0).total_memory // 20 // 4096, 4096)]
+def get_init_inputs(): return []
+"""
+
+
+@pytest.mark.gpu
+def test_inputs_that_take_a_fifth_of_the_memory_are_not_too_large_for_the_judges_clock(judged, write_problem):
+    source = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return x.sum(1)"
+    result = judged(write_problem(A_FIFTH_OF_THE_MEMORY), source, device="cuda", track="open")
+    assert result.status is Status.OK and result.timing["judge_clock"]["calls"] == 1, (result.message, result.timing)
+
+
 @pytest.mark.gpu
 def test_a_kernel_that_ends_only_outside_of_a_burst_is_a_timeout(judged, problem):
     result = judged(problem("1/19"), ENDLESS_IN_A_ROW, device="cuda", workload="small", timeout_s=10)
