@@ -30,10 +30,9 @@ from harness import cuda_driver
 from harness.sol.hardware import limits_of_product
 from harness.timing import Round, cupti
 from harness.timing.cupti import Activity
-from harness.timing.spin import HostTimes
+from harness.timing.spin import LEAST_S, HostTimes
 from harness.timing.statistics import trimmed_mean
 
-_LEAST_SPIN_S = 0.5e-3
 _EMPTY_CALLS = 64  # of which the trimmed mean is taken
 _EMPTY_TRIES = 5
 _PROCESSES_APART_MS = 1e-3  # what events add is 2.2 to 2.7 us in processes on an H100
@@ -118,7 +117,7 @@ class CudaEvents:
     def _time_empty(self) -> None:
         """One more empty call; where the host was too slow for it, and a launch is in it, again with more time."""
         for attempt in range(_EMPTY_TRIES):
-            timed = self._time(self._empty, [], lambda: None, _LEAST_SPIN_S * 3**attempt)
+            timed = self._time(self._empty, [], lambda: None, LEAST_S * 3**attempt)
             if timed.full:
                 break
         if timed.full or not self._empties_ms:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-_LEAST_S, _MOST_S = 0.5e-3, 0.1
+LEAST_S, _MOST_S = 0.5e-3, 0.1
 _MARGIN = 1.5
 _CALLS = 8
 _GUESS_S = 0.001
@@ -30,7 +30,7 @@ class HostTimes:
     @property
     def spin_s(self) -> float:
         """Of the next call."""
-        return min(max(_MARGIN * self.expected_s, _LEAST_S), _MOST_S)
+        return min(max(_MARGIN * self.expected_s, LEAST_S), _MOST_S)
 
     def learn(self, spin_s: float, took_s: float, full: bool) -> None:
         """One call; ``full`` says that it was enqueued before the spin ended.
