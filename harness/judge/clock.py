@@ -26,6 +26,7 @@ _MOST_CALLS = 256
 _COMPARED_CALLS = 8  # of a burst: who leaves out one in four is found out nine times in ten
 _LEAST_LAUNCH_MS = 1e-3  # an empty kernel takes longer
 _MEMORY_SHARE = 3  # a burst may take one part in so many of what is free
+MOST_S = 10.0  # after which no further reading begins
 QUEUE = 600  # launches that fit a device's queue behind a gate, with a margin
 
 _random = random.SystemRandom()

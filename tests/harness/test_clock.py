@@ -1,8 +1,12 @@
-"""How many calls the judge's clock is read over."""
+"""How many calls the judge's clock is read over, and how often."""
+
+import itertools
+from types import SimpleNamespace
 
 import pytest
 
 from harness.integrity import forged_clock
+from harness.judge import cpu_clock
 from harness.judge.clock import calls_of_a_burst
 
 
@@ -24,3 +28,12 @@ def test_a_candidate_that_pretends_to_many_launches_gains_little_by_it(claimed_m
     calls = calls_of_a_burst("cuda", claimed_ms, 10**6, held=True)
     assert forged_clock.allowed_ms(claimed_ms, calls, True, "cuda", 1.0) < 1.4 * claimed_ms + 0.003
     assert forged_clock.allowed_ms(claimed_ms, 1, True, "cuda", 1.0) < 1.4 * claimed_ms + 0.003
+
+
+@pytest.mark.parametrize(("a_try_s", "tries"), [(0.01, 500), (0.4, 18), (0.7, 14), (30.0, 3)])
+def test_a_cpu_is_read_often_enough_for_others_to_leave_and_not_for_ever_where_a_forger_is_slow(
+    monkeypatch, a_try_s, tries
+):
+    moments = itertools.count(step=a_try_s)
+    monkeypatch.setattr(cpu_clock, "time", SimpleNamespace(perf_counter=lambda: next(moments)))
+    assert sum(1 for _ in cpu_clock.tries()) == pytest.approx(tries, abs=1)
