@@ -15,9 +15,7 @@ from typing import Any
 
 import torch
 
-from harness.draw import fresh_seeds, tensors_of
 from harness.judge.sides import Sides
-from harness.outbox import Outbox, Slot
 from harness.result import CandidateFailure, Status
 
 _TARGET_MS = {"cuda": 8.0, "cpu": 10.0}  # of a burst
@@ -143,10 +141,6 @@ class JudgeClock:
         """By the judge at most, of what ``_free_bytes`` counts."""
         return 0
 
-    def _draw(self, calls: int) -> Burst:
-        drawn = fresh_seeds(calls)
-        return Burst(self._setting.draw(drawn), drawn, fresh_seeds(calls))
-
 
 def calls_of_a_burst(device_type: str, claimed_ms: float, launches: int, held: bool) -> int:
     """As many calls as make it long; behind the gate no more than the queue holds.
@@ -160,12 +154,6 @@ def calls_of_a_burst(device_type: str, claimed_ms: float, launches: int, held: b
         likely = max(1.0, min(launches, claimed_ms / _LEAST_LAUNCH_MS))
         wanted = min(wanted, max(1, int(QUEUE / likely)))
     return wanted
-
-
-def fill(memory: Outbox, slots: list[Slot], burst: Burst) -> None:
-    """Have the inputs of a burst exist in memory that the worker sees."""
-    for slot, tensor in zip(slots, [tensor for arguments in burst.inputs for tensor in tensors_of(arguments)]):
-        memory.view(slot).copy_(tensor)
 
 
 def order_in_memory(answer: dict[str, Any], call: int, output: int, dimensions: int) -> list[int]:

@@ -15,10 +15,10 @@ from typing import Any
 
 import torch
 
-from harness.draw import tensors_of
-from harness.judge.clock import MOST_S, Burst, Check, JudgeClock, NotRead, Reading, fill, order_in_memory
+from harness.draw import fresh_seeds, tensors_of
+from harness.judge.clock import MOST_S, Burst, Check, JudgeClock, NotRead, Reading, order_in_memory
 from harness.judge.sides import Sides
-from harness.outbox import Outbox, lay_out, shared_file
+from harness.outbox import Outbox, Slot, lay_out, shared_file
 from harness.result import CandidateFailure, Status
 from harness.rounds import in_order, outputs_of
 
@@ -39,7 +39,7 @@ class CpuClock(JudgeClock):
             raise NotRead("the system does not let a process see its own memory")
         contents = tensors_of(self._setting.draw_one(0)) * calls
         memory = Outbox(self._setting.device, contents, file=self.fd)
-        filled = functools.partial(fill, memory, lay_out(contents))
+        filled = functools.partial(_fill, memory, lay_out(contents))
         del contents
         self._ask(op="open_burst", handle=memory.handle, calls=calls)
         self._once(self._draw(calls), filled)  # fills caches, the candidate's own too: who knows inputs by address errs
@@ -96,8 +96,18 @@ class CpuClock(JudgeClock):
                 break
         return took_ms / done
 
+    def _draw(self, calls: int) -> Burst:
+        drawn = fresh_seeds(calls)
+        return Burst(self._setting.draw(drawn), drawn, fresh_seeds(calls))
+
     def _free_bytes(self) -> int:
         return _HOST_BYTES
+
+
+def _fill(memory: Outbox, slots: list[Slot], burst: Burst) -> None:
+    """Have the inputs of a burst exist in memory that the worker sees."""
+    for slot, tensor in zip(slots, [tensor for arguments in burst.inputs for tensor in tensors_of(arguments)]):
+        memory.view(slot).copy_(tensor)
 
 
 def tries() -> Iterator[None]:
