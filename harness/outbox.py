@@ -96,9 +96,7 @@ class Outbox:
         return copy.copy_(torch.frombuffer(data, dtype=slot.dtype).view(slot.shape))
 
     def view(self, slot: Slot) -> torch.Tensor:
-        """The memory itself as a tensor, which the worker may change at any moment; valid until ``close``."""
-        if self._cuda:
-            return self._cuda.view(slot.shape, slot.dtype, slot.offset)
+        """A file's memory itself as a tensor, which the worker may change at any moment; valid until ``close``."""
         if self._map is None:
             self._map = mmap.mmap(self._file, self.handle["bytes"])
         return _mapped(self._map, slot)
