@@ -72,7 +72,7 @@ class Outbox:
         if device.type == "cuda":
             try:
                 self._cuda = DeviceMemory.allocate(size)
-                self.handle["ipc"] = self._cuda.export().hex()
+                self.handle |= {"bytes": self._cuda.bytes, "ipc": self._cuda.export().hex()}
             except DriverError:
                 self.close()
         if self._cuda is None:
