@@ -239,7 +239,7 @@ class ModelNew(nn.Module):
     "body",
     [
         "global kept\ntry: return kept\nexcept NameError: kept = x.relu(); return kept",
-        "self.calls = getattr(self, 'calls', 0) + 1\nreturn x.relu() if self.calls <= 5 else torch.empty_like(x)",
+        "self.calls = getattr(self, 'calls', 0) + 1\nreturn x.relu() if self.calls <= 5 else torch.zeros_like(x)",
         "self.by = getattr(self, 'by', {})\nreturn self.by.setdefault(x.data_ptr(), x.relu())",
     ],
     ids=["replays its first output", "computes only while it is checked", "caches by address"],

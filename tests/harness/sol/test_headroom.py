@@ -48,7 +48,7 @@ def test_without_observed_clocks_the_highest_count(matmul):
 @pytest.mark.gpu
 def test_on_a_gpu_a_result_has_its_headroom(judged, problem):
     result = judged(problem("1/19"), "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n"
-                    "        return x.clamp(min=0)\n", device="cuda")  # fmt: skip
+                    "        return x.clamp(min=0)\n", device="cuda", track="open")  # fmt: skip
     assert result.correct, result.message
     assert "unavailable" in result.sol or 0 < result.sol["percent_of_sol"] < 110
 
