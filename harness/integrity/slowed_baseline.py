@@ -1,7 +1,11 @@
 """Rule ``slowed_baseline``: nothing of the candidate may run on the GPU while the baseline is timed.
 
-On a CPU nothing can: the judge waits until all of its processes have come to rest, and ``runs_unasked`` finds
-out whether they stayed there.
+What takes longer beside the candidate than after its end tells: the baseline, or where the host's launches are in
+its times, copies that are timed right before or after it. Those are the device's work alone; a host has been seen
+to become faster by a quarter from one second to the next, with nobody but its hypervisor to blame.
+
+On a host's cores nothing of a candidate can run then: the judge waits until all of its processes have come to rest,
+and ``runs_unasked`` finds out whether they stayed there. For a CPU that is all there is.
 """
 
 from __future__ import annotations
@@ -12,12 +16,12 @@ RULE = "slowed_baseline"
 RELATIVE, ABSOLUTE_MS = 0.10, 0.005
 
 
-def check(beside_ms: float, alone_ms: float) -> None:
-    """Raises CandidateFailure where the baseline was slower beside the candidate than after its end."""
+def check(beside_ms: float, alone_ms: float, what: str) -> None:
+    """Raises CandidateFailure where ``what`` was slower beside the candidate than after its end."""
     if beside_ms > alone_ms * (1 + RELATIVE) + ABSOLUTE_MS:
         raise CandidateFailure(
             Status.REJECTED,
-            f"the baseline took {beside_ms:.4g} ms in turn with the candidate and {alone_ms:.4g} ms once it had ended: "
+            f"{what} took {beside_ms:.4g} ms in turn with the candidate and {alone_ms:.4g} ms once it had ended: "
             "something of it runs on when it should be idle",
             rule=RULE,
         )

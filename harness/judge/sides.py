@@ -67,7 +67,7 @@ class Sides:
         return Round([], [], [number(t) for t in times], answer.get("queue_full") is True, empty_ms)
 
     def play_reference(self, trial: Trial, seeds: list[int], held: bool | None = True) -> Round:
-        self.rest()
+        self._have_cores(held)
         try:
             played = self.with_room(lambda: self.reference.play(trial, seeds, self.timer, held))
         except CandidateFailure:
@@ -83,7 +83,7 @@ class Sides:
 
     def play(self, model: Callable, seeds: list[int], held: bool = True) -> Round:
         """Times of another form of the reference on published inputs."""
-        self.rest()
+        self._have_cores(held)
         played = self.with_room(lambda: play(model, self.reference.setting, seeds, self.timer, held=held))
         played.outputs, played.inputs = [], []
         return played
@@ -157,11 +157,14 @@ class Sides:
             self.blame()
             raise
 
+    def _have_cores(self, held: bool | None) -> None:
+        """Where the host's own work is in the times that come next, nothing of the candidate may run on it."""
+        if self._conditions.device.type == "cpu" or held is False:
+            self.rest()
+
     def rest(self) -> float:
-        """On a CPU, where the judge works next, let the candidate's processes come to rest; since when they are."""
-        if self._conditions.device.type == "cpu" and self.worker:
-            return self.worker.rest()
-        return time.perf_counter()
+        """Let the candidate's processes come to rest; since when (``perf_counter``) they are."""
+        return self.worker.rest() if self.worker else time.perf_counter()
 
     def trim(self) -> None:
         """Have both sides give back what their allocators keep."""

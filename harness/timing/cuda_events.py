@@ -93,6 +93,17 @@ class CudaEvents:
         calls = self.profile(self._empty, [[]] * _EMPTY_CALLS, nothing)
         return trimmed_mean([sum(kernel.ms for kernel in kernels) for kernels in calls]) if calls else None
 
+    def copies_ms(self) -> float:
+        """What so many copies take, one after the other: work of the device's that no slow host makes longer."""
+        half = self._flush.numel() // 2
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.record()
+        for _ in range(_COPIES):
+            self._flush[half:].copy_(self._flush[:half])
+        end.record()
+        torch.cuda.synchronize()
+        return start.elapsed_time(end)
+
     def copy_share(self) -> float | None:
         """Bytes a second that copies read and write now, of what the data sheet of the device says; None without one.
 
@@ -101,14 +112,8 @@ class CudaEvents:
         """
         if self._limits is None:
             return None
-        half = self._flush.numel() // 2
-        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        start.record()
-        for _ in range(_COPIES):
-            self._flush[half:].copy_(self._flush[:half])
-        end.record()
-        torch.cuda.synchronize()
-        return 2 * half * _COPIES / start.elapsed_time(end) / 1e6 / self._limits.gbps
+        copied = 2 * (self._flush.numel() // 2) * _COPIES
+        return copied / self.copies_ms() / 1e6 / self._limits.gbps
 
     def _empty(self, arguments: list) -> None:
         """A call of the least kernel there is: one that touches no memory, whose time would depend on its place."""

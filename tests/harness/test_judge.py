@@ -560,6 +560,48 @@ def test_a_kernel_left_running_beside_the_baseline_is_found(judged, problem):
     assert result.status is Status.REJECTED and result.rule in ("slowed_baseline", "forged_clock"), result
 
 
+# More launches than a queue holds, so that they are in its times.
+MANY_LAUNCHES = """
+import torch, torch.nn as nn
+class Model(nn.Module):
+    def forward(self, x):
+        for _ in range(2000): x = x + 1
+        return x
+def get_inputs(): return [torch.rand(1 << 16)]
+def get_init_inputs(): return []
+"""
+MANY_LAUNCHES_ALIKE = """
+import torch
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        for _ in range(2000): x = x + 1
+        {after}
+        return x
+"""
+# One block, on another stream: next to nothing to the candidate, a slice of time in two to whoever else is there.
+SLEEPS_BESIDE = """
+stream = torch.cuda.Stream()
+torch.cuda.synchronize = lambda *_: torch.cuda.current_stream().synchronize()
+def sleep():
+    with torch.cuda.stream(stream): torch.cuda._sleep(200_000_000)
+"""
+
+
+@pytest.mark.gpu
+def test_a_baseline_with_its_launches_in_its_times_may_be_slower_by_its_host(judged, write_problem):
+    source = MANY_LAUNCHES_ALIKE.format(after="")
+    result = judged(write_problem(MANY_LAUNCHES), source, device="cuda", track="open")
+    assert result.status is Status.OK and not result.baselines["eager"]["queue_full"], result.message
+
+
+@pytest.mark.gpu
+def test_a_kernel_left_running_beside_a_baseline_with_launches_in_its_times_is_found(judged, write_problem):
+    source = MANY_LAUNCHES_ALIKE.format(after="sleep()") + SLEEPS_BESIDE
+    result = judged(write_problem(MANY_LAUNCHES), source, device="cuda", track="open")
+    assert (result.status, result.rule) == (Status.REJECTED, "slowed_baseline"), result.message
+    assert "copies on the device took" in result.message
+
+
 @pytest.mark.gpu
 def test_the_time_of_an_output_that_lies_transposed_in_memory_is_believed(judged, problem):
     result = judged(problem("1/19"), relu("return x.t().contiguous().relu_().t()"), device="cuda", track="open")
