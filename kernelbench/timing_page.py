@@ -89,7 +89,7 @@ def _statistics(result: Result) -> str:
         "CV": lambda t: f"{100 * t['cv']:.2f} %" if "cv" in t else "",
         "sem": lambda t: f"{100 * t['sem']:.2f} %" if "sem" in t else "",
         "calls": lambda t: f"{t['samples']} in {t['rounds']} rounds" if "rounds" in t else str(t["samples"]),
-        "ended": lambda t: f"{t.get('stopped', '')} ({t.get('criterion', '')})",
+        "ended": _ended,
         "stability": lambda t: t.get("stability", ""),
         "queue": _queue,
         "method": lambda t: f"{t.get('method', '')}, {t.get('cache', '')} cache",
@@ -98,6 +98,12 @@ def _statistics(result: Result) -> str:
     rows = [(name, *(of(timing) for timing in timings.values())) for name, of in shown.items()]
     rows = [row for row in rows if any(row[1:])]
     return table(("", *timings), rows, "terminal")
+
+
+def _ended(timing: dict[str, Any]) -> str:
+    if timing.get("places", 1) > 1:
+        return f"{timing['places']} places in memory"
+    return f"{timing.get('stopped', '')} ({timing.get('criterion', '')})"
 
 
 def _queue(timing: dict[str, Any]) -> str:

@@ -7,6 +7,7 @@ import itertools
 import statistics
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -24,6 +25,8 @@ _WARM_UP_S = 0.1
 _ROUNDS_TO_FILL = 4  # the queue in one of; what the host takes is learned in the first
 _MAX_CALLS_A_ROUND = 8
 _MEMORY_SHARE = 8  # a round's inputs and outputs may take one part in so many of the memory
+PLACES, _CALLS_A_PLACE = 10, 2
+_BY_ITS_PLACE = 0.13  # of a call's time: convolutions of an H100 take so much longer in one place of eight
 _LEAST_COPY_SHARE = 0.6  # of the data sheet's bandwidth; an H100 in order has 0.8
 _COPY_TRIES = 3  # a device that something is on is slow in all of them, a host is interrupted in one
 _LEAST_MS = 1e-3  # of any call: no kernel takes less, and what a timer adds is known no better
@@ -52,6 +55,7 @@ class Contest:
         self.series: dict[str, Series] = {}  # without the rounds that the host interrupted
         self.launches: dict[str, int] = {}  # of a call, by name, once they are known
         self.stopped = ""
+        self.places = 1  # in the device's memory
         self._copy_shares: list[float | None] = []
 
     def run(self, calls: int) -> None:
@@ -97,6 +101,20 @@ class Contest:
             self._overheads_ms.setdefault(name, []).append(overhead_ms)
         self.series = undisturbed(self._played)
 
+    def is_close(self, baseline: str) -> bool:
+        """Whether the verdict could be the luck of two processes with the places where their tensors lie."""
+        found = self.comparison(baseline)
+        return found["verdict"] in ("faster", "slower") and abs(found["speedup"] - 1) < _BY_ITS_PLACE
+
+    def run_elsewhere(self, elsewhere: Callable[[], AbstractContextManager]) -> None:
+        """Other rounds instead, each in other places of the memory: a median over them is neither side's luck."""
+        self._played, self._overheads_ms, self._calls = {}, {}, min(self._calls, _CALLS_A_PLACE)
+        for _ in range(PLACES):
+            with elsewhere():
+                self._play(self._calls, False, self.waits)  # allocates
+                self._one_round()
+        self.stopped, self.places = "places", PLACES
+
     def charge(self, name: str, ms: float) -> None:
         """Raise all times of a side by so much, because another clock says so."""
         raised = [[time_ms + ms for time_ms in times] for times in self.series[name].rounds_ms]
@@ -110,6 +128,7 @@ class Contest:
             "calls_a_round": self._calls,
             "criterion": self._criterion,
             "stopped": self.stopped,
+            "places": self.places,
             "stability": self.stability(name),
             "between_runs": self._between_runs(name),
             "queue_full": series.queue_full,

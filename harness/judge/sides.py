@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -24,7 +26,11 @@ from harness.rounds import Setting, count_launches, play
 from harness.timing import Round, timer_for
 
 _CACHE_MEMORY_SHARE = 4  # of the device's memory, what the judge's allocator may keep between rounds
+_FILLER_BYTES = 1 << 20, 1 << 30  # at least and at most, to have what is allocated next lie elsewhere
+_FILLER_MEMORY_SHARE = 16  # and at most one part in so many of what is free
 _CONTEXT_BYTES = 2 << 30  # what a process may keep besides its tensors: context, code, workspaces of libraries
+
+_random = random.SystemRandom()
 
 
 class Sides:
@@ -169,8 +175,19 @@ class Sides:
     def trim(self) -> None:
         """Have both sides give back what their allocators keep."""
         if self._conditions.device.type == "cuda":
-            self.ask(op="trim")
+            if self.worker:
+                self.ask(op="trim")
             torch.cuda.empty_cache()
+
+    @contextlib.contextmanager
+    def elsewhere(self) -> Iterator[None]:
+        """What either side allocates here lies in other places of the device's memory than what it had before."""
+        self.trim()
+        most = torch.cuda.mem_get_info(self._conditions.device)[0] // _FILLER_MEMORY_SHARE
+        size = _random.randrange(_FILLER_BYTES[0], max(_FILLER_BYTES[0] + 1, min(_FILLER_BYTES[1], most)))
+        filler = torch.empty(size, dtype=torch.uint8, device=self._conditions.device)
+        yield
+        del filler
 
     def blame(self) -> None:
         """Where memory is short: raises CandidateFailure if the candidate keeps more than its last round takes."""

@@ -1,5 +1,6 @@
 """Statistics, when sampling stops, whether a series is stable, and that a clock measures what it says."""
 
+import contextlib
 import math
 import os
 import subprocess
@@ -250,6 +251,58 @@ def test_a_device_that_stays_far_slower_than_it_should_be_has_no_verdict(reading
     contest.run(calls=2)
     assert contest.record(CANDIDATE)["stability"] == found and contest.conditions()["copy_share"] == shares
     assert contest.comparison("eager")["verdict"] == ("faster" if found == "stable" else "unstable")
+
+
+@pytest.fixture
+def contest_by_place():
+    """Of the same thing twice, which is 5 % slower in one place of four; and the places that it was played in."""
+
+    def make(first_places, gain=1.0):
+        places = dict(first_places)
+        seen = []
+
+        def play(calls, first, waits):
+            return {
+                name: Round([], [], [(1.05 if places[name] == 0 else 1.0) / (gain if name == CANDIDATE else 1)] * calls)
+                for name in (CANDIDATE, "eager")
+            }
+
+        @contextlib.contextmanager
+        def elsewhere():
+            seen.append(len(seen))
+            places.update({CANDIDATE: len(seen) % 4, "eager": (len(seen) + 2) % 4})
+            yield
+
+        contest = Contest(play, WallClock(torch.device("cpu")), torch.device("cpu"), "sem")
+        contest.run(calls=4)
+        return contest, elsewhere, seen
+
+    return make
+
+
+def test_a_verdict_that_is_luck_with_a_place_in_memory_does_not_outlast_other_places(contest_by_place):
+    contest, elsewhere, seen = contest_by_place({CANDIDATE: 1, "eager": 0})
+    assert contest.comparison("eager")["verdict"] == "faster" and contest.is_close("eager")
+    contest.run_elsewhere(elsewhere)
+    assert contest.comparison("eager")["verdict"] == "tie"
+    record = contest.record(CANDIDATE)
+    assert record["places"] == record["rounds"] == len(seen) == 10 and record["samples"] == 20
+    assert record["calls_a_round"] == 2
+    assert record["stopped"] == "places"
+
+
+def test_a_small_gain_that_is_there_in_all_places_stays(contest_by_place):
+    contest, elsewhere, _ = contest_by_place({CANDIDATE: 1, "eager": 1}, gain=1.06)
+    assert contest.is_close("eager")
+    contest.run_elsewhere(elsewhere)
+    assert contest.comparison("eager")["verdict"] == "faster"
+    assert contest.comparison("eager")["speedup"] == pytest.approx(1.06)
+
+
+@pytest.mark.parametrize("gain", [1.0, 1.3, 0.5])
+def test_a_tie_and_what_no_place_explains_are_not_close(contest_by_place, gain):
+    contest, *_ = contest_by_place({CANDIDATE: 1, "eager": 1}, gain)
+    assert not contest.is_close("eager") and contest.record(CANDIDATE)["places"] == 1
 
 
 def test_the_same_thing_twice_is_a_tie_about_as_often_as_the_interval_says():
