@@ -28,7 +28,6 @@ _MEMORY_SHARE = 8  # a round's inputs and outputs may take one part in so many o
 PLACES, _CALLS_A_PLACE = 10, 2
 _BY_ITS_PLACE = 0.13  # of a call's time: convolutions of an H100 take so much longer in one place of eight
 _LEAST_COPY_SHARE = 0.6  # of the data sheet's bandwidth; an H100 in order has 0.8
-_COPY_TRIES = 3  # a device that something is on is slow in all of them, a host is interrupted in one
 _LEAST_MS = 1e-3  # of any call: no kernel takes less, and what a timer adds is known no better
 
 
@@ -61,14 +60,14 @@ class Contest:
     def run(self, calls: int) -> None:
         """Rounds of so many calls, or of fewer where they take long."""
         call_s = self._warm_up(calls)
-        self._copy_shares.append(self._copy_share())
+        self._copy_shares.append(self._timer.copy_share())
         convergence = Convergence(criterion=self._criterion, **self._timer.limits)
         self._calls = convergence.calls_a_round(calls, call_s)
         self._one_round()
         while (stopped := convergence.reason(*self.series.values())) is None:
             self._one_round()
         self.stopped = stopped
-        self._copy_shares.append(self._copy_share())
+        self._copy_shares.append(self._timer.copy_share())
 
     def _warm_up(self, calls: int) -> float:
         """Seconds that a call of all sides takes in the last of some rounds."""
@@ -83,14 +82,6 @@ class Contest:
             if end >= until and (rounds >= _ROUNDS_TO_FILL or len(full) == len(played)):
                 self.waits |= played.keys() - full
                 return (end - begin) / calls
-
-    def _copy_share(self) -> float | None:
-        share = self._timer.copy_share()
-        for _ in range(_COPY_TRIES - 1):
-            if share is None or share >= _LEAST_COPY_SHARE:
-                break
-            share = max(share, self._timer.copy_share())
-        return share
 
     def _one_round(self) -> None:
         self._observer.observe()

@@ -26,7 +26,7 @@ from harness.rounds import Setting, count_launches, play
 from harness.timing import Round, timer_for
 
 _CACHE_MEMORY_SHARE = 4  # of the device's memory, what the judge's allocator may keep between rounds
-_FILLER_BYTES = 1 << 20, 1 << 30  # at least and at most, to have what is allocated next lie elsewhere
+_MOST_FILLER_BYTES = 1 << 30  # to have what is allocated next lie elsewhere
 _FILLER_MEMORY_SHARE = 16  # and at most one part in so many of what is free
 _CONTEXT_BYTES = 2 << 30  # what a process may keep besides its tensors: context, code, workspaces of libraries
 
@@ -183,11 +183,17 @@ class Sides:
     def elsewhere(self) -> Iterator[None]:
         """What either side allocates here lies in other places of the device's memory than what it had before."""
         self.trim()
-        most = torch.cuda.mem_get_info(self._conditions.device)[0] // _FILLER_MEMORY_SHARE
-        size = _random.randrange(_FILLER_BYTES[0], max(_FILLER_BYTES[0] + 1, min(_FILLER_BYTES[1], most)))
-        filler = torch.empty(size, dtype=torch.uint8, device=self._conditions.device)
+        if self.worker:
+            self.ask(op="trim", filler_bytes=self._filler_bytes())
+        filler = torch.empty(self._filler_bytes(), dtype=torch.uint8, device=self._conditions.device)
         yield
         del filler
+        self.trim()
+
+    def _filler_bytes(self) -> int:
+        """By chance; little of what is free."""
+        free = torch.cuda.mem_get_info(self._conditions.device)[0]
+        return _random.randint(1, max(1, min(_MOST_FILLER_BYTES, free // _FILLER_MEMORY_SHARE)))
 
     def blame(self) -> None:
         """Where memory is short: raises CandidateFailure if the candidate keeps more than its last round takes."""

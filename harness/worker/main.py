@@ -100,6 +100,7 @@ class Candidate:
         self._inputs_like: list = []  # those of a call: another draw would take as much memory as a call's inputs
         self._models: dict[str, Any] = {}
         self._gate: Gate | None = None
+        self._filler: torch.Tensor | None = None
         self.path = Path("solution")
         self.expects = Status.LOAD_ERROR
 
@@ -240,9 +241,12 @@ class Candidate:
         self._burst_memory.close()
         return {"ok": True}
 
-    def trim(self) -> dict:
-        """Give the device memory back that the allocator keeps."""
+    def trim(self, filler_bytes: int = 0) -> dict:
+        """Give the device memory back that the allocator keeps; what is allocated next lies behind so many bytes."""
+        self._filler = None
         torch.cuda.empty_cache()
+        if filler_bytes:
+            self._filler = torch.empty(filler_bytes, dtype=torch.uint8, device="cuda")
         return {"ok": True}
 
     def _describe(self, leaf: Any) -> dict:

@@ -229,20 +229,14 @@ def test_what_the_timer_adds_is_taken_off_each_side_as_its_own_process_saw_it():
 
 
 @pytest.mark.parametrize(
-    ("readings", "shares", "found"),
-    [
-        ([0.9, 0.9], [0.9, 0.9], "stable"),
-        ([0.9, 0.3, 0.3, 0.4], [0.9, 0.4], "disturbed"),
-        ([0.3, 0.3, 0.3, 0.9], [0.3, 0.9], "disturbed"),
-        ([0.3, 0.9, 0.3, 0.3, 0.9], [0.9, 0.9], "stable"),  # the host was interrupted while it started the copies
-    ],
+    ("shares", "found"), [([0.9, 0.9], "stable"), ([0.9, 0.3], "disturbed"), ([0.3, 0.9], "disturbed")]
 )
-def test_a_device_that_stays_far_slower_than_it_should_be_has_no_verdict(readings, shares, found):
+def test_a_device_that_is_far_slower_than_it_should_be_has_no_verdict(shares, found):
     class Timer(WallClock):
-        left = iter(readings)
+        seen = iter(shares)
 
         def copy_share(self):
-            return next(self.left)
+            return next(self.seen)
 
     def play(calls, first, waits):
         return {name: Round([], [], [ms] * calls) for name, ms in {CANDIDATE: 1.0, "eager": 2.0}.items()}
