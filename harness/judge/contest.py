@@ -107,8 +107,8 @@ class Contest:
         self.stopped, self.places = "places", PLACES
 
     def charge(self, name: str, ms: float) -> None:
-        """Raise all times of a side by so much, because another clock says so."""
-        raised = [[time_ms + ms for time_ms in times] for times in self.series[name].rounds_ms]
+        """Raise all times of a side by so much, because another clock says so, or lower them."""
+        raised = [[max(time_ms + ms, _LEAST_MS) for time_ms in times] for times in self.series[name].rounds_ms]
         self.series[name] = dataclasses.replace(self.series[name], rounds_ms=raised)
 
     def record(self, name: str) -> dict[str, Any]:

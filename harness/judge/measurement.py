@@ -36,13 +36,11 @@ class Measurement:
     def __init__(self, sides: Sides, conditions: Conditions, clock: JudgeClock, phase: Callable[[str], None]):
         self._sides, self._conditions, self._clock, self._phase = sides, conditions, clock, phase
         self._baselines: dict[str, Callable] = {}
-        self._copies_ms: list[float] = []  # beside the candidate
 
     def time(self, result: Result, waits: set[str] = frozenset()) -> Contest:
         """Paired rounds of candidate and baselines; fills in what they tell."""
         baselines = {name: BASELINES[name](self._sides.reference.model()) for name in self._conditions.baselines}
         self._baselines = {name: model for name, model in baselines.items() if self._runs(name, model, result)}
-        self._copies_ms = []
         calls = calls_a_round(self._conditions.device, self._conditions.memory_bytes, self._sides.traffic)
         limits = self._conditions
         contest = Contest(self._timed_round, self._sides.timer, limits.device, limits.criterion, waits)
@@ -77,7 +75,7 @@ class Measurement:
         """Candidate, then the baselines on the same inputs; one call's output is compared."""
         seeds = fresh_seeds(calls)
         played = {CANDIDATE: self._sides.play_candidate(PUBLISHED, seeds, CANDIDATE not in waits)}
-        reference = self._play_reference(seeds, EAGER not in waits)
+        reference = self._sides.play_reference(PUBLISHED, seeds, EAGER not in waits)
         self._sides.compare(PUBLISHED, seeds, _random.randrange(calls), reference, with_inputs=first)
         for name, model in self._baselines.items():
             if name == EAGER:
@@ -85,20 +83,6 @@ class Measurement:
             else:
                 played[name] = self._sides.play(model, seeds, name not in waits)
         return played
-
-    def _play_reference(self, seeds: list[int], held: bool) -> Round:
-        """Where launches are in its times, copies right before or after it tell how much of the device it has."""
-        copies_first = _random.random() < 0.5
-        if copies_first:
-            self._time_copies(held)
-        played = self._sides.play_reference(PUBLISHED, seeds, held)
-        if not copies_first:
-            self._time_copies(held)
-        return played
-
-    def _time_copies(self, held: bool) -> None:
-        if not held and self._conditions.device.type == "cuda":
-            self._copies_ms.append(self._sides.timer.copies_ms())
 
     def witness(self, result: Result, contest: Contest) -> Contest:
         """What CUPTI and the judge's own clock say about the candidate's time.
@@ -198,18 +182,19 @@ class Measurement:
         name = next(iter(self._conditions.baselines), None)
         if name != EAGER or self._conditions.device.type != "cuda":
             return
-        alone_ms = self._alone_ms(contest, _ROUNDS_ALONE)
+        beside = contest.series[name]
+        beside_ms, alone_ms = statistics.median(beside.full_means_ms), self._alone_ms(contest, _ROUNDS_ALONE)
+        if slowed_baseline.excess_ms(beside_ms, alone_ms):  # by where its tensors lay, or by its host, maybe
+            alone_ms = max(alone_ms, *(self._alone_elsewhere_ms(contest) for _ in range(PLACES)))
+        launches_count = EAGER in contest.waits
+        if launches_count:
+            excess_ms = slowed_baseline.excess_ms(beside_ms, alone_ms)
+            contest.charge(name, -excess_ms)
+            self._note(result, contest)
+            result.baselines[name]["lowered_ms"] = round(excess_ms, 6)
         result.baselines[name]["alone_ms"] = alone_ms
-        if self._copies_ms:  # its launches are in its times, and a host may have become faster by half
-            beside_ms = statistics.median(self._copies_ms)
-            alone_ms = statistics.median(self._sides.timer.copies_ms() for _ in range(_ROUNDS_ALONE))
-            result.baselines[name]["copies_ms"] = {"beside": round(beside_ms, 6), "alone": round(alone_ms, 6)}
-            slowed_baseline.check(beside_ms, alone_ms, "copies on the device")
-        elif any(contest.series[name].full):  # else the host was busy then, and launches are in its times
-            beside_ms = statistics.median(contest.series[name].full_means_ms)
-            if slowed_baseline.is_slower(beside_ms, alone_ms):  # by where its tensors lay, maybe
-                alone_ms = max(alone_ms, *(self._alone_elsewhere_ms(contest) for _ in range(PLACES)))
-            slowed_baseline.check(beside_ms, alone_ms, "the baseline")
+        if not launches_count and any(beside.full):  # else the host was busy then, and launches are in its times
+            slowed_baseline.check(beside_ms, alone_ms)
 
     def _alone_ms(self, contest: Contest, rounds: int) -> float:
         """A call of the eager baseline, in so many rounds like those of ``contest``."""

@@ -73,7 +73,7 @@ class Sides:
         return Round([], [], [number(t) for t in times], answer.get("queue_full") is True, empty_ms)
 
     def play_reference(self, trial: Trial, seeds: list[int], held: bool | None = True) -> Round:
-        self._have_cores(held)
+        self.rest()
         try:
             played = self.with_room(lambda: self.reference.play(trial, seeds, self.timer, held))
         except CandidateFailure:
@@ -89,7 +89,7 @@ class Sides:
 
     def play(self, model: Callable, seeds: list[int], held: bool = True) -> Round:
         """Times of another form of the reference on published inputs."""
-        self._have_cores(held)
+        self.rest()
         played = self.with_room(lambda: play(model, self.reference.setting, seeds, self.timer, held=held))
         played.outputs, played.inputs = [], []
         return played
@@ -163,14 +163,11 @@ class Sides:
             self.blame()
             raise
 
-    def _have_cores(self, held: bool | None) -> None:
-        """Where the host's own work is in the times that come next, nothing of the candidate may run on it."""
-        if self._conditions.device.type == "cpu" or held is False:
-            self.rest()
-
     def rest(self) -> float:
-        """Let the candidate's processes come to rest; since when (``perf_counter``) they are."""
-        return self.worker.rest() if self.worker else time.perf_counter()
+        """On a CPU, where the judge works next, let the candidate's processes come to rest; since when they are."""
+        if self._conditions.device.type == "cpu" and self.worker:
+            return self.worker.rest()
+        return time.perf_counter()
 
     def trim(self) -> None:
         """Have both sides give back what their allocators keep."""

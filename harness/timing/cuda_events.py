@@ -94,19 +94,6 @@ class CudaEvents:
         calls = self.profile(self._empty, [[]] * _EMPTY_CALLS, nothing)
         return trimmed_mean([sum(kernel.ms for kernel in kernels) for kernels in calls]) if calls else None
 
-    def copies_ms(self) -> float:
-        """What so many copies take, one after the other: work of the device's that no slow host makes longer."""
-        for _ in range(_COPIES_TRIES):
-            timed = self._time_held(self._copy, [], lambda: None, self._copy_host_times)
-            if timed.full:
-                break
-        return timed.ms
-
-    def _copy(self, arguments: list) -> None:
-        half = self._flush.numel() // 2
-        for _ in range(_COPIES):
-            self._flush[half:].copy_(self._flush[:half])
-
     def copy_share(self) -> float | None:
         """Bytes a second that copies read and write now, of what the data sheet of the device says; None without one.
 
@@ -115,8 +102,17 @@ class CudaEvents:
         """
         if self._limits is None:
             return None
+        for _ in range(_COPIES_TRIES):
+            timed = self._time_held(self._copy, [], lambda: None, self._copy_host_times)
+            if timed.full:
+                break
         copied = 2 * (self._flush.numel() // 2) * _COPIES
-        return copied / self.copies_ms() / 1e6 / self._limits.gbps
+        return copied / timed.ms / 1e6 / self._limits.gbps
+
+    def _copy(self, arguments: list) -> None:
+        half = self._flush.numel() // 2
+        for _ in range(_COPIES):
+            self._flush[half:].copy_(self._flush[:half])
 
     def _empty(self, arguments: list) -> None:
         """A call of the least kernel there is: one that touches no memory, whose time would depend on its place."""

@@ -588,18 +588,18 @@ def sleep():
 
 
 @pytest.mark.gpu
-def test_a_baseline_with_its_launches_in_its_times_may_be_slower_by_its_host(judged, write_problem):
+def test_who_has_the_launches_of_the_baseline_is_even_with_it(judged, write_problem):
     source = MANY_LAUNCHES_ALIKE.format(after="")
     result = judged(write_problem(MANY_LAUNCHES), source, device="cuda", track="open")
     assert result.status is Status.OK and not result.baselines["eager"]["queue_full"], result.message
+    assert 0.7 < result.speedup < 1.4, "launches take 1.5 times as long from one minute to the next"
 
 
 @pytest.mark.gpu
-def test_a_kernel_left_running_beside_a_baseline_with_launches_in_its_times_is_found(judged, write_problem):
+def test_a_kernel_left_running_beside_a_baseline_with_launches_in_its_times_gains_nothing(judged, write_problem):
     source = MANY_LAUNCHES_ALIKE.format(after="sleep()") + SLEEPS_BESIDE
     result = judged(write_problem(MANY_LAUNCHES), source, device="cuda", track="open")
-    assert (result.status, result.rule) == (Status.REJECTED, "slowed_baseline"), result.message
-    assert "copies on the device took" in result.message
+    assert result.status is Status.REJECTED or result.speedup < 1.15, result
 
 
 @pytest.mark.gpu

@@ -247,6 +247,19 @@ def test_a_device_that_is_far_slower_than_it_should_be_has_no_verdict(shares, fo
     assert contest.comparison("eager")["verdict"] == ("faster" if found == "stable" else "unstable")
 
 
+def test_a_side_may_be_charged_and_its_times_stay_times():
+    def play(calls, first, waits):
+        return {name: Round([], [], [ms] * calls) for name, ms in {CANDIDATE: 1.0, "eager": 2.0}.items()}
+
+    contest = Contest(play, WallClock(torch.device("cpu")), torch.device("cpu"), "sem")
+    contest.run(calls=2)
+    contest.charge("eager", -0.5)
+    contest.charge(CANDIDATE, 0.25)
+    assert contest.comparison("eager")["speedup"] == pytest.approx(1.5 / 1.25)
+    contest.charge("eager", -5.0)
+    assert 0 < contest.record("eager")["max_ms"] <= 0.001
+
+
 @pytest.fixture
 def contest_by_place():
     """Of the same thing twice, which is 5 % slower in one place of four; and the places that it was played in."""
