@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from harness.build.cost import compiles
 from harness.problem import ProblemFile
 from harness.solution import Solution, SolutionError, discover, read_solution
 from kernelbench import leaderboard, sources, suite
@@ -73,7 +74,7 @@ def evaluate_directory(
 
     comparisons = Comparisons(options.baselines)
 
-    executor = open_executor(options)
+    executor = open_executor(options, builds=any(compiles(solution) for _, solution in pairs))
     with closed_or_killed(executor):
         unfit, fitting = _fitting(pairs, executor.device["type"])
         cases = _cases(fitting, options.workload, executor.device["type"])
@@ -121,7 +122,7 @@ def evaluate_one(
         raise SolutionError(f"{path} cannot be read: {error.strerror}") from error
     (file,) = suite.find(str(solution.problem), problem_dir)
     comparisons = Comparisons(options.baselines)
-    executor = open_executor(options)
+    executor = open_executor(options, builds=compiles(solution))
     with closed_or_killed(executor):
         device = executor.device
         unfit, todo = _fitting([(file, solution)], device["type"])

@@ -9,7 +9,8 @@ them. It is one module with one class, which has
   ``status("building" | "judging", text)`` tells what goes on now,
 - ``close()`` after the last pair, or ``kill()`` when the run is given up,
 
-and its line in ``EXECUTORS``. Making one raises EnvironmentUnfit where it cannot work here.
+and its line in ``EXECUTORS``. It is made with the options and whether there is anything to build, for which it may
+get ready, and raises EnvironmentUnfit where it cannot work here.
 """
 
 from __future__ import annotations
@@ -115,7 +116,7 @@ def closed_or_killed(opened: Executor) -> Iterator[None]:
     opened.close()
 
 
-def open_executor(options: Options) -> Executor:
-    """The executor that ``options`` name, ready; raises EnvironmentUnfit."""
+def open_executor(options: Options, builds: bool) -> Executor:
+    """The executor that ``options`` name, ready, and with ``builds`` for those too; raises EnvironmentUnfit."""
     module, _, name = EXECUTORS[options.executor].partition(":")
-    return getattr(importlib.import_module(module), name)(options)
+    return getattr(importlib.import_module(module), name)(options, builds)

@@ -33,10 +33,11 @@ Phase = Callable[[str], None]
 class Pipeline:
     """The executor of one host; ``judges`` are taken over, and opened as the options say without."""
 
-    def __init__(self, options: Options, judges: list[Judge] | None = None):
+    def __init__(self, options: Options, builds: bool = True, judges: list[Judge] | None = None):
         self.options = options
         self._server = ForkServer()
-        self._server.start()  # imports torch while the judges do
+        if builds:
+            self._server.start()  # imports torch while the judges do
         try:
             self._judges = judges or open_judges(options)
         except BaseException:

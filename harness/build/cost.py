@@ -39,9 +39,14 @@ def expected_cost(solution: Solution, context: BuildContext) -> Cost:
     return NOTHING if was_built(solution, context) else compile_cost(solution)
 
 
+def compiles(solution: Solution) -> bool:
+    """Whether there is anything to compile; what Triton compiles is the call's."""
+    return solution.kind != "so" and solution.language in ("cuda", "cpp")
+
+
 def compile_cost(solution: Solution) -> Cost:
     """Of compiling it, wherever that is; nothing for what has nothing to compile."""
-    if solution.kind == "so" or solution.language not in ("cuda", "cpp"):
+    if not compiles(solution):
         return NOTHING
     if _HEAVY.search(solution.path.read_text(errors="replace")):
         return _TEMPLATES
@@ -56,7 +61,7 @@ def was_built(solution: Solution, context: BuildContext) -> bool:
 
 def remember(solution: Solution, context: BuildContext) -> None:
     """Note that this solution is built; what exactly it built is known only by running it."""
-    if solution.language in ("cuda", "cpp"):
+    if compiles(solution):
         Cache().mark(_mark(solution, context))
 
 

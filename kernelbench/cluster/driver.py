@@ -30,9 +30,9 @@ _REACH_S = 10.0
 
 
 class Cluster:
-    """The executor of a Ray cluster."""
+    """The executor of a Ray cluster; its nodes get ready for ``builds`` with the first that they have."""
 
-    def __init__(self, options: Options):
+    def __init__(self, options: Options, builds: bool):
         self._options = options
         self._timers: dict[tuple[str, int], Any] = {}  # by node and number on it
         self._starting: dict[Any, tuple[str, int]] = {}  # hello -> timer

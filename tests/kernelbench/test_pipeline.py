@@ -79,7 +79,7 @@ def two_judges():
     judges = [Judge(options, "cpu") for _ in range(2)]
     for judge in judges:
         judge.wait_until_ready()
-    pipeline = Pipeline(options, judges)
+    pipeline = Pipeline(options, judges=judges)
     yield pipeline, judges
     pipeline.kill()
 
@@ -146,6 +146,17 @@ def test_on_a_cpu_nothing_is_timed_while_something_is_built():
 def lose(judge):
     """What a judge finds when it starts again after its GPU fell off the bus."""
     judge.requested = "cuda:99"
+
+
+def test_without_anything_to_build_no_process_is_there_for_it_before_one_is_needed(solutions):
+    others = set(victims.children(os.getpid()))
+    pipeline = Pipeline(Options(device="cpu", timeout_s=20, jobs=1), builds=False)
+    try:
+        assert len(set(victims.children(os.getpid())) - others) == 1, "the judge, and nobody who imports PyTorch too"
+        (ended,) = pipeline.evaluate(solutions("this is not C++", suffix=".cpp"))
+        assert ended.result.status is Status.BUILD_ERROR, "it was built all the same"
+    finally:
+        pipeline.kill()
 
 
 def test_a_lost_device_leaves_its_work_to_the_others(solutions, two_judges, killer):
