@@ -1,6 +1,6 @@
 """Rule ``slowed_baseline``: nothing of the candidate may run on the GPU while the baseline is timed.
 
-A baseline that is slower beside the candidate than after its end tells, but a call takes up to a fifth longer by where
+A baseline that is slower beside the candidate than after its end tells, but a call takes up to 28 % longer by where
 its tensors lie, too: who is accused may have the slowest of several places alone. Where the host's launches are in its
 times it tells nothing, for a host has been seen to become faster by a quarter from one second to the next, with nobody
 but its hypervisor to blame. What the baseline took longer is taken off then, so that nobody gains by it.
@@ -17,14 +17,14 @@ RULE = "slowed_baseline"
 RELATIVE, ABSOLUTE_MS = 0.10, 0.005
 
 
-def excess_ms(beside_ms: float, alone_ms: float) -> float:
-    """What the baseline took longer beside the candidate than after its end, but for what chance explains."""
-    return max(0.0, beside_ms - alone_ms * (1 + RELATIVE) - ABSOLUTE_MS)
+def slowed(beside_ms: float, alone_ms: float) -> bool:
+    """Whether chance does not explain how much slower the baseline was beside the candidate than after its end."""
+    return beside_ms > alone_ms * (1 + RELATIVE) + ABSOLUTE_MS
 
 
 def check(beside_ms: float, alone_ms: float) -> None:
     """Raises CandidateFailure where the baseline was slower beside the candidate than after its end."""
-    if excess_ms(beside_ms, alone_ms) > 0:
+    if slowed(beside_ms, alone_ms):
         raise CandidateFailure(
             Status.REJECTED,
             f"the baseline took {beside_ms:.4g} ms in turn with the candidate and {alone_ms:.4g} ms once it had ended: "

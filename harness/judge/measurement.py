@@ -100,7 +100,8 @@ class Measurement:
                 contest.launches[CANDIDATE] = timing["profile"]["launches"]
                 self._note(result, contest)
             if any(map(contest.is_close, self._baselines)):
-                contest.run_elsewhere(self._sides.elsewhere)
+                contest.run_elsewhere(self._sides.move)
+                self._sides.trim()
                 result.conditions |= contest.conditions()
                 self._note(result, contest)
         try:
@@ -184,14 +185,14 @@ class Measurement:
             return
         beside = contest.series[name]
         beside_ms, alone_ms = statistics.median(beside.full_means_ms), self._alone_ms(contest, _ROUNDS_ALONE)
-        if slowed_baseline.excess_ms(beside_ms, alone_ms):  # by where its tensors lay, or by its host, maybe
+        if slowed_baseline.slowed(beside_ms, alone_ms):  # by where its tensors lay, or by its host, maybe
             alone_ms = max(alone_ms, *(self._alone_elsewhere_ms(contest) for _ in range(PLACES)))
         launches_count = EAGER in contest.waits
         if launches_count:
-            excess_ms = slowed_baseline.excess_ms(beside_ms, alone_ms)
-            contest.charge(name, -excess_ms)
+            lowered_ms = beside_ms - alone_ms if slowed_baseline.slowed(beside_ms, alone_ms) else 0.0
+            contest.charge(name, -lowered_ms)
             self._note(result, contest)
-            result.baselines[name]["lowered_ms"] = round(excess_ms, 6)
+            result.baselines[name]["lowered_ms"] = round(lowered_ms, 6)
         result.baselines[name]["alone_ms"] = alone_ms
         if not launches_count and any(beside.full):  # else the host was busy then, and launches are in its times
             slowed_baseline.check(beside_ms, alone_ms)
@@ -208,6 +209,6 @@ class Measurement:
         return statistics.median(alone.full_means_ms)
 
     def _alone_elsewhere_ms(self, contest: Contest) -> float:
-        with self._sides.elsewhere():
-            self._alone_ms(contest, 1)  # allocates
-            return self._alone_ms(contest, _ROUNDS_ALONE)
+        self._sides.move()
+        self._alone_ms(contest, 1)  # allocates
+        return self._alone_ms(contest, _ROUNDS_ALONE)

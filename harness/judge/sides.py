@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +17,7 @@ from harness.judge.conditions import Conditions
 from harness.judge.overflow import overflown
 from harness.judge.reference import PUBLISHED, Reference, Trial
 from harness.outbox import Outbox, lay_out
+from harness.places import Places
 from harness.problem import ProblemError, Workload
 from harness.process import Worker
 from harness.result import CandidateFailure, Status
@@ -26,11 +25,7 @@ from harness.rounds import Setting, count_launches, play
 from harness.timing import Round, timer_for
 
 _CACHE_MEMORY_SHARE = 4  # of the device's memory, what the judge's allocator may keep between rounds
-_MOST_FILLER_BYTES = 1 << 30  # to have what is allocated next lie elsewhere
-_FILLER_MEMORY_SHARE = 16  # and at most one part in so many of what is free
 _CONTEXT_BYTES = 2 << 30  # what a process may keep besides its tensors: context, code, workspaces of libraries
-
-_random = random.SystemRandom()
 
 
 class Sides:
@@ -43,6 +38,7 @@ class Sides:
         setting = Setting(workload, conditions.device, DTYPES[conditions.precision])
         self.reference = Reference(setting, weight_seed)
         self.timer = timer_for(conditions.device)
+        self._places = Places(conditions.device) if conditions.device.type == "cuda" else None
         self.criterion = strict_criterion(workload.problem, setting.dtype)
         self.errors = Errors()
         self.kinds: list[torch.Tensor] = []
@@ -171,26 +167,16 @@ class Sides:
 
     def trim(self) -> None:
         """Have both sides give back what their allocators keep."""
-        if self._conditions.device.type == "cuda":
+        if self._places:
             if self.worker:
                 self.ask(op="trim")
-            torch.cuda.empty_cache()
+            self._places.give_back()
 
-    @contextlib.contextmanager
-    def elsewhere(self) -> Iterator[None]:
-        """What either side allocates here lies in other places of the device's memory than what it had before."""
-        self.trim()
+    def move(self) -> None:
+        """What either side allocates next lies in other places of the device's memory than what it had before."""
         if self.worker:
-            self.ask(op="trim", filler_bytes=self._filler_bytes())
-        filler = torch.empty(self._filler_bytes(), dtype=torch.uint8, device=self._conditions.device)
-        yield
-        del filler
-        self.trim()
-
-    def _filler_bytes(self) -> int:
-        """By chance; little of what is free."""
-        free = torch.cuda.mem_get_info(self._conditions.device)[0]
-        return _random.randint(1, max(1, min(_MOST_FILLER_BYTES, free // _FILLER_MEMORY_SHARE)))
+            self.ask(op="move")
+        self._places.change()
 
     def blame(self) -> None:
         """Where memory is short: raises CandidateFailure if the candidate keeps more than its last round takes."""

@@ -23,6 +23,7 @@ from harness.device_memory import shared
 from harness.draw import DTYPES, as_tensor, copy_changed_constants, copy_matching_state, tensors_of
 from harness.math_modes import pin_math_modes
 from harness.outbox import OpenedOutbox, lay_out
+from harness.places import Places
 from harness.problem import load_problem
 from harness.result import Status
 from harness.rounds import Setting, launch_bound_ms, order_of, play, play_calls, profile
@@ -53,6 +54,7 @@ def run(channel: socket.socket, fds: list[int]) -> None:
         "burst": candidate.burst,
         "close_burst": candidate.close_burst,
         "trim": candidate.trim,
+        "move": candidate.move,
     }
     while True:
         try:
@@ -100,7 +102,7 @@ class Candidate:
         self._inputs_like: list = []  # those of a call: another draw would take as much memory as a call's inputs
         self._models: dict[str, Any] = {}
         self._gate: Gate | None = None
-        self._filler: torch.Tensor | None = None
+        self._places: Places | None = None  # without a GPU
         self.path = Path("solution")
         self.expects = Status.LOAD_ERROR
 
@@ -119,6 +121,7 @@ class Candidate:
         self._device = torch.device(device)
         if self._device.type == "cuda":
             torch.cuda.set_device(self._device)
+            self._places = Places(self._device)
         pin_math_modes()
         self._problem = load_problem(decode_problem(problem))
         self._setting = Setting(self._problem.workload(workload), self._device, DTYPES[precision])
@@ -241,12 +244,16 @@ class Candidate:
         self._burst_memory.close()
         return {"ok": True}
 
-    def trim(self, filler_bytes: int = 0) -> dict:
-        """Give the device memory back that the allocator keeps; what is allocated next lies behind so many bytes."""
-        self._filler = None
-        torch.cuda.empty_cache()
-        if filler_bytes:
-            self._filler = torch.empty(filler_bytes, dtype=torch.uint8, device="cuda")
+    def trim(self) -> dict:
+        """Give the device memory back that the allocator keeps."""
+        if self._places:
+            self._places.give_back()
+        return {"ok": True}
+
+    def move(self) -> dict:
+        """What is allocated next lies in other places of the device's memory."""
+        self._round = Round([], [], [])
+        self._places.change()
         return {"ok": True}
 
     def _describe(self, leaf: Any) -> dict:

@@ -1,6 +1,5 @@
 """Statistics, when sampling stops, whether a series is stable, and that a clock measures what it says."""
 
-import contextlib
 import math
 import os
 import subprocess
@@ -274,23 +273,21 @@ def contest_by_place():
                 for name in (CANDIDATE, "eager")
             }
 
-        @contextlib.contextmanager
-        def elsewhere():
+        def move():
             seen.append(len(seen))
             places.update({CANDIDATE: len(seen) % 4, "eager": (len(seen) + 2) % 4})
-            yield
 
         contest = Contest(play, WallClock(torch.device("cpu")), torch.device("cpu"), "sem")
         contest.run(calls=4)
-        return contest, elsewhere, seen
+        return contest, move, seen
 
     return make
 
 
 def test_a_verdict_that_is_luck_with_a_place_in_memory_does_not_outlast_other_places(contest_by_place):
-    contest, elsewhere, seen = contest_by_place({CANDIDATE: 1, "eager": 0})
+    contest, move, seen = contest_by_place({CANDIDATE: 1, "eager": 0})
     assert contest.comparison("eager")["verdict"] == "faster" and contest.is_close("eager")
-    contest.run_elsewhere(elsewhere)
+    contest.run_elsewhere(move)
     assert contest.comparison("eager")["verdict"] == "tie"
     record = contest.record(CANDIDATE)
     assert record["places"] == record["rounds"] == len(seen) == 10 and record["samples"] == 20
@@ -299,14 +296,14 @@ def test_a_verdict_that_is_luck_with_a_place_in_memory_does_not_outlast_other_pl
 
 
 def test_a_small_gain_that_is_there_in_all_places_stays(contest_by_place):
-    contest, elsewhere, _ = contest_by_place({CANDIDATE: 1, "eager": 1}, gain=1.06)
+    contest, move, _ = contest_by_place({CANDIDATE: 1, "eager": 1}, gain=1.06)
     assert contest.is_close("eager")
-    contest.run_elsewhere(elsewhere)
+    contest.run_elsewhere(move)
     assert contest.comparison("eager")["verdict"] == "faster"
     assert contest.comparison("eager")["speedup"] == pytest.approx(1.06)
 
 
-@pytest.mark.parametrize("gain", [1.0, 1.3, 0.5])
+@pytest.mark.parametrize("gain", [1.0, 1.5, 0.5])
 def test_a_tie_and_what_no_place_explains_are_not_close(contest_by_place, gain):
     contest, *_ = contest_by_place({CANDIDATE: 1, "eager": 1}, gain)
     assert not contest.is_close("eager") and contest.record(CANDIDATE)["places"] == 1
