@@ -90,6 +90,7 @@ def _fill(record, setting: Setting, configuration: str, memory_bytes: int, crite
     del played, inputs
 
     def play_round(calls: int, first: bool, waits: set[str]) -> dict[str, Round]:
+        timer.settle()
         played = play(model, setting, fresh_seeds(calls), timer, held=configuration not in waits)
         played.outputs, played.inputs = [], []
         return {configuration: played}

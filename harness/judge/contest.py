@@ -25,7 +25,7 @@ _ROUNDS_TO_FILL = 4  # the queue in one of; what the host takes is learned in th
 _MAX_CALLS_A_ROUND = 8
 _MEMORY_SHARE = 8  # a round's inputs and outputs may take one part in so many of the memory
 PLACES, _CALLS_A_PLACE = 10, 2
-# Of a call's time: on an H100 matrix times vector takes a fifth longer in some places, a convolution 28 %.
+# Of a call's time: transposed convolutions of an H100 take up to 28 % longer in some places.
 _BY_ITS_PLACE = 0.35
 _LEAST_COPY_SHARE = 0.6  # of the data sheet's bandwidth; an H100 in order has 0.8
 _LEAST_MS = 1e-3  # of any call: no kernel takes less, and what a timer adds is known no better

@@ -107,6 +107,7 @@ class GpuClock(JudgeClock):
 
     def _once(self, inputs: _Inputs, burst: Burst, allocations: Allocations, held: bool) -> tuple[float, LeftOutputs]:
         """What one burst of the candidate takes until pieces of what it left have been read, and what it left."""
+        self._sides.timer.settle()
         self._ask(op="prepare_burst")
         self._number += 1
         if held:  # all that can be done before the clock starts is
@@ -169,6 +170,7 @@ class GpuClock(JudgeClock):
         took = []
         for _ in range(_TRIES):
             timed = _Timed(self._reference)
+            self._sides.timer.settle()
             self._number += 1
             self._gate.hold(self._number)
             with self._opened_late():

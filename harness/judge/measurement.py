@@ -44,6 +44,7 @@ class Measurement:
         calls = calls_a_round(self._conditions.device, self._conditions.memory_bytes, self._sides.traffic)
         limits = self._conditions
         contest = Contest(self._timed_round, self._sides.timer, limits.device, limits.criterion, waits)
+        self._sides.clear()
         contest.run(calls)
         result.conditions |= contest.conditions()
         result.timing = {}

@@ -56,6 +56,8 @@ class Sides:
         With ``held`` launches are kept out of its times; None: it has none.
         """
         self._calls = len(seeds)
+        if held is not None:
+            self.timer.settle()
         answer = self.ask(op="run", seeds=seeds, draw=trial.draw, weights=trial.weights, held=held)
         outputs, timed = answer.get("outputs"), held is not None
         times = answer.get("times_ms") if timed else [None] * len(seeds)
@@ -70,6 +72,8 @@ class Sides:
 
     def play_reference(self, trial: Trial, seeds: list[int], held: bool | None = True) -> Round:
         self.rest()
+        if held is not None:
+            self.timer.settle()
         try:
             played = self.with_room(lambda: self.reference.play(trial, seeds, self.timer, held))
         except CandidateFailure:
@@ -86,6 +90,7 @@ class Sides:
     def play(self, model: Callable, seeds: list[int], held: bool = True) -> Round:
         """Times of another form of the reference on published inputs."""
         self.rest()
+        self.timer.settle()
         played = self.with_room(lambda: play(model, self.reference.setting, seeds, self.timer, held=held))
         played.outputs, played.inputs = [], []
         return played
@@ -167,9 +172,16 @@ class Sides:
 
     def trim(self) -> None:
         """Have both sides give back what their allocators keep."""
+        self._give_back("trim")
+
+    def clear(self) -> None:
+        """The same, after the candidate's last outputs are gone: both then take their memory anew, and alike."""
+        self._give_back("clear")
+
+    def _give_back(self, op: str) -> None:
         if self._places:
             if self.worker:
-                self.ask(op="trim")
+                self.ask(op=op)
             self._places.give_back()
 
     def move(self) -> None:

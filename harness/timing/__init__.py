@@ -2,7 +2,7 @@
 
 A timing method is one module with a class that has ``method``, ``limits`` (for
 ``Convergence``), ``noise`` (for ``stability``), ``between_runs`` (for ``paired``),
-``run``, ``overhead_ms``, ``own_overhead_ms``, ``copy_share`` and ``describe``, and its line in ``METHODS``.
+``run``, ``settle``, ``overhead_ms``, ``own_overhead_ms``, ``copy_share`` and ``describe``, and its line in ``METHODS``.
 """
 
 from __future__ import annotations

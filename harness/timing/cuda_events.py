@@ -37,6 +37,9 @@ _EMPTY_CALLS = 64  # of which the trimmed mean is taken
 _EMPTY_TRIES = 5
 _PROCESSES_APART_MS = 1e-3  # what events add is 2.2 to 2.7 us in processes on an H100
 _COPIES, _COPIES_TRIES = 200, 5  # 8 ms of an H100; the host enqueues them in one or two, or in 13
+_FEW_COPIES = 10
+_SETTLED = 1.05  # so many times what they took at least; beside a driver that clears memory an H100 takes 1.16 times it
+_SETTLE_S, _LEARN_S = 0.25, 0.3  # 80 GB are cleared in less
 # How far two processes that do the same may differ: scripts/bench/timing_spread.py. A launch takes one of two times
 # that are 0.17 to 0.25 us apart on an H100 and an H200, by the hardware channel that a stream has: a process's luck.
 _BETWEEN_RUNS, _BETWEEN_LAUNCHES_MS = 0.005, 0.25e-3
@@ -66,7 +69,7 @@ class CudaEvents:
         self._limits = limits_of_product(properties.name)
         self._empties_ms: deque[float] = deque(maxlen=_EMPTY_CALLS)
         self._host_times = HostTimes()
-        self._copy_host_times = HostTimes()
+        self._copy_host_times = {_COPIES: HostTimes(), _FEW_COPIES: HostTimes()}
 
     def overhead_ms(self, empty_ms: float) -> float:
         """What events add to a call in a process where an empty call takes ``empty_ms`` by events.
@@ -102,16 +105,39 @@ class CudaEvents:
         """
         if self._limits is None:
             return None
+        copied = 2 * (self._flush.numel() // 2) * _COPIES
+        return copied / self._copies_ms(_COPIES) / 1e6 / self._limits.gbps
+
+    def settle(self) -> None:
+        """Wait until the device copies about as fast as it ever did; not for long, for others may be on it.
+
+        What a process gives back, or leaves at its end, the driver clears with a copy engine, behind everybody's
+        back: on an H100 for about 2 ms a GB, in which all that needs the memory's bandwidth takes a sixth longer.
+        """
+        until = time.monotonic() + _SETTLE_S
+        while time.monotonic() < until and self._copies_ms(_FEW_COPIES) > _SETTLED * self._least_copies_ms:
+            pass
+
+    @cached_property
+    def _least_copies_ms(self) -> float:
+        """Of few, for longer than the driver takes for what may just have been freed."""
+        until = time.monotonic() + _LEARN_S
+        least = self._copies_ms(_FEW_COPIES)
+        while time.monotonic() < until:
+            least = min(least, self._copies_ms(_FEW_COPIES))
+        return least
+
+    def _copies_ms(self, copies: int) -> float:
+        """What so many take, with the queue full if the host lets it."""
         for _ in range(_COPIES_TRIES):
-            timed = self._time_held(self._copy, [], lambda: None, self._copy_host_times)
+            timed = self._time_held(self._copy, [copies], lambda: None, self._copy_host_times[copies])
             if timed.full:
                 break
-        copied = 2 * (self._flush.numel() // 2) * _COPIES
-        return copied / timed.ms / 1e6 / self._limits.gbps
+        return timed.ms
 
     def _copy(self, arguments: list) -> None:
-        half = self._flush.numel() // 2
-        for _ in range(_COPIES):
+        copies, half = *arguments, self._flush.numel() // 2
+        for _ in range(copies):
             self._flush[half:].copy_(self._flush[:half])
 
     def _empty(self, arguments: list) -> None:

@@ -43,6 +43,9 @@ class WallClock:
     def copy_share(self) -> None:
         """No data sheet says what a CPU should reach."""
 
+    def settle(self) -> None:
+        """Nothing works on by itself: who was there before has been seen to rest."""
+
     def between_runs(self, median_ms: float, launches: int) -> float:
         """How far two runs of the same call may differ; relative."""
         return 0.03

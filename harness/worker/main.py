@@ -54,6 +54,7 @@ def run(channel: socket.socket, fds: list[int]) -> None:
         "burst": candidate.burst,
         "close_burst": candidate.close_burst,
         "trim": candidate.trim,
+        "clear": candidate.clear,
         "move": candidate.move,
     }
     while True:
@@ -249,6 +250,11 @@ class Candidate:
         if self._places:
             self._places.give_back()
         return {"ok": True}
+
+    def clear(self) -> dict:
+        """As ``trim``, and what the last round left goes first."""
+        self._round = Round([], [], [])
+        return self.trim()
 
     def move(self) -> dict:
         """What is allocated next lies in other places of the device's memory."""

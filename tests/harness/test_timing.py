@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ import torch
 
 from harness.judge.contest import CANDIDATE, Contest
 from harness.sol.hardware import limits_of_product
-from harness.timing import Round
+from harness.timing import Round, cuda_events
 from harness.timing.convergence import Convergence
 from harness.timing.cuda_events import CudaEvents
 from harness.timing.paired import Series, ratio_of_medians, undisturbed
@@ -489,6 +490,54 @@ def test_a_gpu_that_something_else_is_on_copies_slower(events):
         shares = [events.copy_share() for _ in range(5)]
         other.kill()
     assert np.median(shares) < 0.75 * undisturbed_share
+
+
+class Copying(CudaEvents):
+    """A device whose copies take so long, again and again at last; each advances the clock by as much."""
+
+    def __init__(self, readings_ms, monkeypatch):
+        self.left_ms, self.now_s = list(readings_ms), 0.0
+        monkeypatch.setattr(cuda_events, "time", SimpleNamespace(monotonic=lambda: self.now_s))
+
+    def _copies_ms(self, copies):
+        taken_ms = self.left_ms.pop(0) if len(self.left_ms) > 1 else self.left_ms[0]
+        self.now_s += taken_ms / 1e3
+        return taken_ms
+
+
+def test_a_device_is_waited_for_until_it_copies_as_it_can(monkeypatch):
+    learned = [100.0, 90.0, 92.0, 91.0]  # 0.3 s of it
+    device = Copying([91.0, *learned, 110.0, 104.0, 96.0, 91.0], monkeypatch)
+    device.settle()
+    assert device.left_ms == [110.0, 104.0, 96.0, 91.0], "nothing to wait for"
+    device.settle()
+    assert device.left_ms == [91.0]
+
+
+def test_a_device_that_others_are_on_is_not_waited_for_for_long(monkeypatch):
+    device = Copying([91.0, 90.0, 90.0, 90.0, 90.0, 180.0], monkeypatch)
+    device.settle()
+    device.settle()
+    assert device.now_s < 5 * 0.091 + 0.5 + 0.2
+
+
+@pytest.mark.gpu
+def test_what_is_timed_once_a_device_has_settled_does_not_have_the_driver_clear_memory_beside_it(events):
+    def copies_ms():
+        return events.run(events._copy, [lambda: [20]] * 4, [lambda: None] * 4).times_ms
+
+    def freed():
+        torch.empty(torch.cuda.mem_get_info()[0] // 2, dtype=torch.uint8, device="cuda")
+        torch.cuda.empty_cache()
+
+    events.settle()
+    usual_ms = np.median(copies_ms())
+    freed()
+    beside_ms = max(copies_ms())
+    freed()
+    events.settle()
+    settled_ms = max(copies_ms())
+    assert settled_ms < 1.06 * usual_ms, (usual_ms, beside_ms, settled_ms)
 
 
 @pytest.mark.gpu
