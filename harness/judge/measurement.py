@@ -188,6 +188,7 @@ class Measurement:
         beside_ms, alone_ms = statistics.median(beside.full_means_ms), self._alone_ms(contest, _ROUNDS_ALONE)
         if slowed_baseline.slowed(beside_ms, alone_ms):  # by where its tensors lay, or by its host, maybe
             alone_ms = max(alone_ms, *(self._alone_elsewhere_ms(contest) for _ in range(PLACES)))
+            self._sides.trim()
         launches_count = EAGER in contest.waits
         if launches_count:
             lowered_ms = beside_ms - alone_ms if slowed_baseline.slowed(beside_ms, alone_ms) else 0.0

@@ -38,8 +38,8 @@ _EMPTY_TRIES = 5
 _PROCESSES_APART_MS = 1e-3  # what events add is 2.2 to 2.7 us in processes on an H100
 _COPIES, _COPIES_TRIES = 200, 5  # 8 ms of an H100; the host enqueues them in one or two, or in 13
 _FEW_COPIES = 10
-_SETTLED = 1.05  # so many times what they took at least; beside a driver that clears memory an H100 takes 1.16 times it
-_SETTLE_S, _LEARN_S = 0.25, 0.3  # 80 GB are cleared in less
+_SETTLED = 1.05  # times what few take at least; right after memory was given back an H100 took 1.16 times as long
+_SETTLE_S, _LEARN_S = 0.25, 0.3
 # How far two processes that do the same may differ: scripts/bench/timing_spread.py. A launch takes one of two times
 # that are 0.17 to 0.25 us apart on an H100 and an H200, by the hardware channel that a stream has: a process's luck.
 _BETWEEN_RUNS, _BETWEEN_LAUNCHES_MS = 0.005, 0.25e-3
@@ -111,8 +111,8 @@ class CudaEvents:
     def settle(self) -> None:
         """Wait until the device copies about as fast as it ever did; not for long, for others may be on it.
 
-        What a process gives back, or leaves at its end, the driver clears with a copy engine, behind everybody's
-        back: on an H100 for about 2 ms a GB, in which all that needs the memory's bandwidth takes a sixth longer.
+        Memory that a process gives back, or leaves at its end, the driver clears with a copy engine, and goes on
+        with it while others work: what needs the memory's bandwidth then takes longer.
         """
         until = time.monotonic() + _SETTLE_S
         while time.monotonic() < until and self._copies_ms(_FEW_COPIES) > _SETTLED * self._least_copies_ms:
@@ -120,7 +120,7 @@ class CudaEvents:
 
     @cached_property
     def _least_copies_ms(self) -> float:
-        """Of few, for longer than the driver takes for what may just have been freed."""
+        """Of few, within a time that is longer than the driver is at work for."""
         until = time.monotonic() + _LEARN_S
         least = self._copies_ms(_FEW_COPIES)
         while time.monotonic() < until:

@@ -34,6 +34,7 @@ def timed_alone():
             timer=WallClock(torch.device("cpu")),
             play_reference=lambda trial, seeds, held: Round([], [], [next(left)] * len(seeds), held),
             move=lambda: moved.append(1),
+            trim=lambda: None,
         )
         contest = Contest(play, sides.timer, torch.device("cpu"), "sem", set(waits))
         contest.run(calls=2)
