@@ -40,6 +40,20 @@ DRAWS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
+# What is timed: published inputs with some elements that are not, wherever they come to lie. Who looks at a few to
+# find out that nothing but what is published comes, and then leaves out what that has no need of, is wrong.
+TIMED = "timed"
+_ONE_IN = 1024
+
+
+def _strewn(x: Tensor) -> Tensor:
+    """A few elements, drawn by lot, from -3 to 3; by their place, so that one that is drawn twice is no race."""
+    every = x.as_strided((x.numel(),), (1,), x.storage_offset())
+    chosen = torch.randint(x.numel(), (max(1, x.numel() // _ONE_IN),), device=x.device)
+    every[chosen] = 3 * torch.cos(chosen.double()).to(x.dtype)
+    return x
+
+
 # What the words of DOMAIN make of a real tensor; None: only the published draw is valid.
 DOMAINS: dict[str, Callable[[Tensor], Tensor] | None] = {
     "real": lambda x: x,
@@ -80,9 +94,28 @@ def redraw(values: list, problem: Problem, draw: str) -> list:
     """
     if draw == "published":
         return values
+    if draw == TIMED:
+        return [_strew(value, word) for value, word in zip(values, _words(values, problem))]
+    return [_redraw(value, DRAWS[draw], DOMAINS[word]) for value, word in zip(values, _words(values, problem))]
+
+
+def _words(values: list, problem: Problem) -> list[str]:
     words = list(domains(problem).values())
-    words += ["real"] * (len(values) - len(words))  # forward(*inputs) names none
-    return [_redraw(value, DRAWS[draw], DOMAINS[word]) for value, word in zip(values, words)]
+    return words + ["real"] * (len(values) - len(words))  # forward(*inputs) names none
+
+
+def _strew(value, word: str):
+    """``_strewn`` within its domain; as published where that, or how it lies in memory, has no room for it."""
+    dense = isinstance(value, Tensor) and value.is_floating_point() and value.numel() and _is_dense(value)
+    if not dense or DOMAINS[word] is None or word == "probability":
+        return value
+    return DOMAINS[word](_strewn(value))
+
+
+def _is_dense(x: Tensor) -> bool:
+    """Whether its elements fill their memory, in whatever order."""
+    order = sorted(range(x.ndim), key=x.stride, reverse=True)
+    return x.permute(order).is_contiguous()
 
 
 def _redraw(value, draw: Callable[[Tensor], Tensor], domain: Callable[[Tensor], Tensor] | None):

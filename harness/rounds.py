@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from harness.draw import as_tensor, build_model, call, draw_inputs, flatten, fresh_seeds, seed_generators
+from harness.hardened import TIMED
 from harness.problem import Workload
 from harness.timing import Round
 from harness.timing.cupti import breakdown
@@ -28,10 +29,11 @@ class Setting:
     workload: Workload
     device: torch.device
     dtype: torch.dtype
+    timed_draw: str = TIMED  # of the inputs that are timed
 
     def draw(self, seeds: list[int]) -> list[list]:
-        """The inputs of each call."""
-        return [self.draw_one(seed) for seed in seeds]
+        """The inputs of each call that is timed."""
+        return [self.draw_one(seed, self.timed_draw) for seed in seeds]
 
     def draw_one(self, seed: int, draw: str = "published") -> list:
         """The inputs of one call, drawn as one of ``hardened.DRAWS``."""
@@ -72,13 +74,14 @@ def in_order(memory: torch.Tensor, order: list[int]) -> torch.Tensor:
 
 
 def play(
-    model, setting: Setting, seeds: list[int], timer, draw: str = "published", held: bool | None = True
+    model, setting: Setting, seeds: list[int], timer, draw: str | None = None, held: bool | None = True
 ) -> Round:
     """One call for each seed, each on inputs of its own that did not exist before this round.
 
-    Outputs are the leaves of each call's. With ``held`` launches are kept out of its times; None: it has none.
+    They are those that are timed, or drawn as ``draw`` says. Outputs are the leaves of each call's. With ``held``
+    launches are kept out of its times; None: it has none.
     """
-    draws = [partial(setting.draw_one, seed, draw) for seed in seeds]
+    draws = [partial(setting.draw_one, seed, draw or setting.timed_draw) for seed in seeds]
     before = [partial(seed_generators, seed, setting.device) for seed in seeds]  # for a forward that draws
     with _no_collection():
         if held is None:

@@ -85,6 +85,8 @@ def _fill(record, setting: Setting, configuration: str, memory_bytes: int, crite
     record["compile_s"] = round(time.perf_counter() - begin, 3)
     if lost := overflown(reference, *fresh_seeds(1)):
         raise ProblemError(f"the reference is not finite in {lost} elements with {record['precision']}")
+    reference.choose_timed_draw(*fresh_seeds(1))
+    setting = reference.setting
     inputs = tensors_of(played.inputs[0])
     traffic = bytes_of_call(setting.workload, reference.model(), inputs, [as_tensor(t) for t in played.outputs[0]])
     del played, inputs

@@ -150,6 +150,7 @@ class _Evaluation:
         seed = secrets.randbits(62)
         example = self._sides.play_reference(PUBLISHED, [seed])
         self._sides.must_be_finite(seed, example.outputs[0])
+        self._sides.with_room(lambda: self._sides.reference.choose_timed_draw(seed))
         self._sides.kinds = [as_tensor(leaf).to("meta") for leaf in example.outputs[0]]
         inputs, model = tensors_of(example.inputs[0]), self._sides.reference.model()
         traffic = bytes_of_call(self._workload, model, inputs, self._sides.kinds)
@@ -252,6 +253,7 @@ class _Evaluation:
             device=str(self._conditions.worker_device),
             precision=self._conditions.precision,
             seed=self._weight_seed,
+            timed_draw=self._sides.reference.setting.timed_draw,
             outbox=self._sides.outbox.handle,
         )
 

@@ -16,7 +16,6 @@ from harness.judge.baselines import BASELINES, COMPILING_CALLS, EAGER, told
 from harness.judge.clock import Burst, JudgeClock, NotHeld, NotRead, Reading
 from harness.judge.conditions import Conditions
 from harness.judge.contest import CANDIDATE, PLACES, Contest, calls_a_round, net_times_ms
-from harness.judge.reference import PUBLISHED
 from harness.judge.sides import Sides, number
 from harness.result import CandidateFailure, Result, Status
 from harness.rounds import outputs_of
@@ -26,6 +25,7 @@ from harness.timing.paired import Series
 _LAUNCH_BOUND_CALLS = 20
 _PROFILED_CALLS = 5
 _ROUNDS_ALONE = 5
+_INPUTS_SHARE = 0.5  # of the rounds, in which inputs are looked at again: whoever spares them once may not later
 
 _random = random.SystemRandom()
 
@@ -74,10 +74,11 @@ class Measurement:
 
     def _timed_round(self, calls: int, first: bool, waits: set[str]) -> dict[str, Round]:
         """Candidate, then the baselines on the same inputs; one call's output is compared."""
-        seeds = fresh_seeds(calls)
-        played = {CANDIDATE: self._sides.play_candidate(PUBLISHED, seeds, CANDIDATE not in waits)}
-        reference = self._sides.play_reference(PUBLISHED, seeds, EAGER not in waits)
-        self._sides.compare(PUBLISHED, seeds, _random.randrange(calls), reference, with_inputs=first)
+        seeds, trial = fresh_seeds(calls), self._sides.reference.timed
+        played = {CANDIDATE: self._sides.play_candidate(trial, seeds, CANDIDATE not in waits)}
+        reference = self._sides.play_reference(trial, seeds, EAGER not in waits)
+        with_inputs = first or _random.random() < _INPUTS_SHARE
+        self._sides.compare(trial, seeds, _random.randrange(calls), reference, with_inputs)
         for name, model in self._baselines.items():
             if name == EAGER:
                 played[name] = reference
@@ -173,11 +174,11 @@ class Measurement:
 
     def _compare_burst(self, burst: Burst, call: int, outputs: list[torch.Tensor]) -> None:
         """The outputs of one call of a burst, as they were when the judge's clock stopped."""
-        setting = self._sides.reference.setting
+        setting, trial = self._sides.reference.setting, self._sides.reference.timed
         expected = outputs_of(self._sides.reference.model(), setting, burst.inputs[call], burst.seeds[call])
         for index, (actual, tensor) in enumerate(zip(outputs, expected)):
             which = "the output of a call in a row" if len(expected) == 1 else f"output {index} of a call in a row"
-            self._sides.check_output(lambda actual=actual: actual, tensor, which, PUBLISHED, index, burst.drawn[call])
+            self._sides.check_output(lambda actual=actual: actual, tensor, which, trial, index, burst.drawn[call])
 
     def time_alone(self, result: Result, contest: Contest) -> None:
         """The baseline once more, when the candidate has ended: was it slower beside it?"""
@@ -204,7 +205,8 @@ class Measurement:
         alone = Series()
         for _ in range(rounds):
             seeds = fresh_seeds(len(contest.series[EAGER].rounds_ms[0]))
-            played = self._sides.play_reference(PUBLISHED, seeds, EAGER not in contest.waits)
+            trial = self._sides.reference.timed
+            played = self._sides.play_reference(trial, seeds, EAGER not in contest.waits)
             played.outputs, played.inputs = [], []
             times_ms = net_times_ms(played, self._sides.timer.overhead_ms(played.empty_ms))
             alone.add(times_ms, played.queue_full, False)

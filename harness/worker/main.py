@@ -115,7 +115,7 @@ class Candidate:
         return {"ok": True}
 
     def load(self, *, problem: dict, workload: str, solution: str, library: str | None, signature: dict | None,
-             device: str, precision: str, seed: int, outbox: dict) -> dict:  # fmt: skip
+             device: str, precision: str, seed: int, timed_draw: str, outbox: dict) -> dict:  # fmt: skip
         """Build the candidate's model, with the reference's weights where the state dicts match."""
         begin = time.perf_counter()
         self.path = Path(solution)
@@ -125,7 +125,7 @@ class Candidate:
             self._places = Places(self._device)
         pin_math_modes()
         self._problem = load_problem(decode_problem(problem))
-        self._setting = Setting(self._problem.workload(workload), self._device, DTYPES[precision])
+        self._setting = Setting(self._problem.workload(workload), self._device, DTYPES[precision], timed_draw)
         self._seed = seed
         self._library = (Path(library), signature) if library else None
         self._model_class = None

@@ -4,11 +4,11 @@ import pytest
 import torch
 
 from harness.draw import build_model, draw_inputs
-from harness.hardened import DRAWS, domains
+from harness.hardened import DRAWS, TIMED, domains
 from harness.problem import ProblemError, ProblemFile, ProblemId, load_problem
 
 CPU = torch.device("cpu")
-HARDENED = [draw for draw in DRAWS if draw != "published"]
+HARDENED = [draw for draw in (*DRAWS, TIMED) if draw != "published"]
 
 
 def drawn(workload, draw, seed=5):
@@ -34,6 +34,19 @@ def test_what_each_draw_is_for(problem):
     assert torch.equal(x["integers"].unique(), torch.arange(-4.0, 5.0))
     sizes = x["mixed"].std(dim=1)
     assert sizes.max() / sizes.min() > 30  # no sample passes for another
+
+
+def test_what_is_timed_is_published_but_for_one_in_a_thousand_anywhere(problem):
+    workload = problem("1/19").workload("small")
+    (published,), (timed,) = drawn(workload, "published"), drawn(workload, TIMED)
+    other = (timed != published).flatten()
+    assert 0.8 / 1024 < other.float().mean() <= 1 / 1024
+    assert all(part.any() for part in other.chunk(16)) and timed.min() < -2 and timed.max() > 2
+
+
+def test_what_is_timed_stays_published_where_it_cannot_be_told_what_else_is_valid(problem):
+    (published, targets), (timed, others) = (drawn(problem("1/98").workload("small"), d) for d in ("published", TIMED))
+    assert torch.equal(timed, published) and torch.equal(targets, others)
 
 
 @pytest.mark.parametrize("draw", HARDENED)

@@ -3,6 +3,7 @@
 import torch
 
 from harness.draw import DTYPES
+from harness.hardened import TIMED
 from harness.judge.reference import CHANGED, PUBLISHED, TRIALS, Reference, Trial
 from harness.problem import ProblemFile, ProblemId, load_problem
 from harness.rounds import Setting
@@ -58,3 +59,20 @@ def test_without_parameters_there_are_no_other_weights(problem):
 def test_a_state_of_its_own_is_tried_with_other_constants_where_there_are_any(problem):
     assert CHANGED in reference(problem("1/40")).trials(copied=False)
     assert {t.weights for t in reference(problem("2/76")).trials(copied=False)} == {"initial"}, "its bias is random"
+
+
+LOGARITHM = CANCELLING.replace("(x + 1e6) - 1e6", "torch.log(x + 1)")
+
+
+def test_what_is_timed_are_published_inputs_as_they_are_where_the_function_has_no_value_elsewhere(judged, tmp_path):
+    narrow = reference(written(tmp_path, LOGARITHM), "full")
+    narrow.choose_timed_draw(1)
+    assert narrow.timed == PUBLISHED
+    right = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return torch.log(x + 1)\n"
+    assert judged(written(tmp_path, LOGARITHM), right).correct
+
+
+def test_what_is_timed_else_has_elements_that_are_not_published(problem):
+    relu = reference(problem("1/19"))
+    relu.choose_timed_draw(1)
+    assert relu.timed == Trial(TIMED)
