@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import tempfile
 import time
 from pathlib import Path
@@ -79,6 +80,25 @@ def usage(pid: int) -> tuple[int, int]:
         memory += sum(int(fields[name].split()[0]) for name in ("RssAnon", "RssShmem") if name in fields) * 1024
         tasks += int(fields["Threads"])
     return memory, tasks
+
+
+def nameless_bytes(processes: list[int], given: set[tuple[int, int]]) -> tuple[int, int]:
+    """What files without a name take that these have open, in memory and on disks; those ``given`` are not theirs.
+
+    A file is told by device and inode.
+    """
+    found: dict[tuple[int, int], tuple[bool, int]] = {}
+    for process in processes:
+        folder = f"/proc/{process}/fd"
+        with contextlib.suppress(OSError):
+            for name in os.listdir(folder):
+                with contextlib.suppress(OSError):
+                    file = os.stat(f"{folder}/{name}")
+                    if stat.S_ISREG(file.st_mode) and not file.st_nlink:
+                        in_memory = os.readlink(f"{folder}/{name}").startswith("/memfd:")
+                        found[file.st_dev, file.st_ino] = in_memory, file.st_blocks * 512
+    theirs = [of for file, of in found.items() if file not in given]
+    return sum(size for memory, size in theirs if memory), sum(size for memory, size in theirs if not memory)
 
 
 def disk_use(folder: Path, most: int) -> tuple[int, int]:

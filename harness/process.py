@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import process_memory, wire
-from harness.host import at_rest, cpu_times_ns, descendants, disk_use, remove_tree, usage
+from harness.host import at_rest, cpu_times_ns, descendants, disk_use, nameless_bytes, remove_tree, usage
 from harness.integrity import runs_unasked
 from harness.result import CandidateFailure, Status
 from harness.server import Forked, split_off, start_server
@@ -142,6 +142,7 @@ class Worker:
         self.left: dict[str, int] = {}  # processes, files and bytes that it left behind and that were removed
         self.memory: process_memory.ProcessMemory | None = None  # from the first request on, if the system allows it
         self._memory_bytes = memory_bytes
+        self._given = {(file.st_dev, file.st_ino) for file in map(os.fstat, inherit)}
         self._build = build
         self._exit_code: int | None = None
         self._met = False
@@ -314,7 +315,11 @@ class Worker:
             self._stop(Status.CRASHED, f"it started {tasks} processes and threads; the limit is {_MAX_TASKS}")
         if now - self._disk_checked > _DISK_EVERY_S:
             files, size = disk_use(self.scratch, most=_MAX_FILES)
+            in_memory, on_disk = nameless_bytes(descendants(self._pid), self._given)
+            size += on_disk
             self._disk_checked = time.monotonic()
+            if in_memory > self._memory_bytes:
+                self._stop(Status.OUT_OF_MEMORY, f"files in memory that it has open take {in_memory / 1e9:.1f} GB")
             if files > _MAX_FILES or size > _MAX_DISK_BYTES:
                 limit = f"the limit is {_MAX_FILES} and {_MAX_DISK_BYTES / 1e9:.1f} GB"
                 self._stop(Status.CRASHED, f"it wrote {files} files of {size / 1e9:.1f} GB together; {limit}")

@@ -31,6 +31,7 @@ _TEXTS = ("sources", "cpp_sources", "cuda_sources")
 _LISTS = ("extra_cflags", "extra_cuda_cflags", "extra_ldflags", "extra_include_paths")
 _NAME = re.compile(r"[A-Za-z_]\w{0,127}", re.ASCII)
 _ARCH = re.compile(r"(\d+\.\d+[a-z]?)(\+PTX)?")
+_MAX_CHARACTERS = 64 << 20  # of the files of one extension
 _UNKEYED = ("verbose", "keep_intermediates")
 _BY_CONTENT = ("sources", "extra_include_paths")
 
@@ -57,6 +58,9 @@ class ExtensionBuilder:
         Raises CandidateFailure where the builds of this candidate take too much
         time or memory.
         """
+        if self.seconds > self.context.timeout_s:
+            message = f"what it asked to have built took longer than {self.context.timeout_s:g} s together"
+            raise CandidateFailure(Status.TIMEOUT, message)
         begin = time.perf_counter()
         try:
             return self._library(*self._checked(request), scratch)
@@ -136,13 +140,20 @@ class ExtensionBuilder:
                 search.append(Path(flag[2:]))
         files: dict[Path, str] = {}
         if function == "load":
-            files = {Path(path): read_source(Path(path)) for path in arguments.get("sources") or []}
+            left = _MAX_CHARACTERS
+            for path in map(Path, arguments.get("sources") or []):
+                files[path] = read_source(path)
+                left -= len(files[path])
+                if left < 0:
+                    break  # the rest need not be read for them to be too many
             places = [(text, path.parent) for path, text in files.items()]
         else:
             texts = [*(arguments.get("cpp_sources") or []), *(arguments.get("cuda_sources") or [])]
             places = [(text, None) for text in texts]
         for text, folder in places:
             files |= local_includes(text, folder, search)
+            if sum(map(len, files.values())) > _MAX_CHARACTERS:
+                raise ValueError(f"they have more than {_MAX_CHARACTERS >> 20} Mi characters together")
         return files
 
 

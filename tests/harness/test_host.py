@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from harness.host import disk_use, remove_tree, usage
+from harness.host import disk_use, nameless_bytes, remove_tree, usage
 
 
 def test_nobody_uses_nothing():
@@ -39,3 +39,19 @@ def test_a_folder_goes_whatever_is_in_it(tmp_path):
 def test_cores_are_those_that_this_process_may_run_on():
     code = "import os; from harness.host import usable_cores; os.sched_setaffinity(0, {0}); print(usable_cores())"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "1\n"
+
+
+def test_files_without_a_name_are_counted_and_those_that_were_given_are_not(tmp_path):
+    before = nameless_bytes([os.getpid()], set())
+    memory = os.memfd_create("test")
+    os.write(memory, bytes(1 << 20))
+    with open(tmp_path / "gone", "wb") as file:
+        file.write(bytes(2 << 20))
+        file.flush()
+        os.fsync(file.fileno())
+        (tmp_path / "gone").unlink()
+        after = nameless_bytes([os.getpid()], set())
+        assert after[0] - before[0] == 1 << 20 and 2 << 20 <= after[1] - before[1] < 3 << 20
+        given = os.fstat(memory)
+        assert nameless_bytes([os.getpid()], {(given.st_dev, given.st_ino)})[0] == before[0]
+    os.close(memory)
