@@ -9,10 +9,11 @@ import platform
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import torch
+
+_EVERYBODYS = "/tmp"
 
 
 class DeviceError(Exception):
@@ -99,9 +100,7 @@ def exclusive(device: torch.device, phase: Callable[[str], None] = lambda text: 
     the allocator are those of the current device.
     """
     name = "cpu" if device.type == "cpu" else str(torch.cuda.get_device_properties(device).uuid)
-    path = Path(tempfile.gettempdir()) / f"kernelbench-{name}.lock"
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-    with open(descriptor, "r+") as lock:
+    with open(_lock_file(name)) as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -110,6 +109,16 @@ def exclusive(device: torch.device, phase: Callable[[str], None] = lambda text: 
         if device.type == "cuda":
             torch.cuda.set_device(device)
         yield
+
+
+def _lock_file(name: str) -> int:
+    """A descriptor of a file that is the same for everybody on this host, whatever their TMPDIR; made if need be."""
+    folder = _EVERYBODYS if os.access(_EVERYBODYS, os.W_OK) else tempfile.gettempdir()
+    path = os.path.join(folder, f"kernelbench-{name}.lock")
+    try:
+        return os.open(path, os.O_RDONLY)  # enough for a lock, and what others may who made none
+    except FileNotFoundError:
+        return os.open(path, os.O_RDONLY | os.O_CREAT, 0o644)
 
 
 class Observer:

@@ -208,6 +208,6 @@ def import_file(path: Path, name: str) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ProblemError(f"{path} does not load: {type(error).__name__}: {error}") from error
     return module

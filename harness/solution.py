@@ -22,7 +22,7 @@ PREBUILT_SUFFIX = ".so"
 NOT_PYTHON = (SyntaxError, ValueError, MemoryError, RecursionError)  # of ast.parse: the last two where it is too deep
 
 _KERNELBENCH = re.compile(r"level_(?P<level>\d+)_problem_(?P<number>\d+)_sample_(?P<sample>\d+)_kernel")
-_PAIR = re.compile(r"(?P<level>\d+)_(?P<number>\d+)")
+_PAIR = re.compile(r"(?P<level>\d+)_(?P<number>\d+)(?:_(?!s\d+$)\w+?)?(?:_s(?P<sample>\d+))?", re.ASCII)
 _IN_LEVEL = re.compile(r"0*(?P<number>\d+)(?:_(?!s\d+$)\w+?)?(?:_s(?P<sample>\d+))?", re.ASCII)
 _LEVEL_FOLDER = re.compile(r"level[_-]?(\d+)")
 _DIRECTIVE = re.compile(r"^\s*(?:#|//|/?\*)\s*kb:\s*(?P<settings>.+?)\s*(?:\*/)?$")
@@ -57,6 +57,13 @@ class Solution:
 
     def runs_on(self, device_type: str) -> bool:
         return self.device in ("any", device_type)
+
+    def lacks(self, device_type: str) -> str:
+        """What a device of another kind than the solution is for lacks; '' where it runs on it."""
+        if self.runs_on(device_type):
+            return ""
+        needs = "a GPU" if self.device == "cuda" else "host memory: use --device cpu"
+        return f"{self.language} solution, needs {needs}"
 
     @property
     def root(self) -> Path:
@@ -145,7 +152,7 @@ def readable(name: str | Path) -> str:
 def _is_candidate(path: Path, root: Path) -> bool:
     parts = path.relative_to(root).parts
     hidden = any(part.startswith(".") or part == "__pycache__" for part in parts)
-    return path.is_file() and not hidden and path.name != "__init__.py"
+    return (path.is_file() or path.is_symlink()) and not hidden and path.name != "__init__.py"
 
 
 def _mapping(path: Path, settings: dict[str, str], problem: ProblemId | None) -> tuple[ProblemId, int]:
@@ -164,8 +171,8 @@ def _mapping(path: Path, settings: dict[str, str], problem: ProblemId | None) ->
     named = problem or named
     if named is None:
         raise SolutionError(
-            "maps to no problem: name it like level1/19_relu.py (letters, digits and _), 1_19.py or "
-            "level_1_problem_19_sample_0_kernel.py, or add a first-lines comment `kb: problem=1/19`"
+            "maps to no problem: name it like level1/19_relu.py (letters, digits and _), 1_19.py, 1_19_s2.py for "
+            "sample 2, or level_1_problem_19_sample_0_kernel.py, or add a first-lines comment `kb: problem=1/19`"
         )
     return named, sample
 
@@ -177,7 +184,7 @@ def _from_name(path: Path) -> tuple[ProblemId | None, int]:
     if folder and (match := _IN_LEVEL.fullmatch(path.stem)):
         return ProblemId(int(folder[1]), int(match["number"])), int(match["sample"] or 0)
     if match := _PAIR.fullmatch(path.stem):
-        return ProblemId(int(match["level"]), int(match["number"])), 0
+        return ProblemId(int(match["level"]), int(match["number"])), int(match["sample"] or 0)
     return None, 0
 
 

@@ -62,6 +62,8 @@ def evaluate(
         devices.select(device), precision, timeout_s, default_memory_bytes(), build_timeout_s, baselines, criterion,
         track,
     )
+    if lacking := candidate.lacks(conditions.device.type):
+        raise devices.DeviceError(f"{candidate.name}: {lacking}")
     chosen = loaded.workload_for(workload, conditions.device.type)
     server = fork_server()
     arch = devices.architecture(conditions.device)

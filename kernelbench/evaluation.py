@@ -12,11 +12,11 @@ from pathlib import Path
 
 from harness.build.cost import compiles
 from harness.problem import ProblemFile
-from harness.solution import Solution, SolutionError, discover, read_solution
+from harness.solution import Solution, SolutionError, discover, read_solution, readable
 from kernelbench import leaderboard, sources, suite
 from kernelbench.baselines import Comparisons, Present
 from kernelbench.execution import Evaluated, Executor, Options, Pair, Skipped, Status, closed_or_killed, open_executor
-from kernelbench.run import Run
+from kernelbench.run import Run, WriteError
 from kernelbench.shapes import workloads_of
 
 
@@ -31,6 +31,7 @@ class Outcome:
     resumed: int = 0  # results that were in the log already
     skipped: list[Skipped] = field(default_factory=list)
     unmapped: list[tuple[Path, str]] = field(default_factory=list)
+    unknown: int = 0  # of the unmapped, that name a problem which there is not
     unselected: int = 0  # solutions of problems outside the selection
     workloads: list[str] = field(default_factory=list)  # that anything was to be evaluated on
 
@@ -68,12 +69,13 @@ def evaluate_directory(
     everything = {file.id for file in suite.find("all", problem_dir)}
     found = discover(solutions, prebuilt)
     pairs = [(files[s.problem], s) for s in found.solutions if s.problem in files]
-    unmapped = list(found.unmapped)
-    unmapped += [(s.path, f"there is no problem {s.problem}") for s in found.solutions if s.problem not in everything]
-    unselected = len(found.solutions) - len(pairs) - (len(unmapped) - len(found.unmapped))
+    unknown = [(s.path, f"there is no problem {s.problem}") for s in found.solutions if s.problem not in everything]
+    unmapped = [*found.unmapped, *unknown]
+    unselected = len(found.solutions) - len(pairs) - len(unknown)
+    if not pairs:
+        raise SolutionError(_nothing(solutions, unmapped, unselected))
 
     comparisons = Comparisons(options.baselines)
-
     executor = open_executor(options, builds=any(compiles(solution) for _, solution in pairs))
     with closed_or_killed(executor):
         unfit, fitting = _fitting(pairs, executor.device["type"])
@@ -86,6 +88,7 @@ def evaluate_directory(
             devices=executor.devices,
             problems=_counted(selector, files, pairs, executor.device["type"]),
             unmapped=unmapped,
+            unknown=len(unknown),
             unselected=unselected,
         )
         missing = set(outcome.run.missing([(solution, name) for _, solution, name in cases]))
@@ -139,11 +142,10 @@ def _fitting(pairs: list[Pair], device_type: str) -> tuple[list[Skipped], list[P
     """Put aside what is for another kind of device."""
     skipped, fitting = [], []
     for file, solution in pairs:
-        if solution.runs_on(device_type):
-            fitting.append((file, solution))
+        if lacking := solution.lacks(device_type):
+            skipped.append(Skipped(solution, lacking, elsewhere=True))
         else:
-            needs = "a GPU" if solution.device == "cuda" else "host memory: use --device cpu"
-            skipped.append(Skipped(solution, f"{solution.language} solution, needs {needs}", elsewhere=True))
+            fitting.append((file, solution))
     return skipped, fitting
 
 
@@ -162,8 +164,7 @@ def _evaluated(executor: Executor, cases: list[tuple[ProblemFile, Solution, str]
 
 
 def _open_run(solutions, options, device, selector, problem_dir, out, resume) -> Run:
-    if out is None:
-        out = Path("runs") / f"{solutions.resolve().name}-{datetime.datetime.now():%Y%m%d-%H%M%S}"
+    out = out or _new_folder(f"{solutions.resolve().name}-{datetime.datetime.now():%Y%m%d-%H%M%S}")
     config = {
         "solutions": os.path.normpath(solutions),
         "problem_dir": os.path.normpath(problem_dir) if problem_dir else None,
@@ -172,6 +173,26 @@ def _open_run(solutions, options, device, selector, problem_dir, out, resume) ->
         **options.to_config(),
     }
     return Run.open(out, config, resume)
+
+
+def _new_folder(name: str) -> Path:
+    """``runs/name``, or with a number behind it where somebody else was quicker."""
+    for number in itertools.count(1):
+        path = Path("runs") / (name if number == 1 else f"{name}-{number}")
+        try:
+            path.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise WriteError(f"cannot make a run directory in {path}: {error.strerror}") from error
+        return path
+
+
+def _nothing(solutions: Path, unmapped: list[tuple[Path, str]], unselected: int) -> str:
+    """Why nothing in a directory of solutions is to be evaluated."""
+    reasons = [f"  {readable(path)}: {reason}" for path, reason in unmapped]
+    reasons += [f"  {unselected} solution(s) of other problems than the selected ones"] if unselected else []
+    return "\n".join([f"nothing to evaluate in {solutions}:", *reasons])
 
 
 def _counted(selector, files: dict, pairs: list[Pair], device_type: str) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelbench import leaderboard, tables, upstream
-from kernelbench.run import Run
+from kernelbench.run import Run, write_whole
 
 FORMATS = ("kernelbench", "baseline", "csv", "parquet")
 
@@ -42,7 +42,7 @@ def export(runs: Sequence[Run], form: str, out: Path, level: int | None = None) 
     """
     if form in ("csv", "parquet"):
         records = [tables.flatten({"run": str(run.path), **record(r)}) for run in runs for r in run.latest()]
-        out.write_text(tables.to_csv(records) + "\n") if form == "csv" else _write_parquet(records, out)
+        write_whole(out, tables.to_csv(records) + "\n") if form == "csv" else _write_parquet(records, out)
         return
     if len(runs) != 1:
         raise ExchangeError(f"one file of KernelBench's holds one run, and not {len(runs)}")
@@ -51,7 +51,7 @@ def export(runs: Sequence[Run], form: str, out: Path, level: int | None = None) 
         data = upstream.baseline(results)
     else:
         data = upstream.eval_results(results, _level(results, level))
-    out.write_text(json.dumps(data, indent=4) + "\n")
+    write_whole(out, json.dumps(data, indent=4) + "\n")
 
 
 def record(result) -> dict[str, Any]:

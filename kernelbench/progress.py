@@ -19,6 +19,7 @@ _NAMES_WIDTH = 40
 class Bar:
     """A bar on standard error that may not be there yet, and lines above it."""
 
+    run: Path | None = None  # that is being written
     _bar: tqdm | None = None
 
     def start(self, total: int, unit: str) -> None:
@@ -50,6 +51,7 @@ class Progress(Bar, Watcher):
         self._now = {"building": "", "judging": ""}
 
     def started(self, outcome: Outcome, todo: int) -> None:
+        self.run = outcome.run.path
         self.say_device(outcome.device, outcome.devices)
         self._several = len(outcome.workloads) > 1
         if outcome.run.torn:

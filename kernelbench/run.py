@@ -48,11 +48,15 @@ class Run:
     @classmethod
     def create(cls, path: Path, config: dict[str, Any]) -> Run:
         """A new run; RunError where ``path`` holds one already."""
-        if (path / LOG).exists() or (path / CONFIG).exists():
+        if path.exists() and not path.is_dir():
+            raise RunError(f"{path} is a file, and a run is a directory; choose another --out")
+        if (path / CONFIG).exists():
             raise RunError(f"{path} holds a run already; continue it with --resume, or choose another --out")
+        if (path / LOG).exists():
+            raise RunError(f"{path} has a {LOG} and no {CONFIG} that says of what; choose another --out")
         try:
             path.mkdir(parents=True, exist_ok=True)
-            (path / CONFIG).write_text(json.dumps(config, indent=2) + "\n")
+            _write_config(path, config)
             (path / LOG).touch()
         except OSError as error:
             raise WriteError(f"cannot make a run directory in {path}: {error.strerror}") from error
@@ -60,14 +64,17 @@ class Run:
 
     @classmethod
     def resume(cls, path: Path, config: dict[str, Any]) -> Run:
-        """Continue the run in ``path``, or start it; RunError where its configuration is another one."""
+        """Continue the run in ``path``, or start it; RunError where it has results of another configuration."""
         if not (path / CONFIG).exists():
             return cls.create(path, config)
         run = cls.load(path, repair=True)
-        different = [key for key in _IDENTITY if run.config.get(key) != config.get(key)]
-        if different:
+        different = [key for key in _IDENTITY if not _same(key, run.config.get(key), config.get(key))]
+        if different and run.results:
             details = ", ".join(f"{key} was {run.config.get(key)!r} and is {config.get(key)!r}" for key in different)
             raise RunError(f"{path} is a run of another configuration: {details}; choose another --out")
+        if different:
+            run.config = config
+            _write_config(path, config)
         return run
 
     @classmethod
@@ -90,19 +97,30 @@ class Run:
 
         Raises RunError where there is no run, or the log is damaged elsewhere.
         """
+        if path.exists() and not path.is_dir():
+            raise RunError(f"{path} is a file, and a run is a directory")
         try:
             config = json.loads((path / CONFIG).read_text())
+            if repair:
+                (path / LOG).touch()
             lines, torn = whole_lines(path / LOG, repair)
         except FileNotFoundError as error:
             raise RunError(f"{path} is no run directory: it has no {Path(error.filename).name}") from None
+        except OSError as error:
+            raise RunError(f"{error.filename} cannot be read: {error.strerror}") from None
         except ValueError as error:
-            raise RunError(f"{path / CONFIG} is not JSON: {error}") from None
+            raise RunError(f"{path / CONFIG} is not JSON ({error}): put back what it was, or start a new run") from None
+        if not isinstance(config, dict):
+            raise RunError(f"{path / CONFIG} is no configuration: put back what it was, or start a new run")
         results = []
         for number, line in enumerate(lines, start=1):
             try:
                 results.append(Result.from_json(json.loads(line)))
             except (ValueError, KeyError, TypeError) as error:
-                raise RunError(f"{path / LOG}, line {number}, is no result: {error}") from None
+                raise RunError(
+                    f"{path / LOG}, line {number}, is no result ({error}): without that line the run can be used, "
+                    "and with --resume what it was of is evaluated again"
+                ) from None
         return cls(path, config, results, torn)
 
     def close(self) -> None:
@@ -137,6 +155,17 @@ class Run:
     def solutions(self) -> list[Result]:
         """As ``latest``, with all workloads of a solution as one result."""
         return together(self.latest())
+
+
+def _write_config(path: Path, config: dict[str, Any]) -> None:
+    write_whole(path / CONFIG, json.dumps(config, indent=2) + "\n")
+
+
+def _same(key: str, one: Any, other: Any) -> bool:
+    """Whether two configurations agree in ``key``; a folder may be called by several names."""
+    if one == other or key not in ("solutions", "problem_dir") or None in (one, other):
+        return one == other
+    return os.path.realpath(one) == os.path.realpath(other)
 
 
 def _only_writer(log: Path) -> IO | None:
@@ -178,11 +207,20 @@ def append_line(path: Path, record: dict[str, Any]) -> None:
         os.close(descriptor)
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """A file that is there whole or not at all, whatever happens meanwhile."""
+def write_whole(path: Path, content: bytes | str) -> None:
+    """A file that is there whole or as it was before, whatever happens meanwhile. Raises OSError that names it."""
+    content = content.encode() if isinstance(content, str) else content
+    path = path.resolve()  # a link stays one
+    if path.exists() and not path.is_file():  # a terminal or a pipe has no other to take its place
+        path.write_bytes(content)
+        return
     draft = path.with_name(f".{path.name}")
-    draft.write_bytes(content)
-    os.replace(draft, path)
+    try:
+        draft.write_bytes(content)
+        os.replace(draft, path)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise OSError(error.errno, error.strerror, str(path)) from None
 
 
 def whole_lines(path: Path, repair: bool = False) -> tuple[list[bytes], bool]:

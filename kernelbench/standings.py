@@ -15,7 +15,7 @@ from typing import Any
 from harness.result import Result
 from kernelbench import curves, metrics, sampling, suite, tables
 from kernelbench.intervals import LEVEL, bootstrap
-from kernelbench.run import Run
+from kernelbench.run import Run, RunError
 from kernelbench.shapes import Together
 
 ALL = "all"
@@ -29,9 +29,11 @@ def standings(runs: Sequence[Run], selector: str | None = None) -> dict[str, Any
 
     The problems that count, for every run alike, are those of ``selector``, or
     else those that any of the runs counts. Raises SelectorError or ProblemError
-    where they cannot be found.
+    where they cannot be found, and RunError where no run has a result.
     """
     problems = counted(runs, selector)
+    if not problems:
+        raise RunError(f"no results yet in {', '.join(str(run.path) for run in runs)}: nothing to rank")
     groups = {ALL: problems, **_parts(problems, runs)}
     names = labels(runs)
     ranked = {name: _ranked(runs, names, members) for name, members in groups.items()}

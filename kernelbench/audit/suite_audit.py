@@ -67,6 +67,6 @@ def _audit_one(pair: tuple[ProblemFile, str], device: str | None) -> Audit:
     file, workload = pair
     try:
         return audit(load_problem(file).workload(workload), devices.select(device))
-    except (ProblemError, RuntimeError) as error:
+    except (Exception, SystemExit) as error:  # whatever a reference does
         reason = f"{type(error).__name__}: {error}"
         return Audit(str(file.id), file.name, digest_of(file.path), workload, {}, error=reason)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import math
 import signal
 import sys
 from typing import NoReturn
@@ -38,6 +39,18 @@ COMMANDS = {
     "doctor": "Say what can run on this machine, and how to fix what cannot.",
 }
 
+
+
+class Number(click.FloatRange):
+    """A number from ``min`` on, which NaN and infinity are not."""
+
+    def convert(self, value, parameter, context) -> float:
+        number = super().convert(value, parameter, context)
+        if not math.isfinite(number):
+            self.fail(f"{value} is no number to go by", parameter, context)
+        return number
+
+
 precision_option = click.option(
     "--precision", type=click.Choice(["fp32", "fp16", "bf16"]), default="fp32", show_default=True
 )
@@ -54,6 +67,13 @@ class _LazyGroup(click.Group):
         if name not in COMMANDS:
             return None
         return importlib.import_module(f"kernelbench.cli.{name}").command
+
+    def invoke(self, context):
+        try:
+            return super().invoke(context)
+        except KeyboardInterrupt:
+            click.echo("interrupted", err=True)
+            context.exit(INTERRUPTED)
 
     def format_commands(self, context, formatter):
         with formatter.section("Commands"):

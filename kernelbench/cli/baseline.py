@@ -9,7 +9,7 @@ import click
 
 from harness.judge.baselines import BASELINES
 from kernelbench import suite
-from kernelbench.cli import precision_option
+from kernelbench.cli import Number, precision_option
 from kernelbench.cli.evaluating import criterion_option, exit_statuses
 from kernelbench.execution import Options
 from kernelbench.leaderboard import duration
@@ -36,7 +36,7 @@ def _configurations(context: click.Context, parameter: click.Parameter, value: s
 @precision_option
 @criterion_option
 @click.option("--problem-dir", type=click.Path(path_type=Path), help="Another folder of problems.")
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), default=900, show_default=True,
+@click.option("--timeout", type=Number(min=0, min_open=True), default=900, show_default=True,
               help="Seconds that one configuration may take, compilation included.")  # fmt: skip
 @click.option("--again", is_flag=True, help="Measure anew what has a record that still holds, too.")
 @click.option("-o", "--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
@@ -53,11 +53,11 @@ def command(
     Examples:
       kb baseline level1
       kb baseline 1/19 --configs eager,compile -o mine.jsonl
-      kb eval --solutions mine --baseline results/h100/baselines.jsonl
+      kb eval --solutions mine --baseline mine.jsonl:eager
     """
     options = Options(device, workload, precision, criterion=criterion)
     progress = _Progress()
-    with exit_statuses(progress, "what was measured is kept. The same command goes on."):
+    with exit_statuses(progress, lambda: "what was measured is kept. The same command goes on."):
         measured = measure_selection(
             suite.find(selector, problem_dir), configurations, options,
             timeout_s=timeout, out=out, again=again, watcher=progress,

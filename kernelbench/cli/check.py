@@ -11,9 +11,9 @@ import click
 from harness.result import Status
 from harness.solution import readable
 from kernelbench import ci, gate
-from kernelbench.cli import GATE_FAILED, UNFIT, WRONG_USAGE, fail
+from kernelbench.cli import GATE_FAILED, UNFIT, WRONG_USAGE, Number, fail
 from kernelbench.cli.evaluating import evaluate, evaluation_options
-from kernelbench.run import Run, RunError
+from kernelbench.run import Run, RunError, write_whole
 
 
 class _Share(click.ParamType):
@@ -39,7 +39,7 @@ class _Arch(click.ParamType):
 @evaluation_options
 @click.option("--require", type=click.Choice([status.value for status in Status]), multiple=True, default=["ok"],
               show_default=True, help="Status that a solution must have; several are alternatives.")  # fmt: skip
-@click.option("--min-speedup", type=click.FloatRange(min=0), metavar="X", help="Fail a solution that is slower.")
+@click.option("--min-speedup", type=Number(min=0), metavar="X", help="Fail a solution that is slower.")
 @click.option("--max-regression", type=_Share(), help="Fail a solution whose speedup fell by more, as in 5%.")
 @click.option("--against", type=click.Path(path_type=Path), metavar="RUN", help="The run that regressions are against.")
 @click.option("--arch", type=_Arch(), default="9.0", show_default=True,
@@ -71,18 +71,29 @@ def command(require, min_speedup, max_regression, against, arch, junit, summary,
     checks = gate.check_outcome(outcome, limits, earlier, arch)
     notes = gate.missing(outcome, earlier)
     notes += [f"{readable(path)}: {reason}" for path, reason in outcome.unmapped]
+    if outcome.unselected:
+        notes.append(f"{outcome.unselected} solution(s) of other problems than the selected ones")
     click.echo(ci.summary(checks, notes, "terminal"))
     if annotations:
         click.echo(ci.annotations(checks, parameters["solutions"]))
-    try:
-        if junit:
-            junit.write_text(ci.junit(checks))
-        if summary:
-            with summary.open("a") as file:
-                file.write(ci.summary(checks, notes, "markdown") + "\n")
-    except OSError as error:
-        fail(error, UNFIT)
+    unwritten = []
+    for path, write, text in (
+        (junit, write_whole, lambda: ci.junit(checks)),
+        (summary, _append, lambda: ci.summary(checks, notes, "markdown") + "\n"),
+    ):
+        try:
+            if path:
+                write(path, text())
+        except OSError as error:
+            unwritten.append(error)
+            click.echo(f"error: {error}", err=True)
     if any(check.broken for check in checks):
         sys.exit(GATE_FAILED)
-    if not any(check.checked for check in checks) or any(c.evaluable and not c.checked for c in checks):
+    unchecked = any(check.evaluable and not check.checked for check in checks) or outcome.unknown
+    if unwritten or unchecked or not any(check.checked for check in checks):
         sys.exit(UNFIT)
+
+
+def _append(path: Path, text: str) -> None:
+    with path.open("a") as file:
+        file.write(text)

@@ -15,7 +15,7 @@ from harness.problem import ProblemError
 from harness.solution import SolutionError
 from harness.timing.convergence import CRITERIA
 from kernelbench.baselines import BaselineError, Stored, parse
-from kernelbench.cli import INTERRUPTED, UNFIT, WRONG_USAGE, fail, precision_option
+from kernelbench.cli import INTERRUPTED, UNFIT, WRONG_USAGE, Number, fail, precision_option
 from kernelbench.evaluation import Outcome, evaluate_directory
 from kernelbench.execution import EXECUTORS, EnvironmentUnfit, Options
 from kernelbench.progress import Bar, Progress
@@ -48,11 +48,11 @@ _CONDITIONS = [
                       "Without it, full on a GPU and small on a CPU."),
     precision_option,
     click.option("--jobs", type=click.IntRange(min=1), help="Builds side by side; else as many as suit the cores."),
-    click.option("--timeout", type=click.FloatRange(min=0, min_open=True), default=120, show_default=True,
+    click.option("--timeout", type=Number(min=0, min_open=True), default=120, show_default=True,
                  help="Seconds that one step of a candidate may take: loading it, a round of calls."),
-    click.option("--build-timeout", type=click.FloatRange(min=0, min_open=True), default=900, show_default=True,
+    click.option("--build-timeout", type=Number(min=0, min_open=True), default=900, show_default=True,
                  help="Seconds that a build may take."),
-    click.option("--memory", type=click.FloatRange(min=0, min_open=True), metavar="GB",
+    click.option("--memory", type=Number(min=1e-3), metavar="GB",
                  help="Host memory that a candidate may take. Without it, half of what is available."),
     click.option("--baseline", "baselines", metavar="NAME,...", default="eager", show_default=True,
                  callback=read_baselines,
@@ -107,16 +107,16 @@ def options_of(
 
 
 @contextlib.contextmanager
-def exit_statuses(progress: Bar, kept: str, *wrong: type[Exception]) -> Iterator[None]:
+def exit_statuses(progress: Bar, kept: Callable[[], str], *wrong: type[Exception]) -> Iterator[None]:
     """Errors and Ctrl-C end this process with their exit status; wrong input may raise ``wrong`` too.
 
-    ``kept`` tells who interrupts it what there is, and how to go on.
+    ``kept`` tells who interrupts it what there is then, and how to go on.
     """
     try:
         yield
     except KeyboardInterrupt:
         progress.close()
-        click.echo(f"interrupted; {kept}", err=True)
+        click.echo(f"interrupted; {kept()}", err=True)
         sys.exit(INTERRUPTED)
     except (WriteError, EnvironmentUnfit) as error:
         fail(error, UNFIT)
@@ -140,7 +140,13 @@ def evaluate(
         executor=executor, address=address,
     )  # fmt: skip
     progress = Progress()
-    with exit_statuses(progress, "every finished result is kept. Continue with --resume and the same --out."):
+
+    def kept() -> str:
+        if progress.run is None:
+            return "nothing was evaluated yet."
+        return f"every finished result is kept. Continue with --resume --out {progress.run}"
+
+    with exit_statuses(progress, kept):
         return evaluate_directory(
             solutions, options, selector=selector, problem_dir=problem_dir, out=out, resume=resume,
             prebuilt=prebuilt, watcher=progress,

@@ -14,6 +14,7 @@ from kernelbench.execution import EnvironmentUnfit
 from kernelbench.progress import Progress
 from kernelbench.redteam.catalogue import CLASSES
 from kernelbench.redteam.examination import Row, examine
+from kernelbench.run import write_whole
 
 _EVIDENCE_CHARACTERS = 100
 
@@ -56,7 +57,7 @@ def command(device: str | None, numbers: set[int] | None, as_json: bool, output:
     click.echo(json.dumps([row.to_json() for row in rows], indent=2) if as_json else _report(rows))
     if output:
         try:
-            output.write_text(_table(rows, "github") + "\n")
+            write_whole(output, _table(rows, "github") + "\n")
         except OSError as error:
             fail(error, WRONG_USAGE)
     if not all(row.holds for row in rows):

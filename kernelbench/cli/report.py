@@ -8,7 +8,7 @@ import click
 
 from kernelbench.cli import UNFIT, WRONG_USAGE, fail
 from kernelbench.report import page
-from kernelbench.run import Run, RunError
+from kernelbench.run import Run, RunError, write_whole
 from kernelbench.suite import SelectorError
 
 
@@ -25,7 +25,7 @@ def command(runs: tuple[Path, ...], out: Path) -> None:
       kb report runs/ours runs/theirs -o compared.html
     """
     try:
-        out.write_text(page.report([Run.load(path) for path in dict.fromkeys(runs)]), encoding="utf-8")
+        write_whole(out, page.report([Run.load(path) for path in dict.fromkeys(runs)]))
     except OSError as error:
         fail(error, UNFIT)
     except (RunError, SelectorError) as error:

@@ -10,7 +10,7 @@ import click
 from tabulate import tabulate
 from tqdm import tqdm
 
-from kernelbench.cli import INTERRUPTED, UNFIT, WRONG_USAGE, fail
+from kernelbench.cli import INTERRUPTED, UNFIT, WRONG_USAGE, Number, fail
 from kernelbench.cli.asking import model_options
 from kernelbench.endpoint import ModelError
 from kernelbench.review import record
@@ -27,7 +27,7 @@ _TRIES, _TIMEOUT_S = 5, 120  # somebody is waiting
 @click.argument("path", type=click.Path(path_type=Path), metavar="RUN")
 @model_options(required=True)
 @click.option(
-    "--max-usd", type=click.FloatRange(min=0), default=5.0, show_default=True,
+    "--max-usd", type=Number(min=0), default=5.0, show_default=True,
     help="Stop before it costs more, as far as --price tells.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")  # fmt: skip

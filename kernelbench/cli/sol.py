@@ -7,14 +7,15 @@ from pathlib import Path
 import click
 
 from harness.problem import ProblemError
-from kernelbench.cli import UNFIT, WRONG_USAGE, fail, precision_option
+from kernelbench.cli import UNFIT, WRONG_USAGE, Number, fail, precision_option
+from kernelbench.run import write_whole
 
 
 @click.command("sol")
 @click.argument("selector")
 @click.option("--device", help="Which GPU, as in h100-sxm, a100-sxm, l4; cuda for the one at hand. "
                                "Without it, the one at hand if it is known, else h100-sxm.")  # fmt: skip
-@click.option("--clock", type=click.FloatRange(min=0, min_open=True), metavar="MHZ",
+@click.option("--clock", type=Number(min=0, min_open=True), metavar="MHZ",
               help="SM clock. Without it, the rated one.")  # fmt: skip
 @click.option("--workload", help="Which sizes. Without it, the published ones.")
 @precision_option
@@ -45,7 +46,7 @@ def command(selector, device, clock, workload, precision, problem_dir, as_json, 
         if roofline:
             draw(reports, roofline)
         if out:
-            out.write_text(text)
+            write_whole(out, text)
         else:
             click.echo(text, nl=False)
     except (PictureError, DeviceError, OSError) as error:

@@ -56,8 +56,8 @@ def command(
     if (solver is None) == (solver_command is None):
         raise click.UsageError("give either --solver or --solver-command")
     display = Display()
-    kept = "every answer and result is kept. Continue with --resume and the same --out."
-    with exit_statuses(display, kept, SolverError, ModelError):
+    kept = f"every answer and result is kept. Continue with --resume and --out {out}"
+    with exit_statuses(display, lambda: kept, SolverError, ModelError):
         options = options_of(**conditions)
         if options.stored or shapes.are_several(options.workload):
             raise click.UsageError("a solver is told one time: give it one --workload, and baselines timed in turn")

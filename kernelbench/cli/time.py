@@ -14,7 +14,7 @@ from harness.problem import ProblemFile
 from harness.result import Result
 from harness.solution import read_solution
 from kernelbench import timing_page
-from kernelbench.cli import INTERRUPTED, UNFIT, WRONG_USAGE, fail, precision_option
+from kernelbench.cli import INTERRUPTED, UNFIT, WRONG_USAGE, Number, fail, precision_option
 from kernelbench.cli.evaluating import WRONG_INPUT, criterion_option, read_baselines
 from kernelbench.evaluation import evaluate_one
 from kernelbench.execution import EnvironmentUnfit, Options, Skipped
@@ -35,7 +35,7 @@ from kernelbench.run import Run, RunError
               callback=read_baselines, help="As for `kb eval`.")  # fmt: skip
 @criterion_option
 @click.option("--track", type=click.Choice(TRACKS), help="As for `kb eval`.")
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), default=120, show_default=True,
+@click.option("--timeout", type=Number(min=0, min_open=True), default=120, show_default=True,
               help="Seconds that one step of the solution may take.")  # fmt: skip
 @click.option("--ncu", is_flag=True,
               help="Add counters of Nsight Compute. It runs the solution as a program of yours, outside the "

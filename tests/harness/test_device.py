@@ -10,7 +10,7 @@ from harness import device as devices
 
 @pytest.fixture
 def cpu(tmp_path, monkeypatch):
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))  # nobody else's lock
+    monkeypatch.setattr(devices, "_EVERYBODYS", str(tmp_path))  # nobody else's lock
     return torch.device("cpu")
 
 

@@ -23,6 +23,9 @@ def put(root, name, text=""):
         ("run/level_1_problem_19_sample_3_kernel.py", "", "1/19", 3),
         ("2_76.py", "", "2/76", 0),
         ("1_19.cu", "", "1/19", 0),
+        ("1_19_s2.py", "", "1/19", 2),
+        ("1_19_relu.py", "", "1/19", 0),
+        ("1_19_relu_s3.py", "", "1/19", 3),
         ("level1/19.cu", "", "1/19", 0),
         ("level1/019_relu.py", "", "1/19", 0),
         ("level3/43_attention_s2.cpp", "", "3/43", 2),
@@ -57,6 +60,13 @@ def test_files_map_to_problems_and_the_comment_wins(tmp_path, name, text, proble
 def test_language_and_device_are_told_from_the_parsed_source(tmp_path, name, text, language, device):
     solution = read_solution(put(tmp_path, name, text))
     assert (solution.language, solution.device) == (language, device)
+
+
+def test_a_link_that_leads_nowhere_is_listed(tmp_path):
+    put(tmp_path, "1_19.py")
+    (tmp_path / "1_23.py").symlink_to(tmp_path / "gone.py")
+    found = discover(tmp_path)
+    assert [path.name for path, _ in found.unmapped] == ["1_23.py"] and len(found.solutions) == 1
 
 
 def test_what_maps_to_no_problem_is_listed_with_the_reason(tmp_path):

@@ -3,7 +3,9 @@
 import pytest
 
 import kernelbench
+from harness.device import DeviceError
 from harness.solution import SolutionError
+from kernelbench.rewards import EvaluationError
 from kernelbench.suite import SelectorError
 
 
@@ -18,6 +20,15 @@ def test_evaluate_a_file_against_a_problem(tmp_path):
     assert result.correct and result.speedup > 0 and result.workload["name"] == "small"
     path.write_text("nonsense")
     assert kernelbench.evaluate("1/19", path, device="cpu").status.value == "build_error"
+
+
+def test_a_machine_without_a_gpu_is_not_the_candidates_fault(tmp_path):
+    path = tmp_path / "mine.cu"
+    path.write_text('extern "C" void solution(const float* x, float* y, size_t b, size_t d) {}')
+    with pytest.raises(DeviceError, match="mine.cu: cuda solution, needs a GPU"):
+        kernelbench.evaluate("1/19", path, device="cpu")
+    with pytest.raises(EvaluationError, match="needs a GPU"):
+        kernelbench.reward("1/19", path.read_text(), kind="cu", device="cpu")
 
 
 def test_load_problem():

@@ -49,6 +49,19 @@ def test_the_gate_holds_then_fails_on_a_slower_kernel_and_names_it(folder):
     assert ElementTree.parse(folder / "kb.xml").getroot().attrib["failures"] == "1"
 
 
+def test_a_kernel_of_a_problem_that_there_is_not_does_not_slip_out_of_the_gate(folder):
+    (folder / "kernels" / "level1" / "999_relu.py").write_text(RELU)
+    done = check(folder)
+    assert done.returncode == 3 and "there is no problem 1/999" in done.stdout
+
+
+def test_a_file_that_cannot_be_written_hides_no_verdict(folder):
+    (folder / "kernels" / "level1" / "19_relu.py").write_text("nonsense(")
+    done = check(folder, "--junit", "/proc/kb.xml", "--summary", "summary.md")
+    assert done.returncode == 1 and "/proc/" in done.stderr
+    assert "The gate fails: 1 of 1" in (folder / "summary.md").read_text()
+
+
 def tenth_slower(log, kernel):
     """The same log, with one kernel's times a tenth longer."""
     records = [json.loads(line) for line in log.read_text().splitlines()]

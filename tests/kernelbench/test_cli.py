@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from harness.build.cache import Cache
+from kernelbench.run import Run
 
 KB = [sys.executable, "-m", "kernelbench"]
 H100 = Path(__file__).parents[2] / "results" / "h100"
@@ -190,6 +191,31 @@ def test_files_without_a_problem_and_gpu_solutions_are_listed_not_lost(solutions
     assert "notes.py: maps to no problem" in done.stdout and "there is no problem 9/99" in done.stdout
     assert "Not evaluated here (1):" in done.stdout and "1_23.cu: cuda solution, needs a GPU" in done.stdout
     assert done.returncode == 0
+
+
+def test_nothing_to_evaluate_is_wrong_usage_and_says_why(solutions, tmp_path):
+    done = evaluate(solutions, tmp_path / "run", "--problems", "1/20")
+    assert done.returncode == 2 and "of other problems than the selected ones" in done.stderr
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s" / "relu.py").write_text(GOOD)
+    done = evaluate(tmp_path / "s", tmp_path / "run")
+    assert done.returncode == 2 and "relu.py: maps to no problem" in done.stderr and not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["eval", "--solutions", "s", option, value] for option in ("--timeout", "--memory") for value in ("nan", "inf")]
+    + [["check", "--solutions", "s", "--min-speedup", "nan"], ["sol", "1/1", "--clock", "nan"]],
+)
+def test_no_number_is_wrong_usage(arguments):
+    done = kb(*arguments)
+    assert done.returncode == 2 and "is no number to go by" in done.stderr, done.stderr
+
+
+def test_a_leaderboard_of_a_run_that_has_nothing_yet(tmp_path):
+    Run.create(tmp_path / "run", {"solutions": "s"})
+    done = kb("leaderboard", tmp_path / "run")
+    assert done.returncode == 2 and "no results yet" in done.stderr, done.stderr
 
 
 def test_nothing_that_can_run_here_is_status_3(tmp_path):

@@ -1,5 +1,6 @@
 """A run directory loses nothing: interrupted writes, full disks, other configurations."""
 
+import errno
 import json
 import os
 from dataclasses import replace
@@ -10,7 +11,7 @@ import pytest
 from harness.problem import ProblemId
 from harness.result import Result, Status
 from harness.solution import Solution
-from kernelbench.run import CONFIG, LOG, Run, RunError
+from kernelbench.run import CONFIG, LOG, Run, RunError, WriteError, write_whole
 
 CONFIGURATION = {"solutions": "s", "problem_dir": None, "workload": None, "precision": "fp32", "device": "cpu"}
 
@@ -109,9 +110,79 @@ def test_a_record_of_another_format_is_refused(tmp_path):
     "key, value", [("precision", "fp16"), ("device", "H100"), ("workload", "full"), ("solutions", "t")]
 )
 def test_another_configuration_is_refused_and_named(tmp_path, key, value):
-    Run.create(tmp_path, CONFIGURATION)
+    Run.create(tmp_path, CONFIGURATION).append(result())
     with pytest.raises(RunError, match=f"another configuration: {key} was"):
         Run.resume(tmp_path, CONFIGURATION | {key: value})
+
+
+def test_a_run_without_results_takes_another_configuration(tmp_path):
+    Run.create(tmp_path, CONFIGURATION)
+    Run.resume(tmp_path, CONFIGURATION | {"precision": "fp16"})
+    assert Run.load(tmp_path).config["precision"] == "fp16"
+
+
+def test_a_folder_by_another_name_is_the_same_configuration(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Run.create(tmp_path / "run", CONFIGURATION | {"solutions": "mine"}).append(result())
+    assert len(Run.resume(tmp_path / "run", CONFIGURATION | {"solutions": str(tmp_path / "mine")}).results) == 1
+
+
+def test_a_run_whose_beginning_was_interrupted_can_be_resumed(tmp_path):
+    Run.create(tmp_path, CONFIGURATION)
+    (tmp_path / LOG).unlink()
+    assert Run.resume(tmp_path, CONFIGURATION).results == []
+
+
+def test_a_full_disk_leaves_no_half_of_a_run_behind(tmp_path, monkeypatch):
+    def full(path, content):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "write_bytes", full)
+        with pytest.raises(WriteError, match="No space left"):
+            Run.create(tmp_path / "run", CONFIGURATION)
+    Run.create(tmp_path / "run", CONFIGURATION)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"), [("[]", "no configuration"), ("{", "is not JSON"), (None, "cannot be read: Is a directory")]
+)
+def test_a_damaged_configuration_is_named(tmp_path, content, message):
+    Run.create(tmp_path, CONFIGURATION)
+    (tmp_path / CONFIG).unlink()
+    (tmp_path / CONFIG).mkdir() if content is None else (tmp_path / CONFIG).write_text(content)
+    with pytest.raises(RunError, match=message):
+        Run.load(tmp_path)
+
+
+def test_a_file_is_no_run(tmp_path):
+    (tmp_path / "kernel.py").write_text("")
+    for use in (Run.load, lambda path: Run.create(path, CONFIGURATION)):
+        with pytest.raises(RunError, match="kernel.py is a file, and a run is a directory"):
+            use(tmp_path / "kernel.py")
+
+
+def test_a_file_is_written_whole_or_stays_as_it_was(tmp_path, monkeypatch):
+    target = tmp_path / "page.html"
+    write_whole(target, "before")
+
+    def torn(path, content):
+        path.open("wb").write(content[:2])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "write_bytes", torn)
+        with pytest.raises(OSError, match="page.html"):
+            write_whole(target, "after")
+    assert target.read_text() == "before" and list(tmp_path.iterdir()) == [target]
+
+
+def test_a_link_and_a_pipe_are_written_through(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    write_whole(tmp_path / "link", "text")
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "target").read_text() == "text"
+    write_whole(Path("/dev/null"), "text")
+    assert Path("/dev/null").is_char_device()
 
 
 def test_a_full_disk_is_an_error_that_says_what_is_kept(tmp_path):

@@ -46,8 +46,8 @@ _IDENTITIES = {"data_ptr", "untyped_storage", "_version", "_cdata"}
 def find(source: str, file: str) -> list[Finding]:
     try:
         return _Reader(ast.parse(source), file).found
-    except NOT_PYTHON:
-        return []
+    except NOT_PYTHON as error:
+        return [Finding(file, getattr(error, "lineno", None) or 1, "unreadable", type(error).__name__)]
 
 
 class _Reader(ast.NodeVisitor):

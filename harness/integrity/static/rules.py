@@ -14,6 +14,7 @@ class Rule:
 
 
 RULES = {
+    "unreadable": Rule(SUSPICIOUS, "is no Python that can be parsed, so that nothing else was looked for"),
     "library_call": Rule(INFO, "calls a library's kernel instead of its own"),
     "clock": Rule(INFO, "reads a clock or makes events, as code that behaves differently when timed would"),
     "lower_precision": Rule(INFO, "uses a type of lower precision than the problem's"),
