@@ -9,6 +9,7 @@ import torch
 from harness.judge.baselines import EAGER
 from harness.judge.contest import CANDIDATE, PLACES, Contest
 from harness.judge.measurement import Measurement
+from harness.judge.reference import PUBLISHED
 from harness.result import CandidateFailure
 from harness.timing import Round
 from harness.timing.wall_clock import WallClock
@@ -32,6 +33,7 @@ def timed_alone():
         left, moved = itertools.chain(known, itertools.repeat(last)), []
         sides = SimpleNamespace(
             timer=WallClock(torch.device("cpu")),
+            reference=SimpleNamespace(timed=PUBLISHED),
             play_reference=lambda trial, seeds, held: Round([], [], [next(left)] * len(seeds), held),
             move=lambda: moved.append(1),
             trim=lambda: None,
