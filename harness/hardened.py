@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from harness.problem import Problem, ProblemError
+from harness.strides import is_dense
 
 
 def _mixed(x: Tensor) -> Tensor:
@@ -106,16 +107,10 @@ def _words(values: list, problem: Problem) -> list[str]:
 
 def _strew(value, word: str):
     """``_strewn`` within its domain; as published where that, or how it lies in memory, has no room for it."""
-    dense = isinstance(value, Tensor) and value.is_floating_point() and value.numel() and _is_dense(value)
+    dense = isinstance(value, Tensor) and value.is_floating_point() and value.numel() and is_dense(value)
     if not dense or DOMAINS[word] is None or word == "probability":
         return value
     return DOMAINS[word](_strewn(value))
-
-
-def _is_dense(x: Tensor) -> bool:
-    """Whether its elements fill their memory, in whatever order."""
-    order = sorted(range(x.ndim), key=x.stride, reverse=True)
-    return x.permute(order).is_contiguous()
 
 
 def _redraw(value, draw: Callable[[Tensor], Tensor], domain: Callable[[Tensor], Tensor] | None):

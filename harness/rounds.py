@@ -18,6 +18,7 @@ import torch
 from harness.draw import as_tensor, build_model, call, draw_inputs, flatten, fresh_seeds, seed_generators
 from harness.hardened import TIMED
 from harness.problem import Workload
+from harness.strides import is_dense
 from harness.timing import Round
 from harness.timing.cupti import breakdown
 
@@ -59,18 +60,7 @@ def play_calls(model, setting: Setting, inputs: list[list], seeds: list[int]) ->
 
 
 def _dense(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor if tensor.permute(order_of(tensor)).is_contiguous() else tensor.contiguous()
-
-
-def order_of(tensor: torch.Tensor) -> list[int]:
-    """The dimensions from the outermost to the innermost in memory."""
-    return sorted(range(tensor.dim()), key=lambda dimension: -tensor.stride(dimension))
-
-
-def in_order(memory: torch.Tensor, order: list[int]) -> torch.Tensor:
-    """A view of the same shape on contiguous ``memory``, in which the dimensions lie in ``order``."""
-    inverse = sorted(range(len(order)), key=order.__getitem__)
-    return memory.view([memory.shape[dimension] for dimension in order]).permute(inverse)
+    return tensor if is_dense(tensor) else tensor.contiguous()
 
 
 def play(

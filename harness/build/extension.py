@@ -14,6 +14,7 @@ import os
 import re
 import shutil
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -134,27 +135,32 @@ class ExtensionBuilder:
 
     def _files(self, function: str, arguments: dict[str, Any]) -> dict[Path, str]:
         """Path and text of the local files that an extension is made of."""
-        search = [Path(path) for path in arguments.get("extra_include_paths") or []]
-        for flag in [*(arguments.get("extra_cflags") or []), *(arguments.get("extra_cuda_cflags") or [])]:
-            if flag.startswith("-I") and len(flag) > 2:
-                search.append(Path(flag[2:]))
         files: dict[Path, str] = {}
-        if function == "load":
-            left = _MAX_CHARACTERS
-            for path in map(Path, arguments.get("sources") or []):
-                files[path] = read_source(path)
-                left -= len(files[path])
-                if left < 0:
-                    break  # the rest need not be read for them to be too many
-            places = [(text, path.parent) for path, text in files.items()]
-        else:
-            texts = [*(arguments.get("cpp_sources") or []), *(arguments.get("cuda_sources") or [])]
-            places = [(text, None) for text in texts]
-        for text, folder in places:
-            files |= local_includes(text, folder, search)
-            if sum(map(len, files.values())) > _MAX_CHARACTERS:
+        left = _MAX_CHARACTERS
+        for found in _found(function, arguments):
+            left -= sum(len(text) for path, text in found.items() if path not in files)
+            if left < 0:
                 raise ValueError(f"they have more than {_MAX_CHARACTERS >> 20} Mi characters together")
+            files |= found
         return files
+
+
+def _found(function: str, arguments: dict[str, Any]) -> Iterator[dict[Path, str]]:
+    """Sources that are files, one after the other, then what each source takes in."""
+    search = [Path(path) for path in arguments.get("extra_include_paths") or []]
+    for flag in [*(arguments.get("extra_cflags") or []), *(arguments.get("extra_cuda_cflags") or [])]:
+        if flag.startswith("-I") and len(flag) > 2:
+            search.append(Path(flag[2:]))
+    if function == "load":
+        places = []
+        for path in dict.fromkeys(map(Path, arguments.get("sources") or [])):
+            places.append((read_source(path), path.parent))
+            yield {path: places[-1][0]}
+    else:
+        texts = [*(arguments.get("cpp_sources") or []), *(arguments.get("cuda_sources") or [])]
+        places = [(text, None) for text in texts]
+    for text, folder in places:
+        yield local_includes(text, folder, search)
 
 
 def _failure(answer: dict[str, Any], built: Path, scratch: Path, key: str) -> dict[str, Any]:

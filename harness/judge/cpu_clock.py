@@ -20,7 +20,8 @@ from harness.judge.clock import MOST_S, Burst, Check, JudgeClock, NotRead, Readi
 from harness.judge.sides import Sides
 from harness.outbox import Outbox, Slot, lay_out, shared_file
 from harness.result import CandidateFailure, Status
-from harness.rounds import in_order, outputs_of
+from harness.rounds import outputs_of
+from harness.strides import in_order
 
 _TRIES, _PATIENCE_S = 18, 5.0  # others may take the cores for a second or two
 _LEAST_TRIES = 3

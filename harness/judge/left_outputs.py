@@ -11,7 +11,7 @@ from harness.cuda_driver import DriverError
 from harness.device_memory import DeviceMemory, copy
 from harness.judge.clock import order_in_memory
 from harness.result import CandidateFailure, Status
-from harness.rounds import in_order
+from harness.strides import in_order
 
 
 class Allocations:

@@ -26,7 +26,8 @@ from harness.outbox import OpenedOutbox, lay_out
 from harness.places import Places
 from harness.problem import load_problem
 from harness.result import Status
-from harness.rounds import Setting, launch_bound_ms, order_of, play, play_calls, profile
+from harness.rounds import Setting, launch_bound_ms, play, play_calls, profile
+from harness.strides import order_of
 from harness.timing import Round, timer_for
 from harness.timing.burst import Gate
 from harness.worker import extensions

@@ -10,6 +10,7 @@ from typing import Any
 
 from harness.build.cache import digest_of
 from harness.problem import ProblemFile
+from kernelbench.run import write_whole
 
 FILE = "audit.jsonl"  # beside the problems that it is about
 METHOD = 1  # counts changes of draws, criterion, answers or mutants: records of an earlier number are stale
@@ -119,9 +120,7 @@ class AuditFile:
         """The whole file anew. Raises OSError where there is no place for it."""
         problems = sorted(self._records, key=lambda problem: tuple(map(int, problem.split("/"))))
         records = [record for problem in problems for _, record in sorted(self._records[problem].items())]
-        partial = self.path.with_suffix(".partial")
-        partial.write_text("".join(json.dumps(record.to_json()) + "\n" for record in records), encoding="utf-8")
-        partial.replace(self.path)
+        write_whole(self.path, "".join(json.dumps(record.to_json()) + "\n" for record in records))
 
     def _keep(self, record: Audit) -> None:
         self._records.setdefault(record.problem, {})[record.workload] = record

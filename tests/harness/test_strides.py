@@ -1,9 +1,9 @@
-"""How the outputs of calls lie in memory."""
+"""How tensors lie in memory."""
 
 import pytest
 import torch
 
-from harness.rounds import in_order, order_of
+from harness.strides import in_order, is_dense, order_of
 
 DENSE = {
     "contiguous": torch.rand(3, 4, 5),
@@ -30,3 +30,8 @@ def test_copying_a_dense_tensor_transposes_nothing(name):
     tensor = DENSE[name]
     target = in_order(torch.empty(tensor.shape), order_of(tensor))
     assert target.stride() == tensor.stride()
+
+
+@pytest.mark.parametrize("name", [*DENSE, *SPARSE])
+def test_dense_is_what_fills_its_memory(name):
+    assert is_dense((DENSE | SPARSE)[name]) == (name in DENSE)
