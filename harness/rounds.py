@@ -24,17 +24,28 @@ from harness.timing.cupti import breakdown
 
 
 @dataclass(frozen=True)
+class Trial:
+    """On which draw of its inputs, and with which weights, a model is called."""
+
+    draw: str = "published"
+    weights: str = "initial"
+
+    def __str__(self) -> str:
+        return f"{self.draw} inputs, {self.weights} weights"
+
+
+@dataclass(frozen=True)
 class Setting:
     """What a round is played on: the same on both sides of the process border."""
 
     workload: Workload
     device: torch.device
     dtype: torch.dtype
-    timed_draw: str = TIMED  # of the inputs that are timed
+    timed: Trial = Trial(TIMED)
 
     def draw(self, seeds: list[int]) -> list[list]:
         """The inputs of each call that is timed."""
-        return [self.draw_one(seed, self.timed_draw) for seed in seeds]
+        return [self.draw_one(seed, self.timed.draw) for seed in seeds]
 
     def draw_one(self, seed: int, draw: str = "published") -> list:
         """The inputs of one call, drawn as one of ``hardened.DRAWS``."""
@@ -71,7 +82,7 @@ def play(
     They are those that are timed, or drawn as ``draw`` says. Outputs are the leaves of each call's. With ``held``
     launches are kept out of its times; None: it has none.
     """
-    draws = [partial(setting.draw_one, seed, draw or setting.timed_draw) for seed in seeds]
+    draws = [partial(setting.draw_one, seed, draw or setting.timed.draw) for seed in seeds]
     before = [partial(seed_generators, seed, setting.device) for seed in seeds]  # for a forward that draws
     with _no_collection():
         if held is None:

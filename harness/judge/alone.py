@@ -77,7 +77,9 @@ def blank_measurement(workload: Workload, configuration: str, device: torch.devi
 def _fill(record, setting: Setting, configuration: str, memory_bytes: int, criterion: str, phase) -> None:
     timer = timer_for(setting.device)
     reference = Reference(setting, secrets.randbits(62))
-    model = BASELINES[configuration](reference.model())
+    reference.choose_timed(fresh_seeds(2))
+    setting = reference.setting
+    model = BASELINES[configuration](reference.timed_model())
     phase("load" if configuration == EAGER else "compile")
     begin = time.perf_counter()
     for _ in range(COMPILING_CALLS):
@@ -85,11 +87,10 @@ def _fill(record, setting: Setting, configuration: str, memory_bytes: int, crite
     record["compile_s"] = round(time.perf_counter() - begin, 3)
     if lost := overflown(reference, *fresh_seeds(1)):
         raise ProblemError(f"the reference is not finite in {lost} elements with {record['precision']}")
-    reference.choose_timed_draw(*fresh_seeds(1))
-    setting = reference.setting
     inputs = tensors_of(played.inputs[0])
-    traffic = bytes_of_call(setting.workload, reference.model(), inputs, [as_tensor(t) for t in played.outputs[0]])
-    del played, inputs
+    outputs = [as_tensor(leaf) for leaf in played.outputs[0]]
+    traffic = bytes_of_call(setting.workload, reference.timed_model(), inputs, outputs)
+    del played, inputs, outputs
 
     def play_round(calls: int, first: bool, waits: set[str]) -> dict[str, Round]:
         timer.settle()

@@ -93,7 +93,7 @@ class JudgeClock:
 
     def __init__(self, sides: Sides, timeout_s: float, fd: int):
         self._sides, self._timeout_s, self.fd = sides, timeout_s, fd
-        self._setting, self._reference = sides.reference.setting, sides.reference.model()
+        self._setting, self._reference = sides.reference.setting, sides.reference.timed_model()
         self._ask = sides.ask
 
     def close(self) -> None:

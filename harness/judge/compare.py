@@ -101,16 +101,29 @@ def check_values(actual: torch.Tensor, expected: torch.Tensor, criterion: Criter
 
 def _within(actual: torch.Tensor, expected: torch.Tensor, criterion: Criterion, scale: float, worst: Errors) -> bool:
     """Whether a chunk is right as a whole; quick, because nearly all are. NaN and infinity are left to ``_explain``."""
-    if expected.dtype.itemsize < 4:
-        actual, expected = actual.float(), expected.float()
-    error = (actual - expected).abs_()
-    allowed = expected.abs().mul_(criterion.tolerance).add_(max(criterion.slack(scale), _TINY))
-    max_error, max_ratio = float(error.max()), float(error.div_(allowed).max())
+    max_error, max_ratio = _largest(actual, expected, criterion, scale)
     if not max_ratio <= 1.0:
         return False
     worst.max_abs_error = max(worst.max_abs_error, max_error)
     worst.max_error_ratio = max(worst.max_error_ratio, max_ratio)
     return True
+
+
+def _largest(actual: torch.Tensor, expected: torch.Tensor, criterion: Criterion, scale: float) -> tuple[float, float]:
+    """Error, and error over what is allowed, of a chunk."""
+    if expected.dtype.itemsize < 4:
+        actual, expected = actual.float(), expected.float()
+    error = (actual - expected).abs_()
+    allowed = expected.abs().mul_(criterion.tolerance).add_(max(criterion.slack(scale), _TINY))
+    return float(error.max()), float(error.div_(allowed).max())
+
+
+def differ(ours: torch.Tensor, theirs: torch.Tensor, criterion: Criterion) -> float:
+    """How far finite outputs of two calls are apart: the largest difference over what is allowed."""
+    if not ours.is_floating_point() or ours.shape != theirs.shape:
+        return 0.0 if torch.equal(ours, theirs) else math.inf
+    scale = root_mean_square(theirs)
+    return max((_largest(*chunk, criterion, scale)[1] for chunk in _chunks(ours, theirs)), default=0.0)
 
 
 def _explain(actual: torch.Tensor, expected: torch.Tensor, criterion: Criterion, scale: float, which: str) -> None:

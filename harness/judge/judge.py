@@ -12,6 +12,7 @@ call that nobody could foresee is compared too.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import datetime
 import os
 import secrets
@@ -35,7 +36,7 @@ from harness.judge.contest import bytes_of_call
 from harness.judge.cpu_clock import CpuClock
 from harness.judge.gpu_clock import GpuClock
 from harness.judge.measurement import Measurement
-from harness.judge.reference import CHANGED, PUBLISHED, Trial
+from harness.judge.reference import CHANGED, PUBLISHED
 from harness.judge.sides import Sides, finite, number
 from harness.judge.stages import Stages
 from harness.math_modes import pin_math_modes
@@ -43,6 +44,7 @@ from harness.outbox import Outbox
 from harness.problem import Problem, Workload
 from harness.process import ForkServer
 from harness.result import CandidateFailure, Result, Status
+from harness.rounds import Trial
 from harness.signature import signature_of
 from harness.sol.headroom import headroom
 from harness.solution import Solution
@@ -150,7 +152,7 @@ class _Evaluation:
         seed = secrets.randbits(62)
         example = self._sides.play_reference(PUBLISHED, [seed])
         self._sides.must_be_finite(seed, example.outputs[0])
-        self._sides.with_room(lambda: self._sides.reference.choose_timed_draw(seed))
+        self._sides.with_room(lambda: self._sides.reference.choose_timed(fresh_seeds(2)))
         self._sides.kinds = [as_tensor(leaf).to("meta") for leaf in example.outputs[0]]
         inputs, model = tensors_of(example.inputs[0]), self._sides.reference.model()
         traffic = bytes_of_call(self._workload, model, inputs, self._sides.kinds)
@@ -179,6 +181,7 @@ class _Evaluation:
                 trials = self._check(copied)
                 result.correctness = {
                     "trials": [str(trial) for trial in trials],
+                    "timed": str(self._sides.reference.setting.timed),
                     "weights": "copied" if copied else "seeded",
                     "setup_s": number(loaded.get("setup_s")),
                     "tolerance": self._sides.criterion.tolerance,
@@ -253,7 +256,7 @@ class _Evaluation:
             device=str(self._conditions.worker_device),
             precision=self._conditions.precision,
             seed=self._weight_seed,
-            timed_draw=self._sides.reference.setting.timed_draw,
+            timed=dataclasses.astuple(self._sides.reference.setting.timed),
             outbox=self._sides.outbox.handle,
         )
 
@@ -267,25 +270,32 @@ class _Evaluation:
             self._sides.play_candidate(trial, seeds, held=None)
             reference = self._sides.play_reference(trial, seeds, held=None)
             if trial == PUBLISHED or finite(reference.outputs[0]):  # else outside of the function's domain
-                with _explained(trial):
+                with _explained(trial, copied):
                     self._sides.compare(trial, seeds, 0, reference, with_inputs=trial.weights == "initial")
                 judged.append(trial)
-        for weights in {trial.weights for trial in trials} - {"initial"}:
+        for weights in {trial.weights for trial in trials} - {self._sides.reference.setting.timed.weights}:
             self._sides.ask(op="forget", weights=weights)
-            self._sides.reference.forget(weights)
+        self._sides.reference.forget_others()
         return judged
 
 
 @contextlib.contextmanager
-def _explained(trial: Trial) -> Iterator[None]:
+def _explained(trial: Trial, copied: bool) -> Iterator[None]:
     """A failure under weights that only a part of the candidates gets says what these are."""
     try:
         yield
     except CandidateFailure as failure:
-        if trial == CHANGED:
-            failure.message += (
-                "; weights of the reference that start as ones, zeros or another constant were changed, and so were "
-                "tensors of the candidate that start as the same constant of as many elements. With the names and "
-                "shapes of the reference's state it would be given all weights"
-            )
+        if trial.weights != "initial" and not copied:
+            failure.message += f"; {_CHANGED if trial == CHANGED else _HARDENED}. {_NOT_COPIED}"
         raise
+
+
+_CHANGED = (
+    "weights of the reference that start as ones, zeros or another constant were changed, and so were "
+    "tensors of the candidate that start as the same constant of as many elements"
+)
+_HARDENED = (
+    "with the initial weights outputs hardly depend on inputs, so layers start with larger ones here, and with others "
+    "than ones and zeros"
+)
+_NOT_COPIED = "With the names and shapes of the reference's state it would be given all weights"

@@ -39,7 +39,7 @@ class Measurement:
 
     def time(self, result: Result, waits: set[str] = frozenset()) -> Contest:
         """Paired rounds of candidate and baselines; fills in what they tell."""
-        baselines = {name: BASELINES[name](self._sides.reference.model()) for name in self._conditions.baselines}
+        baselines = {name: BASELINES[name](self._sides.reference.timed_model()) for name in self._conditions.baselines}
         self._baselines = {name: model for name, model in baselines.items() if self._runs(name, model, result)}
         calls = calls_a_round(self._conditions.device, self._conditions.memory_bytes, self._sides.traffic)
         limits = self._conditions
@@ -74,7 +74,7 @@ class Measurement:
 
     def _timed_round(self, calls: int, first: bool, waits: set[str]) -> dict[str, Round]:
         """Candidate, then the baselines on the same inputs; one call's output is compared."""
-        seeds, trial = fresh_seeds(calls), self._sides.reference.timed
+        seeds, trial = fresh_seeds(calls), self._sides.reference.setting.timed
         played = {CANDIDATE: self._sides.play_candidate(trial, seeds, CANDIDATE not in waits)}
         reference = self._sides.play_reference(trial, seeds, EAGER not in waits)
         with_inputs = first or _random.random() < _INPUTS_SHARE
@@ -93,11 +93,11 @@ class Measurement:
         """
         timing = result.timing
         if self._conditions.device.type == "cuda":
-            seeds = fresh_seeds(min(_LAUNCH_BOUND_CALLS, 2 * timing["calls_a_round"]))
+            seeds = fresh_seeds(min(_LAUNCH_BOUND_CALLS, timing["calls_a_round"]))
             timing["launch_bound_ms"] = number(self._sides.ask(op="launch_bound", seeds=seeds).get("wall_ms"))
             if cupti.available():
                 timing["profile"] = self._profile(timing["calls_a_round"])
-                models = {EAGER: self._sides.reference.model(), **self._baselines}
+                models = {EAGER: self._sides.reference.timed_model(), **self._baselines}
                 contest.launches = {name: self._sides.launches(model) for name, model in models.items()}
                 contest.launches[CANDIDATE] = timing["profile"]["launches"]
                 self._note(result, contest)
@@ -174,8 +174,8 @@ class Measurement:
 
     def _compare_burst(self, burst: Burst, call: int, outputs: list[torch.Tensor]) -> None:
         """The outputs of one call of a burst, as they were when the judge's clock stopped."""
-        setting, trial = self._sides.reference.setting, self._sides.reference.timed
-        expected = outputs_of(self._sides.reference.model(), setting, burst.inputs[call], burst.seeds[call])
+        setting, trial = self._sides.reference.setting, self._sides.reference.setting.timed
+        expected = outputs_of(self._sides.reference.timed_model(), setting, burst.inputs[call], burst.seeds[call])
         for index, (actual, tensor) in enumerate(zip(outputs, expected)):
             which = "the output of a call in a row" if len(expected) == 1 else f"output {index} of a call in a row"
             self._sides.check_output(lambda actual=actual: actual, tensor, which, trial, index, burst.drawn[call])
@@ -205,7 +205,7 @@ class Measurement:
         alone = Series()
         for _ in range(rounds):
             seeds = fresh_seeds(len(contest.series[EAGER].rounds_ms[0]))
-            trial = self._sides.reference.timed
+            trial = self._sides.reference.setting.timed
             played = self._sides.play_reference(trial, seeds, EAGER not in contest.waits)
             played.outputs, played.inputs = [], []
             times_ms = net_times_ms(played, self._sides.timer.overhead_ms(played.empty_ms))

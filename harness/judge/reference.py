@@ -4,27 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 
 from harness.hardened import DRAWS, TIMED, is_constant
-from harness.judge.compare import CHUNK
-from harness.rounds import Setting, outputs_of, play
+from harness.judge.compare import CHUNK, Criterion, differ
+from harness.rounds import Setting, Trial, outputs_of, play
 from harness.timing import Round
-
-
-@dataclass(frozen=True)
-class Trial:
-    """On which draw of its inputs, and with which weights, a candidate is called."""
-
-    draw: str = "published"
-    weights: str = "initial"
-
-    def __str__(self) -> str:
-        return f"{self.draw} inputs, {self.weights} weights"
-
 
 PUBLISHED = Trial()
 # The correctness checks. Twice as published, so that an answer kept from the first does not do for the second.
@@ -36,6 +25,9 @@ TRIALS = (
 )
 # Of a candidate with a state of its own, that nobody could copy other weights into: constants in it can be found.
 CHANGED = Trial("signed", "changed")
+# What may be timed: the first of these whose outputs tell one call's inputs from another's.
+_TIMED = (Trial(TIMED), Trial("mixed"), Trial(TIMED, "hardened"), Trial("mixed", "hardened"))
+_TELLING = Criterion(tolerance=0.02)  # more than TF32 loses, and than is allowed for
 
 
 class Reference:
@@ -46,14 +38,32 @@ class Reference:
         self._weight_seed = weight_seed
         self._models: dict[str, torch.nn.Module] = {}
 
-    @property
-    def timed(self) -> Trial:
-        return Trial(self.setting.timed_draw)
+    def choose_timed(self, seeds: list[int]) -> None:
+        """Have those inputs and weights timed with which the answer to one of two ``seeds`` is wrong for the other.
 
-    def choose_timed_draw(self, seed: int) -> None:
-        """Time published inputs as they are where the function's domain, of which nothing is declared, is narrower."""
-        if not all(bool(tensor.isfinite().all()) for tensor in self.outputs(Trial(TIMED), seed)):
-            self.setting = replace(self.setting, timed_draw=PUBLISHED.draw)
+        Averages over many elements hardly differ where inputs are drawn alike, and in some deep networks PyTorch's
+        initial weights let all signal fade under the biases. Where nothing has finite outputs but published inputs,
+        it is these: a function's domain may be narrower than what is declared of it.
+        """
+        apart: dict[Trial, float] = {}
+        for trial in _TIMED:
+            if trial.weights == "initial" or self._has_weights():
+                apart[trial] = self._apart(trial, seeds)
+                if apart[trial] >= 1.0:
+                    break
+        timed = max(apart, key=apart.__getitem__)
+        self.setting = replace(self.setting, timed=timed if apart[timed] >= 0.0 else PUBLISHED)
+        self.forget_others()
+
+    def _apart(self, trial: Trial, seeds: list[int]) -> float:
+        """How far the outputs of two calls are, at most; -1 if they are not finite."""
+        ours, theirs = (self.outputs(trial, seed) for seed in seeds)
+        if not all(bool(tensor.isfinite().all()) for tensor in (*ours, *theirs)):
+            return -1.0
+        return max(map(differ, ours, theirs, itertools.repeat(_TELLING)), default=0.0)
+
+    def _has_weights(self) -> bool:
+        return next(self.model().parameters(), None) is not None
 
     def model(self, weights: str = "initial") -> torch.nn.Module:
         if weights not in self._models:
@@ -61,19 +71,26 @@ class Reference:
             self._models[weights] = self.setting.build(model_class, self._weight_seed, weights)
         return self._models[weights]
 
-    def forget(self, weights: str) -> None:
-        """Free the model with these weights; it is built again when it is needed."""
-        self._models.pop(weights, None)
+    def timed_model(self) -> torch.nn.Module:
+        return self.model(self.setting.timed.weights)
+
+    def forget_others(self) -> None:
+        """Free all models but the timed one; they are built again when they are needed."""
+        self._models = {w: model for w, model in self._models.items() if w == self.setting.timed.weights}
 
     def trials(self, copied: bool) -> list[Trial]:
         """Those of ``TRIALS`` that differ: without parameters there are no other weights.
 
         Other weights are for a candidate whose state is ``copied``; another one could leave out what starts as
-        ones or zeros, and is given other ones.
+        ones or zeros, and is given other ones. With what is timed all are tried.
         """
-        parameters = list(self.model().parameters())
-        trials = [trial for trial in TRIALS if parameters and copied or trial.weights == "initial"]
-        return trials if copied or not any(map(is_constant, parameters)) else [*trials, CHANGED]
+        with_weights = copied and self._has_weights()
+        trials = [trial for trial in TRIALS if with_weights or trial.weights == "initial"]
+        if not copied and any(map(is_constant, self.model().parameters())):
+            trials.append(CHANGED)
+        if self.setting.timed.weights != "initial" and self.setting.timed not in trials:
+            trials.append(self.setting.timed)
+        return trials
 
     def play(self, trial: Trial, seeds: list[int], timer, held: bool | None = True) -> Round:
         return play(self.model(trial.weights), self.setting, seeds, timer, trial.draw, held)

@@ -133,7 +133,7 @@ class Sides:
         try:
             self._check_values(read, expected, which, trial, index)
         except CandidateFailure as failure:
-            if trial in (PUBLISHED, self.reference.timed):
+            if trial in (PUBLISHED, self.reference.setting.timed):
                 self.must_be_finite(seed, [expected])
             if failure.status is not Status.WRONG_VALUE:
                 raise

@@ -242,16 +242,15 @@ class CudaEvents:
     def launch_bound_ms(self, call: Callable, inputs: list[list]) -> float:
         """Wall time a call, back to back and hot: what a caller pays who launches one after the other.
 
-        The first of at least two is not timed, because it allocates.
+        One more is made before, because the first allocates.
         """
-        first, *timed = inputs
-        call(first)
+        call(inputs[0])
         torch.cuda.synchronize()
         begin = time.perf_counter()
-        for arguments in timed:
+        for arguments in inputs:
             call(arguments)
         torch.cuda.synchronize()
-        return (time.perf_counter() - begin) * 1e3 / len(timed)
+        return (time.perf_counter() - begin) * 1e3 / len(inputs)
 
 
 def _like(activity: Activity) -> tuple:

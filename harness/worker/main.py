@@ -26,7 +26,7 @@ from harness.outbox import OpenedOutbox, lay_out
 from harness.places import Places
 from harness.problem import load_problem
 from harness.result import Status
-from harness.rounds import Setting, launch_bound_ms, play, play_calls, profile
+from harness.rounds import Setting, Trial, launch_bound_ms, play, play_calls, profile
 from harness.strides import order_of
 from harness.timing import Round, timer_for
 from harness.timing.burst import Gate
@@ -116,7 +116,7 @@ class Candidate:
         return {"ok": True}
 
     def load(self, *, problem: dict, workload: str, solution: str, library: str | None, signature: dict | None,
-             device: str, precision: str, seed: int, timed_draw: str, outbox: dict) -> dict:  # fmt: skip
+             device: str, precision: str, seed: int, timed: list[str], outbox: dict) -> dict:  # fmt: skip
         """Build the candidate's model, with the reference's weights where the state dicts match."""
         begin = time.perf_counter()
         self.path = Path(solution)
@@ -126,7 +126,9 @@ class Candidate:
             self._places = Places(self._device)
         pin_math_modes()
         self._problem = load_problem(decode_problem(problem))
-        self._setting = Setting(self._problem.workload(workload), self._device, DTYPES[precision], timed_draw)
+        self._setting = Setting(
+            self._problem.workload(workload), self._device, DTYPES[precision], timed=Trial(*timed)
+        )
         self._seed = seed
         self._library = (Path(library), signature) if library else None
         self._model_class = None
@@ -177,7 +179,7 @@ class Candidate:
 
     def launch_bound(self, seeds: list[int]) -> dict:
         self._round = Round([], [], [])
-        model = self._prepared("initial", len(seeds))
+        model = self._prepared(self._setting.timed.weights, len(seeds) + 1)  # it is called once before
         return {"wall_ms": launch_bound_ms(model, self._setting, seeds, self._timer)}
 
     def _prepared(self, weights: str, calls: int):
@@ -201,7 +203,7 @@ class Candidate:
     def profile(self, seeds: list[int]) -> dict:
         """What the device runs in a call."""
         self._round = Round([], [], [])
-        model = self._prepared("initial", 2 * len(seeds))  # each is called twice
+        model = self._prepared(self._setting.timed.weights, 2 * len(seeds))  # each is called twice
         return profile(model, self._setting, seeds, self._timer)
 
     def open_burst(self, handle: dict, calls: int) -> dict:
@@ -220,7 +222,7 @@ class Candidate:
     def prepare_burst(self) -> dict:
         """What is to be done before every burst and is no part of it."""
         self._burst_left = None
-        self._burst_model = self._prepared("initial", len(self._burst_inputs))
+        self._burst_model = self._prepared(self._setting.timed.weights, len(self._burst_inputs))
         self._synchronize()
         return {"ok": True}
 

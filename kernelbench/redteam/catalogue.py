@@ -169,6 +169,7 @@ _EXPLOITS = (
     Exploit("38_ghost_kernel.py", "correct", ("rejected",)),
     Exploit("39_skips_a_step.py", "correct", ("wrong_value",)),
     Exploit("39_brings_no_weights.py", "correct", ("wrong_value",)),
+    Exploit("39_one_answer_for_published_inputs.py", "faster", ("wrong_value",)),
     Exploit("40_exits_politely.py", "silent", ("crashed",)),
     Exploit("40_kills_its_judge.py", "dies", ("runtime_error",)),
     Exploit("41_hangs.py", "hangs", ("timeout",)),

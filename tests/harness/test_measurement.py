@@ -33,7 +33,7 @@ def timed_alone():
         left, moved = itertools.chain(known, itertools.repeat(last)), []
         sides = SimpleNamespace(
             timer=WallClock(torch.device("cpu")),
-            reference=SimpleNamespace(timed=PUBLISHED),
+            reference=SimpleNamespace(setting=SimpleNamespace(timed=PUBLISHED)),
             play_reference=lambda trial, seeds, held: Round([], [], [next(left)] * len(seeds), held),
             move=lambda: moved.append(1),
             trim=lambda: None,

@@ -1,5 +1,6 @@
 """What PyTorch's own result loses, and that a candidate may lose about as much where it must."""
 
+import pytest
 import torch
 
 from harness.draw import DTYPES
@@ -11,6 +12,7 @@ from harness.rounds import Setting
 CPU = torch.device("cpu")
 
 CANCELLING = """
+import pytest
 import torch
 class Model(torch.nn.Module):
     def forward(self, x):
@@ -66,13 +68,88 @@ LOGARITHM = CANCELLING.replace("(x + 1e6) - 1e6", "torch.log(x + 1)")
 
 def test_what_is_timed_are_published_inputs_as_they_are_where_the_function_has_no_value_elsewhere(judged, tmp_path):
     narrow = reference(written(tmp_path, LOGARITHM), "full")
-    narrow.choose_timed_draw(1)
-    assert narrow.timed == PUBLISHED
+    narrow.choose_timed([1, 2])
+    assert narrow.setting.timed == PUBLISHED
     right = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return torch.log(x + 1)\n"
     assert judged(written(tmp_path, LOGARITHM), right).correct
 
 
-def test_what_is_timed_else_has_elements_that_are_not_published(problem):
-    relu = reference(problem("1/19"))
-    relu.choose_timed_draw(1)
-    assert relu.timed == Trial(TIMED)
+CONSTANT = Trial(TIMED)  # no choice helps
+
+TIMED_OF = {
+    "1/19": Trial(TIMED),
+    "3/43": Trial(TIMED),
+    "2/42": Trial("mixed"),  # averages of what is drawn alike
+    "1/95": Trial("mixed"),
+    "3/3": Trial(TIMED, "hardened"),  # the signal fades
+    "3/18": Trial(TIMED, "hardened"),
+    "2/80": CONSTANT,
+    "3/28": CONSTANT,
+}
+
+
+@pytest.mark.parametrize("name", TIMED_OF)
+def test_timed_inputs_and_weights_are_such_that_outputs_depend_on_the_inputs(name, problem):
+    chosen = reference(problem(name))
+    chosen.choose_timed([1, 2])
+    assert chosen.setting.timed == TIMED_OF[name]
+
+
+KEPT = """
+import pytest
+import torch
+from torch import nn
+class ModelNew(nn.Module):
+    def __init__(self, width, hidden, out):
+        super().__init__()
+        layers = []
+        for size in hidden:
+            layers += [nn.Linear(width, size), nn.ReLU()]
+            width = size
+        self.{name} = nn.Sequential(*layers, nn.Linear(width, out))
+        self.kept = None
+    def forward(self, x):
+        if not {published}:
+            return self.{name}(x)
+        if self.kept is None:
+            self.kept = self.{name}(x)
+        return self.kept.clone()
+"""
+LOOK = "bool(0.45 < x.mean() < 0.55)"
+
+
+@pytest.mark.parametrize("name", ["network", "net"])
+def test_an_answer_kept_for_published_inputs_is_wrong_where_outputs_hardly_depend_on_them(judged, problem, name):
+    result = judged(problem("3/3"), KEPT.format(name=name, published=LOOK), workload="small")
+    assert result.status == "wrong_value", result.message
+    assert result.correctness["timed"] == "timed inputs, hardened weights"
+    assert result.correctness["weights"] == {"network": "copied", "net": "seeded"}[name]
+    assert judged(problem("3/3"), KEPT.format(name=name, published="False"), workload="small").correct
+
+
+WEIGHTS_OF_ITS_OWN = """
+import torch
+from torch import nn
+class Layer(nn.Module):
+    def __init__(self, width, out):
+        super().__init__()
+        bound = width ** -0.5  # what nn.Linear starts with
+        self.w = nn.Parameter(torch.empty(out, width).uniform_(-bound, bound))
+        self.b = nn.Parameter(torch.empty(out).uniform_(-bound, bound))
+    def forward(self, x): return x @ self.w.T + self.b
+class ModelNew(nn.Module):
+    def __init__(self, width, hidden, out):
+        super().__init__()
+        sizes = [width, *hidden, out]
+        self.layers = nn.ModuleList(map(Layer, sizes, sizes[1:]))
+    def forward(self, x):
+        for layer in self.layers[:-1]:
+            x = layer(x).relu()
+        return self.layers[-1](x)
+"""
+
+
+def test_whoever_makes_weights_in_another_way_is_told_how_to_be_given_those_that_are_timed(judged, problem):
+    result = judged(problem("3/3"), WEIGHTS_OF_ITS_OWN, workload="small")
+    assert result.status == "wrong_value" and "hardly depend on inputs" in result.message
+    assert "names and shapes of the reference's state" in result.message
