@@ -560,34 +560,6 @@ def test_a_kernel_left_running_beside_the_baseline_is_found(judged, problem):
     assert result.status is Status.REJECTED and result.rule in ("slowed_baseline", "forged_clock"), result
 
 
-A_QUARTER_OF_A_GIGABYTE = """
-import torch, torch.nn as nn
-class Model(nn.Module):
-    def forward(self, x): return torch.relu(x)
-def get_inputs(): return [torch.rand(1 << 26)]
-def get_init_inputs(): return []
-"""
-# Memory that was given back is cleared by the driver, at the cost of whoever runs meanwhile.
-GIVES_BACK_LATE = """
-import sys, torch
-Candidate = sys.modules["harness.worker.main"].Candidate
-describe = Candidate._describe
-def late(self, leaf):
-    torch.empty(24 << 30, dtype=torch.uint8, device="cuda")
-    torch.cuda.empty_cache()
-    return describe(self, leaf)
-Candidate._describe = late
-class ModelNew(torch.nn.Module):
-    def forward(self, x): return torch.relu(x)
-"""
-
-
-@pytest.mark.gpu
-def test_memory_given_back_before_the_baselines_turn_slows_nobody(judged, write_problem):
-    result = judged(write_problem(A_QUARTER_OF_A_GIGABYTE), GIVES_BACK_LATE, device="cuda", track="open")
-    assert result.status is Status.OK and result.speedup < 1.05, (result.message, result.baselines)
-
-
 # More launches than a queue holds, so that they are in its times.
 MANY_LAUNCHES = """
 import torch, torch.nn as nn
