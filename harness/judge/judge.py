@@ -28,6 +28,7 @@ from harness.build.artefact import Artefact, BuildContext
 from harness.build.extension import ExtensionBuilder
 from harness.codec import encode_problem
 from harness.draw import as_tensor, fresh_seeds, tensors_of
+from harness.hardened import TIMED
 from harness.integrity import below_floor, library_only
 from harness.integrity.origin import Origin
 from harness.integrity.static import findings
@@ -152,7 +153,7 @@ class _Evaluation:
         seed = secrets.randbits(62)
         example = self._sides.play_reference(PUBLISHED, [seed])
         self._sides.must_be_finite(seed, example.outputs[0])
-        self._sides.with_room(lambda: self._sides.reference.choose_timed(fresh_seeds(2)))
+        self._sides.of_reference(lambda: self._sides.reference.choose_timed(fresh_seeds(2)), Trial(TIMED))
         self._sides.kinds = [as_tensor(leaf).to("meta") for leaf in example.outputs[0]]
         inputs, model = tensors_of(example.inputs[0]), self._sides.reference.model()
         traffic = bytes_of_call(self._workload, model, inputs, self._sides.kinds)
@@ -279,17 +280,6 @@ class _Evaluation:
         return judged
 
 
-@contextlib.contextmanager
-def _explained(trial: Trial, copied: bool) -> Iterator[None]:
-    """A failure under weights that only a part of the candidates gets says what these are."""
-    try:
-        yield
-    except CandidateFailure as failure:
-        if trial.weights != "initial" and not copied:
-            failure.message += f"; {_CHANGED if trial == CHANGED else _HARDENED}. {_NOT_COPIED}"
-        raise
-
-
 _CHANGED = (
     "weights of the reference that start as ones, zeros or another constant were changed, and so were "
     "tensors of the candidate that start as the same constant of as many elements"
@@ -299,3 +289,14 @@ _HARDENED = (
     "than ones and zeros"
 )
 _NOT_COPIED = "With the names and shapes of the reference's state it would be given all weights"
+
+
+@contextlib.contextmanager
+def _explained(trial: Trial, copied: bool) -> Iterator[None]:
+    """A failure under weights that only a part of the candidates gets says what these are."""
+    try:
+        yield
+    except CandidateFailure as failure:
+        if trial.weights != "initial" and not copied:
+            failure.message += f"; {_CHANGED if trial == CHANGED else _HARDENED}. {_NOT_COPIED}"
+        raise

@@ -74,18 +74,23 @@ class Sides:
         self.rest()
         if held is not None:
             self.timer.settle()
+        played = self.of_reference(lambda: self.reference.play(trial, seeds, self.timer, held), trial)
+        _give_memory_back(self._conditions.device)
+        return played
+
+    def of_reference(self, action: Callable[[], Any], trial: Trial) -> Any:
+        """``action()``, with room, which calls the reference as in ``trial``; raises ProblemError where that fails."""
         try:
-            played = self.with_room(lambda: self.reference.play(trial, seeds, self.timer, held))
+            return self.with_room(action)
         except CandidateFailure:
             raise
         except Exception as error:
             problem = self._workload.problem
+            which = "" if trial == PUBLISHED else f" with {trial} (what inputs it takes is for DOMAIN to say)"
             raise ProblemError(
                 f"the reference of {problem.id} ({self._workload.name}, {self._conditions.precision}) fails on "
-                f"{self._conditions.device}: {type(error).__name__}: {error}"
+                f"{self._conditions.device}{which}: {type(error).__name__}: {error}"
             ) from error
-        _give_memory_back(self._conditions.device)
-        return played
 
     def play(self, model: Callable, seeds: list[int], held: bool = True) -> Round:
         """Times of another form of the reference on published inputs."""

@@ -394,6 +394,17 @@ def test_a_reference_that_fails_is_not_the_candidates_failure(judged, write_prob
         judged(write_problem(source), relu("return x"))
 
 
+def test_a_reference_that_refuses_other_than_published_inputs_is_told_about_domain(judged, write_problem):
+    source = (
+        "import torch, torch.nn as nn\nclass Model(nn.Module):\n    def forward(self, x):\n"
+        "        assert x.min() >= 0, 'negative'\n        return x\n"
+        "def get_inputs(): return [torch.rand(2000)]\ndef get_init_inputs(): return []\n"
+    )
+    with pytest.raises(ProblemError, match="(timed|signed) inputs.* DOMAIN .*: AssertionError: negative"):
+        judged(write_problem(source), relu("return x.clone()"))
+    assert judged(write_problem(source + "DOMAIN = 'nonnegative'\n"), relu("return x.clone()")).correct
+
+
 OVERFLOWS = """
 import torch, torch.nn as nn
 class Model(nn.Module):
