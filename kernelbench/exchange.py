@@ -38,8 +38,10 @@ def import_kernelbench(path: Path, level: int, out: Path, baseline: Path | None 
 def export(runs: Sequence[Run], form: str, out: Path, level: int | None = None) -> None:
     """Write ``runs`` to ``out`` in one of ``FORMATS``; KernelBench's take one run, and its results one level.
 
-    Raises ExchangeError where the form cannot hold them, or a package is missing.
+    Raises ExchangeError where there is no result, the form cannot hold them, or a package is missing.
     """
+    if not any(run.latest() for run in runs):
+        raise ExchangeError(f"no result in {', '.join(str(run.path) for run in runs)}")
     if form in ("csv", "parquet"):
         records = [tables.flatten({"run": str(run.path), **record(r)}) for run in runs for r in run.latest()]
         write_whole(out, tables.to_csv(records) + "\n") if form == "csv" else _write_parquet(records, out)

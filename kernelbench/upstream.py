@@ -44,6 +44,8 @@ def read_eval_results(path: Path, level: int, baseline: Path | None = None) -> l
         if not problem.isdigit():
             raise FormatError(f"{path}: '{problem}' is no problem number")
         for entry in entries if isinstance(entries, list) else [entries]:
+            if not isinstance(entry, dict):
+                raise FormatError(f"{path}: an entry of problem {problem} is no object")
             try:
                 result = _result(f"{level}/{int(problem)}", entry)
             except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -8,8 +8,10 @@ from __future__ import annotations
 import contextlib
 import importlib
 import math
+import os
 import signal
 import sys
+from pathlib import Path
 from typing import NoReturn
 
 import click
@@ -40,7 +42,6 @@ COMMANDS = {
 }
 
 
-
 class Number(click.FloatRange):
     """A number from ``min`` on, which NaN and infinity are not."""
 
@@ -49,6 +50,19 @@ class Number(click.FloatRange):
         if not math.isfinite(number):
             self.fail(f"{value} is no number to go by", parameter, context)
         return number
+
+
+class OutputFile(click.Path):
+    """A file that is written when the work is done; whether there is a place for it is known before."""
+
+    def __init__(self):
+        super().__init__(dir_okay=False, writable=True, path_type=Path)
+
+    def convert(self, value, parameter, context) -> Path:
+        path = super().convert(value, parameter, context)
+        if not os.access(path.parent, os.W_OK):
+            self.fail(f"there is no folder '{path.parent}' that can be written to", parameter, context)
+        return path
 
 
 precision_option = click.option(

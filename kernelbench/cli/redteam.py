@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 from tabulate import tabulate
 
-from kernelbench.cli import GATE_FAILED, INTERRUPTED, UNFIT, WRONG_USAGE, fail
+from kernelbench.cli import GATE_FAILED, INTERRUPTED, UNFIT, WRONG_USAGE, OutputFile, fail
 from kernelbench.execution import EnvironmentUnfit
 from kernelbench.progress import Progress
 from kernelbench.redteam.catalogue import CLASSES
@@ -33,7 +33,7 @@ class _Numbers(click.ParamType):
 @click.option("--device", help="cpu, cuda or cuda:INDEX. Without it, a GPU if there is one.")
 @click.option("--class", "numbers", type=_Numbers(), help="Only these classes.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write a Markdown table too.")
+@click.option("-o", "--output", type=OutputFile(), metavar="FILE", help="Write a Markdown table too.")
 def command(device: str | None, numbers: set[int] | None, as_json: bool, output: Path | None) -> None:
     """Try to cheat: run a program for every known trick, and honest ones that look alike.
 

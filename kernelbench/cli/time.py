@@ -14,7 +14,7 @@ from harness.problem import ProblemFile
 from harness.result import Result
 from harness.solution import read_solution
 from kernelbench import timing_page
-from kernelbench.cli import INTERRUPTED, UNFIT, WRONG_USAGE, Number, fail, precision_option
+from kernelbench.cli import INTERRUPTED, UNFIT, WRONG_USAGE, Number, OutputFile, fail, precision_option
 from kernelbench.cli.evaluating import WRONG_INPUT, criterion_option, read_baselines
 from kernelbench.evaluation import evaluate_one
 from kernelbench.execution import EnvironmentUnfit, Options, Skipped
@@ -40,7 +40,7 @@ from kernelbench.run import Run, RunError
 @click.option("--ncu", is_flag=True,
               help="Add counters of Nsight Compute. It runs the solution as a program of yours, outside the "
                    "harness's process border: only for what you trust.")  # fmt: skip
-@click.option("--picture", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+@click.option("--picture", type=OutputFile(), metavar="FILE",
               help="Draw the samples into a .png, .svg or .pdf file.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the record as JSON.")
 def command(

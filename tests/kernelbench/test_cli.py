@@ -212,10 +212,18 @@ def test_no_number_is_wrong_usage(arguments):
     assert done.returncode == 2 and "is no number to go by" in done.stderr, done.stderr
 
 
-def test_a_leaderboard_of_a_run_that_has_nothing_yet(tmp_path):
+@pytest.mark.parametrize("arguments", [["redteam", "--class", "20", "-o"], ["time", "relu.py", "--picture"]])
+def test_a_file_that_has_no_place_is_told_before_the_work(arguments, tmp_path):
+    done = kb(*arguments, tmp_path / "nowhere" / "out.png")
+    assert done.returncode == 2 and "no folder" in done.stderr and not done.stdout, done.stderr
+
+
+def test_a_leaderboard_and_an_export_of_a_run_that_has_nothing_yet(tmp_path):
     Run.create(tmp_path / "run", {"solutions": "s"})
     done = kb("leaderboard", tmp_path / "run")
     assert done.returncode == 2 and "no results yet" in done.stderr, done.stderr
+    done = kb("export", tmp_path / "run", "--to", "csv", "-o", tmp_path / "r.csv")
+    assert done.returncode == 2 and "no result in" in done.stderr and not (tmp_path / "r.csv").exists(), done.stderr
 
 
 def test_nothing_that_can_run_here_is_status_3(tmp_path):

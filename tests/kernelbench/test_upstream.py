@@ -129,6 +129,7 @@ def changed(path, value):
         ("no json", "is not JSON"),
         ("[]", "expected an object"),
         ('{"relu": []}', "'relu' is no problem number"),
+        ('{"19": 5}', "an entry of problem 19 is no object"),
         ('{"19": [{}]}', "an entry of problem 19 is not as expected: KeyError"),
         (json.dumps(changed("metadata", "text")), "an entry of problem 19"),
         (json.dumps(changed("runtime", "fast")), "an entry of problem 19"),
