@@ -12,7 +12,6 @@ from harness.rounds import Setting
 CPU = torch.device("cpu")
 
 CANCELLING = """
-import pytest
 import torch
 class Model(torch.nn.Module):
     def forward(self, x):
@@ -96,7 +95,6 @@ def test_timed_inputs_and_weights_are_such_that_outputs_depend_on_the_inputs(nam
 
 
 KEPT = """
-import pytest
 import torch
 from torch import nn
 class ModelNew(nn.Module):
