@@ -45,11 +45,11 @@ class Setting:
 
     def draw(self, seeds: list[int]) -> list[list]:
         """The inputs of each call that is timed."""
-        return [self.draw_one(seed, self.timed.draw) for seed in seeds]
+        return [self.draw_one(seed) for seed in seeds]
 
-    def draw_one(self, seed: int, draw: str = "published") -> list:
-        """The inputs of one call, drawn as one of ``hardened.DRAWS``."""
-        return draw_inputs(self.workload, seed, self.device, self.dtype, draw)
+    def draw_one(self, seed: int, draw: str | None = None) -> list:
+        """The inputs of one call: those that are timed, or drawn as one of ``hardened.DRAWS``."""
+        return draw_inputs(self.workload, seed, self.device, self.dtype, draw or self.timed.draw)
 
     def build(self, model_class: type, seed: int, weights: str = "initial"):
         return build_model(model_class, self.workload, seed, self.device, self.dtype, weights)
@@ -82,7 +82,7 @@ def play(
     They are those that are timed, or drawn as ``draw`` says. Outputs are the leaves of each call's. With ``held``
     launches are kept out of its times; None: it has none.
     """
-    draws = [partial(setting.draw_one, seed, draw or setting.timed.draw) for seed in seeds]
+    draws = [partial(setting.draw_one, seed, draw) for seed in seeds]
     before = [partial(seed_generators, seed, setting.device) for seed in seeds]  # for a forward that draws
     with _no_collection():
         if held is None:

@@ -53,7 +53,7 @@ def main(job: dict[str, Any]) -> None:
         extensions.install(lambda request: builder(request, Path(scratch)))
         model = _model(setting, solution.path, artefact.library)
         for number in range(_WARM_UP + 1):
-            inputs = setting.draw_one(_SEED + number)
+            inputs = setting.draw_one(_SEED + number, "published")
             if isinstance(model, LibraryModel):
                 model.prepare(1, device)
             seed_generators(_SEED, device)

@@ -209,7 +209,7 @@ class _Inputs:
         drawn, slots = fresh_seeds(self._calls), iter(self._slots)
         inputs = [
             [self._kept(value, next(slots)) if isinstance(value, torch.Tensor) else value for value in arguments]
-            for arguments in (self._setting.draw_one(seed, self._setting.timed.draw) for seed in drawn)
+            for arguments in map(self._setting.draw_one, drawn)
         ]
         torch.cuda.synchronize()
         return Burst(inputs, drawn, fresh_seeds(self._calls))

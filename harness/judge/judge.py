@@ -5,8 +5,8 @@ then plays rounds. In each round the worker runs the candidate on inputs drawn
 from seeds that it learns only then; afterwards, and only then, the judge draws
 the same inputs, runs the reference and compares. Rounds of one call come first
 (the correctness trials, on hardened draws too), then timed rounds of several
-calls on published inputs, candidate and baseline in turn; of each of those, one
-call that nobody could foresee is compared too.
+calls, candidate and baseline in turn; of each of those, one call that nobody
+could foresee is compared too.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from harness.build.artefact import Artefact, BuildContext
 from harness.build.extension import ExtensionBuilder
 from harness.codec import encode_problem
 from harness.draw import as_tensor, fresh_seeds, tensors_of
-from harness.hardened import TIMED
 from harness.integrity import below_floor, library_only
 from harness.integrity.origin import Origin
 from harness.integrity.static import findings
@@ -37,7 +36,7 @@ from harness.judge.contest import bytes_of_call
 from harness.judge.cpu_clock import CpuClock
 from harness.judge.gpu_clock import GpuClock
 from harness.judge.measurement import Measurement
-from harness.judge.reference import CHANGED, PUBLISHED
+from harness.judge.reference import CHANGED, PUBLISHED, Trial
 from harness.judge.sides import Sides, finite, number
 from harness.judge.stages import Stages
 from harness.math_modes import pin_math_modes
@@ -45,7 +44,6 @@ from harness.outbox import Outbox
 from harness.problem import Problem, Workload
 from harness.process import ForkServer
 from harness.result import CandidateFailure, Result, Status
-from harness.rounds import Trial
 from harness.signature import signature_of
 from harness.sol.headroom import headroom
 from harness.solution import Solution
@@ -153,7 +151,7 @@ class _Evaluation:
         seed = secrets.randbits(62)
         example = self._sides.play_reference(PUBLISHED, [seed])
         self._sides.must_be_finite(seed, example.outputs[0])
-        self._sides.of_reference(lambda: self._sides.reference.choose_timed(fresh_seeds(2)), Trial(TIMED))
+        self._sides.of_reference(lambda: self._sides.reference.choose_timed(fresh_seeds(2)), "timed inputs")
         self._sides.kinds = [as_tensor(leaf).to("meta") for leaf in example.outputs[0]]
         inputs, model = tensors_of(example.inputs[0]), self._sides.reference.model()
         traffic = bytes_of_call(self._workload, model, inputs, self._sides.kinds)

@@ -174,8 +174,9 @@ class Measurement:
 
     def _compare_burst(self, burst: Burst, call: int, outputs: list[torch.Tensor]) -> None:
         """The outputs of one call of a burst, as they were when the judge's clock stopped."""
-        setting, trial = self._sides.reference.setting, self._sides.reference.setting.timed
-        expected = outputs_of(self._sides.reference.timed_model(), setting, burst.inputs[call], burst.seeds[call])
+        reference = self._sides.reference
+        trial = reference.setting.timed
+        expected = outputs_of(reference.timed_model(), reference.setting, burst.inputs[call], burst.seeds[call])
         for index, (actual, tensor) in enumerate(zip(outputs, expected)):
             which = "the output of a call in a row" if len(expected) == 1 else f"output {index} of a call in a row"
             self._sides.check_output(lambda actual=actual: actual, tensor, which, trial, index, burst.drawn[call])

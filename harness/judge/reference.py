@@ -53,7 +53,8 @@ class Reference:
                     break
         timed = max(apart, key=apart.__getitem__)
         self.setting = replace(self.setting, timed=timed if apart[timed] >= 0.0 else PUBLISHED)
-        self.forget_others()
+        if self.setting.timed.weights == "initial":  # else both are needed for the trials
+            self.forget_others()
 
     def _apart(self, trial: Trial, seeds: list[int]) -> float:
         """How far the outputs of two calls are, at most; -1 if they are not finite."""

@@ -74,26 +74,30 @@ class Sides:
         self.rest()
         if held is not None:
             self.timer.settle()
-        played = self.of_reference(lambda: self.reference.play(trial, seeds, self.timer, held), trial)
+        drawn = "" if trial == PUBLISHED else str(trial)
+        played = self.of_reference(lambda: self.reference.play(trial, seeds, self.timer, held), drawn)
         _give_memory_back(self._conditions.device)
         return played
 
-    def of_reference(self, action: Callable[[], Any], trial: Trial) -> Any:
-        """``action()``, with room, which calls the reference as in ``trial``; raises ProblemError where that fails."""
+    def of_reference(self, action: Callable[[], Any], drawn: str) -> Any:
+        """``action()``, with room, which calls the reference on what is ``drawn``, '' if as published.
+
+        Raises ProblemError where that fails.
+        """
         try:
             return self.with_room(action)
         except CandidateFailure:
             raise
         except Exception as error:
             problem = self._workload.problem
-            which = "" if trial == PUBLISHED else f" with {trial} (what inputs it takes is for DOMAIN to say)"
+            which = drawn and f" with {drawn} (what inputs it takes is for DOMAIN to say)"
             raise ProblemError(
                 f"the reference of {problem.id} ({self._workload.name}, {self._conditions.precision}) fails on "
                 f"{self._conditions.device}{which}: {type(error).__name__}: {error}"
             ) from error
 
     def play(self, model: Callable, seeds: list[int], held: bool = True) -> Round:
-        """Times of another form of the reference on published inputs."""
+        """Times of another form of the reference on the inputs that are timed."""
         self.rest()
         self.timer.settle()
         played = self.with_room(lambda: play(model, self.reference.setting, seeds, self.timer, held=held))

@@ -126,9 +126,7 @@ class Candidate:
             self._places = Places(self._device)
         pin_math_modes()
         self._problem = load_problem(decode_problem(problem))
-        self._setting = Setting(
-            self._problem.workload(workload), self._device, DTYPES[precision], timed=Trial(*timed)
-        )
+        self._setting = Setting(self._problem.workload(workload), self._device, DTYPES[precision], Trial(*timed))
         self._seed = seed
         self._library = (Path(library), signature) if library else None
         self._model_class = None
