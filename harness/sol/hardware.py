@@ -12,6 +12,7 @@ asked for its multiprocessors, L2, clocks and bus width, which may differ.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 
@@ -115,13 +116,18 @@ def limits_of(name: str) -> Limits:
 
 
 def limits_at_hand(device: torch.device) -> Limits:
-    """The limits of a GPU of this machine: the table's, corrected by what the device says of itself.
+    """The limits of a GPU of this machine; raises UnknownDevice as ``limits_of_device`` does."""
+    return limits_of_device(devices.describe(device))
 
-    Raises UnknownDevice for a CPU and for a GPU that is not in the table.
+
+def limits_of_device(described: dict[str, Any]) -> Limits:
+    """The limits of a device as records describe it: the table's, corrected by what the device says of itself.
+
+    So a record and a prompt about the same device have the same limits. Raises UnknownDevice
+    for a CPU and for a GPU that is not in the table.
     """
-    described = devices.describe(device)
     found = limits_of_product(described["name"])
-    if device.type != "cuda" or found is None:
+    if described["type"] != "cuda" or found is None:
         raise UnknownDevice(f"no limits are known for {described['name']}")
     per_multiprocessor = described["multiprocessors"] / found.multiprocessors  # a partition, or a cut-down card
     rates = {
@@ -129,8 +135,7 @@ def limits_at_hand(device: torch.device) -> Limits:
         for field in ("fp32", "tf32", "fp16", "bf16", "fp16_accumulate", "fp8")
         if (rate := getattr(found, field)) is not None
     }
-    nvml = devices.Nvml.open(device)
-    clocks = nvml.limits() if nvml else {}
+    clocks = {field: described[field] for field in ("max_mhz", "memory_mhz", "bus_bits") if field in described}
     return replace(
         found, multiprocessors=described["multiprocessors"], l2_bytes=described["l2_bytes"], **rates, **clocks
     )

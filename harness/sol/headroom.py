@@ -8,41 +8,48 @@ import torch
 
 from harness.problem import ProblemError, Workload
 from harness.sol.bounds import Analysis, analyse, floor, speed_of_light
-from harness.sol.hardware import Limits, UnknownDevice, limits_at_hand
+from harness.sol.clock import Clock, choose
+from harness.sol.hardware import Limits, limits_at_hand
 
 
 def headroom(
-    workload: Workload, dtype: torch.dtype, device: torch.device, median_ms: float, conditions: dict[str, Any]
+    workload: Workload,
+    dtype: torch.dtype,
+    device: torch.device,
+    median_ms: float,
+    conditions: dict[str, Any],
+    clock_mhz: float | None = None,
 ) -> dict[str, Any]:
-    """``compare`` on the device at hand.
+    """``compare`` on the device at hand, at the clocks of ``conditions``, or at ``clock_mhz`` where it is given.
 
     Where there is no bound, because the device is in no table or the reference
     cannot be traced, the only field is ``unavailable``, with the reason.
     """
     try:
         limits = limits_at_hand(device)  # first: an analysis takes longer
-        return compare(analyse(workload, dtype), limits, median_ms, conditions)
-    except (UnknownDevice, ProblemError) as error:
+        clock = choose(limits, conditions, clock_mhz)
+    except ValueError as error:
+        return {"unavailable": str(error)}
+    try:
+        return compare(analyse(workload, dtype), limits, median_ms, clock)
+    except ProblemError as error:
         return {"unavailable": str(error)}
     except Exception as error:  # a bound is not worth a lost result
         return {"unavailable": f"the analysis of problem {workload.problem.id} failed: {type(error).__name__}: {error}"}
 
 
-def compare(analysis: Analysis, limits: Limits, median_ms: float, conditions: dict[str, Any]) -> dict[str, Any]:
+def compare(analysis: Analysis, limits: Limits, median_ms: float, clock: Clock) -> dict[str, Any]:
     """The bounds beside a measured time; times in ms.
 
-    Peaks are those of the clocks that were observed, where ``conditions`` has
-    them. ``g`` is time over t_SOL, ``percent_of_sol`` its inverse; ``compute_share``
+    Peaks are those of ``clock``. ``g`` is time over t_SOL, ``percent_of_sol`` its inverse; ``compute_share``
     and ``bandwidth_share`` are what was reached of the peak and of the bandwidth.
     """
-    clocks = {
-        "sm_mhz": conditions.get("sm_clock_mhz", {}).get("median"),
-        "memory_mhz": conditions.get("memory_clock_mhz", {}).get("median"),
-    }
+    clocks = {"sm_mhz": clock.sm_mhz, "memory_mhz": clock.memory_mhz}
     bound = speed_of_light(analysis, limits, **clocks)
     return {
         "device": limits.name,
         **clocks,
+        "clock": clock.source,
         "t_sol_ms": bound.ms,
         "t_sol_fp16_ms": speed_of_light(analysis, limits, fp16=True, **clocks).ms,
         "t_floor_ms": floor(analysis, limits).ms,

@@ -18,7 +18,8 @@ import torch
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from harness.draw import as_tensor, build_model, call, draw_inputs, flatten
+from harness.draw import build_model, call, draw_inputs
+from harness.outputs import as_tensor, flatten
 from harness.problem import ProblemError, Workload
 from harness.recurrent import RecurrentShapes
 from harness.sol.flops import Flops, count_flops, count_recurrent

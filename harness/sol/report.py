@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from harness.sol.bounds import Analysis, Bound, floor, speed_of_light
+from harness.sol.clock import Clock, choose
 from harness.sol.hardware import Limits
 
 _FP16_NOTE = "FP16 on the tensor cores, FP32 in memory: inputs, parameters and outputs stay as they are"
 
 
-def to_json(analysis: Analysis, limits: Limits, sm_mhz: float | None = None) -> dict[str, Any]:
-    """The report as data. FLOPs, bytes, ms, MHz, TFLOP/s and GB/s."""
-    workload, direct = analysis.workload, analysis.direct
-    tf32 = speed_of_light(analysis, limits, sm_mhz=sm_mhz)
-    fp16 = speed_of_light(analysis, limits, fp16=True, sm_mhz=sm_mhz)
+def to_json(analysis: Analysis, limits: Limits, clock: Clock | None = None) -> dict[str, Any]:
+    """The report as data, by default at the rated clocks. FLOPs, bytes, ms, MHz, TFLOP/s and GB/s."""
+    workload, direct, clock = analysis.workload, analysis.direct, clock or choose(limits)
+    tf32, fp16 = _bounds(analysis, limits, clock)
     cold, hot = floor(analysis, limits), floor(analysis, limits, cold=False)
     return {
         "problem_id": str(workload.problem.id),
@@ -32,7 +32,9 @@ def to_json(analysis: Analysis, limits: Limits, sm_mhz: float | None = None) -> 
         "written_bytes": round(direct.writes),
         "storage_bytes": analysis.storage_bytes,
         "arithmetic_intensity": direct.flops / direct.bytes if direct.bytes else None,
-        "sm_clock_mhz": sm_mhz or limits.rated_mhz,
+        "sm_clock_mhz": clock.sm_mhz,
+        "memory_clock_mhz": clock.memory_mhz,
+        "clock": clock.source,
         "max_sm_clock_mhz": limits.max_mhz,
         "bandwidth_gbps": tf32.gbps,
         "theoretical_runtime_ms": tf32.ms,
@@ -60,11 +62,11 @@ def to_json(analysis: Analysis, limits: Limits, sm_mhz: float | None = None) -> 
     }
 
 
-def markdown(analysis: Analysis, limits: Limits, sm_mhz: float | None = None) -> str:
+def markdown(analysis: Analysis, limits: Limits, clock: Clock | None = None) -> str:
     """The same as text, in the sections of an engineer's analysis."""
-    data = to_json(analysis, limits, sm_mhz)
-    tf32 = speed_of_light(analysis, limits, sm_mhz=sm_mhz)
-    fp16 = speed_of_light(analysis, limits, fp16=True, sm_mhz=sm_mhz)
+    clock = clock or choose(limits)
+    data = to_json(analysis, limits, clock)
+    tf32, fp16 = _bounds(analysis, limits, clock)
     workload = analysis.workload
     summary = (workload.problem.module.__doc__ or workload.problem.name).strip().splitlines()[0]
     sections = [
@@ -79,6 +81,12 @@ def markdown(analysis: Analysis, limits: Limits, sm_mhz: float | None = None) ->
         _floor(data),
     ]
     return "\n\n".join(sections) + "\n"
+
+
+def _bounds(analysis: Analysis, limits: Limits, clock: Clock) -> tuple[Bound, Bound]:
+    """t_SOL under TF32, and under FP16."""
+    clocks = {"sm_mhz": clock.sm_mhz, "memory_mhz": clock.memory_mhz}
+    return speed_of_light(analysis, limits, **clocks), speed_of_light(analysis, limits, fp16=True, **clocks)
 
 
 def _characterisation(data: dict) -> str:
@@ -109,7 +117,8 @@ def _hardware(limits: Limits, tf32: Bound, fp16: Bound, data: dict) -> str:
     ratio = data["sm_clock_mhz"] / limits.rated_mhz
     datasheet = {"FP32": limits.fp32, "TF32": limits.tf32, "FP16": limits.fp16}
     lines = [
-        f"- SM clock: {data['sm_clock_mhz']:g} of {limits.rated_mhz} MHz, ratio {ratio:.4f}; peaks follow it",
+        f"- SM clock: {data['sm_clock_mhz']:g} of {limits.rated_mhz} MHz ({data['clock']}), ratio {ratio:.4f}; "
+        "peaks follow it",
         f"- Datasheet, dense: {', '.join(f'{n} {rate:g} TFLOP/s' for n, rate in datasheet.items() if rate)}; "
         f"{limits.gbps:g} GB/s; L2 {limits.l2_bytes / 2**20:g} MiB; {limits.multiprocessors} SMs",
         f"- Effective peak here: {tf32.peak_tflops:.2f} TFLOP/s ({tf32.peak_type}); "

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import importlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 METHODS = {"cuda": "harness.timing.cuda_events:CudaEvents", "cpu": "harness.timing.wall_clock:WallClock"}
@@ -28,6 +28,7 @@ class Round:
     times_ms: list[float]
     queue_full: bool = True
     empty_ms: float = 0.0
+    structures: list[str] = field(default_factory=list)  # of each call's output, before it is flattened
 
 
 @functools.cache

@@ -1,12 +1,11 @@
 """A burst of calls between two moments of the judge's own clock.
 
-The side that runs the calls enqueues them all behind a gate; only when they wait on
-the device, the judge fills in the inputs, opens the gate and watches for the mark that
-follows the last output. So no launch is in between.
+The side that runs the calls enqueues them all, each behind a gate of its own and followed by a mark. Only when
+they wait on the device, the judge has its own stream fill in the inputs of a call, open its gate, wait for its
+mark, and go on with the next. So no launch is in between, and no input exists before the outputs of the call before.
 
-Gate and mark are two words of host memory that device and both processes share:
-the device waits and writes in stream order (``cuStreamWaitValue32``), the judge
-writes and reads without a device of its own being busy.
+Gate and mark are two words of host memory that device and both processes share, and that count calls: the device
+waits and writes in stream order (``cuStreamWaitValue32``), the host writes and reads without a device being busy.
 """
 
 from __future__ import annotations
@@ -32,7 +31,10 @@ class GateError(Exception):
 
 
 class Gate:
-    """The two words, as seen by one process. ``fd`` is a file in memory that the other process maps too."""
+    """The two words, as seen by one process. ``fd`` is a file in memory that the other process may map too.
+
+    A stream is given as the driver's handle; without one it is torch's current stream.
+    """
 
     def __init__(self, fd: int):
         self._map = mmap.mmap(fd, _BYTES)
@@ -51,24 +53,36 @@ class Gate:
         os.truncate(fd, _BYTES)
         return fd
 
-    def hold(self, number: int) -> None:
-        """From here on the current stream waits until the gate is opened for burst ``number``."""
-        self._stream("cuStreamWaitValue32_v2", _GATE, number, _WAIT_GEQ)
+    def hold(self, number: int, stream: int | None = None) -> None:
+        """From here on the stream waits until the gate is opened for call ``number``."""
+        self._stream("cuStreamWaitValue32_v2", _GATE, number, _WAIT_GEQ, stream)
 
-    def mark(self, number: int) -> None:
-        """When the current stream gets here, burst ``number`` is done."""
-        self._stream("cuStreamWriteValue32_v2", _MARK, number, 0)
+    def mark(self, number: int, stream: int | None = None) -> None:
+        """When the stream gets here, call ``number`` is done."""
+        self._stream("cuStreamWriteValue32_v2", _MARK, number, 0, stream)
+
+    def hold_for_mark(self, number: int, stream: int) -> None:
+        """From here on the stream waits until call ``number`` is done."""
+        self._stream("cuStreamWaitValue32_v2", _MARK, number, _WAIT_GEQ, stream)
+
+    def open_from(self, number: int, stream: int) -> None:
+        """When the stream gets here, the gate opens for call ``number``."""
+        self._stream("cuStreamWriteValue32_v2", _GATE, number, 0, stream)
 
     def open(self, number: int) -> None:
         self._words[_GATE // 4] = number
 
+    def release(self, number: int) -> None:
+        """Let go whoever waits for calls up to ``number``, to be opened or to be done."""
+        self._words[_GATE // 4] = self._words[_MARK // 4] = number
+
     def await_mark(self, number: int, timeout_s: float) -> float:
-        """The moment (``perf_counter``) at which burst ``number`` was seen to be done; else raises TimeoutError."""
+        """The moment (``perf_counter``) at which call ``number`` was seen to be done; else raises TimeoutError."""
         deadline = time.perf_counter() + timeout_s
         mark = _MARK // 4
         while self._words[mark] != number:
             if time.perf_counter() > deadline:
-                raise TimeoutError(f"burst {number} was not done within {timeout_s:g} s")
+                raise TimeoutError(f"call {number} was not done within {timeout_s:g} s")
         return time.perf_counter()
 
     def close(self) -> None:
@@ -76,9 +90,9 @@ class Gate:
         del self._words
         self._map.close()
 
-    def _stream(self, function: str, offset: int, number: int, flags: int) -> None:
-        stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
-        _call(function, stream, ctypes.c_uint64(self._pointer + offset), ctypes.c_uint32(number), flags)
+    def _stream(self, function: str, offset: int, number: int, flags: int, stream: int | None) -> None:
+        handle = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream if stream is None else stream)
+        _call(function, handle, ctypes.c_uint64(self._pointer + offset), ctypes.c_uint32(number), flags)
 
 
 def _call(function: str, *arguments) -> None:

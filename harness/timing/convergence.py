@@ -1,68 +1,56 @@
-"""When to stop sampling.
+"""When to stop sampling: one rule for every device.
 
-Sampling goes on until every series meets the criterion, with a floor in rounds and
-a ceiling in rounds and in time. A noisy series therefore takes more samples,
-never fewer, and a regular one cannot stop before the floor.
+Sampling ends when, on every side,
 
-A criterion is a function of a series and its target, and its line in ``CRITERIA``.
+1. the coefficient of variation over rounds has converged: it is under the target, or its
+   estimate has settled, which means that it changed by less than a tenth over the last
+   half of the rounds (a noisy device never gets under a target), and
+2. the relative standard error of the mean is under 0.5 %.
+
+It never ends before the floor in rounds, and never goes on after the ceiling in rounds or
+in time. A noisy side therefore takes more rounds: with a coefficient of variation of 5 %
+the second condition alone takes 100. A regular one cannot end it before the floor.
+
+It may end at the floor where candidate and baseline differ so much that no further round can
+change the verdict or the second digit of the ratio: each round alone gives the same.
 """
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from harness.timing.paired import Series
-from harness.timing.statistics import coefficient_of_variation, relative_standard_error
+from harness.timing.statistics import coefficients_of_variation, relative_standard_error
 
-_BIN = 0.005  # samples closer than this are the same to ``entropy``
+CV_TARGET = 0.01
+STANDARD_ERROR = 0.005
+_SETTLED = 0.1  # most that a settled estimate changes over the last half of the rounds, relative
 
-
-def sem(samples_ms: list[float], target: float) -> bool:
-    """Relative standard error of the mean, std / (sqrt(n) mean), under the target."""
-    return relative_standard_error(samples_ms) < target
-
-
-def cv(samples_ms: list[float], target: float) -> bool:
-    """The classic rule: coefficient of variation, std / mean, under four targets. More samples do not lower it."""
-    return coefficient_of_variation(samples_ms) < 4 * target
+CV_UNDER_TARGET, CV_SETTLED, DECIDED = "cv_under_target", "cv_settled", "decided"
+MAX_ROUNDS, MAX_SECONDS = "max_rounds", "max_seconds"
+REASONS = (CV_UNDER_TARGET, CV_SETTLED, DECIDED, MAX_ROUNDS, MAX_SECONDS)
 
 
-def entropy(samples_ms: list[float], target: float) -> bool:
-    """The distribution is known: its entropy no longer grows with the samples.
-
-    H_n = -sum p log2 p of the first n samples in bins of 0.5 %; a least-squares line
-    through the H_n of the later half rises by less than ``target`` bits a sample times
-    log2 n. After the entropy criterion of NVBench, which bounds the angle of such a line.
-    """
-    n = len(samples_ms)
-    if n < 4 or min(samples_ms) <= 0:
-        return False
-    bins = np.round(np.log(samples_ms) / math.log1p(_BIN)).astype(int)
-    history = [_entropy(bins[: i + 1]) for i in range(n // 2, n)]
-    slope = np.polyfit(range(len(history)), history, 1)[0]
-    return abs(float(slope)) < target * math.log2(n)
+def is_settled(means_ms: list[float]) -> bool:
+    """Return whether the coefficient of variation of the first n rounds changed little over the last half of them."""
+    estimates = coefficients_of_variation(means_ms)
+    latest = estimates[len(estimates) // 2 :]
+    return len(means_ms) >= 4 and max(latest) - min(latest) < _SETTLED * latest[-1]
 
 
-def _entropy(bins: np.ndarray) -> float:
-    shares = np.unique(bins, return_counts=True)[1] / len(bins)
-    return float(-(shares * np.log2(shares)).sum())
-
-
-CRITERIA: dict[str, Callable[[list[float], float], bool]] = {"sem": sem, "cv": cv, "entropy": entropy}
+def rounds_agree(baseline: Series, candidate: Series) -> bool:
+    """Return whether the ratios of all single rounds share two significant digits; so does that of medians then."""
+    return len({f"{theirs / ours:.1e}" for theirs, ours in zip(baseline.means_ms, candidate.means_ms)}) == 1
 
 
 @dataclass
 class Convergence:
-    """``target`` is that of the criterion."""
+    """The rule with its limits; ``cv_target`` is relative, as 0.01 for 1 %."""
 
-    target: float
+    cv_target: float
     max_seconds: float
-    criterion: str = "sem"
     min_rounds: int = 10
     max_rounds: int = 200
     _begin: float = field(default_factory=time.monotonic)
@@ -71,15 +59,29 @@ class Convergence:
         """As many as let the least number of rounds end in time, and at least one."""
         return max(1, min(most, int(self.max_seconds / (self.min_rounds * call_s))))
 
-    def reason(self, *series: Series) -> str | None:
-        """Why to stop now ('converged', 'max_rounds', 'max_seconds'), or None to go on."""
-        rounds = min(len(one.rounds_ms) for one in series)
-        if rounds < self.min_rounds and time.monotonic() - self._begin < 3 * self.max_seconds:
-            return None
-        if all(CRITERIA[self.criterion](one.means_ms, self.target) for one in series):
-            return "converged"
+    def reason(self, *series: Series, decided: Callable[[], bool] = lambda: False) -> str | None:
+        """Return why to stop now, one of ``REASONS``, or None to go on.
+
+        ``decided`` tells whether no further round can change what is known; it is asked from the floor on. Calls
+        that take very long end it before the floor, at three times the ceiling in time.
+        """
+        rounds, seconds = min(len(one.rounds_ms) for one in series), time.monotonic() - self._begin
+        if rounds < self.min_rounds:
+            return MAX_SECONDS if seconds > 3 * self.max_seconds else None
+        if converged := self._converged(series):
+            return converged
+        if decided():
+            return DECIDED
         if rounds >= self.max_rounds:
-            return "max_rounds"
-        if time.monotonic() - self._begin > self.max_seconds:
-            return "max_seconds"
-        return None
+            return MAX_ROUNDS
+        return MAX_SECONDS if seconds > self.max_seconds else None
+
+    def _converged(self, series: tuple[Series, ...]) -> str | None:
+        """``CV_UNDER_TARGET``, or ``CV_SETTLED`` where a side is above it and has settled; None where one has not."""
+        means = [one.means_ms for one in series]
+        if any(relative_standard_error(times) >= STANDARD_ERROR for times in means):
+            return None
+        above = [times for times in means if coefficients_of_variation(times)[-1] >= self.cv_target]
+        if not above:
+            return CV_UNDER_TARGET
+        return CV_SETTLED if all(map(is_settled, above)) else None

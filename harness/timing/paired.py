@@ -83,8 +83,8 @@ def ratio_of_medians(baseline: Series, candidate: Series, between: float = 0.0) 
     """Ratio with the percentile bootstrap interval over rounds, both sides of a round drawn together.
 
     Efron and Tibshirani 1993, chapter 13. What differs between two runs of the same
-    thing is in no sample of either: the interval is widened by ``between``, relative,
-    on either side.
+    thing is in no sample of either: the interval is widened by the factor 1 + ``between``
+    on either side, and so never reaches 0.
     """
     draws = resamples(len(candidate.rounds_ms))
     return bootstrapped(baseline.means_ms, candidate.means_ms, draws, draws, between)
@@ -104,4 +104,4 @@ def bootstrapped(
     ratios = np.median(theirs[of_baseline], axis=1) / np.median(ours[of_candidate], axis=1)
     low, high = np.quantile(ratios, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     speedup = float(np.median(theirs) / np.median(ours))
-    return Ratio(speedup, min(speedup, float(low)) * (1 - between), max(speedup, float(high)) * (1 + between))
+    return Ratio(speedup, min(speedup, float(low)) / (1 + between), max(speedup, float(high)) * (1 + between))

@@ -55,11 +55,18 @@ def trimmed_mean(values: list[float], share: float = 0.1) -> float:
 
 def coefficient_of_variation(samples_ms: list[float]) -> float:
     """Standard deviation over mean; 0 for one sample, infinite where the mean is not positive."""
+    return coefficients_of_variation(samples_ms)[-1]
+
+
+def coefficients_of_variation(samples_ms: list[float]) -> list[float]:
+    """The coefficient of variation of the first n samples, for each n."""
     samples = np.asarray(samples_ms, dtype=np.float64)
-    mean = samples.mean()
-    if mean <= 0:
-        return math.inf
-    return float(samples.std(ddof=1) / mean) if len(samples) > 1 else 0.0
+    counts = np.arange(1, len(samples) + 1)
+    means = np.cumsum(samples) / counts
+    moved = samples - samples[0]  # keeps the digits of a variance that is small beside the mean
+    squares = np.cumsum(moved**2) - np.cumsum(moved) ** 2 / counts
+    std = np.sqrt(np.maximum(squares, 0.0) / np.maximum(counts - 1, 1))
+    return [float(s / m) if m > 0 else math.inf for s, m in zip(std, means)]
 
 
 def relative_standard_error(samples_ms: list[float]) -> float:

@@ -25,7 +25,7 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
 
 class WallClock:
     method = "perf_counter_ns"
-    limits = {"target": 0.02, "max_seconds": 0.6}  # a CPU shares its cores: more is not to be had by waiting
+    limits = {"max_seconds": 0.6}  # a CPU shares its cores: more is not to be had by waiting
     noise = 0.35  # interquartile range over median, above which a series is not stable
     own_overhead_ms = 0.0
 

@@ -1,5 +1,6 @@
 """Statistics, when sampling stops, whether a series is stable, and that a clock measures what it says."""
 
+import itertools
 import math
 import os
 import subprocess
@@ -14,12 +15,12 @@ import torch
 from harness.judge.contest import CANDIDATE, Contest
 from harness.sol.hardware import limits_of_product
 from harness.timing import Round, cuda_events
-from harness.timing.convergence import Convergence
+from harness.timing.convergence import CV_TARGET, Convergence
 from harness.timing.cuda_events import CudaEvents
 from harness.timing.paired import Series, ratio_of_medians, undisturbed
 from harness.timing.spin import HostTimes
 from harness.timing.stability import stability
-from harness.timing.statistics import relative_standard_error, summarise, trimmed_mean
+from harness.timing.statistics import coefficients_of_variation, relative_standard_error, summarise, trimmed_mean
 from harness.timing.unpaired import ratio_of_runs
 from harness.timing.wall_clock import WallClock, last_level_caches_bytes
 
@@ -57,42 +58,110 @@ def test_no_error_is_known_from_one_sample():
     assert relative_standard_error([1.0]) == float("inf")
 
 
+def rule(cv_target=0.01, max_seconds=60, **limits):
+    return Convergence(cv_target, max_seconds, **limits)
+
+
+def first_reason(means, *others, **limits):
+    """Why sampling of these series ends, and after how many rounds."""
+    convergence = rule(**limits)
+    for rounds in range(1, len(means) + 1):
+        if reason := convergence.reason(*(series(one[:rounds]) for one in (means, *others))):
+            return reason, rounds
+    return None, len(means)
+
+
 def test_regular_samples_cannot_stop_before_the_floor():
-    rule = Convergence(target=0.01, max_seconds=60)
-    assert rule.reason(series([1.0] * 9, calls=8)) is None
-    assert rule.reason(series([1.0] * 10)) == rule.reason(series([1.0] * 10, calls=1)) == "converged"
+    assert first_reason([1.0] * 200) == ("cv_under_target", 10)
+    assert rule().reason(series([1.0] * 9, calls=8)) is None
+    assert rule().reason(series([1.0] * 10, calls=1)) == "cv_under_target"
 
 
-@pytest.mark.parametrize("criterion", ["sem", "cv"])
-def test_noise_takes_more_samples_up_to_the_ceiling(criterion):
-    rule = Convergence(target=0.01, max_seconds=60, criterion=criterion, max_rounds=100)
-    noisy = [1.0, 2.0] * 50
-    assert rule.reason(series(noisy[:60])) is None
-    assert rule.reason(series(noisy)) == "max_rounds"
+def test_a_noisy_series_takes_more_rounds_and_ends_when_its_coefficient_of_variation_has_settled():
+    reason, rounds = first_reason(noise(200, spread=0.03))
+    assert reason == "cv_settled" and rounds >= (0.03 / 0.005) ** 2 * 0.7  # what its standard error takes
+
+
+def test_two_values_in_turn_settle_though_their_coefficient_of_variation_is_never_under_the_target():
+    assert first_reason([1.0, 1.03] * 100) == ("cv_settled", 10)
+
+
+def test_noise_does_not_end_sampling_though_its_coefficient_of_variation_has_settled():
+    """A standard error under 0.5 % takes 400 rounds and more of these: a candidate gains nothing by being noisy."""
+    assert first_reason([1.0, 1.25] * 100) == ("max_rounds", 200)
+
+
+def test_a_coefficient_of_variation_that_still_grows_has_not_settled():
+    """Rounds begin to vary late: the estimate was lower over the last half of them than it is now."""
+    grows = [1.0] * 20 + [1.0, 1.04] * 10
+    assert rule(max_rounds=500).reason(series(grows)) is None
+    assert relative_standard_error(grows) < 0.005
+
+
+def test_a_wider_target_ends_it_sooner():
+    noisy = noise(200, spread=0.015)
+    assert first_reason(noisy, cv_target=0.05)[1] < first_reason(noisy)[1]
+    assert first_reason(noisy, cv_target=0.05)[0] == "cv_under_target"
+
+
+def test_a_running_coefficient_of_variation_is_that_of_each_beginning():
+    samples = noise(30, centre=1e3)
+    assert coefficients_of_variation(samples)[1:] == pytest.approx(
+        [np.std(samples[:n], ddof=1) / np.mean(samples[:n]) for n in range(2, 31)]
+    )
 
 
 def test_every_series_must_have_converged():
-    rule = Convergence(target=0.01, max_seconds=60)
-    assert rule.reason(series([1.0] * 50), series([1.0, 2.0] * 25)) is None
+    assert rule().reason(series([1.0] * 50), series([1.0, 2.0] * 25)) is None
 
 
 def test_time_runs_out():
-    rule = Convergence(target=0.01, max_seconds=0.0)
-    assert rule.reason(series([1.0, 2.0] * 10)) == "max_seconds"
+    assert rule(max_seconds=0.0).reason(series([1.0, 2.0] * 10)) == "max_seconds"
 
 
-def test_entropy_converges_when_new_samples_bring_no_new_values():
-    rule = Convergence(target=0.005, max_seconds=60, criterion="entropy")
-    assert rule.reason(series([1.0, 2.0] * 20)) == "converged"  # two values, known for long
-    assert rule.reason(series([1.01**i for i in range(40)])) is None  # every sample is new
+def test_before_the_floor_only_time_ends_it():
+    assert rule().reason(series([1.0] * 2)) is None
+    assert rule(max_seconds=0.0).reason(series([1.0] * 2)) == "max_seconds"
+
+
+@pytest.fixture
+def rounds_played():
+    """Why a contest of these two ended, and its rounds; the times of a round vary together, as under one load."""
+
+    def play(speedup, spread=0.0):
+        rng, loads = np.random.default_rng(0), itertools.cycle([1.0, 1.15, 1.05, 1.2, 1.1])
+
+        def play_round(calls, first, waits):
+            at = next(loads)
+            ours = at * (1 + spread * rng.standard_normal())
+            return {CANDIDATE: Round([], [], [ours] * calls), "eager": Round([], [], [speedup * at] * calls)}
+
+        contest = Contest(play_round, WallClock(torch.device("cpu")), torch.device("cpu"), 0.01)
+        contest.run(calls=2)
+        return contest.stopped, contest.record(CANDIDATE)["rounds"]
+
+    return play
+
+
+@pytest.mark.parametrize("speedup", [14.3, 1.54, 0.52])
+def test_a_ratio_that_every_round_alone_shows_ends_at_the_floor(rounds_played, speedup):
+    assert rounds_played(speedup) == ("decided", 10)
+
+
+@pytest.mark.parametrize(
+    ("speedup", "spread"), [(1.0, 0.0), (14.5, 0.01), (14.3, 0.05)], ids=["a tie", "between two digits", "noise"]
+)
+def test_a_verdict_or_a_digit_that_is_open_goes_on(rounds_played, speedup, spread):
+    stopped, rounds = rounds_played(speedup, spread=spread)
+    assert stopped != "decided" and rounds > 10
 
 
 def test_calls_that_take_long_make_shorter_rounds():
-    rule = Convergence(target=0.01, max_seconds=1.2)  # of at least 10 rounds
-    assert rule.calls_a_round(8, 0.001) == 8
-    assert rule.calls_a_round(8, 0.039) == 3
-    assert rule.calls_a_round(8, 5.0) == 1
-    assert rule.calls_a_round(1, 5.0) == 1  # more do not fit the memory
+    convergence = rule(max_seconds=1.2)  # of at least 10 rounds
+    assert convergence.calls_a_round(8, 0.001) == 8
+    assert convergence.calls_a_round(8, 0.039) == 3
+    assert convergence.calls_a_round(8, 5.0) == 1
+    assert convergence.calls_a_round(1, 5.0) == 1  # more do not fit the memory
 
 
 def test_a_slow_candidate_is_sampled_for_as_long_as_a_quick_one():
@@ -100,11 +169,11 @@ def test_a_slow_candidate_is_sampled_for_as_long_as_a_quick_one():
         time.sleep(0.05 * calls)
         return {CANDIDATE: Round([], [], [50.0] * calls)}
 
-    contest = Contest(play, WallClock(torch.device("cpu")), torch.device("cpu"), "sem")
+    contest = Contest(play, WallClock(torch.device("cpu")), torch.device("cpu"), CV_TARGET)
     begin = time.monotonic()
     contest.run(calls=8)
     record = contest.record(CANDIDATE)
-    assert record["calls_a_round"] == 1 and record["rounds"] == 10 and record["stopped"] == "converged"
+    assert record["calls_a_round"] == 1 and record["rounds"] == 10 and record["stopped"] == "cv_under_target"
     assert time.monotonic() - begin < 2.5
 
 
@@ -141,10 +210,10 @@ def test_sampling_ends_in_spite_of_a_host_that_is_interrupted_now_and_then():
         held_up = next(numbers) % 7 == 6
         return {CANDIDATE: Round([], [], [0.5 if held_up else 0.005] * calls, queue_full=not held_up)}
 
-    contest = Contest(play, WallClock(torch.device("cpu")), torch.device("cpu"), "sem")
+    contest = Contest(play, WallClock(torch.device("cpu")), torch.device("cpu"), CV_TARGET)
     contest.run(calls=2)
     record = contest.record(CANDIDATE)
-    assert contest.stopped == "converged" and record["max_ms"] < 0.006
+    assert contest.stopped == "cv_under_target" and record["max_ms"] < 0.006
     assert record["interrupted_rounds"] >= 1 and record["queue_full"] and record["dry_rounds"] == 0
 
 
@@ -154,7 +223,7 @@ def test_a_side_whose_queue_runs_dry_says_how_often():
     def play(calls, first, waits):
         return {CANDIDATE: Round([], [], [1.0] * calls, queue_full=next(numbers) % 2 == 0)}
 
-    contest = Contest(play, WallClock(torch.device("cpu")), torch.device("cpu"), "sem")
+    contest = Contest(play, WallClock(torch.device("cpu")), torch.device("cpu"), CV_TARGET)
     contest.run(calls=2)
     record = contest.record(CANDIDATE)
     assert not record["queue_full"] and record["rounds"] // 2 <= record["dry_rounds"] <= record["rounds"] // 2 + 1
@@ -168,7 +237,7 @@ def test_a_side_that_never_fills_its_queue_is_timed_with_its_launches():
         fills = {CANDIDATE: False, "eager": next(numbers) == 2}  # once is enough: the host is slow now and then
         return {name: Round([], [], [1.0] * calls, queue_full=full) for name, full in fills.items()}
 
-    contest = Contest(play, WallClock(torch.device("cpu")), torch.device("cpu"), "sem")
+    contest = Contest(play, WallClock(torch.device("cpu")), torch.device("cpu"), CV_TARGET)
     contest.run(calls=2)
     assert asked[0] == set() and asked[-1] == {CANDIDATE} == contest.waits
 
@@ -177,7 +246,7 @@ def test_what_another_clock_has_seen_is_added_to_every_sample():
     def play(calls, first, waits):
         return {name: Round([], [], [ms] * calls) for name, ms in {CANDIDATE: 1.0, "eager": 3.0}.items()}
 
-    contest = Contest(play, WallClock(torch.device("cpu")), torch.device("cpu"), "sem")
+    contest = Contest(play, WallClock(torch.device("cpu")), torch.device("cpu"), CV_TARGET)
     contest.run(calls=2)
     assert contest.comparison("eager")["speedup"] == pytest.approx(3.0)
     contest.charge(CANDIDATE, 0.5)
@@ -221,7 +290,7 @@ def test_what_the_timer_adds_is_taken_off_each_side_as_its_own_process_saw_it():
             "eager": Round([], [], [0.0095] * calls, empty_ms=0.0065),
         }
 
-    contest = Contest(play, Timer(torch.device("cpu")), torch.device("cpu"), "sem")
+    contest = Contest(play, Timer(torch.device("cpu")), torch.device("cpu"), CV_TARGET)
     contest.run(calls=2)
     assert contest.record(CANDIDATE)["median_ms"] == pytest.approx(0.005)
     assert contest.record("eager")["median_ms"] == pytest.approx(0.005)
@@ -241,22 +310,22 @@ def test_a_device_that_is_far_slower_than_it_should_be_has_no_verdict(shares, fo
     def play(calls, first, waits):
         return {name: Round([], [], [ms] * calls) for name, ms in {CANDIDATE: 1.0, "eager": 2.0}.items()}
 
-    contest = Contest(play, Timer(torch.device("cpu")), torch.device("cpu"), "sem")
+    contest = Contest(play, Timer(torch.device("cpu")), torch.device("cpu"), CV_TARGET)
     contest.run(calls=2)
     assert contest.record(CANDIDATE)["stability"] == found and contest.conditions()["copy_share"] == shares
     assert contest.comparison("eager")["verdict"] == ("faster" if found == "stable" else "unstable")
 
 
-def test_a_side_may_be_charged_and_its_times_stay_times():
+def test_a_side_may_be_charged_or_scaled_and_its_times_stay_times():
     def play(calls, first, waits):
         return {name: Round([], [], [ms] * calls) for name, ms in {CANDIDATE: 1.0, "eager": 2.0}.items()}
 
-    contest = Contest(play, WallClock(torch.device("cpu")), torch.device("cpu"), "sem")
+    contest = Contest(play, WallClock(torch.device("cpu")), torch.device("cpu"), CV_TARGET)
     contest.run(calls=2)
-    contest.charge("eager", -0.5)
+    contest.scale("eager", 0.75)
     contest.charge(CANDIDATE, 0.25)
     assert contest.comparison("eager")["speedup"] == pytest.approx(1.5 / 1.25)
-    contest.charge("eager", -5.0)
+    contest.scale("eager", 0.0)
     assert 0 < contest.record("eager")["max_ms"] <= 0.001
 
 
@@ -278,7 +347,7 @@ def contest_by_place():
             seen.append(len(seen))
             places.update({CANDIDATE: len(seen) % 4, "eager": (len(seen) + 2) % 4})
 
-        contest = Contest(play, WallClock(torch.device("cpu")), torch.device("cpu"), "sem")
+        contest = Contest(play, WallClock(torch.device("cpu")), torch.device("cpu"), CV_TARGET)
         contest.run(calls=4)
         return contest, move, seen
 
@@ -332,7 +401,7 @@ def test_the_side_with_more_launches_says_how_far_two_runs_may_differ():
         return {name: Round([], [], [ms] * calls, queue_full=True) for name, ms in sides.items()}
 
     device = torch.device("cpu")
-    contest = Contest(play, Timer(device), device, "sem")
+    contest = Contest(play, Timer(device), device, CV_TARGET)
     contest.run(calls=2)
     assert contest.record("eager")["between_runs"] == pytest.approx(0.001, rel=0.01)
     assert contest.comparison("eager")["verdict"] == "faster"
@@ -588,3 +657,14 @@ def test_nothing_behind_a_gate_runs_before_it_is_opened():
     gate.await_mark(1, timeout_s=5)
     assert x.item() == 1
     gate.close()
+
+
+def test_what_a_candidate_has_set_aside_of_l2_is_taken_back_before_a_call(monkeypatch):
+    told = []
+    driver = SimpleNamespace(
+        cuCtxResetPersistingL2Cache=lambda: told.append("reset"),
+        cuCtxSetLimit=lambda limit, size: told.append((limit, size.value)),
+    )
+    monkeypatch.setattr(cuda_events.cuda_driver, "library", lambda: driver)
+    cuda_events._clear_persisting_l2()
+    assert told == ["reset", (6, 0)]

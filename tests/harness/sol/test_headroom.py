@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from harness.sol.bounds import analyse
-from harness.sol.hardware import limits_of
+from harness.sol.clock import choose, parse
+from harness.sol.hardware import limits_of, limits_of_device
 from harness.sol.headroom import compare, headroom
 from harness.sol.report import markdown, to_json
 
@@ -30,7 +31,8 @@ def test_a_reference_that_cannot_be_traced_has_no_bound(workload, monkeypatch):
 
 def test_a_measured_time_beside_the_bounds(matmul):
     conditions = {"sm_clock_mhz": {"median": 1500}, "memory_clock_mhz": {"median": 2619}}
-    found = compare(matmul, H100, 2.0, conditions)
+    found = compare(matmul, H100, 2.0, choose(H100, conditions))
+    assert (found["sm_mhz"], found["memory_mhz"], found["clock"]) == (1500, 2619, "observed")
     assert found["t_sol_ms"] == pytest.approx(0.3667, abs=1e-4)
     assert found["t_sol_fp16_ms"] == pytest.approx(0.1834, abs=1e-4)
     assert found["t_floor_ms"] < found["t_sol_fp16_ms"] and found["bottleneck"] == "compute"
@@ -40,9 +42,34 @@ def test_a_measured_time_beside_the_bounds(matmul):
     assert found["bandwidth_share"] == pytest.approx(201326592 / 2e-3 / 3350e9)
 
 
-def test_without_observed_clocks_the_highest_count(matmul):
-    found = compare(matmul, H100, 2.0, {"clocks": "not observed"})
+def test_without_observed_clocks_the_rated_ones_count_and_the_record_says_so(matmul):
+    found = compare(matmul, H100, 2.0, choose(H100, {"clocks": "not observed"}))
     assert found["t_sol_ms"] == pytest.approx(0.3667 * 1500 / 1980, abs=1e-4)
+    assert (found["sm_mhz"], found["memory_mhz"], found["clock"]) == (1980, 2619, "rated")
+
+
+def test_a_clock_that_is_given_comes_before_the_one_observed(problem, monkeypatch):
+    monkeypatch.setattr("harness.sol.headroom.limits_at_hand", lambda device: H100)
+    conditions = {"sm_clock_mhz": {"median": 1755}, "memory_clock_mhz": {"median": 2619}}
+    arguments = problem("1/1").workload("full"), torch.float32, torch.device("cpu"), 2.0, conditions
+    assert headroom(*arguments)["sm_mhz"] == 1755
+    found = headroom(*arguments, clock_mhz=parse("mucutlass"))
+    assert found["t_sol_ms"] == pytest.approx(0.3667, abs=1e-4) and found["clock"] == "given"
+    assert "no SM clock of 2500 MHz" in headroom(*arguments, clock_mhz=2500.0)["unavailable"]
+
+
+@pytest.mark.parametrize("text", ["fast", "0", "-5", "nan", "inf"])
+def test_what_is_no_clock_is_an_error_that_names_the_presets(text):
+    with pytest.raises(ValueError, match=f"mucutlass, got {text}"):
+        parse(text)
+
+
+def test_limits_follow_the_record_of_a_device():
+    """A record and a prompt about the same device have the same limits: half of the SMs, and a slower memory."""
+    described = {"type": "cuda", "name": "NVIDIA H100 80GB HBM3", "multiprocessors": 66, "l2_bytes": 25 << 20}
+    half = limits_of_device(described | {"max_mhz": 1755, "memory_mhz": 1593, "bus_bits": 5120})
+    assert (half.tf32, half.max_mhz, half.memory_mhz) == (pytest.approx(494.7 / 2), 1755, 1593)
+    assert limits_of_device(described).memory_mhz == 2619  # a record of a time that did not keep clocks
 
 
 @pytest.mark.gpu
@@ -55,7 +82,7 @@ def test_on_a_gpu_a_result_has_its_headroom(judged, problem):
 
 class TestReport:
     def test_json_has_the_fields_of_the_format(self, matmul):
-        data = to_json(matmul, H100, 1500)
+        data = to_json(matmul, H100, choose(H100, given_mhz=1500))
         assert data["problem_id"] == "1/1" and data["sm_clock_mhz"] == 1500
         assert data["total_flops"] == 137438953472 and data["total_bytes"] == 201326592
         assert round(data["theoretical_runtime_ms"], 3) == 0.367 and data["peak_type"] == "TF32 TC (dense)"
@@ -67,7 +94,7 @@ class TestReport:
         assert operator["inputs"] == [[4096, 4096], [4096, 4096]] and operator["dtype"] == "float32"
 
     def test_markdown_has_the_sections_and_the_figures(self, matmul):
-        text = markdown(matmul, H100, 1500)
+        text = markdown(matmul, H100, choose(H100, given_mhz=1500))
         for heading in ("Problem characterisation", "Hardware limits", "Minimum time", "Roofline", "Summary",
                         "FP16 augmentation", "Integrity floor"):  # fmt: skip
             assert f". {heading}" in text
