@@ -44,7 +44,7 @@ class Artefact:
     @property
     def readable(self) -> list[Path]:
         """What the worker must be able to read of it."""
-        return [self.library.parent] if self.library else []
+        return [self.library] if self.library else []
 
     @property
     def writable(self) -> list[Path]:

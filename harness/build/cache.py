@@ -1,10 +1,11 @@
 """Where built artefacts are kept: an entry a key, the key a hash of everything that decides the artefact.
 
 An entry is a folder of files that never change, with a manifest of their
-digests. It is made elsewhere on the same file system and moved into place in
-one step, so that processes on one or on many hosts can share a cache: whoever
-comes second throws its own copy away. Digests are checked at every use, and an
-entry that does not match its manifest is removed as if it had never been.
+digests, and of those of the system's files that they were made of. It is made
+elsewhere on the same file system and moved into place in one step, so that
+processes on one or on many hosts can share a cache: whoever comes second throws
+its own copy away. Digests are checked at every use, and an entry that does not
+match its manifest is removed as if it had never been.
 
 Only trusted processes write here. What a candidate's process gets to load is a
 copy, and a cache that it found and damaged is noticed; keeping it from finding
@@ -14,16 +15,19 @@ one is for the sandbox around it.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
 import shutil
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from harness.deadline import take_lock
+from harness.faults import MachineFault
+from harness.host import remove_tree
+from harness.leftovers import make_folder, sweep
 
 DEFAULT_GB = 10.0
 
@@ -36,7 +40,7 @@ _FORGOTTEN_S = 30 * 24 * 3600  # a mark that nobody renewed
 _ADDITIONS_A_TRIM = 32
 
 
-class CacheError(Exception):
+class CacheError(MachineFault):
     """The cache cannot be used; the message says what to do."""
 
 
@@ -90,13 +94,14 @@ class Cache:
                 (self.root / name).mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def get(self, key: str) -> Path | None:
-        """The folder of an entry whose files are what its manifest says; None where there is none."""
+        """The folder of an entry; None where its files, or what they were made of, are not what its manifest says."""
         folder = self._folder(key)
         if not folder.is_dir():
             return None
         try:
-            digests = json.loads((folder / _MANIFEST).read_text())["files"]
-            sound = all(digest_of(folder / name) == digest for name, digest in digests.items())
+            manifest = json.loads((folder / _MANIFEST).read_text())
+            parts = [*manifest["files"].items(), *manifest.get("dependencies", {}).items()]
+            sound = all(digest_of(folder / name) == digest for name, digest in parts)
         except (OSError, ValueError, LookupError, TypeError):
             sound = False
         if not sound:
@@ -106,10 +111,11 @@ class Cache:
             uses.write(b".")
         return folder
 
-    def put(self, key: str, files: list[Path]) -> Path:
+    def put(self, key: str, files: list[Path], dependencies: dict[str, str] | None = None) -> Path:
         """Copy ``files`` into a new entry and return its folder, or the folder of whoever was first.
 
         Only plain files: a link that a build left in a file's place is refused.
+        ``dependencies`` are absolute paths and digests of what must not change.
         """
         folder = self._folder(key)
         with self._writing(), self._work_folder() as work:
@@ -120,7 +126,8 @@ class Cache:
                 _copy_plain_file(file, copy)
                 digests[file.name] = digest_of(copy)
             size = sum((work / "entry" / name).stat().st_size for name in digests)
-            (work / "entry" / _MANIFEST).write_text(json.dumps({"files": digests, "bytes": size}))
+            manifest = {"files": digests, "bytes": size, "dependencies": dependencies or {}}
+            (work / "entry" / _MANIFEST).write_text(json.dumps(manifest))
             (work / "entry" / _USES).touch()
             folder.parent.mkdir(exist_ok=True)
             try:
@@ -139,16 +146,21 @@ class Cache:
         if folder is None:
             return None
         names = json.loads((folder / _MANIFEST).read_text())["files"]
-        return {name: (folder / name).read_bytes() for name in names}
+        return {name: (folder / name).read_bytes() for name in (*names, _MANIFEST)}
 
     def add(self, key: str, contents: dict[str, bytes]) -> None:
-        """Take in the ``contents`` of an entry of another host's cache, unless it is here already."""
+        """Take in the ``contents`` of an entry of another host's cache, unless it is here already.
+
+        Where this host's files are not those that it was made of, the next ``get`` removes it.
+        """
         if self._folder(key).is_dir():
             return
         with self._writing(), self._work_folder() as work:
-            for name, data in contents.items():
+            files = {name: data for name, data in contents.items() if name != _MANIFEST}
+            for name, data in files.items():
                 (work / name).write_bytes(data)
-            self.put(key, [work / name for name in contents])
+            dependencies = json.loads(contents.get(_MANIFEST, "{}")).get("dependencies")
+            self.put(key, [work / name for name in files], dependencies)
 
     def private_folder(self, key: str) -> Path:
         """A folder that the processes of one candidate fill as they like, and that no other reads."""
@@ -164,7 +176,8 @@ class Cache:
         with self._writing():
             lock = open(self.root / _LOCKS / key, "w")
         with lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            with self._writing():
+                take_lock(lock.fileno(), f"the lock {lock.name}, which is another build's of the same source,")
             yield
 
     def mark(self, key: str) -> None:
@@ -190,6 +203,14 @@ class Cache:
                 with contextlib.suppress(OSError):
                     if time.time() - leftover.stat().st_mtime > age_s:
                         shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
+
+    def sweep(self) -> None:
+        """Remove what builds that were killed left: their work, and folders of entries that never came."""
+        sweep(self.root / _WORK)
+        for folder in (*(self.root / _ENTRIES).iterdir(), *(self.root / _PRIVATE).iterdir()):
+            with contextlib.suppress(OSError):  # one that is not empty stays
+                if time.time() - folder.stat().st_mtime > _IN_USE_S:
+                    folder.rmdir()
 
     def clear(self) -> Statistics:
         """Remove everything; returns what was there."""
@@ -226,11 +247,12 @@ class Cache:
 
     @contextlib.contextmanager
     def _work_folder(self) -> Iterator[Path]:
-        work = Path(tempfile.mkdtemp(dir=self.root / _WORK))
+        work, lock = make_folder(self.root / _WORK)
         try:
             yield work
         finally:
-            shutil.rmtree(work, ignore_errors=True)
+            remove_tree(work)
+            os.close(lock)
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:

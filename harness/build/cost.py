@@ -46,7 +46,7 @@ def compiles(solution: Solution) -> bool:
 
 def compile_cost(solution: Solution) -> Cost:
     """Of compiling it, wherever that is; nothing for what has nothing to compile."""
-    if not compiles(solution):
+    if not compiles(solution) or solution.refused:
         return NOTHING
     if _HEAVY.search(solution.path.read_text(errors="replace")):
         return _TEMPLATES

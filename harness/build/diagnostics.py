@@ -7,28 +7,43 @@ the offending line, and its neighbours, place it in the solution.
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
+import signal
+import stat
+from collections.abc import Sequence
 from pathlib import Path
 
 MAX_ERRORS = 5
+_KILLED = re.compile(r"fatal error: Killed signal terminated program|Killed$|: internal compiler error: Killed", re.M)
 
-_NVCC = re.compile(r"^(?P<file>[^\s(][^(]*)\((?P<line>\d+)\)\s*: (?:fatal )?error(?: *#\S+)?: (?P<text>.*)$")
-_GCC = re.compile(r"^(?P<file>[^\s:][^:]*):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<text>.*)$")
+_MAX_BYTES = 16 << 20  # of a file that is opened for a message
+
+_NVCC = re.compile(r"^(?P<file>[^\s(][^(]*)\((?P<line>\d{1,9})\)\s*: (?:fatal )?error(?: *#\S+)?: (?P<text>.*)$")
+_GCC = re.compile(r"^(?P<file>[^\s:][^:]*):(?P<line>\d{1,9}):(?:\d+:)? (?:fatal )?error: (?P<text>.*)$")
 _LINKER = re.compile(r"undefined reference to|cannot find -l|multiple definition of|^ptxas (?:fatal|error)|^nvcc fatal")
 
 
-def compiler_errors(log: str, solution: Path) -> str:
-    """A message of at most five errors, one a line, each with the line of the solution where that is known."""
-    try:
-        source = solution.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        source = []
+def killed_by(code: int, log: str) -> str:
+    """The signal by which somebody ended the compiler or a part of it, as its driver tells; '' where nobody did."""
+    return "SIGKILL" if code == -signal.SIGKILL or code > 0 and _KILLED.search(log) else ""
+
+
+def compiler_errors(log: str, solution: Path, generated: Path | None = None) -> str:
+    """A message of at most five errors, one a line, each with the line of the solution where that is known.
+
+    The sources that torch generated lie below ``generated``. A ``#line`` of the
+    candidate may name any file as the place of an error: no other is opened.
+    """
+    real = solution.resolve()
+    source = _lines(real.parent, [real.name])
     errors: list[str] = []
     for line in log.splitlines():
         line = line.strip()
         match = _NVCC.match(line) or _GCC.match(line)
         if match:
-            error = _located(match, solution, source)
+            error = _located(match, solution, source, generated)
         elif _LINKER.search(line):
             error = line
         else:
@@ -42,24 +57,40 @@ def compiler_errors(log: str, solution: Path) -> str:
     return "the compiler refused the source:\n" + "\n".join(errors[:MAX_ERRORS]) + more
 
 
-def _located(match: re.Match, solution: Path, source: list[str]) -> str:
+def _located(match: re.Match, solution: Path, source: list[str], generated: Path | None) -> str:
     file, number, text = Path(match["file"].strip()), int(match["line"]), match["text"].strip()
     if file.name == solution.name:
         line = number
     else:
-        line = _place(file, number, source)
+        line = _place(_lines_below(generated, file), number, source)
     if line is None:
         return f"{file.name}:{number}: {text}"
     code = source[line - 1].strip() if 0 < line <= len(source) else ""
     return f"{solution.name}:{line}: {text}" + (f"\n    {code}" if code else "")
 
 
-def _place(generated: Path, number: int, source: list[str]) -> int | None:
-    """The line of ``source`` that is line ``number`` of the generated file, judged by it and its neighbours."""
-    try:
-        lines = [line.strip() for line in generated.read_text(errors="replace").splitlines()]
-    except OSError:
-        return None
+def _lines_below(folder: Path | None, file: Path) -> list[str]:
+    """The lines of a file below ``folder``; none of any other."""
+    parts = file.parts[len(folder.parts) :] if folder and file.is_relative_to(folder) else ()
+    return [] if not parts or ".." in parts else [line.strip() for line in _lines(folder, parts)]
+
+
+def _lines(folder: Path, parts: Sequence[str]) -> list[str]:
+    """The lines of a plain file, to which no link below ``folder`` leads; none where it is something else."""
+    data = b""
+    with contextlib.suppress(OSError, ValueError), contextlib.ExitStack() as opened:
+        descriptor = os.open(folder, os.O_DIRECTORY)
+        opened.callback(os.close, descriptor)
+        for part in parts:
+            descriptor = os.open(part, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=descriptor)
+            opened.callback(os.close, descriptor)
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            data = open(descriptor, "rb", closefd=False).read(_MAX_BYTES)
+    return data.decode(errors="replace").splitlines()
+
+
+def _place(lines: list[str], number: int, source: list[str]) -> int | None:
+    """The line of ``source`` that is line ``number`` of a generated file, judged by it and its neighbours."""
     if not 0 < number <= len(lines) or not lines[number - 1]:
         return None
 

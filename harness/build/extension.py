@@ -9,36 +9,25 @@ The candidate's process loads a copy.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
 import shutil
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from harness.build.artefact import BuildContext, ToolchainError
 from harness.build.cache import Cache, key_of
+from harness.build.dependencies import UnforeseenFile, of_the_system
+from harness.build.diagnostics import killed_by
+from harness.build.request import Refused, Request
 from harness.build.toolchain import host_compiler, host_cpu, nvcc
-from harness.includes import UnknownInclude, local_includes, read_source
+from harness.own_files import own_files
 from harness.result import CandidateFailure, Status
 from harness.solution import Solution
 
-FUNCTIONS = ("load", "load_inline")
-
-_TEXTS = ("sources", "cpp_sources", "cuda_sources")
-_LISTS = ("extra_cflags", "extra_cuda_cflags", "extra_ldflags", "extra_include_paths")
-_NAME = re.compile(r"[A-Za-z_]\w{0,127}", re.ASCII)
 _ARCH = re.compile(r"(\d+\.\d+[a-z]?)(\+PTX)?")
-_MAX_CHARACTERS = 64 << 20  # of the files of one extension
-_UNKEYED = ("verbose", "keep_intermediates")
-_BY_CONTENT = ("sources", "extra_include_paths")
-
-
-class Refused(Exception):
-    """A request that no candidate's process sends in good faith, or that cannot be built here."""
 
 
 @dataclass
@@ -64,7 +53,7 @@ class ExtensionBuilder:
             raise CandidateFailure(Status.TIMEOUT, message)
         begin = time.perf_counter()
         try:
-            return self._library(*self._checked(request), scratch)
+            return self._library(self.checked(request, scratch), self._environment(request))
         except (Refused, ToolchainError) as error:
             return {"raised": "RuntimeError", "message": str(error), "output": ""}
         except CandidateFailure as failure:
@@ -74,93 +63,60 @@ class ExtensionBuilder:
         finally:
             self.seconds += time.perf_counter() - begin
 
-    def _library(self, function: str, arguments: dict, environment: dict, scratch: Path) -> dict[str, Any]:
-        cache = Cache()
-        key = self._key(function, arguments, environment)
-        name, output = f"{arguments['name']}.so", ""
+    def _library(self, request: Request, environment: dict[str, str]) -> dict[str, Any]:
+        cache, scratch = Cache(), request.scratch
+        key = self._key(request, environment)
+        name, output = f"{request.arguments['name']}.so", ""
         with cache.building(key):
             entry = cache.get(key)
             if entry is not None:
                 self.reused += 1
             else:
-                with self.context.worker(self.solution.root, scratch, env=environment) as worker:
+                files = request.files()
+                with self.context.worker(*files, env=environment) as worker:
                     left_s = max(1.0, self.context.timeout_s - self.seconds)
-                    answer = worker.request(_compile_request(function, arguments), left_s)
+                    answer = worker.request(_compile_request(request), left_s)
                     worker.end()
                     output = worker.output.decode(errors="replace")
                     built = worker.scratch / "extension"
                     if "raised" in answer:
+                        _must_not_be_killed(str(answer.get("message")) + output)
                         return _failure(answer, built, scratch, key) | {"output": output}
-                    if self._key(function, arguments, environment) != key:
+                    if self._key(request, environment) != key:
                         raise Refused("a source of the extension changed while it was compiled; run it again")
-                    entry = cache.put(key, [built / name])
+                    entry = cache.put(key, [built / name], _dependencies(answer, files, worker.scratch))
                 self.compiled += 1
         self.keys.append(key)
         self.libraries.append(entry / name)
         return {"library": str(_deliver(entry / name, scratch, key)), "output": output}
 
-    def _checked(self, request: dict[str, Any]) -> tuple[str, dict[str, Any], dict[str, str]]:
-        """Function, arguments and environment of a request, whoever wrote it; raises Refused."""
-        function, arguments = request.get("function"), request.get("arguments")
-        if function not in FUNCTIONS or not isinstance(arguments, dict):
-            raise Refused("the request is not one of load or load_inline")
-        if not _NAME.fullmatch(str(arguments.get("name"))):
-            raise Refused(f"the name of an extension must be an identifier, not {arguments.get('name')!r}")
-        if not all(_is_texts(arguments.get(name)) for name in (*_TEXTS, *_LISTS)):
-            raise Refused("sources, flags and include paths of an extension are strings or lists of strings")
-        arguments = arguments | {name: _listed(arguments[name]) for name in _TEXTS if name in arguments}
+    def checked(self, request: dict[str, Any], scratch: Path) -> Request:
+        """The request, whoever wrote it; raises Refused."""
+        return Request.checked(request, self.solution, own_files(self.solution), scratch)
+
+    def _environment(self, request: dict[str, Any]) -> dict[str, str]:
+        """Of the process that compiles."""
         environment = {"CUDA_VISIBLE_DEVICES": "", "MAX_JOBS": str(self.context.jobs)}
         if self.context.arch:
             wished = [match[1] for match in _ARCH.finditer(str(request.get("arch_list")))]
             suits = [arch for arch in wished if arch.rstrip("abcdef") == self.context.arch]
             environment["TORCH_CUDA_ARCH_LIST"] = ";".join(suits[:1]) or self.context.arch
-        return function, arguments, environment
+        return environment
 
-    def _key(self, function: str, arguments: dict[str, Any], environment: dict[str, str]) -> str:
+    def _key(self, request: Request, environment: dict[str, str]) -> str:
         compilers = [compiler for compiler in (nvcc(), host_compiler()) if compiler]
-        keyed = {name: value for name, value in arguments.items() if name not in (*_UNKEYED, *_BY_CONTENT)}
-        parts = [
-            "extension", function, json.dumps(keyed, sort_keys=True), self.context.torch_version,
+        return key_of(
+            "extension", *request.key_parts(), self.context.torch_version,
             environment.get("TORCH_CUDA_ARCH_LIST", ""), host_cpu(), *(f"{c.path} {c.version}" for c in compilers),
-        ]  # fmt: skip
-        try:
-            files = self._files(function, arguments)
-        except (OSError, ValueError, UnknownInclude) as error:
-            raise Refused(f"cannot read the sources of extension {arguments['name']}: {error}") from None
-        if files:
-            # Files may be swapped under the compiler by whoever owns them, so they are never shared with others.
-            # Where they are does not matter: a solution may write them into a temporary folder.
-            parts += [self.solution.sha256, *sorted(f"{path.name}\0{text}" for path, text in files.items())]
-        return key_of(*parts)
-
-    def _files(self, function: str, arguments: dict[str, Any]) -> dict[Path, str]:
-        """Path and text of the local files that an extension is made of."""
-        files: dict[Path, str] = {}
-        left = _MAX_CHARACTERS
-        for found in _found(function, arguments):
-            left -= sum(len(text) for path, text in found.items() if path not in files)
-            if left < 0:
-                raise ValueError(f"they have more than {_MAX_CHARACTERS >> 20} Mi characters together")
-            files |= found
-        return files
+        )  # fmt: skip
 
 
-def _found(function: str, arguments: dict[str, Any]) -> Iterator[dict[Path, str]]:
-    """Sources that are files, one after the other, then what each source takes in."""
-    search = [Path(path) for path in arguments.get("extra_include_paths") or []]
-    for flag in [*(arguments.get("extra_cflags") or []), *(arguments.get("extra_cuda_cflags") or [])]:
-        if flag.startswith("-I") and len(flag) > 2:
-            search.append(Path(flag[2:]))
-    if function == "load":
-        places = []
-        for path in dict.fromkeys(map(Path, arguments.get("sources") or [])):
-            places.append((read_source(path), path.parent))
-            yield {path: places[-1][0]}
-    else:
-        texts = [*(arguments.get("cpp_sources") or []), *(arguments.get("cuda_sources") or [])]
-        places = [(text, None) for text in texts]
-    for text, folder in places:
-        yield local_includes(text, folder, search)
+def _must_not_be_killed(log: str) -> None:
+    """Raises CandidateFailure, which is worth another try, where somebody ended a compiler."""
+    if signal := killed_by(1, log):
+        failure = CandidateFailure(Status.BUILD_ERROR, f"a compiler of an extension was killed by {signal}", log)
+        failure.killed_by = signal
+        raise failure
 
 
 def _failure(answer: dict[str, Any], built: Path, scratch: Path, key: str) -> dict[str, Any]:
@@ -201,24 +157,25 @@ def _deliver(source: Path, scratch: Path, key: str) -> Path:
     return target
 
 
-def _compile_request(function: str, arguments: dict[str, Any]) -> dict[str, Any]:
+def _compile_request(request: Request) -> dict[str, Any]:
     host, cuda = host_compiler(), nvcc()
     if host is None:
         raise ToolchainError("no C++ compiler: install g++ or clang++, or set CXX")
     return {
         "op": "extension",
-        "function": function,
-        "arguments": arguments,
+        "function": request.function,
+        "arguments": request.arguments,
         "host": host.path,
         "nvcc": cuda.path if cuda else None,
     }
 
 
-def _is_texts(value: Any) -> bool:
-    return (
-        value is None or isinstance(value, str) or (isinstance(value, list) and all(isinstance(v, str) for v in value))
-    )
-
-
-def _listed(value: str | list[str] | None) -> list[str]:
-    return [value] if isinstance(value, str) else list(value or [])
+def _dependencies(answer: dict[str, Any], files: list[Path], generated: Path) -> dict[str, str]:
+    """The system's files that the compilers read; raises Refused where they read others that nobody foresaw."""
+    read = answer.get("dependencies")
+    try:
+        return of_the_system(map(str, read), files, generated)
+    except (TypeError, OSError):
+        raise Refused("the build does not say what it has read") from None
+    except UnforeseenFile as file:
+        raise Refused(str(file)) from None

@@ -7,28 +7,26 @@ the compiler (it may need the device) is left to the worker to report.
 
 from __future__ import annotations
 
-import ast
+from typing import Any
 
+from harness.apart import ApartError, TooMuch, apart
 from harness.build.artefact import Artefact, BuildContext
 from harness.build.cache import Cache, key_of
 from harness.build.extension import ExtensionBuilder
-from harness.result import CandidateFailure, Status
-from harness.solution import NOT_PYTHON, Solution, uses_extensions
+from harness.own_files import own_files
+from harness.result import CandidateFailure, Status, first_line
+from harness.solution import Solution
 
 _FINAL = (Status.BUILD_ERROR, Status.TIMEOUT, Status.OUT_OF_MEMORY)
 
 
 def build(solution: Solution, context: BuildContext) -> Artefact:
-    source = solution.path.read_bytes()
-    try:
-        tree = ast.parse(source, solution.path.name)
-    except NOT_PYTHON as error:
-        raise CandidateFailure(Status.BUILD_ERROR, _syntax_message(error, solution)) from None
+    facts = _facts(solution)
     env = {}
     if solution.language == "triton":  # compiles in the call, for the device
-        key = key_of("triton", solution.sha256, context.torch_version, str(context.arch))
+        key = key_of("triton", solution.sha256, solution.helpers, context.torch_version, str(context.arch))
         env["TRITON_CACHE_DIR"] = str(Cache().private_folder(key))
-    if not uses_extensions(tree):
+    if not facts["builds"]:
         return Artefact(env=env)
     builder = ExtensionBuilder(solution, context)
     note = _import_once(solution, builder)
@@ -36,21 +34,28 @@ def build(solution: Solution, context: BuildContext) -> Artefact:
     return Artefact(env=env, cached=cached, note=note, keys=tuple(builder.keys))
 
 
+def _facts(solution: Solution) -> dict[str, Any]:
+    """As ``harness.reading.python``; raises CandidateFailure where the source is no Python, or too much to read."""
+    try:
+        facts = apart("harness.reading:python", str(solution.path))
+    except TooMuch as much:
+        raise CandidateFailure(Status.BUILD_ERROR, f"to parse {solution.path.name} takes {much}") from None
+    except ApartError as error:
+        last = str(error).strip().splitlines()[-1]
+        raise CandidateFailure(Status.BUILD_ERROR, f"{solution.path.name} cannot be read: {last}") from None
+    if facts["error"]:
+        raise CandidateFailure(Status.BUILD_ERROR, facts["error"])
+    return facts
+
+
 def _import_once(solution: Solution, builder: ExtensionBuilder) -> str:
     context = builder.context
     hidden = {"CUDA_VISIBLE_DEVICES": ""}
-    with context.worker(solution.root, env=hidden, build=builder) as worker:
-        try:
+    try:
+        with context.worker(*own_files(solution), env=hidden, build=builder) as worker:
             worker.request({"op": "import", "solution": str(solution.path)}, context.timeout_s)
-        except CandidateFailure as failure:
-            if failure.status in _FINAL:
-                raise
-            return f"the build ended early: {failure.message.splitlines()[0]}"
+    except CandidateFailure as failure:
+        if failure.status in _FINAL or failure.killed_by:
+            raise
+        return f"the build ended early: {first_line(failure.message)}"
     return ""
-
-
-def _syntax_message(error: Exception, solution: Solution) -> str:
-    if not isinstance(error, SyntaxError):
-        return f"{solution.path.name} is not Python source: {str(error) or 'nested too deep'}"
-    line = (error.text or "").rstrip()
-    return f"SyntaxError: {error.msg} ({solution.path.name}, line {error.lineno})" + (f"\n    {line}" if line else "")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from torch.utils import cpp_extension
 
 from harness.build import passes
 from harness.build.headers import write_minimal_headers
-from harness.includes import UnknownInclude, local_includes
+from harness.includes import local_includes
 
 _LOG_CHARACTERS = 1 << 18
 _TORCH_INCLUDE = Path(cpp_extension.include_paths()[0])
@@ -60,14 +61,22 @@ def build(function: str, arguments: dict[str, Any], host: str, nvcc: str | None)
         library = getattr(cpp_extension, function)(**arguments, build_directory=str(directory))
     except Exception as error:
         return {"raised": type(error).__name__, "message": str(error)[:_LOG_CHARACTERS]}
-    return {"library": library}
+    return {"library": library, "dependencies": _read(directory)}
+
+
+def _read(directory: Path) -> list[str]:
+    """The files that the compilers have read, as ninja noted them; generated ones are relative to ``directory``."""
+    listed = subprocess.run(["ninja", "-t", "deps"], cwd=directory, capture_output=True, text=True, errors="replace")
+    names = (line.strip() for line in listed.stdout.splitlines() if line.startswith("    "))
+    read = dict.fromkeys(os.path.join(directory, name) for name in names)
+    return [name for name in read if not name.startswith(f"{_TORCH_INCLUDE}/")]  # its version is in the key
 
 
 def _stand_in(work: Path, function: str, arguments: dict[str, Any], host: str, nvcc: str | None) -> None:
     """Name our compilers in the environment, if the extension's sources may do with minimal headers."""
     try:
         cpp, cuda = _sources(function, arguments)
-    except (OSError, UnknownInclude):
+    except OSError:
         return
     headers = work / "headers"
     if not write_minimal_headers(headers, _TORCH_INCLUDE, cpp, cuda):

@@ -38,10 +38,14 @@ _CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
 
 @dataclass(frozen=True)
 class Confinement:
-    """What differs from worker to worker: the paths that it may read and write besides the system's own."""
+    """What differs from worker to worker: the paths that it may read and write besides the system's own, and devices.
+
+    Of the folder of a Python file that it may read it can list the names.
+    """
 
     readable: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()
+    devices: bool = False  # whether it may open GPUs
     max_file_bytes: int = 8 << 30
 
 
@@ -152,7 +156,7 @@ _ALL_RIGHTS_LATER = (1 << 15) - 1
 _TCP = 0b11  # bind, connect
 _SCOPES = 0b11  # abstract sockets, signals
 
-_READABLE = ("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/opt", "/proc", "/sys", "/nix")
+_READABLE = ("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/opt", "/sys", "/nix")
 _READABLE_IN_ETC = (
     "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "nsswitch.conf", "passwd", "group", "hosts",
     "host.conf", "localtime", "timezone", "locale.alias", "os-release", "debian_version", "mime.types", "nvidia",
@@ -172,7 +176,11 @@ def _files(confinement: Confinement) -> str:
     try:
         for path in (*system_paths(), *confinement.readable):
             _allow(ruleset, path, rights & (_EXECUTE | _READ_FILE | _READ_DIR))
-        for path in (*_DEVICES, *(p for pattern in _GPU_DEVICES for p in Path("/dev").glob(pattern))):
+        for folder in {os.path.dirname(path) for path in confinement.readable if path.endswith(".py")}:
+            _allow(ruleset, folder, rights & _READ_DIR)  # a module is imported by looking for its name
+        for path in proc_paths():
+            _allow(ruleset, path, rights & (_READ_FILE | _READ_DIR))
+        for path in (*_DEVICES, *(gpu_devices() if confinement.devices else ())):
             _allow(ruleset, path, rights & (_READ_FILE | _WRITE_FILE | _READ_DIR | _TRUNCATE))
         # CUDA names its threads in their comm files, and does not start where it cannot
         _allow(ruleset, "/proc/self/task", rights & (_READ_FILE | _WRITE_FILE | _READ_DIR | _TRUNCATE))
@@ -203,6 +211,15 @@ def system_paths() -> list[str]:
         files = {line.split(None, 5)[5].strip() for line in maps if "/" in line}
     paths |= {os.path.dirname(file) for file in files if file.endswith(".so") or ".so." in file}
     return sorted(path for path in paths if os.path.exists(path))
+
+
+def proc_paths() -> list[str]:
+    """What /proc says of the machine and of this process: command lines of others are none of its business."""
+    return [f"/proc/{name}" for name in os.listdir("/proc") if not name.isdigit()]
+
+
+def gpu_devices() -> list[Path]:
+    return [path for pattern in _GPU_DEVICES for path in Path("/dev").glob(pattern)]
 
 
 def _allow(ruleset: int, path: str | Path, rights: int) -> None:
@@ -241,7 +258,12 @@ _REFUSED = {
     # memory that outlives its process
     "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219), "shmget": (29, 194), "semget": (64, 190),
     "msgget": (68, 186), "mq_open": (240, 180),
-}  # fmt: skip
+    # what goes off or is done while its process is stopped
+    "timerfd_create": (283, 85), "timerfd_settime": (286, 86), "timer_create": (222, 107), "timer_settime": (223, 110),
+    "setitimer": (38, 103), "io_setup": (206, 0), "io_submit": (209, 2), "mq_notify": (244, 184),
+    "inotify_init1": (294, 26), "fanotify_mark": (301, 263),
+}
+_REFUSED_ON_X86 = {"alarm": 37, "inotify_init": 253}  # which aarch64 does not have  # fmt: skip
 # Done for nothing, and told that it was done: whoever asks goes on, in the group that is killed as a whole.
 _PRETENDED = {"setsid": (112, 157), "setpgid": (109, 154)}
 # By process: only 0, which is oneself, or one's own number as the argument with this index.
@@ -253,10 +275,16 @@ _OWN_ONLY = {
 _SIGNALS = {"kill": (62, 129), "tgkill": (234, 131)}
 _SIGNALS_REFUSED = {"tkill": (200, 130), "rt_sigqueueinfo": (129, 138), "rt_tgsigqueueinfo": (297, 240),
                     "pidfd_send_signal": (424, 424)}  # fmt: skip
-_SOCKET, _PRCTL = (41, 198), (157, 167)
+_SOCKET, _SETSOCKOPT, _PRCTL = (41, 198), (54, 208), (157, 167)
+_SO_SNDBUF, _SO_SNDBUFFORCE = 7, 32  # what lies in buffers is seen by their number only
+# Signals for what others do to its files. That they are asked for by O_ASYNC does no harm without an owner.
+_FCNTL, _OWNERS = (72, 25), [8, 10, 15, 1024, 1026]  # F_SETOWN, F_SETSIG, F_SETOWN_EX, F_SETLEASE, F_NOTIFY
+_IOCTL, _IOCTL_OWNERS = (16, 29), [0x8901, 0x8902]  # FIOSETOWN, SIOCSPGRP
 _AF_UNIX = 1
-# A child of one's parent would be nobody's to count. What clone3 is asked no filter can read, and glibc does without.
+# A child of one's parent would be nobody's to count, and one in other namespaces has rights there that it lacks here.
+# What clone3 is asked no filter can read, and glibc does without.
 _CLONE, _CLONE3, _CLONE_PARENT = (56, 220), (435, 435), 0x8000
+_CLONE_NAMESPACES = 0x7E020000  # mounts, control groups, name of the host, System V, users, processes, network
 
 _ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  # column above, AUDIT_ARCH_*
 # BPF_LD|W|ABS, BPF_JMP|JEQ|K, JGE, JSET, BPF_RET|K
@@ -312,12 +340,12 @@ def _filter(column: int, architecture: int, pid: int, signals: bool) -> list[tup
         test += [(_RETURN, 0, 0, otherwise), (_RETURN, 0, 0, among)]
         program.extend([(_JUMP_EQUAL, 0, len(test), number), *test])
 
-    def without_flag(number: int, flag: int) -> None:
-        """Refused where the first argument has it."""
-        test = [(_LOAD, 0, 0, _ARGUMENTS_AT), (_JUMP_IF_SET, 0, 1, flag)]
+    def without_flags(number: int, flags: int) -> None:
+        """Refused where the first argument has one of them."""
+        test = [(_LOAD, 0, 0, _ARGUMENTS_AT), (_JUMP_IF_SET, 0, 1, flags)]
         program.extend([(_JUMP_EQUAL, 0, 4, number), *test, (_RETURN, 0, 0, refuse), (_RETURN, 0, 0, allow)])
 
-    without_flag(_CLONE[column], _CLONE_PARENT)
+    without_flags(_CLONE[column], _CLONE_PARENT | _CLONE_NAMESPACES)
     always(_CLONE3[column], _ERRNO | _ENOSYS)
     for numbers in _REFUSED.values():
         always(numbers[column], refuse)
@@ -325,7 +353,13 @@ def _filter(column: int, architecture: int, pid: int, signals: bool) -> list[tup
         always(numbers[column], pretend)
     for *numbers, index in _OWN_ONLY.values():
         by_argument(numbers[column], index, [0, pid], allow, refuse)
+    if column == 0:
+        for number in _REFUSED_ON_X86.values():
+            always(number, refuse)
+    by_argument(_FCNTL[column], 1, _OWNERS, refuse, allow)
+    by_argument(_IOCTL[column], 1, _IOCTL_OWNERS, refuse, allow)
     by_argument(_SOCKET[column], 0, [_AF_UNIX], allow, refuse)
+    by_argument(_SETSOCKOPT[column], 2, [_SO_SNDBUF, _SO_SNDBUFFORCE], pretend, allow)
     by_argument(_PRCTL[column], 0, [_PR_SET_CHILD_SUBREAPER], refuse, allow)
     if signals:
         for numbers in _SIGNALS.values():
