@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from harness.elements import are_same, same_values
 from harness.result import CandidateFailure, Status
 
 RULE = "overwrites_inputs"
@@ -14,14 +15,12 @@ def check(after_candidate: torch.Tensor, after_reference: torch.Tensor, index: i
 
     Raises CandidateFailure ``rejected`` with how much of it changed.
     """
-    if torch.equal(after_candidate, after_reference):
+    if are_same(after_candidate, after_reference):
         return
-    # NaN is unequal to itself, and an input may hold some
-    same = (after_candidate == after_reference) | (after_candidate.isnan() & after_reference.isnan())
-    if changed := int((~same).sum()):
-        raise CandidateFailure(
-            Status.REJECTED,
-            f"{RULE}: the call changed {changed} of {same.numel()} elements of input tensor {index}, "
-            "which its caller still needs",
-            rule=RULE,
-        )
+    changed = int((~same_values(after_candidate, after_reference)).sum())
+    raise CandidateFailure(
+        Status.REJECTED,
+        f"{RULE}: the call changed {changed} of {after_reference.numel()} elements of input tensor {index}, "
+        "which its caller still needs",
+        rule=RULE,
+    )

@@ -13,8 +13,11 @@ RULE = "runs_unasked"
 ALLOWED_MS = 0.5  # where a hypervisor takes cores away, 0.3 have been seen of who was only leaving its core
 
 
-def check(then_ns: dict[int, int], now_ns: dict[int, int]) -> None:
-    """Raises CandidateFailure where processes that were at rest are others now, or have had a core meanwhile."""
+def check(then_ns: dict[int, int], now_ns: dict[int, int]) -> float:
+    """Return the ms of CPU time that processes at rest have had.
+
+    Raises CandidateFailure where that is much, or they are others now.
+    """
     ran_ms = (sum(now_ns.values()) - sum(then_ns.values())) / 1e6
     if now_ns.keys() != then_ns.keys() or ran_ms > ALLOWED_MS:
         raise CandidateFailure(
@@ -23,3 +26,4 @@ def check(then_ns: dict[int, int], now_ns: dict[int, int]) -> None:
             f"{ran_ms:.4g} ms, and are {len(now_ns)} now: it had itself continued",
             rule=RULE,
         )
+    return max(0.0, ran_ms)

@@ -3,10 +3,10 @@
 A baseline that is slower beside the candidate than after its end tells, but a call takes up to 28 % longer by where
 its tensors lie, too: who is accused may have the slowest of several places alone. Where the host's launches are in its
 times it tells nothing, for a host has been seen to become faster by a quarter from one second to the next, with nobody
-but its hypervisor to blame. What the baseline took longer is taken off then, so that nobody gains by it.
+but its hypervisor to blame. The lower of the two figures counts then, so that nobody gains by it.
 
-On a CPU nothing can run: the judge waits until all of its processes have come to rest, and ``runs_unasked`` finds
-out whether they stayed there.
+So it is on a CPU. No process of the candidate runs there: the judge waits until all have come to rest, and
+``runs_unasked`` finds out whether they stayed there. But a stopped process can have the kernel work.
 """
 
 from __future__ import annotations

@@ -14,12 +14,13 @@ import torch
 
 from harness import device as devices
 from harness.build.cache import digest_of
-from harness.draw import DTYPES, as_tensor, fresh_seeds, tensors_of
+from harness.draw import DTYPES, fresh_seeds, tensors_of
 from harness.judge.baselines import BASELINES, COMPILING_CALLS, EAGER, FORMAT, told
 from harness.judge.contest import Contest, bytes_of_call, calls_a_round
 from harness.judge.overflow import overflown
 from harness.judge.reference import Reference
 from harness.math_modes import pin_math_modes
+from harness.outputs import as_tensor
 from harness.problem import ProblemError, Workload
 from harness.rounds import Setting, count_launches, play
 from harness.timing import Round, cupti, timer_for
@@ -31,7 +32,7 @@ def measure(
     device: torch.device,
     precision: str,
     memory_bytes: int,
-    criterion: str,
+    cv_target: float,
     phase: Callable[[str], None] = lambda text: None,
 ) -> dict[str, Any]:
     """The record of one baseline; where it does not compile or run, ``error`` says why and ``timing`` is None.
@@ -44,7 +45,7 @@ def measure(
         record["conditions"] = pin_math_modes()
         try:
             setting = Setting(workload, device, DTYPES[precision])
-            _fill(record, setting, configuration, memory_bytes, criterion, phase)
+            _fill(record, setting, configuration, memory_bytes, cv_target, phase)
         except Exception as error:
             record["error"] = told(error)
         _clean_up(device)
@@ -74,7 +75,7 @@ def blank_measurement(workload: Workload, configuration: str, device: torch.devi
     }
 
 
-def _fill(record, setting: Setting, configuration: str, memory_bytes: int, criterion: str, phase) -> None:
+def _fill(record, setting: Setting, configuration: str, memory_bytes: int, cv_target: float, phase) -> None:
     timer = timer_for(setting.device)
     reference = Reference(setting, secrets.randbits(62))
     reference.choose_timed(fresh_seeds(2))
@@ -99,7 +100,7 @@ def _fill(record, setting: Setting, configuration: str, memory_bytes: int, crite
         return {configuration: played}
 
     phase("time")
-    contest = Contest(play_round, timer, setting.device, criterion)
+    contest = Contest(play_round, timer, setting.device, cv_target)
     contest.run(calls_a_round(setting.device, memory_bytes, traffic))
     if setting.device.type == "cuda" and cupti.available():
         contest.launches[configuration] = count_launches(model, setting, timer)

@@ -15,14 +15,16 @@ from typing import Any
 
 import torch
 
+from harness.judge.profile import believed_launches
 from harness.judge.sides import Sides
+from harness.process import Worker
 from harness.result import CandidateFailure, Status
 
 _TARGET_MS = {"cuda": 8.0, "cpu": 10.0}  # of a burst
 _UNHELD_TARGET_MS = 20.0  # where the way to the worker and back is in it
-_MOST_CALLS = 256
+# of a burst: gates, marks and launches have to fit a device's queue; on a CPU each call is a request
+MOST_CALLS = {"cuda": 128, "cpu": 32}
 _COMPARED_CALLS = 8  # of a burst: who leaves out one in four is found out nine times in ten
-_LEAST_LAUNCH_MS = 1e-3  # an empty kernel takes longer
 _MEMORY_SHARE = 3  # a burst may take one part in so many of what is free
 MOST_S = 10.0  # after which no further reading begins
 QUEUE = 600  # launches that fit a device's queue behind a gate, with a margin
@@ -77,27 +79,43 @@ class NotRead(Exception):
 
 
 @dataclass(frozen=True)
-class Burst:
-    """The inputs of its calls as the judge keeps them, what they were drawn from, and the seeds that a call is told."""
+class Called:
+    """One call of a burst that is to be compared.
 
-    inputs: list[list]
-    drawn: list[int]
-    seeds: list[int]
+    ``inputs`` are the judge's own, drawn from ``drawn``, and the call was told ``seed``. ``outputs`` and
+    ``inputs_left``, the tensors among its inputs, are what the judge read after it.
+    """
+
+    inputs: list
+    drawn: int
+    seed: int
+    outputs: list[torch.Tensor]
+    inputs_left: list[torch.Tensor]
 
 
-Check = Callable[[Burst, int, list[torch.Tensor]], None]
+Check = Callable[[Called], None]
+Fork = Callable[[list[int]], Worker]  # a worker that is never given a candidate, and inherits these descriptors
 
 
 class JudgeClock:
     """Of one evaluation; the worker inherits ``fd``, a file in memory."""
 
-    def __init__(self, sides: Sides, timeout_s: float, fd: int):
+    def __init__(self, sides: Sides, timeout_s: float, fd: int, fork: Fork):
         self._sides, self._timeout_s, self.fd = sides, timeout_s, fd
+        self._idle = fork([fd])
         self._setting, self._reference = sides.reference.setting, sides.reference.timed_model()
         self._ask = sides.ask
 
     def close(self) -> None:
+        self._idle.close()
         os.close(self.fd)
+
+    def _ask_idle(self, **request: Any) -> dict[str, Any]:
+        """As ``_ask``, of the worker without a candidate; what fails there is the machine's."""
+        try:
+            return self._idle.request(request, self._timeout_s)
+        except CandidateFailure as failure:
+            raise NotRead(f"a worker without a candidate failed: {failure.message}") from failure
 
     def calls(self, claimed_ms: float, launches: int, held: bool) -> int:
         """How many calls of so many launches a burst should have; 0 where not even one fits the memory."""
@@ -115,15 +133,10 @@ class JudgeClock:
     ) -> Reading:
         """The least of readings until one ``agrees``: others' work may be in some, a forged clock is in all.
 
-        ``check`` gets calls that nobody could foresee of each burst that may count, and their outputs.
+        ``check`` gets calls that nobody could foresee of each burst that may count.
         Raises NotHeld where launches are to be ``held`` back and cannot be, and NotRead.
         """
         raise NotImplementedError
-
-    def _compare(self, burst: Burst, check: Check, outputs: Callable[[int], list[torch.Tensor]]) -> None:
-        calls = len(burst.seeds)
-        for call in _random.sample(range(calls), min(calls, _COMPARED_CALLS)):
-            check(burst, call, outputs(call))
 
     def _make_room(self, calls: int) -> None:
         """Of what allocators keep, where it is needed: to free memory and take it again holds up the whole driver."""
@@ -142,6 +155,11 @@ class JudgeClock:
         return 0
 
 
+def compared(calls: int) -> set[int]:
+    """Return which calls of a burst to compare: so many that nobody leaves out a part unnoticed, drawn by lot."""
+    return set(_random.sample(range(calls), min(calls, _COMPARED_CALLS)))
+
+
 def calls_of_a_burst(device_type: str, claimed_ms: float, launches: int, held: bool) -> int:
     """As many calls as make it long; behind the gate no more than the queue holds.
 
@@ -149,10 +167,9 @@ def calls_of_a_burst(device_type: str, claimed_ms: float, launches: int, held: b
     launches than fit the time are not believed.
     """
     target_ms = _TARGET_MS[device_type] if held else _UNHELD_TARGET_MS
-    wanted = min(int(target_ms / max(claimed_ms, 1e-3)) + 1, _MOST_CALLS)
+    wanted = min(int(target_ms / max(claimed_ms, 1e-3)) + 1, MOST_CALLS[device_type])
     if held:
-        likely = max(1.0, min(launches, claimed_ms / _LEAST_LAUNCH_MS))
-        wanted = min(wanted, max(1, int(QUEUE / likely)))
+        wanted = min(wanted, max(1, QUEUE // believed_launches(launches, claimed_ms)))
     return wanted
 
 

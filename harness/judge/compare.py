@@ -1,7 +1,8 @@
 """Compare a candidate's output with the reference's: first what it is, then every element.
 
-An element is right where ``|actual - expected| <= tolerance * |expected| + slack``.
-The slack is ``tolerance`` times the root mean square of the expected tensor: in the
+Integers and booleans must be equal. An element of another type is right where
+``|actual - expected| <= tolerance * |expected| + slack``; of a complex one this is the modulus.
+The slack is a share of the root mean square of the expected tensor: in the
 units of the output, and not a constant, so that outputs which are small as a whole
 are still checked. Where a correct computation cannot keep that, it is what
 PyTorch's own result loses against FP64, times ``LOSS_FACTOR``.
@@ -11,39 +12,70 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
+from harness.elements import EXACT, STEPS, TOLERANCES, bits, finite_elements, parts, widened
 from harness.problem import Problem
 from harness.result import CandidateFailure, Status
 
 LOSS_FACTOR = 4
-TOLERANCES = {torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 1e-2, torch.float64: 1e-6}
 
 CHUNK = 1 << 25  # elements compared at a time, so that temporaries stay small
 _TINY = torch.finfo(torch.float32).tiny
+_HELD_IN_FP64 = 1e-12  # what PyTorch's own result loses at most, of the root mean square, if it is computed in FP64
 
 
 @dataclass(frozen=True)
 class Criterion:
-    """What error is allowed: relative to the element and to the whole, or as large as PyTorch's own, in its units."""
+    """Error that is allowed: relative to the element and to the whole, or as large as PyTorch's own, in its units.
+
+    ``share`` is of the root mean square, by default the tolerance; ``step`` is the least distance of two
+    values. ``below_fp64`` is the tolerance where PyTorch's own result turns out not to be computed in FP64.
+    """
 
     tolerance: float
     loss: float = 0.0
+    share: float | None = None
+    step: float = 0.0
+    below_fp64: float | None = None
 
     def slack(self, scale: float) -> float:
-        """What is allowed of an element that is 0, where the root mean square is ``scale``."""
-        return max(self.tolerance * scale, LOSS_FACTOR * self.loss)
+        """Error allowed of an element that is 0, where the root mean square is ``scale``."""
+        share = self.tolerance if self.share is None else self.share
+        return max(share * scale, self.step, LOSS_FACTOR * self.loss)
+
+    def at(self, scale: float) -> Criterion:
+        """The criterion that holds where the root mean square is ``scale``."""
+        if self.below_fp64 is not None and self.loss > _HELD_IN_FP64 * scale:
+            return replace(self, tolerance=self.below_fp64, below_fp64=None)
+        return self
 
 
-def strict_criterion(problem: Problem, dtype: torch.dtype) -> Criterion:
-    """What a problem asks of results of ``dtype``; its ``TOLERANCE`` is for FP32."""
-    tolerance = TOLERANCES[dtype]
-    if dtype is torch.float32:
-        tolerance = getattr(problem.module, "TOLERANCE", tolerance)
-    return Criterion(tolerance)
+def strict_criterion(problem: Problem, precision: torch.dtype, dtype: torch.dtype | None = None) -> Criterion:
+    """Return what is asked of an output of ``dtype`` in a run of ``precision``.
+
+    The tolerance is that of the coarser of both, in FP32 the problem's ``TOLERANCE``. Two exceptions:
+    eight bits are only how a result is stored, so the slack stays that of the run; 64 bits are the
+    problem's own choice, and are compared as such where PyTorch computes in FP64 too.
+    """
+    dtype = dtype or precision
+    if dtype in EXACT:
+        return Criterion(0.0)
+    of_run, own = (_tolerance(problem, one) for one in (precision, dtype))
+    if dtype in STEPS:
+        return Criterion(own, share=of_run, step=STEPS[dtype])
+    if dtype in (torch.float64, torch.complex128):
+        return Criterion(own, below_fp64=of_run)
+    return Criterion(max(of_run, own))
+
+
+def _tolerance(problem: Problem, dtype: torch.dtype) -> float:
+    if dtype in (torch.float32, torch.complex64):
+        return getattr(problem.module, "TOLERANCE", TOLERANCES[dtype])
+    return TOLERANCES[dtype]
 
 
 @dataclass
@@ -76,26 +108,38 @@ def check_kind(described: Any, expected: list[torch.Tensor], device: torch.devic
             raise CandidateFailure(
                 Status.WRONG_SHAPE, f"{which} has shape {actual.get('shape')}, expected {list(tensor.shape)}"
             )
-        dtype = str(tensor.dtype).removeprefix("torch.")
+        dtype = _name(tensor.dtype)
         if actual.get("dtype") != dtype:
             raise CandidateFailure(Status.WRONG_DTYPE, f"{which} is {actual.get('dtype')}, expected {dtype}")
         if actual.get("device") != str(device):
             raise CandidateFailure(Status.WRONG_DTYPE, f"{which} is on {actual.get('device')}, expected {device}")
 
 
+def check_structure(returned: Any, expected: str) -> None:
+    """Compare the nesting of a call's output with the reference's, both as ``outputs.structure_of`` writes it.
+
+    Raises CandidateFailure ``wrong_shape``, or ``wrong_dtype`` for a call that returned None.
+    """
+    if not isinstance(returned, str):
+        raise CandidateFailure(Status.CRASHED, "the worker does not say how the outputs of a call are nested")
+    if returned != expected:
+        status = Status.WRONG_DTYPE if returned == "None" else Status.WRONG_SHAPE
+        raise CandidateFailure(status, f"returned {returned}, expected {expected}")
+
+
 def check_values(actual: torch.Tensor, expected: torch.Tensor, criterion: Criterion, which: str, worst: Errors) -> None:
-    """Every element of one output; updates ``worst`` where all are right.
+    """Compare every element of one output; updates ``worst`` where all are right.
 
     Raises CandidateFailure ``nonfinite`` or ``wrong_value`` with the first
     mismatching index, both values there, the worst error and how many are off.
     """
-    if expected.is_floating_point():
-        scale = root_mean_square(expected)
-        within = all(_within(*chunk, criterion, scale, worst) for chunk in _chunks(actual, expected))
-    else:
-        scale = 0.0
-        within = torch.equal(actual, expected)
-    if not within:
+    if expected.dtype in EXACT:
+        if not all(torch.equal(*map(bits, chunk)) for chunk in _chunks(actual, expected)):
+            _explain_unequal(actual, expected, which)
+        return
+    scale = root_mean_square(expected)
+    criterion = criterion.at(scale)
+    if not all(_within(*chunk, criterion, scale, worst) for chunk in _chunks(actual, expected)):
         _explain(actual, expected, criterion, scale, which)
 
 
@@ -111,76 +155,121 @@ def _within(actual: torch.Tensor, expected: torch.Tensor, criterion: Criterion, 
 
 def _largest(actual: torch.Tensor, expected: torch.Tensor, criterion: Criterion, scale: float) -> tuple[float, float]:
     """Error, and error over what is allowed, of a chunk."""
-    if expected.dtype.itemsize < 4:
-        actual, expected = actual.float(), expected.float()
-    error = (actual - expected).abs_()
+    actual, expected = widened(actual), widened(expected)
+    error = actual - expected
+    error = error.abs() if error.is_complex() else error.abs_()
     allowed = expected.abs().mul_(criterion.tolerance).add_(max(criterion.slack(scale), _TINY))
     return float(error.max()), float(error.div_(allowed).max())
 
 
 def differ(ours: torch.Tensor, theirs: torch.Tensor, criterion: Criterion) -> float:
     """How far finite outputs of two calls are apart: the largest difference over what is allowed."""
-    if not ours.is_floating_point() or ours.shape != theirs.shape:
-        return 0.0 if torch.equal(ours, theirs) else math.inf
+    if ours.dtype in EXACT or ours.shape != theirs.shape:
+        same = ours.shape == theirs.shape and torch.equal(bits(ours), bits(theirs))
+        return 0.0 if same else math.inf
     scale = root_mean_square(theirs)
     return max((_largest(*chunk, criterion, scale)[1] for chunk in _chunks(ours, theirs)), default=0.0)
 
 
+def largest_error(own: torch.Tensor, exact: torch.Tensor) -> float:
+    """Return the largest error of a result against one in FP64, in its units; 0 for types that are compared exactly."""
+    if own.dtype in EXACT:
+        return 0.0
+    chunks = _chunks(own, exact, CHUNK // 8)  # both as FP64
+    errors = (torch.linalg.vector_norm(parts(a) - parts(e), dim=1) for a, e in chunks)
+    return max((float(error.nan_to_num_(posinf=0.0).max()) for error in errors), default=0.0)
+
+
+def _explain_unequal(actual: torch.Tensor, expected: torch.Tensor, which: str) -> None:
+    """Raise for an output that is compared exactly and differs."""
+    wrong, first, begin = 0, 0, 0
+    for a, e in _chunks(actual, expected):
+        off = bits(a) != bits(e)
+        if count := int(off.sum()):
+            first = first if wrong else begin + int(off.nonzero()[0])
+            wrong += count
+        begin += a.numel()
+    message = f"{_share(wrong, expected, which)}; first {_at(actual, expected, first)}"
+    raise CandidateFailure(Status.WRONG_VALUE, f"{message}; {_name(expected.dtype)} must be equal")
+
+
 def _explain(actual: torch.Tensor, expected: torch.Tensor, criterion: Criterion, scale: float, which: str) -> None:
-    """Find out exactly which elements are off, and raise if there are any."""
+    """Find out exactly which elements are off, and raise if there are any.
+
+    Infinities and NaNs must be the reference's own, in each part of a complex element.
+    """
     wrong = nonfinite = 0
     first: int | None = None
     largest = (0.0, 0)  # error, index
     begin = 0
-    for a, e in _chunks(actual, expected):
-        a, e = a.double(), e.double()
-        same = (a == e) | (a.isnan() & e.isnan())  # infinities and NaNs must be the reference's own
-        error = torch.where(same, 0.0, (a - e).abs())
-        allowed = criterion.tolerance * e.abs() + criterion.slack(scale)
-        off = ~same & ~(e.isfinite() & (error <= allowed))
-        nonfinite += int((~a.isfinite() & e.isfinite()).sum())
+    for actual_chunk, expected_chunk in _chunks(actual, expected):
+        a, e = parts(actual_chunk), parts(expected_chunk)
+        same = (a == e) | (a.isnan() & e.isnan())
+        error = torch.linalg.vector_norm(torch.where(same, 0.0, a - e), dim=1)
+        size = torch.linalg.vector_norm(torch.where(e.isfinite(), e, 0.0), dim=1)
+        off = ~(error.isfinite() & (error <= criterion.tolerance * size + criterion.slack(scale)))
+        nonfinite += int((e.isfinite().all(1) & ~a.isfinite().all(1)).sum())
         if count := int(off.sum()):
             wrong += count
             first = begin + int(off.nonzero()[0]) if first is None else first
             error = torch.where(error.isfinite(), error, 0.0)
             peak = int(error.argmax())
             largest = max(largest, (float(error[peak]), begin + peak))
-        begin += a.numel()
+        begin += error.numel()
     if not wrong:
         return
-
-    shape = tuple(expected.shape)
-    actual, expected = actual.reshape(-1), expected.reshape(-1)
-
-    def at(index: int) -> str:
-        return f"at {_unravel(index, shape)} got {actual[index].item():.7g}, expected {expected[index].item():.7g}"
-
-    share = f"{wrong} of {expected.numel()} elements of {which} are off ({100 * wrong / expected.numel():.3g} %)"
-    message = f"{share}; first {at(first)}"
+    message = f"{_share(wrong, expected, which)}; first {_at(actual, expected, first)}"
     if nonfinite:
         raise CandidateFailure(Status.NONFINITE, f"NaN or infinity in {nonfinite} elements of {which}; {message}")
-    message += f"; worst error {largest[0]:.3g} {at(largest[1])}"
+    message += f"; worst error {largest[0]:.3g} {_at(actual, expected, largest[1])}"
     message += f"; allowed {criterion.tolerance:g} x |expected| + {criterion.slack(scale):.3g}"
     raise CandidateFailure(Status.WRONG_VALUE, message)
 
 
-def _chunks(actual: torch.Tensor, expected: torch.Tensor) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+def _share(wrong: int, expected: torch.Tensor, which: str) -> str:
+    return f"{wrong} of {expected.numel()} elements of {which} are off ({100 * wrong / expected.numel():.3g} %)"
+
+
+def _at(actual: torch.Tensor, expected: torch.Tensor, index: int) -> str:
+    got, wanted = (_shown(tensor.reshape(-1)[index]) for tensor in (actual, expected))
+    return f"at {_unravel(index, tuple(expected.shape))} got {got}, expected {wanted}"
+
+
+def _shown(element: torch.Tensor) -> str:
+    if element.dtype is torch.bool and (byte := int(bits(element))) > 1:
+        return f"a byte of {byte}, which is no bool"
+    value = element.item()
+    return str(value) if element.dtype in EXACT else f"{value:.7g}"
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def _chunks(
+    actual: torch.Tensor, expected: torch.Tensor, size: int = CHUNK
+) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     """Both tensors piece by piece, flat."""
     if expected.numel() == 0:
         return iter(())
-    return zip(actual.reshape(-1).split(CHUNK), expected.reshape(-1).split(CHUNK))
+    return zip(actual.reshape(-1).split(size), expected.reshape(-1).split(size))
 
 
 def root_mean_square(tensor: torch.Tensor) -> float:
-    """Over the finite elements."""
+    """Root mean square of the finite elements, by the modulus of complex ones."""
     total, count = 0.0, 0
     for chunk in tensor.reshape(-1).split(CHUNK):
-        norm = float(torch.linalg.vector_norm(chunk, dtype=torch.float64))
+        norm = _norm(chunk)
         if not math.isfinite(norm):
-            chunk = chunk[chunk.isfinite()]
-            norm = float(torch.linalg.vector_norm(chunk, dtype=torch.float64))
+            chunk = chunk[finite_elements(chunk)]
+            norm = _norm(chunk)
         total, count = total + norm**2, count + chunk.numel()
     return math.sqrt(total / count) if count else 0.0
+
+
+def _norm(flat: torch.Tensor) -> float:
+    flat = widened(flat)
+    return float(torch.linalg.vector_norm(torch.view_as_real(flat) if flat.is_complex() else flat, dtype=torch.float64))
 
 
 def _unravel(index: int, shape: tuple[int, ...]) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from harness.judge.baselines import EAGER
+from harness.timing.convergence import CV_TARGET
 
 
 @dataclass(frozen=True)
@@ -17,8 +18,14 @@ class Conditions:
     memory_bytes: int = 8 << 30
     build_timeout_s: float = 900.0  # of what a candidate builds only when it is loaded or called
     baselines: tuple[str, ...] = (EAGER,)  # timed in turn; the first is what the speedup is over
-    criterion: str = "sem"
+    cv_target: float = CV_TARGET  # of the rule that ends sampling, harness.timing.convergence
+    clock_mhz: float | None = None  # that t_SOL is taken at; None is the one observed
     track: str | None = None  # 'kernels' or 'open'; None is 'kernels' on a GPU, where kernels are seen, else 'open'
+
+    @property
+    def reference_s(self) -> float:
+        """Seconds that a step of the reference may take: it is called in FP64 too, and on several draws at once."""
+        return 5 * self.timeout_s
 
     @property
     def worker_device(self) -> torch.device:

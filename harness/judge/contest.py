@@ -14,7 +14,7 @@ import torch
 from harness import device as devices
 from harness.problem import Workload
 from harness.timing import Round
-from harness.timing.convergence import Convergence
+from harness.timing.convergence import Convergence, rounds_agree
 from harness.timing.paired import Series, ratio_of_medians, undisturbed
 from harness.timing.stability import stability
 from harness.timing.statistics import summarise
@@ -43,10 +43,10 @@ class Contest:
         play: Callable[[int, bool, set[str]], dict[str, Round]],
         timer,
         device: torch.device,
-        criterion: str,
+        cv_target: float,
         waits: set[str] = frozenset(),
     ):
-        self._play, self._timer, self._criterion = play, timer, criterion
+        self._play, self._timer, self._cv_target = play, timer, cv_target
         self.waits = set(waits)
         self._observer = devices.Observer(device)
         self._played: dict[str, Series] = {}
@@ -61,10 +61,10 @@ class Contest:
         """Rounds of so many calls, or of fewer where they take long."""
         call_s = self._warm_up(calls)
         self._copy_shares.append(self._timer.copy_share())
-        convergence = Convergence(criterion=self._criterion, **self._timer.limits)
+        convergence = Convergence(self._cv_target, **self._timer.limits)
         self._calls = convergence.calls_a_round(calls, call_s)
         self._one_round()
-        while (stopped := convergence.reason(*self.series.values())) is None:
+        while (stopped := convergence.reason(*self.series.values(), decided=self._is_decided)) is None:
             self._one_round()
         self.stopped = stopped
         self._copy_shares.append(self._timer.copy_share())
@@ -92,6 +92,16 @@ class Contest:
             self._overheads_ms.setdefault(name, []).append(overhead_ms)
         self.series = undisturbed(self._played)
 
+    def _is_decided(self) -> bool:
+        """Return whether every round alone gives the same verdict and the same two digits for each baseline."""
+        baselines = [name for name in self.series if name != CANDIDATE]
+        return bool(baselines) and all(map(self._is_decided_over, baselines))
+
+    def _is_decided_over(self, baseline: str) -> bool:
+        if CANDIDATE not in self.series or not rounds_agree(self.series[baseline], self.series[CANDIDATE]):
+            return False
+        return self.comparison(baseline)["verdict"] in ("faster", "slower")
+
     def is_close(self, baseline: str) -> bool:
         """Whether the verdict could be the luck of two processes with the places where their tensors lie."""
         found = self.comparison(baseline)
@@ -107,9 +117,16 @@ class Contest:
         self.stopped, self.places = "places", PLACES
 
     def charge(self, name: str, ms: float) -> None:
-        """Raise all times of a side by so much, because another clock says so, or lower them."""
-        raised = [[max(time_ms + ms, _LEAST_MS) for time_ms in times] for times in self.series[name].rounds_ms]
-        self.series[name] = dataclasses.replace(self.series[name], rounds_ms=raised)
+        """Raise all times of a side by so much, because another clock says so."""
+        self._change(name, lambda time_ms: time_ms + ms)
+
+    def scale(self, name: str, factor: float) -> None:
+        """Multiply all times of a side: what spoiled one call in many of it is in the mean of its round."""
+        self._change(name, lambda time_ms: max(time_ms * factor, _LEAST_MS))
+
+    def _change(self, name: str, change: Callable[[float], float]) -> None:
+        changed = [[change(time_ms) for time_ms in times] for times in self.series[name].rounds_ms]
+        self.series[name] = dataclasses.replace(self.series[name], rounds_ms=changed)
 
     def record(self, name: str) -> dict[str, Any]:
         """What the result says about one side."""
@@ -117,7 +134,7 @@ class Contest:
         return self._timer.describe() | {
             "overhead_ms": round(statistics.median(self._overheads_ms[name]), 6),
             "calls_a_round": self._calls,
-            "criterion": self._criterion,
+            "cv_target": self._cv_target,
             "stopped": self.stopped,
             "places": self.places,
             "stability": self.stability(name),

@@ -1,60 +1,81 @@
-"""The judge's clock on a GPU: calls wait behind a gate, and outputs are read where the calls left them.
+"""The judge's clock on a GPU: calls wait behind gates, which the judge's own stream opens one after the other.
 
 A device cannot be stopped like a process: what a candidate has enqueued beside its own mark goes on, and
-a kernel that runs already sees inputs as they come. So the clock starts before there is a first input, stops
-when pieces of the outputs that nobody can foresee have been read, and those must be the same later.
-What filling and reading take by themselves is taken off, as found when there was no candidate.
+a kernel that runs already sees inputs as they come. So the clock starts before there is a first input, each next
+one comes to exist when pieces of the outputs before it, that nobody can foresee, have been read, and those must be
+the same later. What gates, copies and pieces take by themselves is taken off, as found out with a worker
+that never held a candidate, before there is one.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import statistics
 import threading
 import time
 from collections.abc import Callable, Iterator
 
+import numpy as np
 import torch
 
 from harness.cuda_driver import DriverError
-from harness.device_memory import DeviceMemory
-from harness.draw import fresh_seeds, tensors_of
+from harness.draw import fresh_seeds
 from harness.integrity import forged_clock
-from harness.judge.calibration import Calibration, calibrate
-from harness.judge.clock import MOST_S, QUEUE, Burst, Check, JudgeClock, NotHeld, NotRead, Reading
+from harness.judge.burst_inputs import Burst, BurstInputs
+from harness.judge.chain import Chain
+from harness.judge.clock import MOST_S, QUEUE, Called, Check, Fork, JudgeClock, NotHeld, NotRead, Reading, compared
 from harness.judge.left_outputs import Allocations, LeftOutputs
-from harness.judge.pieces import PIECES, Pieces
+from harness.judge.pieces import Pieces
 from harness.judge.sides import Sides
-from harness.outbox import Slot, lay_out
 from harness.result import CandidateFailure, Status
-from harness.rounds import Setting, outputs_of
+from harness.rounds import outputs_of
 from harness.timing.burst import Gate, GateError
 
 _READINGS = 6  # others may have come to the judge's cores for a second
 _TRIES = 3
 _HOLD_S = 1.0  # a candidate that waits for the device in its call would wait for ever behind the gate
-_FILL_SHARE, _FILL_MS = 1.02, 0.1  # what filling may take; an H100 takes 1.01 and 0.06 beside a candidate that waits
+_REHEARSALS = 3
+# Calls of a rehearsal: with more of them each has fewer pieces and its copies follow work of another process. On an
+# H100 a burst of 26 calls with 0.5 GB of input each took 0.05 ms a call more than one call alone let expect.
+_REHEARSED_CALLS = (1, 3, 10, 32, 100)
+_REHEARSED_SHARE = 1.02  # of what a rehearsal took, what the same may take beside a candidate
+_EMPTY_KERNEL_MS = 1e-3  # at least; it is in a rehearsal, and a candidate has its own
+
+Send = Callable[[list[int], int, int], list[list[tuple[int, int]]]]  # seeds, first, number -> places of outputs
 
 
 class GpuClock(JudgeClock):
     """To be made before there is a candidate."""
 
-    def __init__(self, sides: Sides, timeout_s: float):
-        super().__init__(sides, timeout_s, Gate.file())
+    def __init__(self, sides: Sides, timeout_s: float, fork: Fork):
+        super().__init__(sides, timeout_s, Gate.file(), fork)
         self._event_ms = sides.timer.own_overhead_ms
-        self._calibration = calibrate(self._setting.device)
-        self._pieces = Pieces()
+        self._pieces, self._number = Pieces(), 0
         self._gate: Gate | None = None
-        self._number = 0
+        self._chain: Chain | None = None
+        self._missing = ""
+        self._held_overhead_ms: dict[int, float] = {}  # of a call, by the calls of its burst
+        self._unheld_overhead_ms = 0.0
+        try:
+            self._gate = Gate(self.fd)
+            self._chain = Chain(self._gate, self._pieces)
+            self._rehearse()
+        except (GateError, DriverError, NotRead, CandidateFailure, torch.OutOfMemoryError) as error:
+            self._missing = str(error)
+        except NotHeld:
+            self._missing = f"a worker without a candidate was not ready within {_HOLD_S:g} s"
 
     def close(self) -> None:
-        if self._gate:
-            self._gate.close()
+        for gate in filter(None, (self._chain, self._gate)):
+            gate.close()
         super().close()
 
     def read(
         self, calls: int, held: bool, reference_launches: int, check: Check, agrees: Callable[[Reading], bool]
     ) -> Reading:
+        if self._missing:
+            raise NotRead(self._missing)
         least: Reading | None = None
         begin = time.perf_counter()
         for _ in range(_READINGS):
@@ -69,9 +90,8 @@ class GpuClock(JudgeClock):
 
     def _read(self, calls: int, held: bool, reference_launches: int, check: Check) -> Reading:
         """The least of a few bursts."""
-        self._gate = self._gate or Gate(self.fd)
         self._make_room(calls)
-        with contextlib.closing(_Inputs(self._setting, calls, self._calibration)) as inputs:
+        with contextlib.closing(BurstInputs(self._setting, calls)) as inputs:
             burst = inputs.draw()
             # behind the gate what the queue does not hold would wait for ever, the reference as well
             with_reference = held and calls * reference_launches <= QUEUE
@@ -83,10 +103,15 @@ class GpuClock(JudgeClock):
                 self._ask(op="close_burst")
                 raise
             self._ask(op="close_burst")
-        overhead_ms = self._calibration.pieces_ms + (0.0 if held else calls * self._calibration.empty_call_ms)
-        return Reading(burst_ms, overhead_ms, reference_ms, calls, held)
+        return Reading(burst_ms, calls * self._overhead_ms(calls, held), reference_ms, calls, held)
 
-    def _least_ms(self, inputs: _Inputs, first: Burst, held: bool, check: Check) -> float:
+    def _overhead_ms(self, calls: int, held: bool) -> float:
+        """What each call of a burst of so many takes by itself, between those that were rehearsed by interpolation."""
+        if not held:
+            return self._unheld_overhead_ms
+        return float(np.interp(calls, [*self._held_overhead_ms], [*self._held_overhead_ms.values()]))
+
+    def _least_ms(self, inputs: BurstInputs, first: Burst, held: bool, check: Check) -> float:
         with contextlib.closing(Allocations({inputs.handle: inputs.memory})) as allocations:
             self._once(inputs, first, allocations, held=False)  # fills the allocator's caches
             readings = []
@@ -95,9 +120,84 @@ class GpuClock(JudgeClock):
                 burst_ms, outputs = self._once(inputs, burst, allocations, held)
                 readings.append(burst_ms)
                 if min(readings) == burst_ms:
-                    self._compare(burst, check, outputs.of_call)
+                    for call in compared(len(burst.seeds)):
+                        check(_called(burst, call, outputs, inputs))
                     self._must_have_been_there()
             return min(readings)
+
+    def _once(
+        self, inputs: BurstInputs, burst: Burst, allocations: Allocations, held: bool
+    ) -> tuple[float, list[LeftOutputs]]:
+        """What one burst of the candidate takes until pieces of all that it left have been read, and what it left."""
+        left: list[LeftOutputs] = []
+
+        def send(seeds: list[int], first: int, number: int) -> list[list[tuple[int, int]]]:
+            answer = self._ask(op="burst", seeds=seeds, first=first, number=number)
+            try:
+                left.append(LeftOutputs(answer, len(seeds), self._sides.kinds, allocations))
+            except CandidateFailure:
+                self._gate.release(number + len(seeds) - 1)
+                raise
+            return left[-1].places
+
+        self._sides.timer.settle()
+        self._ask(op="prepare_burst", calls=len(burst.seeds))
+        return (self._held_ms if held else self._unheld_ms)(inputs, burst.seeds, send), left
+
+    def _held_ms(self, inputs: BurstInputs, seeds: list[int], send: Send) -> float:
+        """All that can be done before the clock starts is done then: no launch is in it."""
+        calls, number = len(seeds), self._next(len(seeds))
+        self._pieces.begin(calls)
+        with self._opened_late(number + calls - 1) as is_held:
+            places = send(seeds, 0, number)
+            if not is_held():
+                self._await_mark(number + calls - 1)
+                raise NotHeld
+        for outputs in places:
+            self._pieces.choose(outputs)
+        self._chain.enqueue(inputs, number, calls)
+        with _hanging(self._timeout_s):
+            return self._chain.run(number, calls, self._timeout_s)
+
+    def _unheld_ms(self, inputs: BurstInputs, seeds: list[int], send: Send) -> float:
+        """One request a call, with its launches and the way to the worker and back."""
+        number, stream, took_ms = self._next(len(seeds)), self._pieces.stream, 0.0
+        self._pieces.begin(len(seeds))
+        for call, seed in enumerate(seeds):
+            begin = time.perf_counter()
+            inputs.copy(call, stream.cuda_stream)
+            stream.synchronize()
+            self._gate.open(number + call)
+            (outputs,) = send([seed], call, number + call)
+            self._await_mark(number + call)
+            self._pieces.choose(outputs)
+            self._pieces.take(call)
+            stream.synchronize()
+            took_ms += (time.perf_counter() - begin) * 1e3
+        return took_ms
+
+    def _next(self, calls: int) -> int:
+        """The number of the first of so many calls that nobody has waited for yet."""
+        first = self._number + 1
+        self._number += calls
+        return first
+
+    def _rehearse(self) -> None:
+        """Learn what a call takes without a candidate, from bursts of a worker that has none."""
+        fit = max(1, self._fit())
+        for calls in (count for count in _REHEARSED_CALLS if count <= fit):
+            with contextlib.closing(BurstInputs(self._setting, calls)) as inputs:
+                inputs.draw()
+                send = functools.partial(self._send_idle, inputs)
+                if calls == 1:
+                    self._unheld_ms(inputs, fresh_seeds(1), send)  # makes the device's context
+                    self._unheld_overhead_ms = _least_ms(self._unheld_ms, inputs, calls, send)
+                self._held_overhead_ms[calls] = _least_ms(self._held_ms, inputs, calls, send)
+
+    def _send_idle(self, inputs: BurstInputs, seeds: list[int], first: int, number: int) -> list:
+        """Have the worker without a candidate enqueue its part of a burst."""
+        self._ask_idle(op="rehearse_on_gpu", seeds=seeds, number=number)
+        return [[(inputs.memory.address, inputs.bytes)]] * len(seeds)
 
     def _free_bytes(self) -> int:
         return torch.cuda.mem_get_info(self._setting.device)[0]
@@ -105,61 +205,26 @@ class GpuClock(JudgeClock):
     def _taken_bytes(self) -> int:
         return torch.cuda.max_memory_allocated(self._setting.device)
 
-    def _once(self, inputs: _Inputs, burst: Burst, allocations: Allocations, held: bool) -> tuple[float, LeftOutputs]:
-        """What one burst of the candidate takes until pieces of what it left have been read, and what it left."""
-        self._sides.timer.settle()
-        self._ask(op="prepare_burst")
-        self._number += 1
-        if held:  # all that can be done before the clock starts is
-            with self._opened_late() as is_held:
-                outputs = self._burst(burst, allocations)
-                if not is_held():
-                    self._await_mark()
-                    raise NotHeld
-            self._pieces.choose(outputs.places)
-        slow_ms = inputs.fill()
-        begin = time.perf_counter()
-        self._gate.open(self._number)
-        if not held:
-            outputs = self._burst(burst, allocations)
-            self._pieces.choose(outputs.places)
-        self._await_mark()
-        self._pieces.take()
-        return (time.perf_counter() - begin) * 1e3 + slow_ms, outputs
-
-    def _burst(self, burst: Burst, allocations: Allocations) -> LeftOutputs:
-        answer = self._ask(op="burst", seeds=burst.seeds, number=self._number)
-        try:
-            return LeftOutputs(answer, len(burst.seeds), self._sides.kinds, allocations)
-        except CandidateFailure:
-            self._gate.open(self._number)
-            raise
-
     @contextlib.contextmanager
-    def _opened_late(self) -> Iterator[Callable[[], bool]]:
-        """Open the gate if what is done meanwhile takes too long: it would wait for ever. Gives whether it did not."""
-        late = threading.Timer(_HOLD_S, self._gate.open, [self._number])
+    def _opened_late(self, last: int) -> Iterator[Callable[[], bool]]:
+        """Open all gates if what is done meanwhile takes too long: it would wait for ever. Gives whether it did not."""
+        late = threading.Timer(_HOLD_S, self._gate.open, [last])
         late.start()
         try:
             yield late.is_alive
         finally:
             late.cancel()
 
-    def _await_mark(self) -> None:
-        try:
-            self._gate.await_mark(self._number, self._timeout_s)
-        except TimeoutError:
-            raise CandidateFailure(
-                Status.TIMEOUT,
-                f"calls in a row were not done within {self._timeout_s:g} s: it hangs, or needs a larger time limit",
-            ) from None
+    def _await_mark(self, number: int) -> None:
+        with _hanging(self._timeout_s):
+            self._gate.await_mark(number, self._timeout_s)
 
     def _must_have_been_there(self) -> None:
         if changed := self._pieces.changed():
             raise CandidateFailure(
                 Status.REJECTED,
-                f"of {PIECES} pieces of the outputs of calls in a row, {changed} changed after its process had said "
-                "that the calls were done",
+                f"of {self._pieces.count} pieces of the outputs of calls in a row, {changed} changed after the call "
+                "was marked as done",
                 rule=forged_clock.RULE,
             )
 
@@ -169,13 +234,12 @@ class GpuClock(JudgeClock):
         torch.cuda.synchronize()
         took = []
         for _ in range(_TRIES):
-            timed = _Timed(self._reference)
+            timed, number = _Timed(self._reference), self._next(1)
             self._sides.timer.settle()
-            self._number += 1
-            self._gate.hold(self._number)
-            with self._opened_late():
+            self._gate.hold(number)
+            with self._opened_late(number):
                 self._play_reference(timed, burst)
-            self._gate.open(self._number)
+            self._gate.open(number)
             torch.cuda.synchronize()
             took.append(timed.total_ms() / len(burst.seeds) - self._event_ms)
         return statistics.median(took)
@@ -185,47 +249,28 @@ class GpuClock(JudgeClock):
             outputs_of(model, self._setting, arguments, seed)
 
 
-class _Inputs:
-    """Of a burst's calls: drawn in the judge's own memory, and copied as one into what the worker sees."""
+@contextlib.contextmanager
+def _hanging(timeout_s: float) -> Iterator[None]:
+    """A wait that takes too long is the candidate's timeout."""
+    try:
+        yield
+    except TimeoutError:
+        raise CandidateFailure(
+            Status.TIMEOUT,
+            f"calls in a row were not done within {timeout_s:g} s: it hangs, or needs a larger time limit",
+        ) from None
 
-    def __init__(self, setting: Setting, calls: int, calibration: Calibration):
-        self._setting, self._calls = setting, calls
-        tensors = tensors_of(setting.draw_one(0)) * calls
-        self._slots = lay_out(tensors)
-        self._bytes = max((slot.offset + slot.bytes for slot in self._slots), default=1)
-        self._usual_ms = _FILL_SHARE * calibration.copy_ms(self._bytes) + _FILL_MS
-        self._drawn = torch.empty(self._bytes, dtype=torch.uint8, device=setting.device)
-        try:
-            self.memory = DeviceMemory.allocate(self._bytes)
-        except DriverError as error:
-            raise torch.OutOfMemoryError("the device has no memory left for a burst") from error
-        try:
-            self.handle = self.memory.export().hex()
-        except DriverError as error:
-            self.memory.free()
-            raise NotRead(str(error)) from error
 
-    def draw(self) -> Burst:
-        drawn, slots = fresh_seeds(self._calls), iter(self._slots)
-        inputs = [
-            [self._kept(value, next(slots)) if isinstance(value, torch.Tensor) else value for value in arguments]
-            for arguments in map(self._setting.draw_one, drawn)
-        ]
-        torch.cuda.synchronize()
-        return Burst(inputs, drawn, fresh_seeds(self._calls))
+def _called(burst: Burst, call: int, left: list[LeftOutputs], inputs: BurstInputs) -> Called:
+    """One call of a burst that was made as a whole, or call by call."""
+    outputs = left[0].of_call(call) if len(left) == 1 else left[call].of_call(0)
+    return Called(burst.inputs[call], burst.drawn[call], burst.seeds[call], outputs, inputs.left(call))
 
-    def _kept(self, tensor: torch.Tensor, slot: Slot) -> torch.Tensor:
-        memory = self._drawn[slot.offset : slot.offset + slot.bytes]
-        return memory.view(slot.dtype).view(slot.shape).copy_(tensor)
 
-    def fill(self) -> float:
-        """Have the inputs exist where the worker sees them; by how many ms that took longer than it should."""
-        begin = time.perf_counter()
-        self.memory.copy_in(self._drawn.data_ptr(), 0, self._bytes)
-        return max(0.0, (time.perf_counter() - begin) * 1e3 - self._usual_ms)
-
-    def close(self) -> None:
-        self.memory.free()
+def _least_ms(burst_ms: Callable[[BurstInputs, list[int], Send], float], inputs, calls: int, send: Send) -> float:
+    """The least of some rehearsals, for each call."""
+    took_ms = min(burst_ms(inputs, fresh_seeds(calls), send) for _ in range(_REHEARSALS))
+    return max(0.0, _REHEARSED_SHARE * took_ms / calls - _EMPTY_KERNEL_MS)
 
 
 class _Timed:

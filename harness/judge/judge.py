@@ -27,22 +27,27 @@ from harness import device as devices
 from harness.build.artefact import Artefact, BuildContext
 from harness.build.extension import ExtensionBuilder
 from harness.codec import encode_problem
-from harness.draw import as_tensor, fresh_seeds, tensors_of
+from harness.draw import fresh_seeds, tensors_of
+from harness.elements import is_finite
 from harness.integrity import below_floor, library_only
 from harness.integrity.origin import Origin
 from harness.integrity.static import findings
+from harness.judge.clock import JudgeClock
 from harness.judge.conditions import Conditions
 from harness.judge.contest import bytes_of_call
 from harness.judge.cpu_clock import CpuClock
 from harness.judge.gpu_clock import GpuClock
 from harness.judge.measurement import Measurement
 from harness.judge.reference import CHANGED, PUBLISHED, Trial
-from harness.judge.sides import Sides, finite, number
+from harness.judge.room import check_room
+from harness.judge.sides import Sides, number
 from harness.judge.stages import Stages
 from harness.math_modes import pin_math_modes
 from harness.outbox import Outbox
+from harness.outputs import as_tensor
+from harness.own_files import own_files
 from harness.problem import Problem, Workload
-from harness.process import ForkServer
+from harness.process import ForkServer, Worker
 from harness.result import CandidateFailure, Result, Status
 from harness.signature import signature_of
 from harness.sol.headroom import headroom
@@ -61,8 +66,8 @@ def evaluate(
 ) -> Result:
     """Check and time one built candidate.
 
-    Raises ProblemError where the reference itself does not run; everything that
-    the candidate does ends in the result's status.
+    Raises ProblemError where the reference does not run or cannot be judged against, and MachineFault
+    where the machine fails; everything that the candidate does ends in the result's status.
     """
     begin = time.perf_counter()
     result = blank_result(workload, solution, conditions)
@@ -72,6 +77,7 @@ def evaluate(
         stages.begin("wait")  # for the device
         with devices.exclusive(conditions.device, phase):
             stages.begin("reference")
+            check_room(workload, conditions)
             _Evaluation(workload, solution, artefact, conditions, server, phase, stages).into(result)
         result.status = Status.OK
     except CandidateFailure as failure:
@@ -117,6 +123,8 @@ def _record_failure(result: Result, solution: Solution, failure: CandidateFailur
     result.status, result.rule = failure.status, failure.rule
     result.message = _without_folders(failure.message, solution)
     result.log = _without_folders(failure.log, solution)
+    if failure.killed_by:
+        result.conditions["killed_by"] = failure.killed_by
 
 
 def _without_folders(text: str, solution: Solution) -> str:
@@ -141,6 +149,7 @@ class _Evaluation:
         self._server: ForkServer = server
         self._phase = phase
         self._device = conditions.device
+        self._on_gpu = self._device.type == "cuda"  # what runs there may open GPUs, and nobody else
         self._weight_seed = secrets.randbits(62)
         self._sides = Sides(workload, conditions, self._weight_seed)
 
@@ -148,33 +157,23 @@ class _Evaluation:
         """Fill ``result`` as things become known; raises CandidateFailure where the candidate fails."""
         result.integrity["track"] = "kernels" if self._conditions.needs_own_kernels else "open"
         result.conditions = pin_math_modes() | {"isolation": self._server.isolation}
-        seed = secrets.randbits(62)
-        example = self._sides.play_reference(PUBLISHED, [seed])
-        self._sides.must_be_finite(seed, example.outputs[0])
-        self._sides.of_reference(lambda: self._sides.reference.choose_timed(fresh_seeds(2)), "timed inputs")
-        self._sides.kinds = [as_tensor(leaf).to("meta") for leaf in example.outputs[0]]
-        inputs, model = tensors_of(example.inputs[0]), self._sides.reference.model()
-        traffic = bytes_of_call(self._workload, model, inputs, self._sides.kinds)
-        result.workload["bytes"] = self._sides.traffic = traffic
-        outbox = Outbox(self._device, self._sides.kinds, inputs)
-        signature = self._signature(example.inputs[0], model)
-        del example, inputs, model
-        reference = self._sides.reference
-        clock = (GpuClock if self._device.type == "cuda" else CpuClock)(self._sides, self._conditions.timeout_s)
+        outbox, reference = self._prepare(), self._sides.reference
+        result.workload["bytes"] = traffic = self._sides.traffic
+        clock = self._clock()
         measurement = Measurement(self._sides, self._conditions, clock, self._phase)
         self._stages.begin("load")
         try:
             builder = ExtensionBuilder(self._solution, self._build_context())
             limit = self._conditions.memory_bytes
             fds = [*outbox.fds, clock.fd]
-            readable = [self._problem.path, self._solution.root, *self._artefact.readable]
+            readable = [self._problem.path, *own_files(self._solution), *self._artefact.readable]
             writable = self._artefact.writable
             env = self._artefact.env | devices.environment_of_one(self._device)
-            with self._server.fork(env, limit, fds, builder, readable, writable) as worker:
+            with self._server.fork(env, limit, fds, builder, readable, writable, devices=self._on_gpu) as worker:
                 self._sides.worker = worker
                 self._sides.outbox = outbox
                 self._phase("load")
-                loaded = self._load(signature)
+                loaded = self._load()
                 self._stages.begin("check")
                 copied = loaded.get("weights") == "copied"
                 trials = self._check(copied)
@@ -183,7 +182,7 @@ class _Evaluation:
                     "timed": str(self._sides.reference.setting.timed),
                     "weights": "copied" if copied else "seeded",
                     "setup_s": number(loaded.get("setup_s")),
-                    "tolerance": self._sides.criterion.tolerance,
+                    "tolerance": max(criterion.tolerance for criterion in self._sides.criteria),
                 }
                 self._phase("time")
                 self._stages.begin("time")
@@ -206,8 +205,23 @@ class _Evaluation:
         result.gbps = traffic / median_ms / 1e6
         if self._workload.flops is not None:
             result.gflops = self._workload.flops / median_ms / 1e6
-        result.sol = headroom(self._workload, reference.setting.dtype, self._device, median_ms, result.conditions)
+        dtype, clock_mhz = reference.setting.dtype, self._conditions.clock_mhz
+        result.sol = headroom(self._workload, dtype, self._device, median_ms, result.conditions, clock_mhz)
         self._judge_identity(result, builder.libraries)
+
+    def _prepare(self) -> Outbox:
+        """Learn from a call of the reference what one takes and returns; the memory for what comes back of it."""
+        sides = self._sides
+        example = sides.example()
+        sides.of_reference(lambda: sides.reference.choose_timed(fresh_seeds(2)), "timed inputs")
+        sides.kinds = [as_tensor(leaf).to("meta") for leaf in example.outputs[0]]
+        inputs, model = tensors_of(example.inputs[0]), sides.reference.model()
+        sides.traffic = bytes_of_call(self._workload, model, inputs, sides.kinds)
+        if self._artefact.library:  # from a call that was made: tracing one first imports what takes seconds
+            sides.signature = signature_of(self._workload, example.inputs[0], model.state_dict(), sides.kinds)
+        else:
+            sides.structure = example.structures[0]
+        return Outbox(self._device, sides.kinds, inputs)
 
     def _judge_identity(self, result: Result, built: list[Path]) -> None:
         """Is the time possible, and is the work the solution's own?"""
@@ -233,25 +247,29 @@ class _Evaluation:
         except OSError:
             return None
 
+    def _clock(self) -> JudgeClock:
+        """The judge's own, made while there is no candidate to disturb it."""
+        limits, env = self._conditions, devices.environment_of_one(self._device)
+
+        def fork(fds: list[int]) -> Worker:
+            return self._server.fork(env, limits.memory_bytes, fds, devices=self._on_gpu)
+
+        return (GpuClock if self._on_gpu else CpuClock)(self._sides, limits.timeout_s, fork)
+
     def _build_context(self) -> BuildContext:
         limits = self._conditions
         arch = devices.architecture(self._device)
         return BuildContext(self._server, arch, torch.__version__, limits.build_timeout_s, limits.memory_bytes)
 
-    def _signature(self, inputs: list, model: torch.nn.Module) -> dict[str, Any] | None:
-        """How to call a library; from a call that was made, because tracing one first imports what takes seconds."""
-        if not self._artefact.library:
-            return None
-        return signature_of(self._workload, inputs, model.state_dict(), self._sides.kinds).for_library()
-
-    def _load(self, signature: dict[str, Any] | None) -> dict[str, Any]:
+    def _load(self) -> dict[str, Any]:
+        signature = self._sides.signature
         return self._sides.ask(
             op="load",
             problem=encode_problem(self._problem),
             workload=self._workload.name,
             solution=str(self._solution.path),
             library=str(self._artefact.library) if self._artefact.library else None,
-            signature=signature,
+            signature=signature.for_library() if signature else None,
             device=str(self._conditions.worker_device),
             precision=self._conditions.precision,
             seed=self._weight_seed,
@@ -268,7 +286,8 @@ class _Evaluation:
             seeds = fresh_seeds(1)
             self._sides.play_candidate(trial, seeds, held=None)
             reference = self._sides.play_reference(trial, seeds, held=None)
-            if trial == PUBLISHED or finite(reference.outputs[0]):  # else outside of the function's domain
+            finite = all(is_finite(as_tensor(leaf)) for leaf in reference.outputs[0])
+            if trial == PUBLISHED or finite:  # else outside of the function's domain
                 with _explained(trial, copied):
                     self._sides.compare(trial, seeds, 0, reference, with_inputs=trial.weights == "initial")
                 judged.append(trial)

@@ -33,7 +33,7 @@ class Allocations:
 
 
 class LeftOutputs:
-    """``places`` are address and size of each output of each call, in this process.
+    """``places`` are address and size of each output, in this process, by call.
 
     Raises CandidateFailure where outputs are not in memory where the worker says they are.
     """
@@ -52,8 +52,8 @@ class LeftOutputs:
             ) from None
 
     @property
-    def places(self) -> list[tuple[int, int]]:
-        return [(address, _bytes(kind)) for of_call in self._addresses for address, kind in zip(of_call, self._kinds)]
+    def places(self) -> list[list[tuple[int, int]]]:
+        return [[(at, _bytes(kind)) for at, kind in zip(of_call, self._kinds)] for of_call in self._addresses]
 
     def of_call(self, call: int) -> list[torch.Tensor]:
         """Copies of its outputs."""

@@ -9,11 +9,11 @@ from typing import Any
 
 import torch
 
-from harness.draw import fresh_seeds
-from harness.integrity import forged_clock, slowed_baseline
+from harness.draw import fresh_seeds, tensors_of
+from harness.integrity import forged_clock, overwritten_inputs, slowed_baseline
 from harness.judge import profile
 from harness.judge.baselines import BASELINES, COMPILING_CALLS, EAGER, told
-from harness.judge.clock import Burst, JudgeClock, NotHeld, NotRead, Reading
+from harness.judge.clock import Called, JudgeClock, NotHeld, NotRead, Reading
 from harness.judge.conditions import Conditions
 from harness.judge.contest import CANDIDATE, PLACES, Contest, calls_a_round, net_times_ms
 from harness.judge.sides import Sides, number
@@ -24,7 +24,7 @@ from harness.timing.paired import Series
 
 _LAUNCH_BOUND_CALLS = 20
 _PROFILED_CALLS = 5
-_ROUNDS_ALONE = 5
+_ROUNDS_ALONE, _ROUNDS_ALONE_ON_CPU = 5, 3
 _INPUTS_SHARE = 0.5  # of the rounds, in which inputs are looked at again: whoever spares them once may not later
 
 _random = random.SystemRandom()
@@ -36,6 +36,7 @@ class Measurement:
     def __init__(self, sides: Sides, conditions: Conditions, clock: JudgeClock, phase: Callable[[str], None]):
         self._sides, self._conditions, self._clock, self._phase = sides, conditions, clock, phase
         self._baselines: dict[str, Callable] = {}
+        self._unread = ""  # why the judge's own clock was not read: then nothing is said of a speedup
 
     def time(self, result: Result, waits: set[str] = frozenset()) -> Contest:
         """Paired rounds of candidate and baselines; fills in what they tell."""
@@ -43,7 +44,7 @@ class Measurement:
         self._baselines = {name: model for name, model in baselines.items() if self._runs(name, model, result)}
         calls = calls_a_round(self._conditions.device, self._conditions.memory_bytes, self._sides.traffic)
         limits = self._conditions
-        contest = Contest(self._timed_round, self._sides.timer, limits.device, limits.criterion, waits)
+        contest = Contest(self._timed_round, self._sides.timer, limits.device, limits.cv_target, waits)
         self._sides.clear()
         contest.run(calls)
         result.conditions |= contest.conditions()
@@ -55,7 +56,8 @@ class Measurement:
         """What the rounds tell, as far as it is known by now how much two runs of the same may differ."""
         result.timing.update(contest.record(CANDIDATE))
         for name in self._baselines:
-            result.baselines[name] = contest.record(name) | contest.comparison(name)
+            speedup = {} if self._unread else contest.comparison(name)
+            result.baselines[name] = contest.record(name) | speedup
 
     def _runs(self, name: str, model: Callable, result: Result) -> bool:
         """Whether a baseline runs at all, which for a compiled one is when it is compiled."""
@@ -99,7 +101,8 @@ class Measurement:
                 timing["profile"] = self._profile(timing["calls_a_round"])
                 models = {EAGER: self._sides.reference.timed_model(), **self._baselines}
                 contest.launches = {name: self._sides.launches(model) for name, model in models.items()}
-                contest.launches[CANDIDATE] = timing["profile"]["launches"]
+                reported = timing["profile"]["launches"]
+                contest.launches[CANDIDATE] = profile.believed_launches(reported, timing["median_ms"])
                 self._note(result, contest)
             if any(map(contest.is_close, self._baselines)):
                 contest.run_elsewhere(self._sides.move)
@@ -111,14 +114,15 @@ class Measurement:
         except NotHeld:
             return self.witness(result, self.time(result, waits={CANDIDATE}))
         except NotRead as error:
-            timing["judge_clock"] = f"not read: {error}"
-            return contest
-        if reading is None:
-            timing["judge_clock"] = "not read: a burst does not fit the memory"
+            self._unread = str(error)
+        if self._unread:
+            self._note(result, contest)
+            timing["judge_clock"] = f"not read: {self._unread}"
             return contest
         allowed_ms = self._allowed_ms(result, reading)
         timing["judge_clock"] = reading.to_json() | {"allowed_ms": round(allowed_ms, 6)}
-        forged_clock.check(timing["median_ms"], reading.call_ms, reading.calls, allowed_ms, reading.held)
+        kind = self._conditions.device.type
+        forged_clock.check(timing["median_ms"], reading.call_ms, reading.calls, allowed_ms, reading.held, kind)
         charged_ms = max(0.0, reading.call_ms - forged_clock.free_ms(timing["median_ms"], allowed_ms, reading.held))
         timing["judge_clock"]["charged_ms"] = round(charged_ms, 6)
         if charged_ms > 0:
@@ -126,8 +130,8 @@ class Measurement:
             self._note(result, contest)
         return contest
 
-    def _reading(self, result: Result, contest: Contest) -> Reading | None:
-        """None where not even a burst of one call fits the memory, and not for want of the candidate's."""
+    def _reading(self, result: Result, contest: Contest) -> Reading:
+        """Raises NotRead where not even a burst of one call fits the memory, and not for want of the candidate's."""
         held = CANDIDATE not in contest.waits
         calls = self._clock.calls(result.timing["median_ms"], contest.launches.get(CANDIDATE, 1), held)
 
@@ -155,7 +159,7 @@ class Measurement:
                 calls //= 2
             made_room = True
         self._sides.blame()
-        return None
+        raise NotRead("a call's inputs and outputs, once more, do not fit the memory")
 
     def _allowed_ms(self, result: Result, reading: Reading) -> float:
         eager_ms, in_a_burst_ms = result.baselines.get(EAGER, {}).get("median_ms"), reading.reference_ms
@@ -172,34 +176,57 @@ class Measurement:
             found.append(profile.checked(self._sides.ask(op="profile", seeds=seeds)))
         return sorted(found, key=lambda one: one["span_ms"])[len(found) // 2]
 
-    def _compare_burst(self, burst: Burst, call: int, outputs: list[torch.Tensor]) -> None:
-        """The outputs of one call of a burst, as they were when the judge's clock stopped."""
+    def _compare_burst(self, call: Called) -> None:
+        """The outputs of one call of a burst, and what became of its inputs, as they were after it."""
         reference = self._sides.reference
         trial = reference.setting.timed
-        expected = outputs_of(reference.timed_model(), reference.setting, burst.inputs[call], burst.seeds[call])
-        for index, (actual, tensor) in enumerate(zip(outputs, expected)):
+        expected = outputs_of(reference.timed_model(), reference.setting, call.inputs, call.seed)
+        for index, (actual, tensor) in enumerate(zip(call.outputs, expected)):
             which = "the output of a call in a row" if len(expected) == 1 else f"output {index} of a call in a row"
-            self._sides.check_output(lambda actual=actual: actual, tensor, which, trial, index, burst.drawn[call])
+            self._sides.check_output(lambda actual=actual: actual, tensor, which, trial, index, call.drawn)
+        for index, (left, tensor) in enumerate(zip(call.inputs_left, tensors_of(call.inputs))):
+            overwritten_inputs.check(left, tensor, index)
 
     def time_alone(self, result: Result, contest: Contest) -> None:
         """The baseline once more, when the candidate has ended: was it slower beside it?"""
+        if self._conditions.device.type == "cpu":
+            self._lower(result, contest, {name: self._alone_on_cpu_ms(contest, name) for name in self._baselines})
+            return
         name = next(iter(self._conditions.baselines), None)
-        if name != EAGER or self._conditions.device.type != "cuda":
+        if name != EAGER:
             return
         beside = contest.series[name]
         beside_ms, alone_ms = statistics.median(beside.full_means_ms), self._alone_ms(contest, _ROUNDS_ALONE)
         if slowed_baseline.slowed(beside_ms, alone_ms):  # by where its tensors lay, or by its host, maybe
             alone_ms = max(alone_ms, *(self._alone_elsewhere_ms(contest) for _ in range(PLACES)))
             self._sides.trim()
-        launches_count = EAGER in contest.waits
-        if launches_count:
-            lowered_ms = beside_ms - alone_ms if slowed_baseline.slowed(beside_ms, alone_ms) else 0.0
-            contest.charge(name, -lowered_ms)
-            self._note(result, contest)
-            result.baselines[name]["lowered_ms"] = round(lowered_ms, 6)
+        if EAGER in contest.waits:
+            self._lower(result, contest, {name: alone_ms})
+            return
         result.baselines[name]["alone_ms"] = alone_ms
-        if not launches_count and any(beside.full):  # else the host was busy then, and launches are in its times
+        if any(beside.full):  # else the host was busy then, and launches are in its times
             slowed_baseline.check(beside_ms, alone_ms)
+
+    def _lower(self, result: Result, contest: Contest, alone_ms: dict[str, float]) -> None:
+        """Have the lower of two figures of each baseline count, so that nobody gains by slowing it."""
+        lowered_ms = {}
+        for name, ms in alone_ms.items():
+            beside_ms = statistics.median(contest.series[name].full_means_ms)
+            slowed = slowed_baseline.slowed(beside_ms, ms)
+            lowered_ms[name] = beside_ms - ms if slowed else 0.0
+            contest.scale(name, ms / beside_ms if slowed else 1.0)
+        self._note(result, contest)
+        for name, ms in alone_ms.items():
+            result.baselines[name] |= {"alone_ms": ms, "lowered_ms": round(lowered_ms[name], 6)}
+
+    def _alone_on_cpu_ms(self, contest: Contest, name: str) -> float:
+        """A call of a baseline, in a few rounds like those of ``contest``, once the candidate has ended."""
+        means_ms = []
+        for _ in range(_ROUNDS_ALONE_ON_CPU):
+            seeds = fresh_seeds(len(contest.series[name].rounds_ms[0]))
+            times_ms = self._sides.play(self._baselines[name], seeds).times_ms
+            means_ms.append(statistics.mean(times_ms))
+        return statistics.median(means_ms)
 
     def _alone_ms(self, contest: Contest, rounds: int) -> float:
         """A call of the eager baseline, in so many rounds like those of ``contest``."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import torch
+
+from harness.elements import finite_elements, is_finite
 from harness.judge.reference import PUBLISHED, Reference
 
 
@@ -11,10 +14,14 @@ def overflown(reference: Reference, seed: int) -> int:
     What FP64 does not find finite either belongs to the function, as the logarithm of 0 does.
     """
     own = reference.outputs(PUBLISHED, seed)
-    if all(bool(tensor.isfinite().all()) for tensor in own):
+    if all(map(is_finite, own)):
         return 0
     try:
         exact = reference.in_fp64(PUBLISHED, seed)
     except RuntimeError:  # no FP64 to ask: nothing speaks for what is not finite
-        return sum(int((~tensor.isfinite()).sum()) for tensor in own)
-    return sum(int((~o.isfinite() & e.float().isfinite()).sum()) for o, e in zip(own, exact))
+        return sum(int((~finite_elements(tensor)).sum()) for tensor in own)
+    return sum(int((~finite_elements(o) & _in_fp32s_range(e)).sum()) for o, e in zip(own, exact))
+
+
+def _in_fp32s_range(exact: torch.Tensor) -> torch.Tensor:
+    return finite_elements(exact.to(torch.complex64) if exact.is_complex() else exact.float())

@@ -9,6 +9,7 @@ from harness.result import CandidateFailure, Status
 _MOST_KERNELS = 100
 _NAME_CHARACTERS = 500
 _NUMBERS = ("launches", "ms", "registers", "shared_bytes")
+_LEAST_LAUNCH_MS = 1e-3  # an empty kernel takes longer
 
 
 def checked(answer: dict[str, Any]) -> dict[str, Any]:
@@ -21,6 +22,11 @@ def checked(answer: dict[str, Any]) -> dict[str, Any]:
         "launches": int(_number(answer.get("launches"))),
         "kernels": [_kernel(kernel) for kernel in kernels],
     }
+
+
+def believed_launches(launches: int, call_ms: float) -> int:
+    """Return as many of the launches that a worker reports as fit the time of its call, and at least one."""
+    return max(1, min(launches, int(call_ms / _LEAST_LAUNCH_MS)))
 
 
 def _kernel(kernel: Any) -> dict[str, Any]:

@@ -10,8 +10,10 @@ from dataclasses import replace
 
 import torch
 
+from harness.elements import is_finite, is_scaled
 from harness.hardened import DRAWS, TIMED, is_constant
-from harness.judge.compare import CHUNK, Criterion, differ
+from harness.judge.compare import Criterion, differ, largest_error
+from harness.problem import ProblemError
 from harness.rounds import Setting, Trial, outputs_of, play
 from harness.timing import Round
 
@@ -27,7 +29,7 @@ TRIALS = (
 CHANGED = Trial("signed", "changed")
 # What may be timed: the first of these whose outputs tell one call's inputs from another's.
 _TIMED = (Trial(TIMED), Trial("mixed"), Trial(TIMED, "hardened"), Trial("mixed", "hardened"))
-_TELLING = Criterion(tolerance=0.02)  # more than TF32 loses, and than is allowed for
+TELLING = Criterion(tolerance=0.02)  # more than TF32 loses, and than is allowed for
 
 
 class Reference:
@@ -59,9 +61,14 @@ class Reference:
     def _apart(self, trial: Trial, seeds: list[int]) -> float:
         """How far the outputs of two calls are, at most; -1 if they are not finite."""
         ours, theirs = (self.outputs(trial, seed) for seed in seeds)
-        if not all(bool(tensor.isfinite().all()) for tensor in (*ours, *theirs)):
+        if shapes := next(((list(a.shape), list(b.shape)) for a, b in zip(ours, theirs) if a.shape != b.shape), None):
+            raise ProblemError(
+                f"the reference of {self.setting.workload.problem.id} cannot be judged against: the shape of an output "
+                f"depends on the values of the inputs, as {shapes[0]} and {shapes[1]}; return one of a fixed shape"
+            )
+        if not all(map(is_finite, (*ours, *theirs))):
             return -1.0
-        return max(map(differ, ours, theirs, itertools.repeat(_TELLING)), default=0.0)
+        return max(map(differ, ours, theirs, itertools.repeat(TELLING)), default=0.0)
 
     def _has_weights(self) -> bool:
         return next(self.model().parameters(), None) is not None
@@ -102,10 +109,10 @@ class Reference:
         Against the same model in FP64 on the same inputs and weights; with TF32
         allowed where PyTorch offers it, in matmuls as in convolutions. Where FP64 does
         not fit the memory, or an operator lacks it, against FP32 without TF32. 0 for
-        outputs that are not floating-point.
+        outputs that are compared exactly.
         """
         try:
-            exact = [t.float() if t.dtype is torch.float64 else t for t in self.in_fp64(trial, seed)]
+            exact = self.in_fp64(trial, seed)
         except RuntimeError:
             exact = None
         if exact is None:  # outside of the handler, which would hold the memory of what failed
@@ -113,7 +120,7 @@ class Reference:
                 exact = self.outputs(trial, seed)
         with _tf32(True):
             own = self.outputs(trial, seed)
-        return [_loss(a, b) for a, b in zip(own, exact)]
+        return [largest_error(a, b) for a, b in zip(own, exact)]
 
     def outputs(self, trial: Trial, seed: int) -> list[torch.Tensor]:
         """Of the call with ``seed``."""
@@ -129,16 +136,15 @@ class Reference:
         return self.setting.draw_one(seed, trial.draw)
 
 
-def _loss(own: torch.Tensor, exact: torch.Tensor) -> float:
-    if not exact.is_floating_point() or not exact.numel():
-        return 0.0
-    pieces = zip(own.reshape(-1).split(CHUNK), exact.reshape(-1).split(CHUNK))
-    return max(float((a - e).abs_().nan_to_num_(posinf=0.0).max()) for a, e in pieces)
-
-
 def cast(inputs: list, dtype: torch.dtype) -> list:
-    """The inputs of a call with floating-point tensors of ``dtype``."""
-    return [v.to(dtype) if isinstance(v, torch.Tensor) and v.is_floating_point() else v for v in inputs]
+    """The inputs of a call with floating-point tensors of ``dtype``; complex ones go with FP64."""
+    return [_cast(value, dtype) if isinstance(value, torch.Tensor) else value for value in inputs]
+
+
+def _cast(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    if tensor.is_complex() and dtype is torch.float64:
+        return tensor.to(torch.complex128)
+    return tensor.to(dtype) if is_scaled(tensor) else tensor
 
 
 @contextlib.contextmanager

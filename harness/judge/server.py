@@ -6,20 +6,23 @@ a Unix socket. One server owns one device.
 
 from __future__ import annotations
 
-import ctypes
 import importlib
+import math
+import resource
 import signal
 import socket
 import sys
 import traceback
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
 from harness import device as devices
 from harness import wire
-from harness.build import CacheError
 from harness.codec import decode_artefact, decode_problem, decode_solution
+from harness.deadline import Page, watched_by, within
+from harness.faults import MachineFault, NoRoom, check_disk, is_of_machine
+from harness.host import available_memory_bytes, end_with_parent, go_first
 from harness.judge.alone import blank_measurement, measure
 from harness.judge.judge import Conditions, evaluate, failed_result
 from harness.math_modes import pin_math_modes
@@ -28,16 +31,23 @@ from harness.process import ForkServer
 from harness.result import CandidateFailure, Status
 from harness.worker import sandbox
 
-_PR_SET_PDEATHSIG = 1
-_CONDITIONS = ("precision", "timeout_s", "memory_bytes", "build_timeout_s", "baselines", "criterion", "track")
+_FIRST_TO_GO = 500  # where the system is short of memory: after workers, before the process of the run
+_MEMORY_SHARE = 0.75  # of what is free at the start, for the judge's own data
+# The longest work between two steps with limits of their own: comparing outputs, tracing, writing a record.
+_SILENCE_S = 600.0
+_CONDITIONS = ("precision", "timeout_s", "memory_bytes", "build_timeout_s", "baselines", "cv_target")
+_CONDITIONS += ("clock_mhz", "track")
 
 
 def serve(fd: int, workers: ForkServer) -> None:
     """Answer jobs until the other end closes the socket."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    end_with_parent()
     sandbox.protect()
+    go_first(_FIRST_TO_GO)
     connection = socket.socket(fileno=fd)
+    _, fds, _, _ = socket.recv_fds(connection, 1, 1)
+    watched_by(Page(fds[0]))
     hello = wire.receive(connection)
     try:
         device = devices.select(hello["device"])
@@ -45,6 +55,8 @@ def serve(fd: int, workers: ForkServer) -> None:
     except (devices.DeviceError, RuntimeError) as error:
         wire.send(connection, {"unavailable": str(error)})
         return
+    if device.type == "cpu":
+        _limit_memory(int(_MEMORY_SHARE * available_memory_bytes()))
     conditions = Conditions(device, **{name: hello[name] for name in _CONDITIONS})
     wire.send(
         connection,
@@ -58,14 +70,34 @@ def serve(fd: int, workers: ForkServer) -> None:
     if device.type == "cuda":
         # Tracing a reference for its bounds imports this, which takes seconds: now, while the first solutions build.
         importlib.import_module("torch._dynamo")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # unwinds: workers end, their folders go
+    signal.signal(signal.SIGTERM, _unwind)
     judge = _Judge(conditions, workers, connection)
     while True:
         try:
             job = wire.receive(connection)
         except wire.Closed:
             return
-        wire.send(connection, judge.answer(job))
+        with within("the judge", _SILENCE_S):
+            answer = judge.answer(job)
+        wire.send(connection, answer)
+
+
+def _unwind(*_: object) -> NoReturn:
+    """End this process so that workers end and their folders go; a second signal would interrupt that."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    sys.exit(1)
+
+
+def _limit_memory(more_bytes: int) -> None:
+    """Let this process allocate so much more: an allocation that fails has a message, unlike a kill by the system.
+
+    On a CPU only, because a GPU's driver maps the device's memory as this process's own.
+    """
+    with open("/proc/self/statm") as statm:
+        now_bytes = int(statm.read().split()[5]) * resource.getpagesize()
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    limit = now_bytes + more_bytes
+    resource.setrlimit(resource.RLIMIT_DATA, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
 
 
 class _Judge:
@@ -76,7 +108,8 @@ class _Judge:
     def answer(self, job: dict[str, Any]) -> dict[str, Any]:
         """{"result": record}, {"measured": record}, or {"unevaluated": reason} where not the candidate is at fault.
 
-        With ``broken`` it is this process that failed, which should not go on.
+        With ``again`` the machine is, or may be: it is worth another try. With ``broken`` it is this process that
+        failed, which should not go on. A record with ``again`` stands if the same happens again.
         """
         try:
             workload = self._workload(job["problem"], job["workload"])
@@ -89,12 +122,23 @@ class _Judge:
             else:
                 artefact = decode_artefact(job["artefact"])
                 result = evaluate(workload, solution, artefact, self._conditions, self._server, self._phase)
-            return {"result": result.to_json()}
-        except (ProblemError, CacheError) as error:
+            if not result.correct:
+                self._check_machine()
+            return {"result": result.to_json(), "again": "killed_by" in result.conditions}
+        except (ProblemError, NoRoom) as error:
             return {"unevaluated": str(error)}
-        except Exception:
+        except MachineFault as fault:
+            return {"unevaluated": str(fault), "again": True, "broken": True}
+        except Exception as error:
             reason = "the judge failed, please report this:\n" + traceback.format_exc()
-            return {"unevaluated": reason, "broken": True}
+            if is_of_machine(error) or isinstance(error, OSError):
+                reason = f"the machine failed: {type(error).__name__}: {error}"
+            return {"unevaluated": reason, "again": True, "broken": True}
+
+    def _check_machine(self) -> None:
+        """Raises where a candidate may have failed because the disk is full or the device is lost."""
+        check_disk()
+        torch.zeros(1, device=self._conditions.device).add_(1).cpu()
 
     def _measured(self, workload: Workload, configuration: str, error: str | None) -> dict[str, Any]:
         """A baseline's record; with ``error``, of one that took its judge down or did not end."""
@@ -102,13 +146,16 @@ class _Judge:
         if error:
             blank = blank_measurement(workload, configuration, limits.device, limits.precision)
             return blank | {"error": error, "conditions": pin_math_modes()}
-        return measure(
-            workload, configuration, limits.device, limits.precision, limits.memory_bytes, limits.criterion, self._phase
-        )
+        with within("the measurement", math.inf):  # who asks for it sets its limit
+            return measure(
+                workload, configuration, limits.device, limits.precision, limits.memory_bytes, limits.cv_target,
+                self._phase,
+            )  # fmt: skip
 
     def _workload(self, problem: dict[str, Any], name: str | None) -> Workload:
         if problem["path"] not in self._problems:
-            self._problems[problem["path"]] = load_problem(decode_problem(problem))
+            with within("loading the problem", self._conditions.reference_s):
+                self._problems[problem["path"]] = load_problem(decode_problem(problem))
         loaded = self._problems[problem["path"]]
         return loaded.workload_for(name, self._conditions.device.type)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,29 +10,37 @@ from typing import Any
 
 import torch
 
+from harness.deadline import within
 from harness.device_memory import DeviceMemory
-from harness.draw import DTYPES, as_tensor, tensors_of
+from harness.draw import DTYPES, fresh_seeds, tensors_of
+from harness.elements import are_same, count_marked
+from harness.faults import MachineFault, is_of_machine
 from harness.integrity import overwritten_inputs
-from harness.judge.compare import Errors, check_kind, check_values, strict_criterion
+from harness.judge import misuse, soundness
+from harness.judge.compare import Criterion, Errors, check_kind, check_structure, check_values, strict_criterion
 from harness.judge.conditions import Conditions
-from harness.judge.overflow import overflown
 from harness.judge.reference import PUBLISHED, Reference, Trial
 from harness.outbox import Outbox, lay_out
+from harness.outputs import as_tensor
 from harness.places import Places
 from harness.problem import ProblemError, Workload
 from harness.process import Worker
 from harness.result import CandidateFailure, Status
 from harness.rounds import Setting, count_launches, play
+from harness.signature import Signature
 from harness.timing import Round, timer_for
 
 _CACHE_MEMORY_SHARE = 4  # of the device's memory, what the judge's allocator may keep between rounds
-_CONTEXT_BYTES = 2 << 30  # what a process may keep besides its tensors: context, code, workspaces of libraries
+# What a process may keep besides its tensors: context, code, workspaces of libraries; and the context of a worker
+# without a candidate.
+_CONTEXT_BYTES = 5 << 29
 
 
 class Sides:
     """``kinds`` are the reference's outputs without data, ``traffic`` the bytes of one call.
 
-    ``worker`` is None before its start and after its end.
+    ``worker`` is None before its start and after its end. ``signature`` is what a library is called with;
+    its outputs have no ``structure``, nor has a Python solution a signature.
     """
 
     def __init__(self, workload: Workload, conditions: Conditions, weight_seed: int):
@@ -39,30 +48,37 @@ class Sides:
         self.reference = Reference(setting, weight_seed)
         self.timer = timer_for(conditions.device)
         self._places = Places(conditions.device) if conditions.device.type == "cuda" else None
-        self.criterion = strict_criterion(workload.problem, setting.dtype)
         self.errors = Errors()
         self.kinds: list[torch.Tensor] = []
+        self.structure: str | None = None
+        self.signature: Signature | None = None
         self.worker: Worker | None = None
         self.outbox: Outbox | None = None
         self._workload, self._conditions = workload, conditions
         self.traffic = 0
-        self._calls = 0  # of the candidate's last round
         self._room_bytes = self._not_others()
         self._losses: dict[tuple[Trial, int], float] = {}  # by trial and output
+
+    @property
+    def criteria(self) -> list[Criterion]:
+        """The criterion of each output."""
+        problem, precision = self._workload.problem, self.reference.setting.dtype
+        return [strict_criterion(problem, precision, kind.dtype) for kind in self.kinds]
 
     def play_candidate(self, trial: Trial, seeds: list[int], held: bool | None) -> Round:
         """The candidate's round; its outputs stay in the worker, what they look like is checked here.
 
         With ``held`` launches are kept out of its times; None: it has none.
         """
-        self._calls = len(seeds)
         if held is not None:
             self.timer.settle()
         answer = self.ask(op="run", seeds=seeds, draw=trial.draw, weights=trial.weights, held=held)
-        outputs, timed = answer.get("outputs"), held is not None
+        outputs, structures, timed = answer.get("outputs"), answer.get("structures"), held is not None
         times = answer.get("times_ms") if timed else [None] * len(seeds)
-        if not isinstance(times, list) or not isinstance(outputs, list) or not len(times) == len(outputs) == len(seeds):
+        if not all(isinstance(part, list) and len(part) == len(seeds) for part in (times, outputs, structures)):
             raise CandidateFailure(Status.CRASHED, "the worker's answer does not match the calls that were asked for")
+        for returned in structures if self.structure else []:
+            check_structure(returned, self.structure)
         for described in outputs:
             check_kind(described, self.kinds, self._conditions.worker_device)
         if not timed:
@@ -79,19 +95,28 @@ class Sides:
         _give_memory_back(self._conditions.device)
         return played
 
+    def example(self) -> Round:
+        """One call of the reference on published inputs; raises ProblemError where no candidate can be held to it."""
+        (seed,) = fresh_seeds(1)
+        example = self.play_reference(PUBLISHED, [seed])
+        self.of_reference(lambda: soundness.check(self.reference, seed, example), "")
+        return example
+
     def of_reference(self, action: Callable[[], Any], drawn: str) -> Any:
         """``action()``, with room, which calls the reference on what is ``drawn``, '' if as published.
 
-        Raises ProblemError where that fails.
+        Raises ProblemError where that fails, and MachineFault where memory or the device is to blame.
         """
         try:
-            return self.with_room(action)
-        except CandidateFailure:
+            with within("the reference", self._conditions.reference_s):
+                return self.with_room(action)
+        except (CandidateFailure, MachineFault, ProblemError):
             raise
         except Exception as error:
             problem = self._workload.problem
             which = drawn and f" with {drawn} (what inputs it takes is for DOMAIN to say)"
-            raise ProblemError(
+            kind = MachineFault if is_of_machine(error) else ProblemError
+            raise kind(
                 f"the reference of {problem.id} ({self._workload.name}, {self._conditions.precision}) fails on "
                 f"{self._conditions.device}{which}: {type(error).__name__}: {error}"
             ) from error
@@ -100,7 +125,8 @@ class Sides:
         """Times of another form of the reference on the inputs that are timed."""
         self.rest()
         self.timer.settle()
-        played = self.with_room(lambda: play(model, self.reference.setting, seeds, self.timer, held=held))
+        with within("a baseline", self._conditions.build_timeout_s + self._conditions.reference_s):  # it may compile
+            played = self.with_room(lambda: play(model, self.reference.setting, seeds, self.timer, held=held))
         played.outputs, played.inputs = [], []
         return played
 
@@ -108,32 +134,37 @@ class Sides:
         """How many kernels, copies and fills one call of a form of the reference starts on the device."""
         return self.with_room(lambda: count_launches(model, self.reference.setting, self.timer))
 
-    def must_be_finite(self, seed: int, outputs: list) -> None:
-        """Raises ProblemError where the precision cannot hold what the reference computes on published inputs."""
-        if finite(outputs):
-            return
-        if lost := self.with_room(lambda: overflown(self.reference, seed)):
-            raise ProblemError(
-                f"the reference of {self._workload.problem.id} ({self._workload.name}) is not finite in {lost} "
-                f"elements with {self._conditions.precision}, but is with FP64: there is nothing to compare with; "
-                "choose another --precision"
-            )
-
     def compare(self, trial: Trial, seeds: list[int], call: int, reference: Round, with_inputs: bool) -> None:
         """Every output of one call of the last round, and with ``with_inputs`` what became of its inputs."""
         expected = [as_tensor(leaf) for leaf in reference.outputs[call]]
-        inputs = tensors_of(reference.inputs[call]) if with_inputs else []
+        inputs = tensors_of(reference.inputs[call]) if with_inputs or self.signature else []
         reference.outputs, reference.inputs = [], []  # frees what is not needed here
-        self.ask(op="fetch", call=call, what="outputs")
-        for index, (slot, tensor) in enumerate(zip(lay_out(expected), expected)):
+        try:
+            self._compare_outputs(trial, call, seeds[call], expected)
+            if with_inputs:
+                self._compare_inputs(call, inputs)
+        except CandidateFailure as failure:
+            if self.signature and misuse.may_explain(failure):
+                unwritten = [count_marked(read()) for read in self._fetched(call, "outputs", expected)]
+                left = zip(self._fetched(call, "inputs", inputs), inputs)
+                written = [not are_same(read(), tensor) for read, tensor in left]
+                misuse.explain(failure, self.signature, unwritten, written)
+            raise
+
+    def _fetched(self, call: int, what: str, like: list[torch.Tensor]) -> list[Callable[[], torch.Tensor]]:
+        """Return a reader of the ``outputs`` or the ``inputs`` of one call of the candidate's last round."""
+        self.ask(op="fetch", call=call, what=what)
+        return [functools.partial(self.outbox.read, slot) for slot in lay_out(like)]
+
+    def _compare_outputs(self, trial: Trial, call: int, seed: int, expected: list[torch.Tensor]) -> None:
+        for index, (read, tensor) in enumerate(zip(self._fetched(call, "outputs", expected), expected)):
             which = "the output" if len(expected) == 1 else f"output {index}"
             which += "" if trial == PUBLISHED else f" ({trial})"
-            self.check_output(lambda slot=slot: self.outbox.read(slot), tensor, which, trial, index, seeds[call])
-        if with_inputs:
-            self.ask(op="fetch", call=call, what="inputs")
-            for index, (slot, tensor) in enumerate(zip(lay_out(inputs), inputs)):
-                left = self.with_room(lambda slot=slot: self.outbox.read(slot))
-                overwritten_inputs.check(left, tensor, index)
+            self.check_output(read, tensor, which, trial, index, seed)
+
+    def _compare_inputs(self, call: int, inputs: list[torch.Tensor]) -> None:
+        for index, (read, tensor) in enumerate(zip(self._fetched(call, "inputs", inputs), inputs)):
+            overwritten_inputs.check(self.with_room(read), tensor, index)
 
     def check_output(
         self, read: Callable[[], torch.Tensor], expected: torch.Tensor, which: str, trial: Trial, index: int, seed: int
@@ -143,14 +174,14 @@ class Sides:
             self._check_values(read, expected, which, trial, index)
         except CandidateFailure as failure:
             if trial in (PUBLISHED, self.reference.setting.timed):
-                self.must_be_finite(seed, [expected])
+                self.with_room(lambda: soundness.must_have_values(self.reference, seed, [expected]))
             if failure.status is not Status.WRONG_VALUE:
                 raise
             self._learn_losses(trial, seed)
             self._check_values(read, expected, which, trial, index)
 
     def _check_values(self, read, expected: torch.Tensor, which: str, trial: Trial, index: int) -> None:
-        criterion = replace(self.criterion, loss=self._losses.get((trial, index), 0.0))
+        criterion = replace(self.criteria[index], loss=self._losses.get((trial, index), 0.0))
         check_values(self.with_room(read), expected, criterion, which, self.errors)
 
     def _learn_losses(self, trial: Trial, seed: int) -> None:
@@ -200,14 +231,18 @@ class Sides:
         self._places.change()
 
     def blame(self) -> None:
-        """Where memory is short: raises CandidateFailure if the candidate keeps more than its last round takes."""
+        """Where memory is short: raises CandidateFailure if the candidate keeps more than a call takes.
+
+        Its last round is freed, so nothing of that can be compared any more.
+        """
+        self.clear()
         kept = self._room_bytes - self._not_others()
-        if kept > self._calls * self.traffic + _CONTEXT_BYTES:
+        if kept > 2 * self.traffic + _CONTEXT_BYTES:
             raise CandidateFailure(
                 Status.OUT_OF_MEMORY,
                 f"between its calls it keeps {kept / 1e9:.1f} of {self._room_bytes / 1e9:.1f} GB of the device's "
-                f"memory, where inputs, weights and outputs of its last calls take "
-                f"{self._calls * self.traffic / 1e9:.1f}: too little is left to judge it",
+                f"memory, where inputs, weights and outputs of a call take {self.traffic / 1e9:.1f}: too little is "
+                "left to judge it",
             )
 
     def _not_others(self) -> int:
@@ -218,11 +253,10 @@ class Sides:
         return torch.cuda.mem_get_info(device)[0] + torch.cuda.memory_reserved(device) + DeviceMemory.held
 
     def ask(self, **request: Any) -> dict[str, Any]:
-        return self.worker.request(request, self._conditions.timeout_s)
-
-
-def finite(leaves: list) -> bool:
-    return all(bool(as_tensor(leaf).isfinite().all()) for leaf in leaves)
+        limits = self._conditions
+        # the worker's own deadline is earlier: this one is for a hang around it
+        with within("a step of the candidate", 2 * (limits.timeout_s + limits.build_timeout_s) + 60):
+            return self.worker.request(request, limits.timeout_s)
 
 
 def number(value: Any) -> float:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import traceback
 from pathlib import Path
 
 import torch
 
 from harness.build.diagnostics import compiler_errors
-from harness.result import CandidateFailure, Status
+from harness.result import CandidateFailure, Status, first_line
 
 _EXTENSION_ERRORS = ("Error building extension", "Error compiling objects for extension")
 _ASSUMED_NAMES = ("torch", "nn", "F")
@@ -25,17 +26,30 @@ def explain(error: BaseException, solution: Path, status: Status) -> CandidateFa
         source = (error.text or "").rstrip()
         return CandidateFailure(Status.BUILD_ERROR, f"{type(error).__name__}: {error.msg} ({where})\n  {source}")
     if any(phrase in text for phrase in _EXTENSION_ERRORS):
-        return CandidateFailure(Status.BUILD_ERROR, compiler_errors(text, solution), text)
+        own = Path(os.path.realpath(os.environ.get("TMPDIR", ".")))
+        return CandidateFailure(Status.BUILD_ERROR, compiler_errors(text, solution, own), text)
     log = "".join(traceback.format_exception(error))
     message = f"{type(error).__name__}: {text}\n{own_frames(error, solution)}".rstrip()
     if isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "can't allocate memory" in text:
         return CandidateFailure(Status.OUT_OF_MEMORY, message, log)
     if isinstance(error, NameError) and getattr(error, "name", None) in _ASSUMED_NAMES:
         message += f"\n'{error.name}' is not imported: a solution sees only what it imports itself"
+    if isinstance(error, ImportError):
+        message += _import_advice(error, solution)
     if context_lost():
-        message = f"the kernel lost the device context: {text.splitlines()[0]}\n{own_frames(error, solution)}"
+        message = f"the kernel lost the device context: {first_line(text)}\n{own_frames(error, solution)}"
         return CandidateFailure(Status.CRASHED, message.rstrip(), log)
     return CandidateFailure(status, message, log)
+
+
+def _import_advice(error: ImportError, solution: Path) -> str:
+    """Return where a module of the candidate's own has to lie; '' where another one is missing."""
+    if "relative import" in str(error):
+        return "\na solution is no package: import a file beside it by its name, `import helper`"
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        file = f"{error.name.partition('.')[0]}.py"
+        return f"\n'{error.name}' is not installed, and there is no {file} beside {solution.name}"
+    return ""
 
 
 def own_frames(error: BaseException, solution: Path) -> str:

@@ -20,15 +20,17 @@ import signal
 import socket
 import sys
 import traceback
+from pathlib import Path
 
-from harness import process_memory
+from harness import memory_group, process_memory
+from harness.host import end_with_parent, go_first, remove_tree
 from harness.server import close_all_but
 from harness.worker import sandbox
 
-_PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _MAX_REQUEST_BYTES = 1 << 17
 _MAX_FDS = 16
+_FIRST_TO_GO = 1000  # where the system is short of memory, a worker goes before judges, and these before others
 _NICENESS = 10  # of what runs in the background: a tenth of the time of a core that another wants
 
 _libc = ctypes.CDLL(None)
@@ -48,7 +50,7 @@ def warm_up() -> None:
 
 
 def serve(control_fd: int) -> None:
-    """Serve until the other end of the socket closes; then kill every worker."""
+    """Serve until the other end of the socket closes; then kill every worker, and remove what it wrote."""
     warm_up()
     layers = sandbox.available()
     sandbox.protect()
@@ -59,6 +61,7 @@ def serve(control_fd: int) -> None:
     selector = selectors.DefaultSelector()
     selector.register(control, selectors.EVENT_READ)
     workers: dict[int, tuple[int, int]] = {}  # pidfd -> (pid, exit-status pipe)
+    folders: list[Path] = []  # of workers, which their owner removes if it lives
     while True:
         for key, _ in selector.select():
             if key.fd in workers:
@@ -71,18 +74,25 @@ def serve(control_fd: int) -> None:
                 continue
             data, fds, _, _ = socket.recv_fds(control, _MAX_REQUEST_BYTES, _MAX_FDS)
             if not data:
-                for pid, _ in workers.values():
-                    _kill_group(pid)
+                _end_all([pid for pid, _ in workers.values()], folders)
                 return
             if not fds:
                 control.send(json.dumps(layers).encode())
                 continue
-            pid = os.fork()
+            request = json.loads(data)
+            folders = [folder for folder in folders if folder.is_dir()] + [Path(request["cwd"])]
+            try:
+                pid = os.fork()
+            except OSError as error:  # too many processes, no memory
+                for fd in fds:
+                    os.close(fd)
+                control.send(json.dumps({"error": error.strerror}).encode())
+                continue
             if pid == 0:
                 control.close()
                 selector.close()
                 close_all_but(fds)  # those of other workers
-                _become_worker(json.loads(data), fds, list(layers))
+                _become_worker(request, fds, list(layers))
             pidfd = os.pidfd_open(pid)
             workers[pidfd] = (pid, fds[2])
             selector.register(pidfd, selectors.EVENT_READ)
@@ -95,7 +105,10 @@ def _become_worker(request: dict, fds: list[int], layers: list[str]) -> None:
     """In the child: own group, scrubbed environment, confined, then the worker's loop. Never returns."""
     code = 1
     try:
-        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        end_with_parent()
+        if request["group"]:
+            memory_group.join(request["group"])
+        go_first(_FIRST_TO_GO)
         if request["background"]:
             _leave_the_cores()
         else:
@@ -134,6 +147,17 @@ def _leave_the_cores() -> None:
     """
     os.setpgid(0, 0)
     os.nice(_NICENESS)
+
+
+def _end_all(pids: list[int], folders: list[Path]) -> None:
+    """Kill all workers; remove their folders, if whoever owned them was killed and cannot."""
+    for pid in pids:
+        _kill_group(pid)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, 0)
+    for folder in folders:
+        if folder.is_dir():
+            remove_tree(folder)
 
 
 def _reap(pid: int, status_fd: int) -> None:

@@ -11,15 +11,20 @@ from typing import Any
 
 import torch
 
+from harness.elements import marked
 from harness.result import CandidateFailure, Status
 
 _C_NUMBERS = {"size_t": ctypes.c_size_t, "int64_t": ctypes.c_int64, "double": ctypes.c_double, "bool": ctypes.c_bool}
-# What outputs hold before a call, alternating: an element that is never written differs between two calls.
-_POISONS = ((float("nan"), 85), (-12345.0, 42))
 
 
 def load_module(path: Path) -> type:
-    """``ModelNew`` of a Python solution. Exceptions of its import pass through."""
+    """``ModelNew`` of a Python solution. Exceptions of its import pass through.
+
+    Modules in its folder can be imported; installed ones of the same name win.
+    """
+    if str(path.parent) not in sys.path:
+        sys.path.append(str(path.parent))
+    sys.dont_write_bytecode = True  # its folder is its author's
     spec = importlib.util.spec_from_file_location("solution", path)
     module = importlib.util.module_from_spec(spec)
     sys.modules["solution"] = module
@@ -58,10 +63,9 @@ class LibraryModel(torch.nn.Module):
         self._prepared: list[list[torch.Tensor]] = []
 
     def prepare(self, calls: int, device: torch.device) -> None:
-        """Allocate and poison the outputs of the next ``calls`` calls, outside of what is timed."""
+        """Allocate and mark the outputs of the next ``calls`` calls, outside of what is timed."""
         self._prepared = [
-            [_poisoned(shape, dtype, device, _POISONS[call % len(_POISONS)]) for shape, dtype in self._outputs]
-            for call in range(calls)
+            [marked(shape, dtype, device, call) for shape, dtype in self._outputs] for call in range(calls)
         ]
         self._prepared.reverse()
 
@@ -71,7 +75,3 @@ class LibraryModel(torch.nn.Module):
         pointers = [ctypes.c_void_p(t.data_ptr()) for t in (*tensors, *self._state, *results)]
         self._function(*pointers, *self._scalars)
         return results[0] if len(results) == 1 else tuple(results)
-
-
-def _poisoned(shape: list[int], dtype: torch.dtype, device: torch.device, poison: tuple[float, int]) -> torch.Tensor:
-    return torch.full(shape, poison[0 if dtype.is_floating_point else 1], dtype=dtype, device=device)

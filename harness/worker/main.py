@@ -20,9 +20,10 @@ import torch
 from harness import wire
 from harness.codec import decode_problem
 from harness.device_memory import shared
-from harness.draw import DTYPES, as_tensor, copy_changed_constants, copy_matching_state, tensors_of
+from harness.draw import DTYPES, copy_changed_constants, copy_matching_state, tensors_of
 from harness.math_modes import pin_math_modes
 from harness.outbox import OpenedOutbox, lay_out
+from harness.outputs import as_tensor, kind_of
 from harness.places import Places
 from harness.problem import load_problem
 from harness.result import Status
@@ -33,6 +34,7 @@ from harness.timing.burst import Gate
 from harness.worker import extensions
 from harness.worker.explain import explain
 from harness.worker.load import LibraryModel, load_module
+from harness.worker.rehearsal import Rehearsal
 
 _LOG_CHARACTERS = 1 << 18
 
@@ -40,6 +42,7 @@ _LOG_CHARACTERS = 1 << 18
 def run(channel: socket.socket, fds: list[int]) -> None:
     """Answer requests until the judge closes the channel."""
     candidate = Candidate(fds, functools.partial(ask, channel, threading.Lock()))
+    rehearsal = Rehearsal(fds)
     operations: dict[str, Callable[..., dict]] = {
         "compile": compile_source,
         "extension": compile_extension,
@@ -57,6 +60,9 @@ def run(channel: socket.socket, fds: list[int]) -> None:
         "trim": candidate.trim,
         "clear": candidate.clear,
         "move": candidate.move,
+        "hold": rehearsal.hold,
+        "rehearse": rehearsal.rehearse,
+        "rehearse_on_gpu": rehearsal.rehearse_on_gpu,
     }
     while True:
         try:
@@ -172,6 +178,7 @@ class Candidate:
             "times_ms": self._round.times_ms,
             "queue_full": self._round.queue_full,
             "empty_ms": self._round.empty_ms,
+            "structures": self._round.structures,
             "outputs": [[self._describe(leaf) for leaf in leaves] for leaves in self._round.outputs],
         }
 
@@ -205,7 +212,7 @@ class Candidate:
         return profile(model, self._setting, seeds, self._timer)
 
     def open_burst(self, handle: dict, calls: int) -> dict:
-        """Open the memory of a burst's inputs, which are like the last round's."""
+        """Open the memory of the inputs of so many calls, which are like the last round's."""
         self._round = Round([], [], [])
         self._burst_memory = OpenedOutbox(handle, self._fds[-1:])
         views = (self._burst_memory.view(slot) for slot in lay_out(tensors_of(self._inputs_like) * calls))
@@ -217,29 +224,37 @@ class Candidate:
             self._gate = Gate(self._fds[-1])
         return {"ok": True}
 
-    def prepare_burst(self) -> dict:
-        """What is to be done before every burst and is no part of it."""
-        self._burst_left = None
-        self._burst_model = self._prepared(self._setting.timed.weights, len(self._burst_inputs))
+    def prepare_burst(self, calls: int) -> dict:
+        """Do what is to be done before a burst of so many calls and is no part of it."""
+        self._burst_left = []
+        self._burst_model = self._prepared(self._setting.timed.weights, calls)
         self._synchronize()
         return {"ok": True}
 
-    def burst(self, seeds: list[int], number: int = 0) -> dict:
-        """One call on each of the burst's inputs, on a GPU behind the judge's gate; says where their outputs lie.
+    def burst(self, seeds: list[int], first: int = 0, number: int = 0) -> dict:
+        """Call the model on the burst's inputs, from ``first`` on; say where the outputs lie.
 
-        They stay there until the next burst.
+        On a GPU each call waits for a gate of its own, from ``number`` on, and ends with a mark. Outputs stay until
+        the next burst, on a CPU, where all calls have the same input memory, until the next call.
         """
-        if self._gate:
-            self._gate.hold(number)
-        left = play_calls(self._burst_model, self._setting, self._burst_inputs, seeds)
-        answer: dict[str, Any] = {}
-        if self._gate:
-            left, answer["allocations"] = shared(left, self._burst_memory.exported)
-            self._gate.mark(number)
-        self._burst_left = left
-        answer["orders"] = [[order_of(leaf) for leaf in leaves] for leaves in left]
-        answer["addresses"] = [[leaf.data_ptr() for leaf in leaves] for leaves in left]
-        return answer
+        if first == 0:
+            self._burst_left = []
+        left, allocations = [], self._burst_memory.exported
+        for call, seed in enumerate(seeds):
+            if self._gate:
+                self._gate.hold(number + call)
+            outputs = play_calls(self._burst_model, self._setting, [self._burst_inputs[first + call]], [seed])
+            if self._gate:
+                outputs, lying_in = shared(outputs, allocations)
+                allocations |= lying_in
+                self._gate.mark(number + call)
+            left += outputs
+        self._burst_left += left
+        return {
+            "allocations": list(allocations.items()),
+            "orders": [[order_of(leaf) for leaf in leaves] for leaves in left],
+            "addresses": [[leaf.data_ptr() for leaf in leaves] for leaves in left],
+        }
 
     def close_burst(self) -> dict:
         self._burst_inputs = self._burst_left = None
@@ -264,12 +279,11 @@ class Candidate:
         return {"ok": True}
 
     def _describe(self, leaf: Any) -> dict:
-        if not isinstance(leaf, (torch.Tensor, bool, int, float)):
-            return {"type": type(leaf).__name__}
+        if (kind := kind_of(leaf)) != "Tensor":
+            return {"type": kind}
         tensor = as_tensor(leaf)
-        plain = type(leaf) in (torch.Tensor, torch.nn.Parameter) or not isinstance(leaf, torch.Tensor)
         return {
-            "type": "Tensor" if plain else f"subclass {type(leaf).__name__} of Tensor",
+            "type": kind,
             "shape": list(tensor.shape),
             "dtype": str(tensor.dtype).removeprefix("torch."),
             "device": str(leaf.device if isinstance(leaf, torch.Tensor) else self._device),

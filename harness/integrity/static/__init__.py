@@ -12,20 +12,42 @@ A rule is one entry in ``rules.RULES`` and the place in ``python_source`` or
 
 from __future__ import annotations
 
+from dataclasses import astuple
+from pathlib import Path
+from typing import Any
+
+from harness.apart import ApartError, TooMuch, apart
+from harness.caps import MAX_FINDING_CHARACTERS
+from harness.includes import read_source
 from harness.integrity.static import cpp_source, python_source
-from harness.integrity.static.rules import Finding
+from harness.integrity.static.rules import Finding, worst
 from harness.solution import Solution
 
 __all__ = ["Finding", "findings"]
 
 
 def findings(solution: Solution, precision: str = "fp32") -> list[Finding]:
-    """In the order of lines; nothing for a prebuilt library, or for Python that does not parse."""
+    """At most ``MAX_FINDINGS``, the gravest, in the order of lines; nothing for a prebuilt library.
+
+    Sources are read in a process that may be killed; one that takes too much is a finding.
+    """
     if solution.kind == "so":
         return []
-    source = solution.path.read_text(errors="replace")
-    find = python_source.find if solution.kind == "py" else cpp_source.find
-    found = find(source, solution.name)
-    if precision != "fp32":
-        found = [finding for finding in found if finding.rule != "lower_precision"]
-    return sorted(set(found), key=lambda finding: (finding.line, finding.rule))
+    name = solution.name
+    if solution.refused:
+        return [Finding(name, 1, "unreadable", solution.refused[:MAX_FINDING_CHARACTERS])]
+    try:
+        found = apart("harness.integrity.static:found_in", str(solution.path), name, precision)
+    except TooMuch as much:
+        return [Finding(name, 1, "unreadable", f"to read it takes {much}")]
+    except ApartError as error:
+        return [Finding(name, 1, "unreadable", str(error).strip().splitlines()[-1][:MAX_FINDING_CHARACTERS])]
+    return [Finding(*finding) for finding in found]
+
+
+def found_in(path: str, name: str, precision: str) -> list[tuple[Any, ...]]:
+    """As ``findings``, for ``harness.apart``."""
+    find = python_source.find if path.endswith(".py") else cpp_source.find
+    found = find(read_source(Path(path)), name)
+    short = {Finding(f.file, f.line, f.rule, f.code[:MAX_FINDING_CHARACTERS]) for f in found}
+    return [astuple(f) for f in worst({f for f in short if precision == "fp32" or f.rule != "lower_precision"})]

@@ -8,10 +8,12 @@ from typing import NamedTuple
 
 from harness.integrity.static.rules import Finding
 
+# Every alternative that begins also ends, at the end of its line at the latest, so that nothing is scanned twice;
+# raw strings end where ``_tokens`` finds their mark.
 _TOKENS = re.compile(
-    r"""(?P<comment>//[^\n]*|/\*.*?(?:\*/|\Z))
-      | (?P<raw>R"(?P<mark>[^\s()\\"]{0,16})\(.*?\)(?P=mark)")
-      | (?P<string>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')
+    r"""(?P<comment>//[^\n]*|/\*)
+      | (?P<raw>R"(?P<mark>[^\s()\\"]{0,16})\()
+      | (?P<string>"(?:[^"\\\n]|\\.)*"?|'(?:[^'\\\n]|\\.)*'?)
       | (?P<include>\#[ \t]*include[^\n]*)
       | (?P<number>\.?\d(?:'?[\w.]|(?<=[eEpP])[+-])*)
       | (?P<name>[A-Za-z_]\w*)
@@ -64,13 +66,23 @@ def find(source: str, file: str, first_line: int = 1) -> list[Finding]:
 
 
 def _tokens(source: str, first_line: int) -> list[_Token]:
-    tokens, line, position = [], first_line, 0
-    for match in _TOKENS.finditer(source):
-        line += source.count("\n", position, match.start())
-        position = match.start()
-        if match.lastgroup == "name" or match["mark2"]:
+    tokens, line, begin, position = [], first_line, 0, 0
+    while match := _TOKENS.search(source, position):
+        line += source.count("\n", begin, match.start())
+        begin, position = match.start(), match.end()
+        if match["name"] or match["mark2"]:
             tokens.append(_Token(match[0], line, match["name"] is not None))
+        elif match["raw"]:
+            position = _behind(source, f"){match['mark']}\"", position)
+        elif match[0] == "/*":
+            position = _behind(source, "*/", position)
     return tokens
+
+
+def _behind(source: str, end: str, position: int) -> int:
+    """Where what ends with ``end`` is over: at the end of the source if it has none."""
+    found = source.find(end, position)
+    return len(source) if found < 0 else found + len(end)
 
 
 def _named(tokens: list[_Token]):
@@ -105,30 +117,34 @@ def _unlaunched(tokens: list[_Token]):
     """Kernels whose name occurs nowhere but in their own declarations."""
     uses = Counter(token.text for token in tokens if token.is_name)
     kernels: dict[str, list[int]] = {}
+    closing = _brackets(tokens)
     for index, token in enumerate(tokens):
-        if token.text == "__global__" and (name := _declared(tokens, index)):
+        if token.text == "__global__" and (name := _declared(tokens, index, closing)):
             kernels.setdefault(name.text, []).append(name.line)
     for name, lines in kernels.items():
         if uses[name] <= len(lines):
             yield lines[0], name
 
 
-def _declared(tokens: list[_Token], index: int) -> _Token | None:
-    """The name before the parameters of the function that starts at ``index``."""
-    while index + 1 < len(tokens) and tokens[index].text not in (";", "{"):
+def _declared(tokens: list[_Token], start: int, closing: dict[int, int]) -> _Token | None:
+    """The name before the parameters of the function that starts at ``start``; looks no further than the next one."""
+    index = start + 1
+    while index + 1 < len(tokens) and tokens[index].text not in (";", "{", ")", "__global__"):
         token, after = tokens[index], tokens[index + 1]
         if token.text == "__launch_bounds__" and after.text == "(":
-            index = _closing(tokens, index + 1)
+            index = closing.get(index + 1, len(tokens))
         elif token.is_name and after.text == "(":
             return token
         index += 1
     return None
 
 
-def _closing(tokens: list[_Token], index: int) -> int:
-    depth = 0
-    for position in range(index, len(tokens)):
-        depth += {"(": 1, ")": -1}.get(tokens[position].text, 0)
-        if depth == 0:
-            return position
-    return len(tokens)
+def _brackets(tokens: list[_Token]) -> dict[int, int]:
+    """Index of each opening bracket -> that of the one which closes it."""
+    closing, open_ones = {}, []
+    for index, token in enumerate(tokens):
+        if token.text == "(":
+            open_ones.append(index)
+        elif token.text == ")" and open_ones:
+            closing[open_ones.pop()] = index
+    return closing

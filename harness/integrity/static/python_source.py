@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from harness.helper_files import NOT_PYTHON
 from harness.integrity.static import cpp_source
 from harness.integrity.static.rules import Finding
-from harness.solution import NOT_PYTHON
 
 # Dotted names as imports spell them out; a trailing dot means everything below.
 _NAMES = {
@@ -58,6 +58,7 @@ class _Reader(ast.NodeVisitor):
         self._file = file
         self._aliases: dict[str, str] = {}  # local name -> dotted name
         self._texts = _assigned_texts(tree)
+        self._read: set[int] = set()  # texts in C++, each once
         self._identities: set[str] = set()  # names that hold an address or the like
         for node in ast.walk(tree):
             self._learn_import(node)
@@ -65,8 +66,8 @@ class _Reader(ast.NodeVisitor):
         self._find_unlaunched(tree)
 
     def _report(self, node: ast.AST, rule: str, code: str | None = None) -> None:
-        code = code or ast.unparse(node).splitlines()[0]
-        self.found.append(Finding(self._file, node.lineno, rule, code[:120]))
+        code = code or ast.unparse(node).partition("\n")[0]
+        self.found.append(Finding(self._file, node.lineno, rule, code))
 
     def _learn_import(self, node: ast.AST) -> None:
         if isinstance(node, ast.Import):
@@ -216,8 +217,11 @@ class _Reader(ast.NodeVisitor):
     def _read_inline(self, node: ast.Call) -> None:
         """The C++ and CUDA sources of a ``load_inline``, as far as they are constants."""
         values = [*node.args[1:3], *(k.value for k in node.keywords if k.arg in ("cpp_sources", "cuda_sources"))]
-        texts = [text for value in values for text in self._constants(value)]
-        for text in texts:
+        texts = {id(text): text for value in values for text in self._constants(value)}
+        for text in texts.values():
+            if id(text) in self._read:
+                continue
+            self._read.add(id(text))
             self.found += cpp_source.find(text.value, self._file, text.lineno)
 
     def _constants(self, node: ast.AST) -> Iterator[ast.Constant]:

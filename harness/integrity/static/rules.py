@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
+from harness.caps import MAX_FINDINGS
+
 INFO, SUSPICIOUS, SERIOUS = "info", "suspicious", "serious"
+_WORST_FIRST = (SERIOUS, SUSPICIOUS, INFO)
 
 
 @dataclass(frozen=True)
@@ -14,7 +17,7 @@ class Rule:
 
 
 RULES = {
-    "unreadable": Rule(SUSPICIOUS, "is no Python that can be parsed, so that nothing else was looked for"),
+    "unreadable": Rule(SUSPICIOUS, "cannot be parsed, or not in reasonable time, so that nothing else was looked for"),
     "library_call": Rule(INFO, "calls a library's kernel instead of its own"),
     "clock": Rule(INFO, "reads a clock or makes events, as code that behaves differently when timed would"),
     "lower_precision": Rule(INFO, "uses a type of lower precision than the problem's"),
@@ -52,3 +55,9 @@ class Finding:
 
     def to_json(self) -> dict:
         return asdict(self) | {"severity": self.severity, "explanation": RULES[self.rule].explanation}
+
+
+def worst(found: set[Finding]) -> list[Finding]:
+    """As many as a reviewer reads, the gravest of them, in the order of lines."""
+    ranked = sorted(found, key=lambda finding: (_WORST_FIRST.index(finding.severity), finding.line, finding.rule))
+    return sorted(ranked[:MAX_FINDINGS], key=lambda finding: (finding.line, finding.rule))
