@@ -13,6 +13,8 @@ from typing import Any
 
 import torch
 
+from harness.deadline import LOCK_S, take_lock, within
+
 _EVERYBODYS = "/tmp"
 
 
@@ -49,6 +51,7 @@ def describe(device: torch.device) -> dict[str, Any]:
     if device.type == "cpu":
         return {"type": "cpu", "name": cpu_name(), "cores": os.cpu_count(), "threads": torch.get_num_threads()}
     properties = torch.cuda.get_device_properties(device)
+    nvml = Nvml.open(device)
     return {
         "type": "cuda",
         "name": properties.name,
@@ -57,6 +60,7 @@ def describe(device: torch.device) -> dict[str, Any]:
         "memory_bytes": properties.total_memory,
         "l2_bytes": properties.L2_cache_size,
         "uuid": str(properties.uuid),
+        **(nvml.limits() if nvml else {}),
     }
 
 
@@ -96,7 +100,8 @@ def cpu_name() -> str:
 def exclusive(device: torch.device, phase: Callable[[str], None] = lambda text: None) -> Iterator[None]:
     """Hold the device against every other evaluation on this host: one timed kernel at a time.
 
-    ``phase`` is told where another one holds it. It also becomes the current one, for events, streams and
+    ``phase`` is told where another one holds it. Raises MachineFault where that takes longer than any evaluation.
+    It also becomes the current one, for events, streams and
     the allocator are those of the current device.
     """
     name = "cpu" if device.type == "cpu" else str(torch.cuda.get_device_properties(device).uuid)
@@ -105,7 +110,8 @@ def exclusive(device: torch.device, phase: Callable[[str], None] = lambda text: 
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             phase(f"waits for another run on this {'CPU' if device.type == 'cpu' else 'GPU'}")
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            with within("waiting for another run on this device", 2 * LOCK_S):
+                take_lock(lock.fileno(), f"the lock of this device, {_lock_path(name)},")
         if device.type == "cuda":
             torch.cuda.set_device(device)
         yield
@@ -113,12 +119,16 @@ def exclusive(device: torch.device, phase: Callable[[str], None] = lambda text: 
 
 def _lock_file(name: str) -> int:
     """A descriptor of a file that is the same for everybody on this host, whatever their TMPDIR; made if need be."""
-    folder = _EVERYBODYS if os.access(_EVERYBODYS, os.W_OK) else tempfile.gettempdir()
-    path = os.path.join(folder, f"kernelbench-{name}.lock")
+    path = _lock_path(name)
     try:
         return os.open(path, os.O_RDONLY)  # enough for a lock, and what others may who made none
     except FileNotFoundError:
         return os.open(path, os.O_RDONLY | os.O_CREAT, 0o644)
+
+
+def _lock_path(name: str) -> str:
+    folder = _EVERYBODYS if os.access(_EVERYBODYS, os.W_OK) else tempfile.gettempdir()
+    return os.path.join(folder, f"kernelbench-{name}.lock")
 
 
 class Observer:

@@ -76,9 +76,15 @@ class DeviceMemory:
         cuda_driver.call("cuIpcCloseMemHandle", ctypes.c_uint64(self.address))
 
 
+def copy_in_stream(target: int, source: int, size: int, stream: int) -> None:
+    """Enqueue a copy from one address to another; ``stream`` is the driver's handle."""
+    addresses = ctypes.c_uint64(target), ctypes.c_uint64(source)
+    cuda_driver.call("cuMemcpyDtoDAsync_v2", *addresses, ctypes.c_size_t(size), ctypes.c_void_p(stream))
+
+
 def shared(
     outputs: list[list[torch.Tensor]], known: dict[int, str]
-) -> tuple[list[list[torch.Tensor]], list[list]]:
+) -> tuple[list[list[torch.Tensor]], dict[int, str]]:
     """The same outputs, copied if they lie in what cannot be shared, and address and handle of what they lie in.
 
     ``known`` are such addresses and handles that need not be asked for.
@@ -99,7 +105,7 @@ def shared(
         except DriverError:
             return lying(tensor.clone())
 
-    return [[of(tensor) for tensor in leaves] for leaves in outputs], [[base, handles[base]] for base in handles]
+    return [[of(tensor) for tensor in leaves] for leaves in outputs], handles
 
 
 def copy(target: int, source: int, size: int) -> None:

@@ -12,8 +12,8 @@ import secrets
 from typing import Any
 
 import torch
-from torch.utils import _pytree as pytree
 
+from harness.elements import is_scaled
 from harness.hardened import hardened_initialisation, redraw, spread_constants
 from harness.problem import Workload
 
@@ -25,8 +25,8 @@ def draw_inputs(
 ) -> list:
     """The inputs of one call, drawn on ``device`` as one of ``hardened.DRAWS``.
 
-    Floating-point tensors are cast to ``dtype``; integer and boolean ones keep
-    their type, and scalars stay scalars.
+    Floating-point tensors are cast to ``dtype``; those of 8 bits, complex, integer and boolean
+    ones keep their type, and scalars stay scalars.
     """
     seed_generators(seed, device)
     with torch.device(device):
@@ -109,23 +109,9 @@ def call(model, inputs: list) -> Any:
         return model(*inputs)
 
 
-def flatten(output: Any) -> list:
-    """The leaves of an output (tensor, scalar, or any nesting of tuples, lists and dicts), in order."""
-    return pytree.tree_leaves(output)
-
-
-def as_tensor(leaf: Any) -> torch.Tensor:
-    """A leaf of an output as a tensor; Python numbers become 0-dim tensors of 64 bits."""
-    if isinstance(leaf, torch.Tensor):
-        return leaf
-    if isinstance(leaf, bool):
-        return torch.tensor(leaf)
-    return torch.tensor(leaf, dtype=torch.float64 if isinstance(leaf, float) else torch.int64)
-
-
 def _place(value: Any, device: torch.device, dtype: torch.dtype) -> Any:
     if not isinstance(value, torch.Tensor):
         return value
-    if value.is_floating_point():
+    if is_scaled(value):
         return value.to(device=device, dtype=dtype)
     return value.to(device=device)

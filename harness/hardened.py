@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
+from harness.elements import is_scaled
 from harness.problem import Problem, ProblemError
 from harness.strides import is_dense
 
@@ -91,7 +92,7 @@ def domains(problem: Problem) -> dict[str, str]:
 def redraw(values: list, problem: Problem, draw: str) -> list:
     """Published inputs drawn anew as ``draw`` says, each within its domain.
 
-    Integers, booleans and scalars stay as published.
+    Integers, booleans, scalars, complex tensors and those of 8 bits stay as published.
     """
     if draw == "published":
         return values
@@ -107,14 +108,14 @@ def _words(values: list, problem: Problem) -> list[str]:
 
 def _strew(value, word: str):
     """``_strewn`` within its domain; as published where that, or how it lies in memory, has no room for it."""
-    dense = isinstance(value, Tensor) and value.is_floating_point() and value.numel() and is_dense(value)
+    dense = isinstance(value, Tensor) and is_scaled(value) and value.numel() and is_dense(value)
     if not dense or DOMAINS[word] is None or word == "probability":
         return value
     return DOMAINS[word](_strewn(value))
 
 
 def _redraw(value, draw: Callable[[Tensor], Tensor], domain: Callable[[Tensor], Tensor] | None):
-    if not isinstance(value, Tensor) or not value.is_floating_point() or domain is None:
+    if not isinstance(value, Tensor) or not is_scaled(value) or domain is None:
         return value
     if 0 in value.stride():  # an expanded tensor has no place for each element
         value = value.clone()

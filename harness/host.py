@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
+import re
+import signal
 import stat
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 _MOST_PROCESSES = 10_000  # of one family: a fork bomb is not followed for ever
+_MEMORY = ("RssAnon", "RssShmem", "VmPTE")  # in /proc/PID/status
+_PF_EXITING = 0x4  # of the flags in /proc/PID/stat
+_PR_SET_PDEATHSIG = 1
 _CPUCLOCK_SCHED = 2  # of a whole process, as clock_getcpuclockid(3) numbers them
 
 
@@ -23,10 +30,10 @@ def descendants(pid: int) -> list[int]:
     found, pending = [], [pid]
     while pending and len(found) <= _MOST_PROCESSES:
         parent = pending.pop()
-        tasks = _tasks(parent)
-        for task in tasks:
+        threads = tasks(parent)
+        for task in threads:
             pending += map(int, _read(f"/proc/{parent}/task/{task}/children").split())
-        if tasks:
+        if threads:
             found.append(parent)
     return found
 
@@ -34,11 +41,28 @@ def descendants(pid: int) -> list[int]:
 def at_rest(processes: list[int]) -> bool:
     """Whether every thread of these is stopped or gone, and has ended its system call."""
     for process in processes:
-        for task in _tasks(process):
+        for task in tasks(process):
             state = _read(f"/proc/{process}/task/{task}/stat").rpartition(")")[2].split()[:1]
             if state and state[0] not in "TtZX":
                 return False
     return True
+
+
+def is_ending(process: int) -> bool:
+    """Return whether it has ended or is about to, by a signal or by itself."""
+    fields = _read(f"/proc/{process}/stat").rpartition(")")[2].split()
+    return not fields or fields[0] in "ZX" or bool(int(fields[6]) & _PF_EXITING)
+
+
+def end_with_parent() -> None:
+    """Have the system kill this process when the one that started it ends. A change of privileges undoes that."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def go_first(score: int) -> None:
+    """Have the system end this process and its children before others, if it is short of memory; 1000 is first."""
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write(str(score))
 
 
 def cpu_times_ns(processes: list[int]) -> dict[int, int]:
@@ -50,7 +74,8 @@ def cpu_times_ns(processes: list[int]) -> dict[int, int]:
     return found
 
 
-def _tasks(process: int) -> list[str]:
+def tasks(process: int) -> list[str]:
+    """Return the numbers of its threads; empty for one that is gone."""
     try:
         return os.listdir(f"/proc/{process}/task")
     except OSError:
@@ -71,13 +96,13 @@ def _read(path: str) -> str:
 
 
 def usage(pid: int) -> tuple[int, int]:
-    """Anonymous and shared memory in bytes, and processes with their threads, of a process and all below it."""
+    """Anonymous and shared memory with its page tables in bytes, and processes with their threads, of a family."""
     memory = tasks = 0
     for process in descendants(pid):
         fields = dict(line.split(":", 1) for line in _read(f"/proc/{process}/status").split("\n") if line)
         if not fields:
             continue
-        memory += sum(int(fields[name].split()[0]) for name in ("RssAnon", "RssShmem") if name in fields) * 1024
+        memory += sum(int(fields[name].split()[0]) for name in _MEMORY if name in fields) * 1024
         tasks += int(fields["Threads"])
     return memory, tasks
 
@@ -99,6 +124,25 @@ def nameless_bytes(processes: list[int], given: set[tuple[int, int]]) -> tuple[i
                         found[file.st_dev, file.st_ino] = in_memory, file.st_blocks * 512
     theirs = [of for file, of in found.items() if file not in given]
     return sum(size for memory, size in theirs if memory), sum(size for memory, size in theirs if not memory)
+
+
+def socket_use(processes: list[int]) -> tuple[int, int]:
+    """Bytes that the buffers of their sockets may hold, and open files that lie in them in messages nobody has read."""
+    found: dict[str, int] = {}
+    for process in processes:
+        with contextlib.suppress(OSError):
+            for name in os.listdir(f"/proc/{process}/fd"):
+                with contextlib.suppress(OSError):
+                    link = os.readlink(f"/proc/{process}/fd/{name}")
+                    if link.startswith("socket:") and link not in found:
+                        held = _read(f"/proc/{process}/fdinfo/{name}").partition("scm_fds:")[2].split()[:1]
+                        found[link] = int(held[0]) if held else 0
+    return len(found) * _socket_bytes(), sum(found.values())
+
+
+def _socket_bytes() -> int:
+    """The most that one socket holds for others to read, whose size nobody here can change: its limit and a message."""
+    return 2 * int(_read("/proc/sys/net/core/wmem_default").strip() or 1 << 18)
 
 
 def disk_use(folder: Path, most: int) -> tuple[int, int]:
@@ -149,10 +193,23 @@ def _entries(folder: Path) -> list[os.DirEntry]:
 
 
 def available_memory_bytes() -> int:
-    """Of the host, now."""
+    """Return the free memory of the host in bytes; in a container what its limit leaves, if that is less."""
     with open("/proc/meminfo") as meminfo:
         fields = {line.split(":")[0]: int(line.split()[1]) * 1024 for line in meminfo}
-    return fields["MemAvailable"]
+    return min([fields["MemAvailable"], *_left_by_groups()])
+
+
+def _left_by_groups(mount: Path = Path("/sys/fs/cgroup")) -> Iterator[int]:
+    """Return the bytes that the limit of each control group (version 2) above this process leaves."""
+    own = _read("/proc/self/cgroup").partition("::")[2].split("\n")[0].lstrip("/")
+    folder = mount / own
+    for group in (folder, *folder.parents):
+        if group == mount.parent:
+            return
+        limit, used = _read(f"{group}/memory.max").strip(), _read(f"{group}/memory.current").strip()
+        if limit.isdigit() and used.isdigit():
+            cache = re.search(r"^inactive_file (\d+)$", _read(f"{group}/memory.stat"), re.MULTILINE)
+            yield max(0, int(limit) - int(used) + int(cache[1] if cache else 0))
 
 
 def default_memory_bytes() -> int:

@@ -21,6 +21,7 @@ import torch
 
 from harness.cuda_driver import DriverError
 from harness.device_memory import DeviceMemory
+from harness.outputs import as_tensor
 
 _ALIGNMENT = 256
 
@@ -93,7 +94,7 @@ class Outbox:
         view, done = memoryview(data), 0
         while done < slot.bytes:  # one call moves 2 GiB at most
             done += os.preadv(self._file, [view[done:]], slot.offset + done)
-        return copy.copy_(torch.frombuffer(data, dtype=slot.dtype).view(slot.shape))
+        return copy.copy_(torch.frombuffer(data, dtype=torch.uint8).view(slot.dtype).view(slot.shape))
 
     def view(self, slot: Slot) -> torch.Tensor:
         """A file's memory itself as a tensor, which the worker may change at any moment; valid until ``close``."""
@@ -127,14 +128,15 @@ class OpenedOutbox:
         return {self._cuda.address: self._ipc} if self._cuda else {}
 
     def write(self, slot: Slot, tensor: torch.Tensor) -> None:
-        tensor = tensor.detach().contiguous()
         if slot.bytes == 0:
             return
+        tensor = as_tensor(tensor.detach()).contiguous()
         if self._cuda:
             torch.cuda.synchronize()
             self._cuda.copy_in(tensor.data_ptr(), slot.offset, slot.bytes)
             return
-        self.view(slot).copy_(tensor)
+        raw = self.view(Slot((slot.bytes,), torch.uint8, slot.offset))
+        raw.copy_(tensor.reshape(-1).view(torch.uint8))  # byte by byte, whatever the type
 
     def close(self) -> None:
         """Give up what is device memory; no view of it may be used any more."""
@@ -151,5 +153,5 @@ class OpenedOutbox:
 def _mapped(memory: mmap.mmap, slot: Slot) -> torch.Tensor:
     if slot.bytes == 0:
         return torch.empty(slot.shape, dtype=slot.dtype)
-    flat = torch.frombuffer(memory, dtype=slot.dtype, count=math.prod(slot.shape), offset=slot.offset)
-    return flat.view(slot.shape)
+    raw = torch.frombuffer(memory, dtype=torch.uint8, count=slot.bytes, offset=slot.offset)
+    return raw.view(slot.dtype).view(slot.shape)

@@ -43,9 +43,9 @@ class ProblemId:
 
     @classmethod
     def parse(cls, text: str) -> ProblemId:
-        match = re.fullmatch(r"0*(\d+)/0*(\d+)", text.strip())
+        match = re.fullmatch(r"0*(\d{1,9})/0*(\d{1,9})", text.strip(), re.ASCII)
         if not match:
-            raise ValueError(f"'{text}' is not a problem id; write LEVEL/NUMBER, for example 1/19")
+            raise ValueError(f"'{text:.80}' is not a problem id; write LEVEL/NUMBER, for example 1/19")
         return cls(int(match[1]), int(match[2]))
 
 

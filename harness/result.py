@@ -14,6 +14,8 @@ from enum import Enum
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
+from harness.caps import MAX_LOG_CHARACTERS, MAX_MESSAGE_CHARACTERS
+
 FORMAT = 1
 
 
@@ -37,39 +39,48 @@ class Status(str, Enum):
         return self.value
 
 
-_MESSAGE_CHARACTERS = 10_000
-
-
 def printable(text: str) -> str:
     """``text`` without what drives a terminal or cannot be encoded: those characters as escapes.
 
     A candidate writes much of what is shown of it, and could otherwise write over the rest.
     """
+    if text.isprintable():
+        return text
     return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
 
 
-def _shortened(text: str) -> str:
-    """Without its middle, where it is long: how it begins and how it ends says most."""
-    if len(text) <= _MESSAGE_CHARACTERS:
+def _shown(text: str, most: int) -> str:
+    """Printable, and without its middle where it is long: how it begins and how it ends says most."""
+    if len(text) <= most:
+        text = printable(text)
+    if len(text) <= most:
         return text
-    half = _MESSAGE_CHARACTERS // 2
-    return f"{text[:half]}\n[{len(text) - 2 * half} characters left out]\n{text[-half:]}"
+    half = most // 2
+    begin, end = printable(text[:half])[:half], printable(text[-half:])[-half:]
+    return f"{begin}\n[{len(text) - 2 * half} characters left out]\n{end}"
+
+
+def first_line(text: str) -> str:
+    """Of a message; '' of one that has none, as older records and foreign ones may."""
+    return text.strip().partition("\n")[0]
 
 
 class CandidateFailure(Exception):
     """Why a candidate is not ``ok``; raised wherever that becomes known.
 
     ``message`` is for the candidate's author (a person, or a model that must
-    repair the code); ``log`` holds compiler or process output in full; ``rule``
-    names the integrity rule of a rejection.
+    repair the code); ``log`` holds compiler or process output, as much of it as is kept; ``rule``
+    names the integrity rule of a rejection; ``killed_by`` the signal that ended its process, if
+    nobody here sent it: the system may have.
     """
 
     def __init__(self, status: Status, message: str, log: str = "", rule: str | None = None):
         super().__init__(message)
         self.status = status
-        self.message = _shortened(printable(message))
-        self.log = printable(log)
+        self.message = _shown(message, MAX_MESSAGE_CHARACTERS) or "no reason was given"
+        self.log = _shown(log, MAX_LOG_CHARACTERS)
         self.rule = rule
+        self.killed_by = ""
 
 
 @dataclass
@@ -89,6 +100,7 @@ class Result:
     timing: dict[str, Any] | None = None  # statistics and samples of the candidate
     baselines: dict[str, dict[str, Any]] = field(default_factory=dict)  # the same for each baseline
     speedup: float | None = None  # baseline median / candidate median
+    confirms: dict[str, Any] | None = None  # speedup, verdict, interval of the first measurement, where this repeats it
     gflops: float | None = None
     gbps: float | None = None
     sol: dict[str, Any] | None = None  # bounds, headroom g, percent of SOL, shares of the device's peaks
@@ -105,6 +117,12 @@ class Result:
     @property
     def correct(self) -> bool:
         return self.status is Status.OK
+
+    @property
+    def unconfirmed(self) -> str:
+        """Why the judge's own clock could not be read, in its words; '' where it was, or nothing is known of it."""
+        clock = (self.timing or {}).get("judge_clock")
+        return clock if isinstance(clock, str) else ""
 
     def speedup_over_first(self) -> float | None:
         """Over the first baseline that ran; None without one."""

@@ -15,8 +15,9 @@ from typing import Any
 
 import torch
 
-from harness.draw import as_tensor, build_model, call, draw_inputs, flatten, fresh_seeds, seed_generators
+from harness.draw import build_model, call, draw_inputs, fresh_seeds, seed_generators
 from harness.hardened import TIMED
+from harness.outputs import as_tensor, flatten, structure_of
 from harness.problem import Workload
 from harness.strides import is_dense
 from harness.timing import Round
@@ -89,6 +90,7 @@ def play(
             played = _untimed(partial(call, model), draws, before, setting.device)
         else:
             played = timer.run(partial(call, model), draws, before, held)
+    played.structures = [structure_of(output) for output in played.outputs]
     played.outputs = [flatten(output) for output in played.outputs]
     return played
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import os
 import select
@@ -11,13 +12,19 @@ import socket
 import subprocess
 import sys
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+_START_S = 60.0  # for a new process; what it imports is no part of that
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def start_server(module: str, connection: socket.socket) -> subprocess.Popen:
-    """Run ``module.serve`` on ``connection`` in an interpreter and a session of its own; closes our copy of it."""
+def start_server(module: str, connection: socket.socket, bound: bool = True) -> subprocess.Popen:
+    """Run ``module.serve`` on ``connection`` in an interpreter and a session of its own; closes our copy of it.
+
+    A ``bound`` server may ask the kernel to end it with its parent. The kernel means the thread that started
+    it, so a thread of this process starts it that lasts as long as the process.
+    """
     # -I and an explicit path: neither environment nor working directory decides what is imported
     path = [str(ROOT), *filter(None, sys.path)]
     # tearing PyTorch down takes a second and frees nothing that the end of a process does not
@@ -25,7 +32,8 @@ def start_server(module: str, connection: socket.socket) -> subprocess.Popen:
         f"import os, sys; sys.path[:] = {path!r}\nfrom {module} import serve; serve({connection.fileno()})\n"
         "sys.stdout.flush(); sys.stderr.flush(); os._exit(0)"
     )
-    process = subprocess.Popen(
+    popen = functools.partial(
+        subprocess.Popen,
         [sys.executable, "-I", "-c", start],
         # threads of PyTorch that have nothing to do must not spin while the other side is timed
         env={**os.environ, "OMP_WAIT_POLICY": "PASSIVE"},
@@ -33,8 +41,15 @@ def start_server(module: str, connection: socket.socket) -> subprocess.Popen:
         stdin=subprocess.DEVNULL,
         start_new_session=True,
     )
+    process = _starter(os.getpid()).submit(popen).result(_START_S) if bound else popen()
     connection.close()
     return process
+
+
+@functools.cache
+def _starter(process: int) -> ThreadPoolExecutor:
+    """The thread that starts processes; one that was forked from another has none of its parent's threads."""
+    return ThreadPoolExecutor(1)
 
 
 def split_off(module: str, connection: socket.socket, ours: socket.socket) -> Forked:
@@ -59,12 +74,20 @@ def split_off(module: str, connection: socket.socket, ours: socket.socket) -> Fo
     return Forked(pid)
 
 
-def close_all_but(kept: list[int]) -> None:
-    """Close what a fork has inherited, except standard streams and ``kept``."""
-    for name in os.listdir("/proc/self/fd"):
-        if int(name) > 2 and int(name) not in kept:
+def close_all_but(kept: list[int], opened: list[int] | None = None) -> None:
+    """Close what a fork has inherited, except standard streams and ``kept``.
+
+    ``opened`` are its parent's ``descriptors``, where a confined one forks: it may not see its own.
+    """
+    for descriptor in descriptors() if opened is None else opened:
+        if descriptor > 2 and descriptor not in kept:
             with contextlib.suppress(OSError):  # the listing's own descriptor
-                os.close(int(name))
+                os.close(descriptor)
+
+
+def descriptors() -> list[int]:
+    """The descriptors that this process has open."""
+    return list(map(int, os.listdir("/proc/self/fd")))
 
 
 class Forked:

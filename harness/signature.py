@@ -16,7 +16,8 @@ from typing import Any
 
 import torch
 
-from harness.draw import as_tensor, build_model, call, draw_inputs, flatten
+from harness.draw import build_model, call, draw_inputs
+from harness.outputs import as_tensor, flatten, why_not_compared
 from harness.problem import ProblemError, Workload
 from harness.recurrent import RecurrentShapes
 
@@ -31,7 +32,19 @@ C_TYPES = {
     torch.int16: "int16_t",
     torch.int8: "int8_t",
     torch.uint8: "uint8_t",
+    torch.uint16: "uint16_t",
+    torch.uint32: "uint32_t",
+    torch.uint64: "uint64_t",
     torch.bool: "bool",
+    torch.complex64: "std::complex<float>",
+    torch.complex128: "std::complex<double>",
+    torch.complex32: "__half2",
+    torch.float8_e4m3fn: "__nv_fp8_e4m3",
+    torch.float8_e5m2: "__nv_fp8_e5m2",
+    # no name in every CUDA toolkit: their bytes
+    torch.float8_e4m3fnuz: "uint8_t",
+    torch.float8_e5m2fnuz: "uint8_t",
+    torch.float8_e8m0fnu: "uint8_t",
 }
 
 
@@ -44,8 +57,12 @@ class TensorSpec:
     dtype: torch.dtype
 
     @property
+    def elements(self) -> int:
+        return math.prod(self.shape)
+
+    @property
     def bytes(self) -> int:
-        return math.prod(self.shape) * self.dtype.itemsize
+        return self.elements * self.dtype.itemsize
 
 
 @dataclass(frozen=True)
@@ -94,27 +111,32 @@ def derive_signature(workload: Workload, dtype: torch.dtype = torch.float32) -> 
         inputs = draw_inputs(workload, 0, meta, dtype)
         model = build_model(workload.problem.module.Model, workload, 0, meta, dtype)
         with meta, RecurrentShapes():  # meta: for tensors that forward itself creates
-            outputs = [as_tensor(leaf) for leaf in flatten(call(model, inputs))]
+            leaves = flatten(call(model, inputs))
     except Exception as error:
-        problem = workload.problem
-        raise ProblemError(
-            f"problem {problem.id} ({problem.path}), workload {workload.name}: "
-            f"the reference fails: {type(error).__name__}: {error}"
-        ) from error
+        raise _failing(workload, f"{type(error).__name__}: {error}") from error
+    if reason := why_not_compared(leaves):
+        raise _failing(workload, reason)
+    outputs = [as_tensor(leaf) for leaf in leaves]
     return signature_of(workload, inputs, model.state_dict(), outputs)
+
+
+def _failing(workload: Workload, reason: str) -> ProblemError:
+    problem = workload.problem
+    return ProblemError(
+        f"problem {problem.id} ({problem.path}), workload {workload.name}: the reference fails: {reason}"
+    )
 
 
 def signature_of(
     workload: Workload, inputs: list[Any], state: dict[str, torch.Tensor], outputs: list[torch.Tensor]
 ) -> Signature:
     """Of a call that was made: its arguments, the model's state, and its outputs in order."""
-    input_names = list(inspect.signature(workload.problem.module.Model.forward).parameters)[1:]
     taken: set[str] = set()
 
     def spec(name: str, tensor: torch.Tensor) -> TensorSpec:
         return TensorSpec(_unique(name, taken), tuple(tensor.shape), tensor.dtype)
 
-    named = list(zip(input_names, inputs))
+    named = list(zip(_input_names(workload), inputs))
     tensors = tuple(spec(name, value) for name, value in named if isinstance(value, torch.Tensor))
     parameters = tuple(spec(name, value) for name, value in state.items())
     output_names = ["output"] if len(outputs) == 1 else [f"output{i}" for i in range(len(outputs))]
@@ -127,6 +149,16 @@ def signature_of(
         if isinstance(value, (bool, int, float))
     ]
     return Signature(tensors, parameters, results, tuple(scalars))
+
+
+def input_name(workload: Workload, index: int) -> str:
+    """Return what the reference's forward calls an input."""
+    names = _input_names(workload)
+    return names[index] if index < len(names) else f"input {index}"
+
+
+def _input_names(workload: Workload) -> list[str]:
+    return list(inspect.signature(workload.problem.module.Model.forward).parameters)[1:]
 
 
 def _spread(name: str, value: Any) -> list[tuple[str, Any]]:

@@ -5,30 +5,42 @@ Nothing here runs a candidate: Python sources are parsed, never imported.
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import hashlib
 import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.includes import UnknownInclude, local_includes, read_source
+from harness.apart import ApartError, TooMuch, apart
+from harness.caps import (
+    HEAD_BYTES,
+    MAX_ENTRIES,
+    MAX_HEADER_BYTES,
+    MAX_INCLUDED_FILES,
+    MAX_LIBRARY_BYTES,
+    MAX_SAMPLE,
+    MAX_SOURCE_BYTES,
+)
+from harness.includes import read_head, read_source, too_large
 from harness.problem import ProblemId
 from harness.result import printable
 
 SUFFIXES = (".py", ".cu", ".cpp")
 PREBUILT_SUFFIX = ".so"
-NOT_PYTHON = (SyntaxError, ValueError, MemoryError, RecursionError)  # of ast.parse: the last two where it is too deep
 
-_KERNELBENCH = re.compile(r"level_(?P<level>\d+)_problem_(?P<number>\d+)_sample_(?P<sample>\d+)_kernel")
-_PAIR = re.compile(r"(?P<level>\d+)_(?P<number>\d+)(?:_(?!s\d+$)\w+?)?(?:_s(?P<sample>\d+))?", re.ASCII)
-_IN_LEVEL = re.compile(r"0*(?P<number>\d+)(?:_(?!s\d+$)\w+?)?(?:_s(?P<sample>\d+))?", re.ASCII)
-_LEVEL_FOLDER = re.compile(r"level[_-]?(\d+)")
-_DIRECTIVE = re.compile(r"^\s*(?:#|//|/?\*)\s*kb:\s*(?P<settings>.+?)\s*(?:\*/)?$")
-_DIRECTIVE_LINES = 10
+_KERNELBENCH = re.compile(
+    r"level_(?P<level>\d{1,9})_problem_(?P<number>\d{1,9})_sample_(?P<sample>\d{1,9})_kernel", re.ASCII
+)
+_PAIR = re.compile(r"(?P<level>\d{1,9})_(?P<number>\d{1,9})(?:_(?!s\d+$)\w+?)?(?:_s(?P<sample>\d{1,9}))?", re.ASCII)
+_IN_LEVEL = re.compile(r"0*(?P<number>\d{1,9})(?:_(?!s\d+$)\w+?)?(?:_s(?P<sample>\d{1,9}))?", re.ASCII)
+_SAMPLE = re.compile(r"_s(\d{1,9})$", re.ASCII)
+_LEVEL_FOLDER = re.compile(r"level[_-]?(\d{1,9})", re.ASCII)
+_COMMENT_MARKS = ("//", "/*", "#", "*")
+DIRECTIVE_LINES = 10
 _DEVICES = ("any", "cpu", "cuda")
-_SOURCE_SUFFIXES = (".cu", ".cuh", ".cpp", ".cc", ".c", ".hpp", ".h", ".py")
+_OF_SUFFIX = {".py": ("pytorch", "any"), ".cpp": ("cpp", "cpu"), ".cu": ("cuda", "cuda"), ".so": ("cuda", "cuda")}
 
 
 class SolutionError(Exception):
@@ -42,7 +54,8 @@ class Solution:
     ``device`` is the kind of device that the solution is for: ``cpu``, ``cuda``
     or ``any``. ``language`` is what its kernels are written in: ``cuda``,
     ``cpp``, ``triton`` or ``pytorch``. ``sha256`` is of the file, ``helpers`` of
-    those that it takes in, as far as it names them; empty where there are none.
+    those that it takes in, as far as it names them; empty where there are none. Of a file that is
+    too large they are of its beginning and its size.
     """
 
     path: Path
@@ -54,6 +67,7 @@ class Solution:
     device: str
     sha256: str
     helpers: str = ""
+    refused: str = ""  # why it is not even built
 
     def runs_on(self, device_type: str) -> bool:
         return self.device in ("any", device_type)
@@ -77,20 +91,27 @@ class Discovery:
 
     solutions: tuple[Solution, ...]
     unmapped: tuple[tuple[Path, str], ...]
+    root: Path  # the directory
 
 
-def discover(root: Path, prebuilt: bool = False) -> Discovery:
+def discover(root: Path, prebuilt: bool = False, problem: ProblemId | None = None) -> Discovery:
     """All solutions below ``root``, sorted by problem and sample; ``.so`` files only with ``prebuilt``.
 
+    ``root`` may also be one file, and ``problem`` then what it solves. A file that a solution
+    imports, includes or names belongs to that solution, and is none of its own.
     Raises SolutionError where the directory is missing, holds no candidate file
     at all, or holds two files for the same problem and sample.
     """
-    if not root.exists():
-        raise SolutionError(f"no such directory: {root}")
-    if not root.is_dir():
-        raise SolutionError(f"{root} is not a directory; give the folder that holds the solutions")
     suffixes = (*SUFFIXES, PREBUILT_SUFFIX) if prebuilt else SUFFIXES
-    paths = [path for path in sorted(root.rglob("*")) if path.suffix in suffixes and _is_candidate(path, root)]
+    if root.is_file():
+        if root.suffix not in suffixes:
+            raise SolutionError(f"{root} is no solution: expected a file ending in {', '.join(suffixes)}")
+        return Discovery((read_file(root, problem),), (), root.parent)
+    if not root.exists():
+        raise SolutionError(f"no such directory or file: {root}")
+    if problem:
+        raise SolutionError(f"{root} is a directory: a problem can be named for one file only")
+    paths = sorted(path for path in _entries(root) if path.suffix in suffixes and _is_candidate(path, root))
     if not paths:
         raise SolutionError(f"no solutions in {root}: expected files ending in {', '.join(suffixes)}")
 
@@ -100,7 +121,7 @@ def discover(root: Path, prebuilt: bool = False) -> Discovery:
         try:
             solution = read_solution(path, root)
         except (SolutionError, OSError) as error:
-            unmapped.append((path, str(error)))
+            unmapped.append((path, _reason(error)))
             continue
         other = solutions.setdefault((solution.problem, solution.sample), solution)
         if other is not solution:
@@ -111,42 +132,112 @@ def discover(root: Path, prebuilt: bool = False) -> Discovery:
             "give each its own sample number: in its name (_s1) or in a first-lines comment (kb: problem=1/19 sample=1)"
         )
     ordered = sorted(solutions.values(), key=lambda s: (s.problem, s.sample))
-    return Discovery(tuple(ordered), tuple(unmapped))
+    if unmapped:
+        helpers = {file for solution in ordered for file in files_of(solution.path)}
+        helpers = {file for file in helpers if file.is_relative_to(os.path.realpath(root))}
+        unmapped = [(path, reason) for path, reason in unmapped if Path(os.path.realpath(path)) not in helpers]
+    return Discovery(tuple(ordered), tuple(unmapped), root)
 
 
-def read_solution(path: Path, root: Path | None = None, problem: ProblemId | None = None) -> Solution:
+def read_file(path: Path, problem: ProblemId | None = None) -> Solution:
+    """The solution in one file, for a person who named it; raises SolutionError with the path."""
+    try:
+        return read_solution(path, problem=problem)
+    except OSError as error:
+        raise SolutionError(f"{path} cannot be read: {error.strerror or error}") from error
+    except SolutionError as error:
+        raise SolutionError(f"{path} {error}, or say what it solves with --problem 1/19") from error
+
+
+def read_solution(
+    path: Path, root: Path | None = None, problem: ProblemId | None = None, settings: bool = True
+) -> Solution:
     """The solution in one file; ``problem`` overrides what name and comment say.
+
+    Without ``settings`` its ``kb:`` comment is ignored: the author of the source has no say there.
 
     Raises SolutionError where the file maps to no problem, or is a link that leads out of ``root``.
     """
-    if root and not path.resolve().is_relative_to(root.resolve()):
+    real, top = Path(os.path.realpath(path)), Path(os.path.realpath(root or path.parent))
+    if root and not real.is_relative_to(top):
         raise SolutionError("links to a file outside of the directory of solutions: put the file itself there")
-    content = path.read_bytes()
-    source = "" if path.suffix == PREBUILT_SUFFIX else content.decode("utf-8", errors="replace")
-    settings = _directive(source)
-    mapped, sample = _mapping(path, settings, problem)
-    tree = _parsed(source) if path.suffix == ".py" else None
-    language, device = _describe(path.suffix, tree)
-    device = settings.get("device", device)
+    sha256, head, refused = _beginning(path)
+    said = _said_in(head) if settings else {}
+    mapped, sample = _mapping(path, said, problem)
+    facts = {} if path.suffix == PREBUILT_SUFFIX or refused else _facts(path, top)
+    language, device = _OF_SUFFIX[path.suffix]
+    device = said.get("device", facts.get("device", device))
     if device not in _DEVICES:
-        raise SolutionError(f"kb: device={device} is not one of {', '.join(_DEVICES)}")
+        raise SolutionError(f"kb: device={device:.80} is not one of {', '.join(_DEVICES)}")
     return Solution(
-        path=root.resolve() / path.relative_to(root) if root else path.resolve(),
+        path=top / path.relative_to(root) if root else real,
         name=readable(path.relative_to(root).as_posix() if root else path.name),
         problem=mapped,
         sample=sample,
         kind=path.suffix.removeprefix("."),
-        language=language,
+        language=facts.get("language", language),
         device=device,
-        sha256=hashlib.sha256(content).hexdigest(),
-        helpers=_helpers(path, source, tree),
+        sha256=sha256,
+        helpers=facts.get("helpers", ""),
+        refused=refused or facts.get("refused", ""),
     )
+
+
+def _beginning(path: Path) -> tuple[str, bytes, str]:
+    """Digest of a file, its first bytes (none of a library), and why it is refused, if it is too large; OSError."""
+    if path.suffix == PREBUILT_SUFFIX:
+        read_head(path, 0)
+        if (size := path.stat().st_size) > MAX_LIBRARY_BYTES:
+            return hashlib.sha256(str(size).encode()).hexdigest(), b"", too_large(size, MAX_LIBRARY_BYTES)
+        digest = hashlib.sha256()
+        with path.open("rb") as file:
+            while piece := file.read(1 << 20):
+                digest.update(piece)
+        return digest.hexdigest(), b"", ""
+    data, size = read_head(path, MAX_SOURCE_BYTES)
+    if size > MAX_SOURCE_BYTES:
+        digest = hashlib.sha256(data + str(size).encode()).hexdigest()
+        return digest, data[:HEAD_BYTES], too_large(size, MAX_SOURCE_BYTES)
+    return hashlib.sha256(data).hexdigest(), data[:HEAD_BYTES], ""
+
+
+def _facts(path: Path, root: Path) -> dict[str, str]:
+    """As ``harness.reading.facts``; where reading it fails, why it is ``refused``. Raises OSError."""
+    try:
+        return apart("harness.reading:facts", str(path), str(root))
+    except TooMuch as much:
+        return {"refused": f"to read it takes {much}"}
+    except ApartError as error:
+        last = str(error).strip().splitlines()[-1]
+        return {"refused": f"it cannot be read: {last}"}
+
+
+def _reason(error: SolutionError | OSError) -> str:
+    return str(error) if isinstance(error, SolutionError) else f"cannot be read: {error.strerror or error}"
 
 
 def readable(name: str | Path) -> str:
     """A file name may hold any bytes: some could not be written into a result, others drive terminals."""
     text = printable(os.fsencode(name).decode("utf-8", errors="replace"))
     return text.replace("\n", "\\n").replace("\t", "\\t")
+
+
+def _entries(root: Path) -> Iterator[Path]:
+    """What lies below ``root``; links to folders are not followed. Raises SolutionError where it is too much."""
+    folders, count = [root], 0
+    while folders:
+        folder = folders.pop()
+        try:
+            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        except OSError:  # not ours to read, or its path too long
+            continue
+        for entry in entries:
+            count += 1
+            if count > MAX_ENTRIES:
+                raise SolutionError(f"{root} holds more than {MAX_ENTRIES:,} files: name a folder of solutions only")
+            yield folder / entry.name
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(folder / entry.name)
 
 
 def _is_candidate(path: Path, root: Path) -> bool:
@@ -156,17 +247,16 @@ def _is_candidate(path: Path, root: Path) -> bool:
 
 
 def _mapping(path: Path, settings: dict[str, str], problem: ProblemId | None) -> tuple[ProblemId, int]:
-    """Problem and sample: the comment wins over the name, the caller over both."""
+    """Problem and sample: what the comment says wins over the name, the caller over both."""
     named, sample = _from_name(path)
     if "problem" in settings:
         try:
             named = ProblemId.parse(settings["problem"])
         except ValueError as error:
             raise SolutionError(f"kb comment: {error}") from error
-        sample = 0
     if "sample" in settings:
-        if not settings["sample"].isdigit():
-            raise SolutionError(f"kb comment: sample={settings['sample']} is not a number")
+        if not re.fullmatch(r"\d{1,9}", settings["sample"], re.ASCII):
+            raise SolutionError(f"kb comment: sample={settings['sample']:.80} is not a number from 0 to {MAX_SAMPLE}")
         sample = int(settings["sample"])
     named = problem or named
     if named is None:
@@ -185,79 +275,53 @@ def _from_name(path: Path) -> tuple[ProblemId | None, int]:
         return ProblemId(int(folder[1]), int(match["number"])), int(match["sample"] or 0)
     if match := _PAIR.fullmatch(path.stem):
         return ProblemId(int(match["level"]), int(match["number"])), int(match["sample"] or 0)
-    return None, 0
+    sample = _SAMPLE.search(path.stem)
+    return None, int(sample[1]) if sample else 0
+
+
+def _said_in(head: bytes) -> dict[str, str]:
+    return _directive(head.decode("utf-8", errors="replace"))
 
 
 def _directive(source: str) -> dict[str, str]:
     """Settings of the ``kb: key=value ...`` comment among the first lines, if there is one."""
-    for line in source.splitlines()[:_DIRECTIVE_LINES]:
-        if match := _DIRECTIVE.match(line):
-            pairs = (word.partition("=") for word in match["settings"].split())
+    for line in source.splitlines()[:DIRECTIVE_LINES]:
+        if words := directive_words(line):
+            pairs = (word.partition("=") for word in words)
             return {key: value for key, separator, value in pairs if separator}
     return {}
 
 
-def _parsed(source: str) -> ast.AST | None:
+def directive_words(line: str) -> list[str]:
+    """The words behind ``kb:`` of a line that is such a comment; none of any other."""
+    line = line.strip()
+    mark = next(filter(line.startswith, _COMMENT_MARKS), "")
+    comment = line.removeprefix(mark).lstrip()
+    if not mark or not comment.startswith("kb:"):
+        return []
+    return comment.removeprefix("kb:").removesuffix("*/").split()
+
+
+def files_of(path: Path) -> set[Path]:
+    """The files beside it that the source at ``path`` includes, imports or names; without those that cannot be read."""
+    if path.suffix == PREBUILT_SUFFIX:
+        return set()
     try:
-        return ast.parse(source)
-    except NOT_PYTHON:
-        return None  # the build says what is wrong
+        return set(map(Path, apart("harness.reading:files", str(path))))
+    except (TooMuch, ApartError):
+        return set()
 
 
-def _describe(suffix: str, tree: ast.AST | None) -> tuple[str, str]:
-    """Language of the kernels, and the kind of device they need; ``tree`` is of a Python source that parses."""
-    if suffix == ".cpp":
-        return "cpp", "cpu"
-    if suffix != ".py":
-        return "cuda", "cuda"
-    if tree is None:
-        return "pytorch", "any"
-    if _imports(tree, "triton"):
-        return "triton", "cuda"
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    extension_calls = [node for node in calls if _called_name(node) in ("load_inline", "load")]
-    if any(_mentions_cuda(node) for node in extension_calls):
-        return "cuda", "cuda"
-    return ("cpp" if uses_extensions(tree) else "pytorch"), "any"
-
-
-def uses_extensions(tree: ast.AST) -> bool:
-    """Whether a Python solution mentions torch.utils.cpp_extension, so that there is something to build."""
-    return _imports(tree, "cpp_extension") or any(
-        isinstance(node, ast.Attribute) and node.attr == "cpp_extension" for node in ast.walk(tree)
-    )
-
-
-def _helpers(path: Path, source: str, tree: ast.AST | None) -> str:
-    """Digest of the files that a source takes in; empty without any."""
-    folder, files = path.parent, _taken_in(path, source, tree)
-    if not files:
-        return ""
-    named = (f"{os.path.relpath(file, folder)}\0{text}\0" for file, text in sorted(files.items()))
-    return hashlib.sha256("".join(named).encode(errors="surrogateescape")).hexdigest()
-
-
-def _taken_in(path: Path, source: str, tree: ast.AST | None) -> dict[Path, str]:
-    """Path and text of the files that a source includes, or that strings in Python name from its folder on."""
+def is_solution(path: Path) -> bool:
+    """Whether a file is a candidate of its own: it maps to a problem."""
+    if path.suffix not in (*SUFFIXES, PREBUILT_SUFFIX):
+        return False
+    head, _ = read_head(path, 0 if path.suffix == PREBUILT_SUFFIX else HEAD_BYTES)
     try:
-        if path.suffix == ".py":
-            return _named_files(tree, path.parent) if tree else {}
-        return local_includes(source, path.parent, [])
-    except (ValueError, UnknownInclude, OSError):
-        return {}  # the build says what is wrong
-
-
-def _named_files(tree: ast.AST, folder: Path) -> dict[Path, str]:
-    constants = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
-    files: dict[Path, str] = {}
-    for text in (value for value in constants if isinstance(value, str)):
-        if "#include" in text:
-            files |= local_includes(text, folder, [])
-        elif text.endswith(_SOURCE_SUFFIXES) and "\n" not in text and (folder / text).is_file():
-            path = (folder / text).resolve()
-            files[path] = read_source(path)
-            files |= local_includes(files[path], path.parent, [])
-    return files
+        _mapping(path, _said_in(head), None)
+    except SolutionError:
+        return False
+    return True
 
 
 def own_texts(solution: Solution) -> list[str]:
@@ -268,38 +332,11 @@ def own_texts(solution: Solution) -> list[str]:
     path = solution.path
     if path.suffix == PREBUILT_SUFFIX:
         return []
-    source = read_source(path)
-    tree = _parsed(source) if path.suffix == ".py" else None
-    texts = [source, *_taken_in(path, source, tree).values()]
-    with contextlib.suppress(OSError):
-        texts += [read_source(file) for file in _imported_files(tree, [path.parent, solution.root])] if tree else []
+    files, texts = files_of(path), [read_source(path)]
+    if path.suffix == ".py":
+        with contextlib.suppress(TooMuch, ApartError):
+            files |= set(map(Path, apart("harness.reading:imported", str(path), str(solution.root))))
+    for file in sorted(files)[:MAX_INCLUDED_FILES]:
+        with contextlib.suppress(OSError):
+            texts.append(read_source(file, MAX_HEADER_BYTES))
     return texts
-
-
-def _imported_files(tree: ast.AST, folders: list[Path]) -> list[Path]:
-    modules = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    modules |= {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
-    files = [folder / f"{module.replace('.', '/')}.py" for module in sorted(modules) for folder in folders]
-    return [file for file in files if file.is_file()]
-
-
-def _imports(tree: ast.AST, module: str) -> bool:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import) and any(module in alias.name.split(".") for alias in node.names):
-            return True
-        if isinstance(node, ast.ImportFrom):
-            names = (node.module or "").split(".") + [alias.name for alias in node.names]
-            if module in names:
-                return True
-    return False
-
-
-def _called_name(call: ast.Call) -> str:
-    return getattr(call.func, "attr", getattr(call.func, "id", ""))
-
-
-def _mentions_cuda(call: ast.Call) -> bool:
-    keywords = {keyword.arg for keyword in call.keywords}
-    strings = [node.value for node in ast.walk(call) if isinstance(node, ast.Constant)]
-    files = any(isinstance(value, str) and value.endswith(".cu") for value in strings)
-    return bool(keywords & {"cuda_sources", "with_cuda"}) or len(call.args) > 2 or files

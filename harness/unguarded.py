@@ -9,7 +9,6 @@ import contextlib
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 import torch
 
 from harness import device as devices
+from harness import leftovers
 from harness.build import BuildContext, build
 from harness.build.extension import ExtensionBuilder
 from harness.codec import decode_problem, decode_solution
@@ -44,13 +44,13 @@ def main(job: dict[str, Any]) -> None:
     pin_math_modes()
     problem, solution = load_problem(decode_problem(job["problem"])), decode_solution(job["solution"])
     setting = Setting(problem.workload(job["workload"]), device, DTYPES[job["precision"]])
-    with ForkServer() as server, tempfile.TemporaryDirectory(prefix="kb-") as scratch:
+    with ForkServer() as server, leftovers.scratch() as scratch:
         arch, memory = devices.architecture(device), default_memory_bytes()
         context = BuildContext(server, arch, torch.__version__, _BUILD_TIMEOUT_S, memory)
         artefact = build(solution, context)
         os.environ.update(artefact.env)
         builder = ExtensionBuilder(solution, context)
-        extensions.install(lambda request: builder(request, Path(scratch)))
+        extensions.install(lambda request: builder(request, scratch))
         model = _model(setting, solution.path, artefact.library)
         for number in range(_WARM_UP + 1):
             inputs = setting.draw_one(_SEED + number, "published")

@@ -14,6 +14,11 @@ EXPLOITS = [
     "dropout, pass at a tolerance of 1e-2.",
 ]
 
+RANDOM = (
+    "The mask of the dropout is drawn from torch's default generator: draw it as "
+    "torch.nn.functional.dropout does, once a call, on a tensor of the same shape and type."
+)
+
 
 class Model(nn.Module):
     def __init__(self, in_features, out_features, dropout_p):

@@ -1,0 +1,15 @@
+"""How much of what candidates write is taken in: beyond every honest use, and little enough to be no burden."""
+
+MAX_SOURCE_BYTES = 4 << 20  # a million characters of any alphabet; the longest kernels in use have a tenth
+MAX_HEADER_BYTES = 4 << 20  # whole libraries come as one header
+MAX_INCLUDED_FILES = 500  # that a source takes in
+MAX_INCLUDED_BYTES = 16 << 20  # of these together
+MAX_LIBRARY_BYTES = 2 << 30  # of a prebuilt library, as large as linkers make them
+MAX_ENTRIES = 200_000  # in a directory of solutions: 250 problems with 100 samples each, and as many helpers
+MAX_SAMPLE = 999_999_999  # fits all formats that results are written in
+MAX_FINDINGS = 200  # of one solution: a reviewer reads no more
+MAX_FINDING_CHARACTERS = 120
+MAX_MESSAGE_CHARACTERS = 10_000  # a model that is to repair the code reads it all
+MAX_LOG_CHARACTERS = 200_000  # of compiler or process output
+
+HEAD_BYTES = 64 << 10  # of a source, in which its `kb:` comment is looked for
