@@ -11,7 +11,7 @@ from harness.judge.clock import calls_of_a_burst
 
 
 def test_a_burst_is_long_enough_to_be_told_from_what_it_costs():
-    assert calls_of_a_burst("cuda", 0.005, 1, held=True) == 256
+    assert calls_of_a_burst("cuda", 0.005, 1, held=True) == 128
     assert calls_of_a_burst("cuda", 1.0, 1, held=True) == 9
     assert calls_of_a_burst("cuda", 20.0, 1, held=True) == 1
     assert calls_of_a_burst("cpu", 1.0, 1, held=True) == 11

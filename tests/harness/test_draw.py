@@ -2,7 +2,8 @@
 
 import torch
 
-from harness.draw import as_tensor, build_model, copy_changed_constants, copy_matching_state, draw_inputs, flatten
+from harness.draw import build_model, copy_changed_constants, copy_matching_state, draw_inputs
+from harness.outputs import as_tensor, flatten
 
 CPU = torch.device("cpu")
 

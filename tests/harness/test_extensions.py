@@ -1,5 +1,6 @@
 """What a candidate gets from load and load_inline: what PyTorch's own would give it, from our build."""
 
+import contextlib
 import dataclasses
 import os
 import re
@@ -13,6 +14,7 @@ import torch
 from harness.build import BuildContext, build, headers
 from harness.build.cache import Cache
 from harness.build.extension import ExtensionBuilder
+from harness.build.request import Request
 from harness.build.torch_extension import _TORCH_INCLUDE
 from harness.problem import ProblemId
 from harness.result import CandidateFailure, Status
@@ -107,8 +109,8 @@ def test_what_was_built_is_not_built_again_by_anyone(context, solution):
 
 def test_source_flags_and_torch_version_decide_what_is_the_same(builder, tmp_path):
     def key(context=builder.context, **arguments):
-        other = dataclasses.replace(builder, context=context)
-        return other._key(*other._checked(inline(**arguments)))
+        other, request = dataclasses.replace(builder, context=context), inline(**arguments)
+        return other._key(other.checked(request, tmp_path), other._environment(request))
 
     newer = dataclasses.replace(builder.context, torch_version="9.9")
     (tmp_path / "own.h").write_text("int a;")
@@ -125,7 +127,7 @@ def test_source_flags_and_torch_version_decide_what_is_the_same(builder, tmp_pat
 )
 def test_only_the_devices_architecture_is_compiled(builder, wished, compiled):
     builder.context = dataclasses.replace(builder.context, arch="9.0")
-    _, _, environment = builder._checked({**inline(), "arch_list": wished})
+    environment = builder._environment({**inline(), "arch_list": wished})
     assert environment["TORCH_CUDA_ARCH_LIST"] == compiled
 
 
@@ -134,12 +136,59 @@ def test_only_the_devices_architecture_is_compiled(builder, wished, compiled):
     [{}, {"function": "system"}, inline(name="../../other"), inline(name=""), {"function": "load", "arguments": []},
      {"function": "load", "arguments": {"name": "kb_x", "sources": ["/nowhere/a.cpp"]}},
      {"function": "load", "arguments": {"name": "kb_x", "sources": 7}},
-     {"function": "load", "arguments": {"name": "kb_x"}}, inline(extra_cflags=5), inline(nonsense=1)],
+     {"function": "load", "arguments": {"name": "kb_x"}}, inline(extra_cflags=5), inline(nonsense=1),
+     inline(extra_include_paths=["/a\0b"]), inline(extra_include_paths=["/\ud800"]),
+     inline(extra_cflags=["-I/\ud800", "'"]),
+     {"function": "load", "arguments": {"name": "kb_x", "sources": ["/\ud800"]}}],
 )  # fmt: skip
 def test_a_forged_request_is_refused(builder, request_, tmp_path):
     answer = builder(request_, tmp_path)
     assert "raised" in answer and "library" not in answer
     assert Cache().statistics().entries == 0
+
+
+VICTIM = quick("kb_victim", '#include <climits>\nextern "C" int answer() { return CHAR_BIT; }')
+# <climits> takes it in, and no line of the victim names it
+EVIL = "#include_next <limits.h>\n#undef CHAR_BIT\n#define CHAR_BIT 666\n"
+PLANTS = f"""
+import os
+folder = os.path.abspath("evil")
+os.mkdir(folder)
+open("evil/limits.h", "w").write({EVIL!r})
+path ="""
+
+
+def test_an_include_path_plants_nothing_in_the_entry_of_another_candidate(context, solution):
+    attacker = VICTIM.replace("is_python_module", "extra_include_paths=[folder], is_python_module")
+    with contextlib.suppress(CandidateFailure):
+        build(solution(attacker.replace("path =", PLANTS), "attacker.py"), context)
+    artefact = build(solution(VICTIM + "assert ctypes.CDLL(path).answer() == 8", "victim.py"), context)
+    assert not artefact.cached and artefact.note == ""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"extra_include_paths": ["{elsewhere}"]}, {"extra_cflags": ["-O2 -I{elsewhere}"]},
+     {"extra_cflags": ["-include", "{elsewhere}/a.h"]}, {"extra_cflags": ["-imacros{elsewhere}/a.h"]},
+     {"extra_cflags": ["@{elsewhere}/flags"]}, {"extra_cuda_cflags": ["-Xcompiler=-I{elsewhere}"]},
+     {"extra_ldflags": ["-Wl,-rpath,{elsewhere}"]}, {"extra_include_paths": ["relative"]},
+     {"extra_include_paths": ["/"]}, {"extra_include_paths": ["/proc/self/root/root"]}],
+)  # fmt: skip
+def test_a_request_that_names_a_path_of_somebody_else_is_refused(builder, tmp_path, arguments):
+    elsewhere, scratch = tmp_path / "elsewhere", tmp_path / "scratch"
+    elsewhere.mkdir()
+    scratch.mkdir()
+    (elsewhere / "a.h").write_text("")
+    named = {name: [value.format(elsewhere=elsewhere) for value in values] for name, values in arguments.items()}
+    assert "not the solution's own" in builder(inline(**named), scratch)["message"]
+
+
+def test_a_request_may_name_its_own_folders_and_the_systems(builder, tmp_path):
+    scratch = tmp_path / "scratch"
+    (scratch / "include").mkdir(parents=True)
+    flags = {"extra_cflags": ["-I/usr/include", "-DHALF=1/2"], "extra_ldflags": ["-L/usr/lib", "-lm"]}
+    request = inline(extra_include_paths=[str(scratch / "include"), str(tmp_path)], **flags)
+    assert Request.checked(request, builder.solution, [builder.solution.path], scratch)
 
 
 def test_a_compile_error_is_told_once_with_the_line_of_the_solution(context, solution):

@@ -1,19 +1,28 @@
-"""A quick share of `scripts/fuzz_protocol.py`: no malformed message and no damaged log is more than a clear failure."""
+"""A quick share of `scripts/fuzz_*.py`: no malformed message, log, directory or text is more than a clear failure."""
 
 import importlib.util
 from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "fuzz_protocol.py"
+SCRIPTS = Path(__file__).parents[2] / "scripts"
+
+
+def script(name):
+    spec = importlib.util.spec_from_file_location(name, SCRIPTS / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture(scope="module")
 def fuzz():
-    spec = importlib.util.spec_from_file_location("fuzz_protocol", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script("fuzz_protocol")
+
+
+@pytest.fixture(scope="module")
+def inputs():
+    return script("fuzz_inputs")
 
 
 def test_messages(fuzz):
@@ -28,3 +37,17 @@ def test_evaluations(fuzz):
 def test_results_logs(fuzz):
     endings = fuzz.fuzz_logs(300, seed=7)
     assert endings["log: a clear error"] > 50 and endings["log: results"] > 5
+
+
+def test_directories(inputs):
+    endings = inputs.fuzz_trees(60, seed=7)
+    assert endings["tree: refused"] > 3 and endings["tree: 1 solutions or more"] > 5
+
+
+def test_sources(inputs):
+    endings = inputs.fuzz_sources(100, seed=7)
+    assert endings["source: unreadable"] > 10 and endings["source: findings"] > 3
+
+
+def test_texts(inputs):
+    assert inputs.fuzz_texts(300, seed=7)["text: shown"] == 300

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from harness.host import disk_use, nameless_bytes, remove_tree, usage
+from harness.host import _left_by_groups, _read, disk_use, is_ending, nameless_bytes, remove_tree, usage
 
 
 def test_nobody_uses_nothing():
@@ -55,3 +55,28 @@ def test_files_without_a_name_are_counted_and_those_that_were_given_are_not(tmp_
         given = os.fstat(memory)
         assert nameless_bytes([os.getpid()], {(given.st_dev, given.st_ino)})[0] == before[0]
     os.close(memory)
+
+
+def test_memory_that_is_free_is_that_of_the_smallest_control_group(tmp_path, monkeypatch):
+    group = tmp_path / "outer" / "inner"
+    group.mkdir(parents=True)
+    for folder, limit in ((group, "max"), (group.parent, "3000")):
+        (folder / "memory.max").write_text(f"{limit}\n")
+        (folder / "memory.current").write_text("2500\n")
+        (folder / "memory.stat").write_text("anon 2000\ninactive_file 400\n")
+    monkeypatch.setattr("harness.host._read", _reading({"/proc/self/cgroup": "0::/outer/inner\n"}))
+    assert list(_left_by_groups(tmp_path)) == [900]
+
+
+def _reading(replaced):
+    return lambda path: replaced[path] if path in replaced else _read(path)
+
+
+def test_a_process_that_was_killed_is_ending_before_anybody_asks_for_its_status():
+    process = subprocess.Popen(["sleep", "60"])
+    assert not is_ending(process.pid)
+    process.kill()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    assert is_ending(process.pid)
+    process.wait()
+    assert is_ending(process.pid)

@@ -5,8 +5,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from harness.judge.clock import NotRead
+from harness.judge.cpu_clock import CpuClock
 from harness.problem import ProblemError
 from harness.result import Result, Status
+from harness.timing.convergence import REASONS
 
 RELU = """
 import torch, torch.nn as nn
@@ -48,7 +51,7 @@ def test_an_honest_solution_is_ok_with_all_that_a_record_needs(judged, problem):
     assert "no limits are known for" in result.sol["unavailable"]
     assert result.timing["samples"] >= 10 and len(result.timing["samples_ms"]) == result.timing["samples"]
     assert result.timing["method"] == "perf_counter_ns" and result.timing["cache"] == "cold but for the inputs"
-    assert result.timing["stopped"] in ("converged", "max_rounds", "max_seconds")
+    assert result.timing["stopped"] in REASONS
     assert result.timing["judge_clock"]["call_ms"] < 10
     eager = result.baselines["eager"]
     assert eager["interval"][0] <= result.speedup <= eager["interval"][1]
@@ -70,8 +73,8 @@ FAILING = {
     "exits politely": ("raise SystemExit(0)", Status.RUNTIME_ERROR, "SystemExit"),
     "wrong shape": ("return x.relu().flatten()", Status.WRONG_SHAPE, "expected [64, 4096]"),
     "broadcastable": ("return x.relu()[:1]", Status.WRONG_SHAPE, "shape [1, 4096]"),
-    "too many": ("return x.relu(), x", Status.WRONG_SHAPE, "2 output(s), expected 1"),
-    "none": ("pass", Status.WRONG_DTYPE, "NoneType"),
+    "too many": ("return x.relu(), x", Status.WRONG_SHAPE, "returned (tensor, tensor), expected tensor"),
+    "none": ("pass", Status.WRONG_DTYPE, "returned None, expected tensor"),
     "wrong type": ("return x.relu().double()", Status.WRONG_DTYPE, "float64, expected float32"),
     "subclass": (
         "class Lazy(torch.Tensor): pass\nreturn x.relu().as_subclass(Lazy)", Status.WRONG_DTYPE, "subclass Lazy",
@@ -173,6 +176,34 @@ extern "C" void solution(const float* x, const float* bias, const float* w, floa
     assert result.status is Status.OK, result.message
 
 
+SWAPPED = r"""
+#include <cstddef>
+extern "C" void solution(float* out, const float* x, size_t b, size_t d) {
+    for (size_t i = 0; i < b * d; i++) out[i] = x[i] > 0 ? x[i] : 0;
+}"""
+
+
+def test_swapped_arguments_are_named_with_the_signature_that_is_expected(judged, problem):
+    result = judged(problem("1/19"), SWAPPED, ".cpp")
+    assert result.status is Status.NONFINITE
+    assert "`output` was never written: all 262144 elements" in result.message
+    assert "the call wrote into input `x`" in result.message
+    assert "const float* x,\n    float* output,\n    size_t batch_size,\n    size_t dim)" in result.message
+
+
+def test_an_input_that_a_library_overwrites_is_named_with_the_signature(judged, problem):
+    scribbles = SWAPPED.replace("float* out, const float* x", "float* x, float* out")
+    result = judged(problem("1/19"), scribbles.replace("x[i] : 0;", "x[i] : 0, x[i] = 1;"), ".cpp")
+    assert (result.status, result.rule) == (Status.REJECTED, "overwrites_inputs"), result.message
+    assert "wrote into input `x`" in result.message and "float* output," in result.message
+
+
+def test_a_wrong_value_of_a_library_that_keeps_to_its_arguments_shows_no_signature(judged, problem):
+    keeps = SWAPPED.replace("float* out, const float* x", "const float* x, float* out").replace(": 0", ": 1")
+    result = judged(problem("1/19"), keeps, ".cpp")
+    assert result.status is Status.WRONG_VALUE and "extern" not in result.message
+
+
 def test_an_element_that_is_never_written_is_found(judged, problem):
     source = r"""
 #include <cstddef>
@@ -181,6 +212,7 @@ extern "C" void solution(const float* x, float* out, size_t b, size_t d) {
 }"""
     result = judged(problem("1/19"), source, ".cpp")
     assert result.status in (Status.NONFINITE, Status.WRONG_VALUE) and "[63, 4095]" in result.message
+    assert "1 of 262144 elements of `output` were never written" in result.message
 
 
 SEVERAL = """
@@ -203,15 +235,26 @@ def test_several_outputs_integers_booleans_and_scalars_of_a_kernelbench_module(j
     assert judged(own, honest.replace("~mask", "mask")).status is Status.WRONG_VALUE
     assert judged(own, honest.replace("index.numel()", "3")).status is Status.WRONG_VALUE
     assert judged(own, honest.replace("~mask", "mask.float()")).status is Status.WRONG_DTYPE
+    reordered = '{"mean": picked.mean(), "mask": ~mask, "count": int(index.numel())}'
+    shown = honest[honest.index('{"mask"') : honest.index("}") + 1]
+    assert judged(own, honest.replace(shown, reordered)).status is Status.OK
+    renamed = judged(own, honest.replace('"mean"', '"average"'))
+    assert renamed.status is Status.WRONG_SHAPE and "expected (tensor, {'count': tensor, 'mask'" in renamed.message
 
 
-def test_random_forwards_draw_the_same_numbers_on_both_sides(judged, write_problem):
+def test_random_forwards_are_refused_unless_declared_and_then_draw_the_same_on_both_sides(judged, write_problem):
     source = (
         "import torch, torch.nn as nn\nclass Model(nn.Module):\n"
         "    def forward(self, x): return torch.dropout(x, 0.5, True)\n"
         "def get_inputs(): return [torch.rand(128, 128)]\ndef get_init_inputs(): return []\n"
     )
-    assert judged(write_problem(source), source.replace("class Model", "class ModelNew")).status is Status.OK
+    candidate = source.replace("class Model", "class ModelNew")
+    with pytest.raises(ProblemError, match="its output is random"):
+        judged(write_problem(source), candidate)
+    declared = source + "RANDOM = 'draw the mask as torch.dropout does'\n"
+    assert judged(write_problem(declared), candidate).status is Status.OK
+    without = candidate.replace("x, 0.5, True", "x, 0.0, True")
+    assert judged(write_problem(declared), without).status is Status.WRONG_VALUE
 
 
 @pytest.mark.parametrize("precision", ["fp16", "bf16"])
@@ -266,9 +309,10 @@ RIGHT_KIND = "{'type': 'Tensor', 'shape': [64, 4096], 'dtype': 'float32', 'devic
     [
         "{'times_ms': [1e-9], 'queue_full': True, 'outputs': []}",
         "{'times_ms': ['x'], 'outputs': [[]]}",
-        "{'times_ms': [-1.0], 'outputs': [[" + RIGHT_KIND + "]]}",
+        "{'times_ms': [1e-9], 'structures': [None], 'outputs': [[" + RIGHT_KIND + "]]}",
+        "{'times_ms': [-1.0], 'outputs': [[" + RIGHT_KIND + "]], 'structures': ['tensor']}",
         "{'status': 'ok', 'speedup': 100}",
-        "{'times_ms': [1e-9], 'outputs': [[" + RIGHT_KIND + "]]}",
+        "{'times_ms': [1e-9], 'outputs': [[" + RIGHT_KIND + "]], 'structures': ['tensor']}",
         "{'error': {'status': ['ok']}}",
         "{'error': {'status': {}, 'message': [], 'log': 1}}",
     ],
@@ -311,12 +355,12 @@ wire.send = forged
 
 
 SKIPS_MOST = """
+import itertools
 import harness.worker.main as worker
-play_calls = worker.play_calls
-def some(model, setting, inputs, seeds):
-    done = len(seeds) // 4
-    outputs = play_calls(model, setting, inputs[:done], seeds[:done])
-    return outputs + outputs[:1] * (len(seeds) - done)
+play_calls, calls, last = worker.play_calls, itertools.count(), []
+def some(*arguments):
+    if next(calls) % 4 == 0: last[:] = play_calls(*arguments)
+    return last
 worker.play_calls = some
 """ + relu("return x.relu()")
 
@@ -324,6 +368,43 @@ worker.play_calls = some
 def test_calls_in_a_row_that_are_left_out_are_found(judged, problem):
     result = judged(problem("1/19"), SKIPS_MOST)
     assert result.status is Status.WRONG_VALUE and "of a call in a row" in result.message, result.message
+
+
+SEES = """
+import sys
+def waiting():
+    frame = sys._getframe()
+    while frame := frame.f_back:
+        if frame.f_code.co_name == "burst":
+            return frame.f_locals["self"]._burst_inputs
+    return []
+"""
+ONE_CALL_AT_A_TIME = SEES + relu("assert len(waiting()) < 2, 'inputs of several calls'; return x.relu()")
+
+
+def test_inputs_of_one_call_at_a_time_exist_under_the_judges_clock(judged, problem):
+    result = judged(problem("1/19"), ONE_CALL_AT_A_TIME)
+    assert result.status is Status.OK and result.timing["judge_clock"]["calls"] > 1, result.message
+
+
+IN_PLACE_IN_A_ROW = SEES + relu("return x.clamp_(min=0) if waiting() else x.relu()")
+
+
+def test_inputs_that_are_overwritten_under_the_judges_clock_alone_are_found(judged, problem):
+    result = judged(problem("1/19"), IN_PLACE_IN_A_ROW)
+    assert (result.status, result.rule) == (Status.REJECTED, "overwrites_inputs"), result.message
+
+
+def test_without_the_judges_clock_a_result_is_right_and_has_no_speedup(judged, problem, monkeypatch):
+    def unable(*_):
+        raise NotRead("it is not to be had here")
+
+    monkeypatch.setattr(CpuClock, "read", unable)
+    result = judged(problem("1/19"), FAST_CLOCK)
+    assert result.status is Status.OK and result.speedup is None, result.message
+    assert result.unconfirmed == "not read: it is not to be had here"
+    eager = result.baselines["eager"]
+    assert eager["median_ms"] > 0 and not eager.keys() & {"speedup", "interval", "verdict"}
 
 
 FAST_CLOCK = """

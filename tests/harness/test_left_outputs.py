@@ -18,7 +18,7 @@ def left(**changed):
 
 
 def test_an_output_lies_as_far_into_an_allocation_here_as_there():
-    assert left().places == [(OURS, 64), (0, 0), (OURS + BYTES - 64, 64), (0, 0)]
+    assert left().places == [[(OURS, 64), (0, 0)], [(OURS + BYTES - 64, 64), (0, 0)]]
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def timed_alone():
             move=lambda: moved.append(1),
             trim=lambda: None,
         )
-        contest = Contest(play, sides.timer, torch.device("cpu"), "sem", set(waits))
+        contest = Contest(play, sides.timer, torch.device("cpu"), 0.01, set(waits))
         contest.run(calls=2)
         conditions = SimpleNamespace(device=torch.device("cuda"), baselines=[EAGER])
         measurement = Measurement(sides, conditions, None, print)
@@ -51,6 +51,23 @@ def timed_alone():
         return result.baselines[EAGER] | {"places_alone": len(moved), "rule": None}
 
     return time_alone
+
+
+@pytest.mark.parametrize(("alone_ms", "speedup"), [(1.0, 1.0), (1.45, 1.5), (3.0, 1.5)])
+def test_on_a_cpu_the_lower_figure_of_a_baseline_counts(alone_ms, speedup):
+    def play(calls, first, waiting):
+        return {name: Round([], [], [ms] * calls) for name, ms in {CANDIDATE: 1.0, "compile": BESIDE_MS}.items()}
+
+    timer, cpu = WallClock(torch.device("cpu")), torch.device("cpu")
+    sides = SimpleNamespace(timer=timer, play=lambda model, seeds: Round([], [], [alone_ms] * len(seeds)))
+    contest = Contest(play, timer, cpu, 0.01)
+    contest.run(calls=2)
+    measurement = Measurement(sides, SimpleNamespace(device=cpu, baselines=["compile"]), None, print)
+    measurement._baselines = {"compile": None}
+    result = SimpleNamespace(timing={}, baselines={})
+    measurement.time_alone(result, contest)
+    record = result.baselines["compile"]
+    assert record["speedup"] == pytest.approx(speedup) and record["alone_ms"] == alone_ms
 
 
 def test_one_that_is_as_fast_alone_stays(timed_alone):

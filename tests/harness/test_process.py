@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import signal
 import struct
 import subprocess
 import sys
@@ -64,6 +65,87 @@ def test_memory_is_limited(server, tmp_path):
     assert error.status is Status.OUT_OF_MEMORY and "1.1 GB" in error.message
 
 
+def test_who_takes_memory_in_small_steps_is_seen_too(server, tmp_path):
+    path = tmp_path / "module.py"
+    path.write_text("import torch\ntorch.hog = [*getattr(torch, 'hog', []), bytearray(80 << 20)]\nclass ModelNew: pass")
+    with server.fork({}, GIB, readable=[path]) as worker, pytest.raises(CandidateFailure) as caught:
+        for _ in range(40):
+            worker.request({"op": "import", "solution": str(path)}, 20)
+            time.sleep(0.05)
+    assert caught.value.status is Status.OUT_OF_MEMORY
+
+
+def test_page_tables_count_as_memory(server, tmp_path):
+    """A page that was only read is nobody's, but the table in which it stands is its reader's."""
+    source = """
+import ctypes, mmap
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+for _ in range(40):
+    place = libc.mmap(None, 64 << 30, 1, 0x4022, -1, 0)
+    libc.madvise(place, 64 << 30, 15)  # no huge pages
+    for offset in range(0, 64 << 30, 2 << 20): ctypes.c_char.from_address(place + offset).value
+while True: pass
+"""
+    error = failing(server, tmp_path, source, timeout_s=20, memory_bytes=400 << 20)
+    assert error.status is Status.OUT_OF_MEMORY, error.message
+
+
+def test_the_buffers_of_sockets_count_as_memory(server, tmp_path):
+    source = """
+import socket, time
+pairs = [socket.socketpair() for _ in range(1500)]
+for one, _ in pairs:
+    one.setblocking(False)
+    try:
+        while True: one.send(bytes(60_000))
+    except BlockingIOError: pass
+while True: time.sleep(1)
+"""
+    error = failing(server, tmp_path, source, memory_bytes=800 << 20)
+    assert error.status is Status.OUT_OF_MEMORY, error.message
+
+
+def test_a_file_in_a_message_that_nobody_reads_is_not_kept(server, tmp_path):
+    """Closed by its sender it stands in no table of open files, and has the memory that was written into it."""
+    source = """
+import os, socket, time
+one, other = socket.socketpair()
+file = os.memfd_create("hidden")
+os.ftruncate(file, 1 << 20)
+socket.send_fds(one, [b"x"], [file])
+os.close(file)
+while True: time.sleep(1)
+"""
+    error = failing(server, tmp_path, source)
+    assert error.status is Status.CRASHED and "keeps 1 open files in messages" in error.message
+
+
+@pytest.mark.parametrize("files", [50, 5])
+def test_a_folder_that_is_kept_counts_and_goes_when_it_is_too_full(server, tmp_path, monkeypatch, files):
+    monkeypatch.setattr("harness.process._MAX_KEPT_FILES", 20)
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    path = tmp_path / "module.py"
+    path.write_text(f"for i in range({files}): open({str(kept)!r} + f'/{{i}}', 'w').close()\nclass ModelNew: pass\n")
+    with server.fork({}, GIB, readable=[path], writable=[kept]) as worker:
+        worker.request({"op": "import", "solution": str(path)}, 20)
+    assert kept.exists() == (files == 5) and (worker.left["files"] > 20) == (files == 50)
+
+
+def test_too_many_files_in_a_folder_that_is_kept_end_the_candidate(server, tmp_path, monkeypatch):
+    monkeypatch.setattr("harness.process._MAX_FILES", 50)
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    path = tmp_path / "module.py"
+    path.write_text(f"for i in range(60): open({str(kept)!r} + f'/{{i}}', 'w').close()\nwhile True: pass\n")
+    with server.fork({}, GIB, readable=[path], writable=[kept]) as worker, pytest.raises(CandidateFailure) as caught:
+        worker.request({"op": "import", "solution": str(path)}, 20)
+    assert caught.value.status is Status.CRASHED and "it wrote " in caught.value.message
+
+
 def test_a_flood_of_output_is_cut_and_kept_at_its_end(server, tmp_path):
     error = failing(server, tmp_path, "import os\nprint('x' * 10_000_000); print('the end', flush=True); os._exit(3)")
     assert error.message.rstrip().endswith("the end") and len(error.message) < 11_000 and len(error.log) <= 64 << 10
@@ -113,16 +195,11 @@ def test_who_stays_in_a_system_call_is_ended(server, tmp_path):
 
 
 WAKES_ITSELF = """
-import ctypes, os, signal, threading, time
-class Event(ctypes.Structure):
-    _fields_ = [("value", ctypes.c_uint64), ("signal", ctypes.c_int), ("rest", ctypes.c_char * 52)]
+import os, signal, threading
 def work():
     while True: pass
 {start}
 signal.signal(signal.SIGCONT, lambda *_: {woken})
-libc, timer = ctypes.CDLL(None), ctypes.c_void_p()
-assert libc.timer_create(1, ctypes.byref(Event(0, signal.SIGCONT)), ctypes.byref(timer)) == 0
-assert libc.timer_settime(timer, 0, (ctypes.c_long * 4)(0, 0, 0, 300_000_000), None) == 0
 class ModelNew: pass
 """
 
@@ -137,13 +214,14 @@ class ModelNew: pass
     ],
     ids=["for a moment", "a thread works on", "a child works on", "to have a child"],
 )
-def test_who_has_itself_continued_when_it_should_be_stopped_is_rejected(server, tmp_path, start, woken):
+def test_whoever_is_continued_when_it_should_be_stopped_is_rejected(server, tmp_path, start, woken):
     path = tmp_path / "module.py"
     path.write_text(WAKES_ITSELF.format(start=start, woken=woken))
     with server.fork({}, 2 * GIB, readable=[path]) as worker:
         worker.request({"op": "import", "solution": str(path)}, 20)
         with pytest.raises(CandidateFailure) as caught:
             worker.rest()
+            os.kill(worker._pid, signal.SIGCONT)  # as something else on the machine could be made to do
             time.sleep(0.5)
             worker.request({"op": "trim"}, 20)
     assert (caught.value.status, caught.value.rule) == (Status.REJECTED, "runs_unasked")
@@ -327,3 +405,25 @@ def test_a_server_that_was_split_off_ends_with_its_process(split):
     while any(os.path.exists(f"/proc/{pid}") for pid in pids[:2]) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(os.path.exists(f"/proc/{pid}") for pid in pids[:2])
+
+
+def test_a_worker_without_a_candidate_has_as_many_threads_and_processes_as_it_is_told(server):
+    with server.fork({}, GIB) as worker:
+        for crowd in ((1, 1), (4, 3), (2, 1)):
+            worker.request({"op": "hold", "threads": crowd[0], "processes": crowd[1]}, 20)
+            worker.rest()
+            deadline = time.monotonic() + 5
+            while worker.crowd != crowd and time.monotonic() < deadline:  # who is told to end does so when it runs
+                worker.request({"op": "rehearse", "seeds": [1]}, 20)
+                worker.rest()
+            assert worker.crowd == crowd
+            answer = worker.request({"op": "rehearse", "seeds": [1, 2]}, 20)
+            assert len(answer["addresses"]) == len(answer["orders"]) == 2
+
+
+def test_what_runs_on_after_the_answer_counts_until_it_rests(server, tmp_path):
+    with stopped_in_the_kernel(server, tmp_path, gib=2) as worker:
+        answered = time.perf_counter()
+        if at_rest(descendants(worker._pid)):
+            pytest.skip("it has ended already")
+        assert worker.rest() > answered

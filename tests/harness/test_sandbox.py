@@ -1,5 +1,6 @@
 """What a worker cannot do to the machine around it, on kernels that allow it to be kept from it."""
 
+import inspect
 import os
 import socket
 import sysconfig
@@ -12,8 +13,9 @@ import torch
 from harness.build import BuildContext, build
 from harness.build.extension import ExtensionBuilder, Refused, _deliver
 from harness.outbox import Outbox
+from harness.own_files import own_files
 from harness.result import CandidateFailure, Status
-from harness.solution import read_solution
+from harness.solution import discover, read_solution
 from harness.worker import sandbox
 
 GIB = 1 << 30
@@ -35,9 +37,15 @@ ATTEMPTS = {
         "open(f'/proc/{{judge}}/mem', 'rb')",
         "open(f'/proc/{{judge}}/environ', 'rb').read()",
         "os.readlink(f'/proc/{{judge}}/fd/0')",
+        "open(f'/proc/{{judge}}/cmdline').read()",
+        "open('/proc/1/status').read()",
+        "os.listdir('/proc')",
     ],
     "system_calls": [
         "socket.socket(socket.AF_INET)",
+        "one, other = socket.socketpair(); size = one.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)\n"
+        "one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * size)\n"
+        "assert one.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) > size",
         "socket.socket(socket.AF_NETLINK, socket.SOCK_RAW)",
         "os.kill(judge, 0)",
         "os.kill(os.getppid(), signal.SIGKILL)",
@@ -46,9 +54,25 @@ ATTEMPTS = {
         "resource.prlimit(judge, resource.RLIMIT_CPU, (1, 1))",
         "assert ctypes.CDLL(None).ptrace(16, judge, 0, 0) == 0",
         "assert ctypes.CDLL(None).shmget(7, 4096, 0o1600) >= 0",
+        # what goes off while its process is stopped
+        "assert ctypes.CDLL(None).timerfd_create(1, 0) >= 0",
+        "assert ctypes.CDLL(None).timer_create(1, None, ctypes.byref(ctypes.c_void_p())) == 0",
+        "signal.setitimer(signal.ITIMER_REAL, 100)",
+        "assert ctypes.CDLL(None).alarm(100) == 0",
+        "assert ctypes.CDLL(None).inotify_init1(0) >= 0",
+        "assert ctypes.CDLL(None).syscall(206 if os.uname().machine == 'x86_64' else 0, 8, "
+        "ctypes.byref(ctypes.c_ulong())) == 0  # io_setup",
+        "import fcntl\nfcntl.fcntl(1, fcntl.F_SETOWN, os.getpid())",
+        "import fcntl\nfcntl.fcntl(1, 10, signal.SIGCONT)  # F_SETSIG",
+        "import array, fcntl\nfcntl.ioctl(1, 0x8901, array.array('i', [os.getpid()]))  # FIOSETOWN",
         "assert ctypes.CDLL(None).prctl(36, 0, 0, 0, 0) == 0",
         "clone = 56 if os.uname().machine == 'x86_64' else 220  # below, with CLONE_PARENT | SIGCHLD\n"
         "assert (pid := ctypes.CDLL(None).syscall(clone, 0x8011, 0, 0, 0, 0)) > 0 or pid == 0 and os._exit(0)",
+        *(
+            "clone = 56 if os.uname().machine == 'x86_64' else 220  # a child in a namespace of its own\n"
+            f"assert (pid := ctypes.CDLL(None).syscall(clone, {flag | 17}, 0, 0, 0, 0)) > 0 or pid == 0 and os._exit(0)"
+            for flag in (0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000)
+        ),
         "libc = ctypes.CDLL(None, use_errno=True)\nlibc.syscall(435, None, 0)  # clone3\n"
         "assert ctypes.get_errno() != 38",
     ],
@@ -93,6 +117,9 @@ def test_what_an_honest_candidate_needs_is_there(attempt):
         "assert subprocess.run(['c++', '--version'], stdout=subprocess.DEVNULL).returncode == 0\n"
         "assert subprocess.run(['sh', '-c', 'sleep 0 & wait'], start_new_session=True).returncode == 0\n"
         "open('/dev/null', 'w').write('x'); open('/proc/self/status').read(); os.urandom(4)\n"
+        "open('/proc/cpuinfo').read(); open('/proc/self/maps').read(); open('/proc/thread-self/stat').read()\n"
+        "import multiprocessing; multiprocessing.get_context('spawn').Process(target=print).start()\n"
+        "assert subprocess.run([os.sys.executable, '-c', 'import torch; torch.ones(9)']).returncode == 0\n"
         "a, b = socket.socketpair(); os.sched_setaffinity(0, os.sched_getaffinity(0))\n"
         "threading.Thread(target=print, args=('done',)).start()\n"
         "torch.ones(1000, 1000) @ torch.ones(1000, 1000)"
@@ -110,6 +137,25 @@ def test_no_two_abstract_sockets_meet(server, attempt):
             attempt("socket.socket(socket.AF_UNIX).connect('\\0kb-test')")
 
 
+def test_only_a_worker_that_is_given_devices_can_open_one(server, tmp_path, monkeypatch):
+    if "files" not in server.isolation:
+        pytest.skip("this machine has no Landlock")
+    device = tmp_path / "nvidia0"
+    device.write_text("")
+    monkeypatch.setattr(sandbox, "gpu_devices", lambda: [device])
+
+    def opens(**confinement):
+        def layer(_):
+            sandbox._files(sandbox.Confinement(**confinement))
+            with open(device, "r+"):
+                return "opened"
+
+        return sandbox._in_a_child(layer) == "opened"
+
+    assert opens(devices=True) and not opens()
+    assert "devices" not in inspect.signature(BuildContext.worker).parameters, "builds have no way to one"
+
+
 def test_a_build_reads_no_more_than_a_worker(server, tmp_path):
     if "files" not in server.isolation:
         pytest.skip("this machine has no Landlock")
@@ -120,6 +166,29 @@ def test_a_build_reads_no_more_than_a_worker(server, tmp_path):
     with pytest.raises(CandidateFailure) as caught:
         build(read_solution(source), BuildContext(server, None, torch.__version__, 60, GIB))
     assert "Permission denied" in caught.value.message and "the secret" not in caught.value.log
+
+
+def test_a_candidate_sees_the_files_that_it_names_and_not_its_neighbours(server, tmp_path):
+    if "files" not in server.isolation:
+        pytest.skip("this machine has no Landlock")
+    (tmp_path / "secret").write_text("not in the directory of solutions")
+    root = tmp_path / "solutions"
+    (root / "csrc").mkdir(parents=True)
+    for name in ("1_20.py", "csrc/kernel.cuh", "csrc/1_21.cu", "table.txt", "unnamed.h"):
+        (root / name).write_text("x")
+    (root / "link.h").symlink_to(tmp_path / "secret")
+    (root / "1_19.py").write_text("names = 'csrc', 'kernel.cuh', '1_21.cu', 'table.txt', '1_20.py', 'link.h'")
+    solution = next(s for s in discover(root).solutions if s.name == "1_19.py")
+    assert sorted(path.name for path in own_files(solution)) == ["1_19.py", "kernel.cuh", "table.txt"]
+    tries = (
+        f"import os\nfor folder, _, names in os.walk({str(root)!r}):\n    for name in names:\n"
+        "        try: open(os.path.join(folder, name)).read(); print('saw', name)\n"
+        "        except OSError: pass\nclass ModelNew: pass\n"
+    )
+    (root / "1_19.py").write_text((root / "1_19.py").read_text() + "\n" + tries)
+    with server.fork({}, GIB, readable=own_files(solution)) as worker:
+        worker.request({"op": "import", "solution": str(solution.path)}, 20)
+    assert sorted(worker.output.decode().split()[1::2]) == ["1_19.py", "kernel.cuh", "table.txt"]
 
 
 def test_a_link_in_its_folder_leads_the_trusted_side_nowhere(server, tmp_path):
@@ -137,16 +206,16 @@ def test_a_link_in_its_folder_leads_the_trusted_side_nowhere(server, tmp_path):
     assert not any(outside.iterdir())
 
 
-@pytest.mark.parametrize("what", ["pipe", "/dev/zero"])
-def test_a_source_that_never_ends_is_refused(server, tmp_path, what):
+@pytest.mark.parametrize("what, why", [("pipe", "not a plain file"), ("/dev/zero", "not the solution's own file")])
+def test_a_source_that_never_ends_is_refused(server, tmp_path, what, why):
     path = tmp_path / what
     if what == "pipe":
         os.mkfifo(path)
     (tmp_path / "1_19.py").write_text("")
     solution = read_solution(tmp_path / "1_19.py")
     builder = ExtensionBuilder(solution, BuildContext(server, None, torch.__version__, 60, GIB))
-    arguments = {"name": "kb_x", "sources": [str(path), "\0"]}
-    assert "not a plain file" in builder({"function": "load", "arguments": arguments}, tmp_path)["message"]
+    arguments = {"name": "kb_x", "sources": [str(path)]}
+    assert why in builder({"function": "load", "arguments": arguments}, tmp_path)["message"]
 
 
 FORGES_AN_ANSWER_AND_READS_NO_MORE = """

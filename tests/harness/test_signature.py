@@ -6,8 +6,9 @@ import subprocess
 import pytest
 import torch
 
+from harness.elements import COMPARED
 from harness.problem import ProblemError
-from harness.signature import derive_signature
+from harness.signature import C_TYPES, derive_signature
 
 SEVERAL = """
 import torch, torch.nn as nn
@@ -64,6 +65,10 @@ def test_a_reference_that_fails_is_a_problem_error(write_problem):
     broken = SEVERAL.replace("self.inner(x)", "self.inner(x.T)")
     with pytest.raises(ProblemError, match="the reference fails"):
         derive_signature(write_problem(broken).workload("full"))
+
+
+def test_every_type_that_is_compared_has_a_c_type():
+    assert C_TYPES.keys() == COMPARED
 
 
 def test_the_declaration_compiles(tmp_path, write_problem):

@@ -3,6 +3,7 @@
 import pytest
 
 from harness.integrity.static import findings
+from harness.problem import ProblemId
 from harness.solution import SolutionError, discover, read_solution
 
 INLINE_CUDA = "from torch.utils.cpp_extension import load_inline\nm = load_inline('n', '', cuda_sources='x')"
@@ -32,7 +33,10 @@ def put(root, name, text=""):
         ("level1/19_s4.py", "", "1/19", 4),
         ("anything.py", "# kb: problem=1/19 sample=3", "1/19", 3),
         ("level2/7.cu", "\n// kb: problem=1/19", "1/19", 0),
-        ("level2/7_s5.cu", "/* kb: problem=1/19 */", "1/19", 0),
+        ("level2/7_s5.cu", "/* kb: problem=1/19 */", "1/19", 5),
+        ("level2/7_s5.cu", "/* kb: problem=1/19 sample=2 */", "1/19", 2),
+        ("attempt_s2.py", "# kb: problem=1/19", "1/19", 2),
+        ("level_1_problem_19_sample_3_kernel.py", "# kb: problem=1/19", "1/19", 3),
         ("level2/7.py", "# kb: sample=8", "2/7", 8),
     ],
 )
@@ -60,6 +64,13 @@ def test_files_map_to_problems_and_the_comment_wins(tmp_path, name, text, proble
 def test_language_and_device_are_told_from_the_parsed_source(tmp_path, name, text, language, device):
     solution = read_solution(put(tmp_path, name, text))
     assert (solution.language, solution.device) == (language, device)
+
+
+def test_a_source_of_somebody_else_has_no_settings(tmp_path):
+    path = tmp_path / "1_19.py"
+    path.write_text("# kb: problem=2/3 sample=x device=cuda\nimport torch")
+    solution = read_solution(path, settings=False)
+    assert (str(solution.problem), solution.sample, solution.device) == ("1/19", 0, "any")
 
 
 def test_a_link_that_leads_nowhere_is_listed(tmp_path):
@@ -139,8 +150,26 @@ def test_missing_empty_and_wrong_directories(tmp_path):
         discover(tmp_path / "nowhere")
     with pytest.raises(SolutionError, match="no solutions in"):
         discover(tmp_path)
-    with pytest.raises(SolutionError, match="is not a directory"):
-        discover(put(tmp_path, "1_19.py"))
+
+
+def test_one_file_is_a_discovery_of_its_own_and_its_caller_may_say_what_it_solves(tmp_path):
+    file = put(tmp_path, "relu.py")
+    put(tmp_path, "1_20.py")
+    found = discover(file, problem=ProblemId(1, 19))
+    assert [(str(s.problem), s.name) for s in found.solutions] == [("1/19", "relu.py")] and found.root == tmp_path
+    with pytest.raises(SolutionError, match="relu.py maps to no problem.*--problem 1/19"):
+        discover(file)
+    with pytest.raises(SolutionError, match="for one file only"):
+        discover(tmp_path, problem=ProblemId(1, 19))
+    with pytest.raises(SolutionError, match="expected a file ending in .py, .cu, .cpp"):
+        discover(put(tmp_path, "notes.txt"))
+
+
+def test_a_file_that_a_solution_imports_includes_or_names_is_not_a_file_without_a_problem(tmp_path):
+    put(tmp_path, "level1/19.py", "import fast\nfrom parts import tile\nload('x', ['kernel.cu'])")
+    for name in ("fast.py", "parts/__init__.py", "parts/tile.py", "kernel.cu", "stray.py"):
+        put(tmp_path, f"level1/{name}")
+    assert [path.name for path, _ in discover(tmp_path).unmapped] == ["stray.py"]
 
 
 def test_content_decides_the_hash(tmp_path):
@@ -156,13 +185,15 @@ def test_content_decides_the_hash(tmp_path):
         ("1_19.py", "code = open(pathlib.Path(__file__).with_name('parts.cuh')).read()"),
         ("1_19.py", 'load_inline("x", cuda_sources="""\n#include "parts.cuh"\n""")'),
         ("1_19.py", "load('x', sources=['more/main.cu'])"),
+        ("1_19.py", "import neighbour"),
     ],
-    ids=["an include", "a file beside it", "an include in a string", "a source that includes it"],
+    ids=["an include", "a file beside it", "an include in a string", "a source that includes it", "a module's import"],
 )
 def test_what_a_solution_takes_in_is_part_of_what_it_is(tmp_path, name, source):
     (tmp_path / "more").mkdir()
     (tmp_path / "more" / "main.cu").write_text('#include "../parts.cuh"\n')
     (tmp_path / "parts.cuh").write_text('#include "last.cuh"\n')
+    (tmp_path / "neighbour.py").write_text("name = 'parts.cuh'")
     (tmp_path / name).write_text(source)
     found = set()
     for content in ("int a;", "int b;"):

@@ -11,7 +11,8 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from harness.draw import build_model, call, draw_inputs, flatten, seed_generators
+from harness.draw import build_model, call, draw_inputs, seed_generators
+from harness.outputs import flatten
 from harness.problem import find_problems, load_problem
 from harness.recurrent import RecurrentShapes
 from kernelbench.suite import problem_root

@@ -31,17 +31,23 @@ def test_without_a_reference_to_compare_a_cpu_is_taken_to_be_its_candidates_alon
 
 
 def test_far_more_than_that_is_rejected_with_both_figures():
-    forged_clock.check(1.0, 1.64, 8, allowed_ms=1.1, held=True)
+    forged_clock.check(1.0, 1.64, 8, 1.1, True, "cuda")
     with pytest.raises(CandidateFailure) as failure:
-        forged_clock.check(1.0, 1.66, 8, allowed_ms=1.1, held=True)
+        forged_clock.check(1.0, 1.66, 8, 1.1, True, "cuda")
     assert failure.value.rule == "forged_clock"
     assert "reports 1 ms" in failure.value.message and "took 1.66 ms" in failure.value.message
 
 
-def test_with_launches_in_it_a_burst_has_leeway_enough():
-    forged_clock.check(1.0, 2.1, 8, allowed_ms=2.2, held=False)
+def test_on_a_cpu_others_work_is_nobodys_forgery():
+    forged_clock.check(1.0, 4.6, 8, 1.55, True, "cpu")
     with pytest.raises(CandidateFailure):
-        forged_clock.check(1.0, 2.3, 8, allowed_ms=2.2, held=False)
+        forged_clock.check(1.0, 4.7, 8, 1.55, True, "cpu")
+
+
+def test_with_launches_in_it_a_burst_has_leeway_enough():
+    forged_clock.check(1.0, 2.1, 8, 2.2, False, "cuda")
+    with pytest.raises(CandidateFailure):
+        forged_clock.check(1.0, 2.3, 8, 2.2, False, "cuda")
 
 
 def test_readings_end_where_nothing_that_matters_would_be_charged():
