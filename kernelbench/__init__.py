@@ -4,16 +4,23 @@
 >>> result = evaluate("1/19", "relu.cu")
 >>> result.status, result.speedup
 
-Importing this package imports no torch; its functions do.
+Importing this package imports no torch; of its functions only ``load_problem`` does.
 """
 
 import importlib
 
 __version__ = "0.1.0"
 
-_MODULES = {"evaluate": "api", "load_problem": "api", "reward": "rewards"}
+_MODULES = {
+    "EvaluationError": "evaluator",
+    "Reward": "rl",
+    "evaluate": "api",
+    "load_problem": "api",
+    "reward": "rl",
+    "rewards": "rl",
+}
 
-__all__ = ["evaluate", "load_problem", "reward"]
+__all__ = list(_MODULES)
 
 
 def __getattr__(name: str):

@@ -1,31 +1,25 @@
 """The main job as Python functions, for notebooks, search loops and training runs.
 
-The calling process becomes the judge; candidates still run in processes of
-their own. A process forked from one that has used PyTorch cannot be a judge, because
-its threads do not survive a fork: ``kernelbench.reward`` works there too.
+The calling process evaluates nothing itself: the evaluator does (``kernelbench.evaluator``),
+with the judges of ``kb eval``. So results do not depend on what the caller has set
+(default dtype, math modes, threads), and nothing of the caller's is changed.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import torch
-
-from harness import device as devices
-from harness.build import BuildContext, build
-from harness.host import default_memory_bytes
-from harness.judge.judge import Conditions, failed_result
-from harness.judge.judge import evaluate as judge
 from harness.problem import Problem, ProblemId
 from harness.problem import load_problem as load_file
-from harness.process import fork_server
-from harness.result import CandidateFailure, Result
-from harness.solution import read_solution
+from harness.result import Result
+from harness.solution import PREBUILT_SUFFIX, SUFFIXES, SolutionError
+from harness.timing.convergence import CV_TARGET
 from kernelbench import suite
+from kernelbench.evaluator import Conditions, Job, evaluate_all, problem_file
 
 
 def load_problem(problem: str, root: str | Path | None = None) -> Problem:
-    """The problem ``1/19`` of the suite, or of another folder of problems with ``root``.
+    """Import the problem ``1/19`` of the suite, or of another folder of problems with ``root``.
 
     Raises ``suite.SelectorError`` where there is none, ProblemError where it does not load.
     """
@@ -43,33 +37,47 @@ def evaluate(
     timeout_s: float = 120.0,
     build_timeout_s: float = 900.0,
     baselines: tuple[str, ...] = ("eager",),
-    criterion: str = "sem",
+    cv_target: float = CV_TARGET,
+    clock_mhz: float | None = None,
     track: str | None = None,
 ) -> Result:
-    """Build, check and time one solution file; the same record as ``kb eval`` writes.
+    """Build, check and time one solution file; return the record that ``kb eval`` writes.
 
-    Without ``device`` it is the GPU if there is one, else the CPU; without
-    ``workload`` the problem's default for that device. A candidate that fails is
-    a result with the status that says how, never an exception.
+    The first call starts a process that stays warm for later ones and ends with the
+    caller. Call it from several threads at once, and after a fork. A candidate that fails
+    is a result with the status that says how, never an exception.
 
-    Raises ProblemError where the reference itself does not run, SolutionError
-    where there is no such file, DeviceError and ToolchainError where this machine
-    lacks what it takes.
+    Parameters
+    ----------
+    problem
+        ``1/19``, or a problem that ``load_problem`` returned; its file is what is evaluated.
+    device
+        ``cpu``, ``cuda`` or ``cuda:INDEX``; by default the GPU if there is one, else the CPU.
+    workload
+        Name of the sizes; by default the problem's for that device.
+    timeout_s, build_timeout_s
+        Seconds that one step of the candidate, and its build, may take.
+
+    Raises
+    ------
+    ValueError
+        For a problem or a condition that does not exist.
+    SolutionError
+        Where the file does not exist or is no solution.
+    ProblemError
+        Where the problem has no such workload.
+    EvaluationError
+        Where the machine or the reference is at fault.
     """
-    loaded = load_problem(problem) if isinstance(problem, str) else problem
-    candidate = read_solution(Path(solution), problem=loaded.id)
     conditions = Conditions(
-        devices.select(device), precision, timeout_s, default_memory_bytes(), build_timeout_s, baselines, criterion,
-        track,
+        device, workload, precision, timeout_s, build_timeout_s, baselines, cv_target, clock_mhz, track
     )
-    if lacking := candidate.lacks(conditions.device.type):
-        raise devices.DeviceError(f"{candidate.name}: {lacking}")
-    chosen = loaded.workload_for(workload, conditions.device.type)
-    server = fork_server()
-    arch = devices.architecture(conditions.device)
-    context = BuildContext(server, arch, torch.__version__, build_timeout_s, conditions.memory_bytes)
-    try:
-        artefact = build(candidate, context)
-    except CandidateFailure as failure:
-        return failed_result(chosen, candidate, conditions, failure)
-    return judge(chosen, candidate, artefact, conditions, server)
+    path = Path(solution).absolute()
+    if not path.is_file():
+        raise SolutionError(f"no such file: {solution}")
+    if path.suffix not in (*SUFFIXES, PREBUILT_SUFFIX):
+        raise SolutionError(f"{solution} is no solution: expected a file ending in {', '.join(SUFFIXES)}")
+    (outcome,) = evaluate_all([Job(problem_file(problem, conditions), path)], conditions)
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome

@@ -198,6 +198,8 @@ def compared(result: Result, record: dict[str, Any], file: Path) -> dict[str, An
     if record["error"]:
         return {**source, "error": record["error"]}
     theirs, ours = record["timing"], result.timing
+    if result.unconfirmed:
+        return {**theirs, **source, "clocks": record["conditions"]}
     between = max(theirs["between_runs"], ours["between_runs"])
     ratio = ratio_of_runs(round_means_ms(theirs), round_means_ms(ours), between)
     settled = theirs["stability"] == ours["stability"] == "stable"

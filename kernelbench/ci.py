@@ -6,81 +6,130 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
-from kernelbench import tables
-from kernelbench.gate import Check
+from harness.result import first_line
+from kernelbench import leaderboard, settled, sinks, tables
+from kernelbench.gate import FAILS, HOLDS, UNDECIDED, Check, exit_status
 
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_WORDS = {HOLDS: "holds", FAILS: "FAILS", UNDECIDED: "undecided"}
 
 
 def summary(checks: Sequence[Check], notes: Sequence[str], form: str) -> str:
-    """A line a solution, then what does not hold and what was not checked; ``form`` is terminal or markdown."""
+    """Return a line for each solution, then what does not hold and what was not checked.
+
+    ``form`` is terminal or markdown.
+    """
     rows = [
-        (_verdict(c), f"{c.problem}", c.name, c.result.status.value if c.result else "-", _speed(c)) for c in checks
+        (_verdict(c), f"{c.problem}", c.name, c.result.status.value if c.result else "-", speedup(c)) for c in checks
     ]
     parts = [headline(checks), tables.table(("", "problem", "solution", "status", "speedup"), rows, form)]
-    mark = "- " if form == "markdown" else "    "
-    broken = [f"{mark}{c.problem} {c.name}: {_first_lines(text, mark)}" for c in checks for text in c.broken]
-    unchecked = [f"{mark}{c.problem} {c.name}: {text}" for c in checks for text in c.unchecked]
-    unchecked += [f"{mark}{note}" for note in notes]
-    parts += ["Does not hold:\n\n" + "\n".join(broken)] if broken else []
-    parts += ["Not checked here:\n\n" + "\n".join(unchecked)] if unchecked else []
+    unchecked = _lines(checks, "unchecked", form) + [_line_of(note, form) for note in notes]
+    for title, lines in (
+        ("Does not hold", _lines(checks, "broken", form)),
+        ("Could not be checked", _lines(checks, "undecided", form)),
+        ("Not checked here", unchecked),
+    ):
+        parts += [f"{title}:\n\n" + "\n".join(lines)] if lines else []
     return "\n\n".join(parts)
 
 
 def headline(checks: Sequence[Check]) -> str:
-    failed = sum(bool(check.broken) for check in checks)
-    verdict = f"The gate fails: {failed} of {len(checks)} solution(s)" if failed else "The gate holds"
+    """Return the gate's verdict and how many checks it rests on, as a sentence."""
+    count = sum(check.status == exit_status(checks) for check in checks)
+    verdict = {
+        HOLDS: "The gate holds",
+        FAILS: f"The gate fails: {count} of {len(checks)} do not hold",
+        UNDECIDED: f"The gate is undecided: {count} of {len(checks)} could not be checked",
+    }[exit_status(checks)]
     return f"{verdict}. {sum(check.result is not None for check in checks)} of {len(checks)} evaluated."
 
 
+def speedup(check: Check) -> str:
+    """Return the settled speedup with its verdict, as in ``1.31x (faster)``; '' where the result is not correct."""
+    result = check.result
+    if result is None or not result.correct:
+        return ""
+    text, verdict = settled.speedup_text(result), settled.verdict(result)
+    return f"{text} ({verdict})" if verdict in (settled.FASTER, settled.SLOWER) else text or "not timed"
+
+
+def to_json(checks: Sequence[Check], notes: Sequence[str]) -> dict[str, Any]:
+    """Return the gate as data: its verdict, and for each check what it found, with every figure of its result."""
+    return {
+        "verdict": _WORDS[exit_status(checks)].lower(),
+        "exit_status": exit_status(checks),
+        "checks": [
+            {
+                "problem": check.problem,
+                "solution": check.name,
+                "verdict": _verdict(check).lower(),
+                "broken": check.broken,
+                "undecided": check.undecided,
+                "unchecked": check.unchecked,
+                "result": leaderboard.row(check.result) if check.result else None,
+            }
+            for check in checks
+        ],
+        "notes": list(notes),
+    }
+
+
 def junit(checks: Sequence[Check]) -> str:
-    """A test suite with a test case for each solution, in the form that CI servers read."""
+    """Return a test suite with a test case for each solution, in the form that CI servers read."""
+    statuses = [check.status for check in checks]
     suite = ElementTree.Element(
         "testsuite", name="kb check", tests=str(len(checks)),
-        failures=str(sum(bool(c.broken) for c in checks)), errors="0",
-        skipped=str(sum(not c.broken and c.result is None for c in checks)),
+        failures=str(statuses.count(FAILS)), errors=str(statuses.count(UNDECIDED)),
+        skipped=str(sum(map(_is_skipped, checks))),
         time=f"{sum(c.result.seconds for c in checks if c.result):.3f}",
     )  # fmt: skip
     for check in checks:
         seconds = check.result.seconds if check.result else 0
         case = ElementTree.SubElement(
-            suite, "testcase", classname=check.problem, name=_xml(check.name), time=f"{seconds:.3f}"
+            suite, "testcase", classname=check.problem, name=sinks.xml(check.name or check.problem),
+            time=f"{seconds:.3f}",
         )
-        for text in check.broken:
-            failure = ElementTree.SubElement(case, "failure", message=_xml(text.splitlines()[0]))
-            failure.text = _xml(text)
-        if not check.broken and check.result is None:
-            ElementTree.SubElement(case, "skipped", message=_xml("; ".join(check.unchecked)))
-        elif check.unchecked:
-            ElementTree.SubElement(case, "system-out").text = _xml("\n".join(check.unchecked))
+        _fill(case, check)
     ElementTree.indent(suite)
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 
 
+def _fill(case: ElementTree.Element, check: Check) -> None:
+    for tag, texts in (("failure", check.broken), ("error", check.undecided if not check.broken else [])):
+        for text in texts:
+            ElementTree.SubElement(case, tag, message=sinks.xml(first_line(text))).text = sinks.xml(text)
+    if _is_skipped(check):
+        ElementTree.SubElement(case, "skipped", message=sinks.xml("; ".join(check.unchecked)))
+    shown = [f"speedup {speedup(check)}"] if speedup(check) else []
+    shown += check.unchecked if check.result else []
+    if shown:
+        ElementTree.SubElement(case, "system-out").text = sinks.xml("\n".join(shown))
+
+
+def _is_skipped(check: Check) -> bool:
+    return check.status == HOLDS and check.result is None
+
+
 def annotations(checks: Sequence[Check], solutions: Path) -> str:
-    """Workflow commands of GitHub Actions: an error at each file that fails, a notice for what was not checked."""
+    """Return workflow commands of GitHub Actions.
+
+    An error at each file that fails or could not be checked, a notice for what was not checked.
+    """
     lines = []
     for check in checks:
         path = os.path.relpath(solutions / check.name)
-        title = f"kb check: {check.problem} {Path(check.name).name}"
+        title = f"kb check: {check.problem} {Path(check.name).name}".rstrip()
         for text in check.broken:
             place = {"file": path, "line": _line(text, check.name), "title": title}
-            lines.append(_command("error", place, text))
-        if check.unchecked and not check.broken:
-            lines.append(_command("notice", {"file": path, "title": title}, "\n".join(check.unchecked)))
+            lines.append(sinks.workflow_command("error", place, text))
+        if check.undecided and not check.broken:
+            text = "could not be checked: " + "\n".join(check.undecided)
+            lines.append(sinks.workflow_command("error", {"file": path, "title": title}, text))
+        if check.unchecked and check.status == HOLDS:
+            lines.append(sinks.workflow_command("notice", {"file": path, "title": title}, "\n".join(check.unchecked)))
     return "\n".join(lines)
-
-
-def _command(kind: str, properties: dict[str, str], message: str) -> str:
-    given = ",".join(f"{key}={_escape(value, ':,')}" for key, value in properties.items() if value)
-    return f"::{kind} {given}::{_escape(message)}"
-
-
-def _escape(text: str, more: str = "") -> str:
-    """Percent-encode what would end a workflow command or one of its properties."""
-    return "".join(f"%{ord(c):02X}" if c in "%\r\n" + more else c for c in text)
 
 
 def _line(message: str, name: str) -> str:
@@ -90,16 +139,20 @@ def _line(message: str, name: str) -> str:
 
 
 def _verdict(check: Check) -> str:
-    return "FAILS" if check.broken else "holds" if check.result else "built" if check.built else "-"
+    if check.status != HOLDS or check.result:
+        return _WORDS[check.status]
+    return "built" if check.built else "-"
 
 
-def _speed(check: Check) -> str:
-    return f"{check.result.speedup:.2f}x" if check.result and check.result.speedup else ""
+def _lines(checks: Sequence[Check], kind: str, form: str) -> list[str]:
+    return [_line_of(f"{_name(check)}: {text}", form) for check in checks for text in getattr(check, kind)]
 
 
-def _first_lines(text: str, mark: str) -> str:
-    return f"\n{' ' * len(mark)}  ".join(text.splitlines()[:4])
+def _line_of(text: str, form: str) -> str:
+    """The first lines of a text as an item of a list."""
+    lines = text.splitlines()[:4]
+    return f"- {sinks.markdown_lines(lines)}" if form == "markdown" else "    " + "\n      ".join(lines)
 
 
-def _xml(text: str) -> str:
-    return _NOT_XML.sub("?", text)
+def _name(check: Check) -> str:
+    return f"{check.problem} {check.name}".removeprefix("- ").rstrip()

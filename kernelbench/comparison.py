@@ -7,10 +7,11 @@ from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import Any
 
-from harness.result import Result
-from kernelbench import metrics, tables
-from kernelbench.intervals import Interval, ratio_interval
+from kernelbench import settled, tables
+from kernelbench.intervals import Interval, around
 from kernelbench.run import Run, result_order
+from kernelbench.scores import Best, best_of_each_problem
+from kernelbench.shapes import why_incomparable
 
 
 class Change(str, Enum):
@@ -18,10 +19,12 @@ class Change(str, Enum):
 
     NEWLY_BROKEN = "newly broken"
     SLOWER = "slower"
+    UNSTABLE = "unstable"  # in either: how fast it is, is not known
     TIE = "tie"
     FASTER = "faster"
     NEWLY_FIXED = "newly fixed"
     UNSOLVED = "unsolved"  # in both
+    NOT_COMPARABLE = "not comparable"  # speedups of different or unknown sizes
 
     def __str__(self) -> str:
         return self.value
@@ -29,7 +32,10 @@ class Change(str, Enum):
 
 @dataclass(frozen=True)
 class Difference:
-    """``ratio`` is the speedup now over the speedup before; its interval is None where a log has no samples."""
+    """``ratio`` is the speedup now over the speedup before; its interval is None where a log has no samples.
+
+    ``before`` and ``after`` are settled speedups; None for what is not solved, not timed or unstable.
+    """
 
     problem: str
     name: str
@@ -43,7 +49,7 @@ class Difference:
 
 def compare(before: Run, after: Run) -> list[Difference]:
     """The best solution of each problem in ``after``, against that in ``before``; worst news first."""
-    pairs = [metrics.best_of_each_problem(run.solutions()) for run in (before, after)]
+    pairs = [best_of_each_problem(run.solutions()) for run in (before, after)]
     latest = {result.problem: result for run in (before, after) for result in sorted(run.solutions(), key=result_order)}
     differences = [
         difference(
@@ -55,16 +61,27 @@ def compare(before: Run, after: Run) -> list[Difference]:
     return sorted(differences, key=lambda d: (order.index(d.change), tuple(map(int, d.problem.split("/")))))
 
 
-def difference(before: Result | None, after: Result | None, problem: str, name: str, why: str = "") -> Difference:
-    """Of two solutions of one problem; None is one that is not correct, and ``why`` says how."""
-    speedups = before and before.speedup, after and after.speedup
+def difference(before: Best | None, after: Best | None, problem: str, name: str, why: str = "") -> Difference:
+    """Return what changed between two solutions of one problem; None is one that is not correct, ``why`` says how."""
+    speedups = tuple(_settled(one) for one in (before, after))
     if before is None or after is None:
         change = Change.UNSOLVED if before is after else Change.NEWLY_FIXED if after else Change.NEWLY_BROKEN
         return Difference(problem, name, change, *speedups, why="" if after else why)
-    if None in speedups:
+    if None in (before.result.speedup, after.result.speedup):
         return Difference(problem, name, Change.TIE, *speedups, why="not timed in both runs")
-    ratio, interval = after.speedup / before.speedup, ratio_interval(after, before)
+    if why := why_incomparable(before.result, after.result):
+        return Difference(problem, name, Change.NOT_COMPARABLE, *speedups, why=why)
+    if settled.UNSTABLE in (before.verdict, after.verdict):
+        when = [word for word, one in (("before", before), ("after", after)) if one.verdict == settled.UNSTABLE]
+        return Difference(problem, name, Change.UNSTABLE, *speedups, why=f"unstable {' and '.join(when)}")
+    ratio = after.result.speedup / before.result.speedup
+    variances = before.log_variance, after.log_variance
+    interval = None if None in variances else around(ratio, sum(variances))
     return Difference(problem, name, _direction(ratio, interval), *speedups, ratio, interval)
+
+
+def _settled(best: Best | None) -> float | None:
+    return None if best is None or best.verdict in (None, settled.UNSTABLE) else best.settled
 
 
 def _direction(ratio: float, interval: Interval | None) -> Change:

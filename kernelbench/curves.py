@@ -2,34 +2,40 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Sequence
 from typing import Any
 
+from harness.result import Result
 from kernelbench import metrics, sampling
-from kernelbench.intervals import bootstrap
-from kernelbench.run import Run
+from kernelbench.scores import Scores, figure
 
 ATTEMPT_THRESHOLDS = (0.0, 1.0, 1.5, 2.0)
 
 
-def of_run(run: Run, problems: Sequence[str]) -> dict[str, Any]:
-    """``fast_p``: points [p, share]; ``attempt_fast_p``: for each threshold the share after 1, 2, ... attempts."""
-    results = run.solutions()
-    samples = list(sampling.samples_of_each_problem(results, problems).values())
+def of_run(solutions: Sequence[Result], scores: Scores) -> dict[str, Any]:
+    """Return the curves of a run's ``solutions`` over the problems of ``scores``.
+
+    ``fast_p``: points [r, share beyond r] of settled speedups. ``attempt_fast_p``: for each
+    threshold points [attempt, share].
+    """
+    samples = list(sampling.samples_of_each_problem(solutions, scores.problems).values())
     return {
-        "fast_p": [list(point) for point in metrics.fast_p_curve(metrics.speedups(results, problems))],
-        "attempt_fast_p": {f"{p:g}": sampling.attempt_fast_p(samples, p) for p in ATTEMPT_THRESHOLDS},
+        "fast_p": [list(point) for point in metrics.fast_p_curve(scores.settled)],
+        "attempt_fast_p": {
+            f"{r:g}": [list(point) for point in sampling.attempt_fast_p(samples, r)] for r in ATTEMPT_THRESHOLDS
+        },
     }
 
 
-def area(run: Run, other: Run, problems: Sequence[str]) -> dict[str, float | None]:
-    """Signed area between the Fast-p curves of ``run`` and ``other``, with its interval over problems."""
-    speedups = [metrics.speedups(one.solutions(), problems) for one in (run, other)]
-    low, high = bootstrap(_difference_of_means, *speedups) or (None, None)
-    return {"value": metrics.signed_area(*speedups), "low": low, "high": high}
+def area(ours: Scores, others: Scores) -> dict[str, Any]:
+    """Return the signed area between the Fast-p curves of two runs, with its interval.
 
-
-def _difference_of_means(speedups: Sequence[float | None], others: Sequence[float | None]) -> float:
-    """What the signed area equals, without the curves: a thousand draws need it quick."""
-    return statistics.fmean(s or 0.0 for s in speedups) - statistics.fmean(s or 0.0 for s in others)
+    Problems that either run solved without a settled speedup are left out, and counted: nobody
+    knows where on the curve they lie. The interval allows for which problems there are, for the
+    noise of timing, and for the choice of the best of several samples.
+    """
+    known = ours.known & others.known
+    problems = [problem for problem, is_known in zip(ours.problems, known) if is_known]
+    ours, others = ours.at(problems), others.at(problems)
+    drawn = (ours.drawn_settled, others.drawn_settled)
+    return {**figure(metrics.signed_area, ours.settled, others.settled, drawn=drawn), "left_out": int((~known).sum())}

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from harness.result import printable
 from kernelbench import leaderboard, tables, upstream
 from kernelbench.run import Run, write_whole
 
@@ -17,16 +18,22 @@ class ExchangeError(Exception):
     """What was asked for cannot be written; the message says what to do."""
 
 
-def import_kernelbench(path: Path, level: int, out: Path, baseline: Path | None = None) -> Run:
+def import_kernelbench(
+    path: Path, level: int, out: Path, baseline: Path | None = None, workload: str | None = None
+) -> Run:
     """A run of the results in ``eval_results.json``; every problem of the level counts.
+
+    ``workload`` names the sizes of what does not say its own; without it they are unknown.
 
     Raises upstream.FormatError for a file in another format, RunError where ``out`` is a run already.
     """
-    results = upstream.read_eval_results(path, level, baseline)
+    results = upstream.read_eval_results(path, level, baseline, workload)
     names = {result.device["name"] for result in results}
+    workloads = {result.workload["name"] for result in results}
     config = {
         "solutions": str(path), "problem_dir": None, "problems": f"level{level}",
-        "device": names.pop() if len(names) == 1 else None, "workload": None, "precision": "fp32",
+        "device": names.pop() if len(names) == 1 else None,
+        "workload": ",".join(sorted(workloads)) or None, "precision": "fp32",
     }  # fmt: skip
     run = Run.open(out, config, resume=False)
     for result in results:
@@ -83,5 +90,10 @@ def _write_parquet(records: list[dict[str, Any]], out: Path) -> None:
     except ImportError:
         raise ExchangeError("Parquet needs pyarrow: pip install 'kernelbench[parquet]', or use --to csv") from None
     columns = dict.fromkeys(column for one in records for column in one)
-    table = pyarrow.table({column: [one.get(column) for one in records] for column in columns})
+    table = pyarrow.table({column: [_text(one.get(column)) for one in records] for column in columns})
     pyarrow.parquet.write_table(table, out)
+
+
+def _text(value: Any) -> Any:
+    """A value whose text can be encoded."""
+    return printable(value) if isinstance(value, str) else value

@@ -21,10 +21,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from harness.build.cache import Cache, CacheError
 from harness.host import default_memory_bytes
+from harness.leftovers import sweep
 from harness.problem import ProblemFile
 from harness.result import Result
 from harness.solution import Solution
+from harness.timing.convergence import CV_TARGET
 from kernelbench.baselines import Stored
 
 EXECUTORS = {"local": "kernelbench.pipeline:Pipeline", "ray": "kernelbench.cluster.driver:Cluster"}
@@ -49,7 +52,8 @@ class Options:
     build_timeout_s: float = 900.0
     memory_bytes: int = field(default_factory=default_memory_bytes)
     baselines: tuple[str | Stored, ...] = ("eager",)  # the speedup is over the first
-    criterion: str = "sem"  # of harness.timing.convergence
+    cv_target: float = CV_TARGET  # of the rule that ends sampling, harness.timing.convergence
+    clock_mhz: float | None = None  # that t_SOL is taken at; None is the one observed
     track: str | None = None  # 'kernels' or 'open'; None is 'kernels' on a GPU and 'open' on a CPU
     executor: str = "local"
     address: str | None = None  # of the cluster, for executors that have one
@@ -71,6 +75,7 @@ class Options:
             "precision": self.precision,
             "track": self.track,
             "baselines": [str(baseline) for baseline in self.baselines],
+            "clock_mhz": self.clock_mhz,
             "timeout_s": self.timeout_s,
             "memory_bytes": self.memory_bytes,
         }
@@ -84,11 +89,16 @@ class Evaluated:
 
 @dataclass(frozen=True)
 class Skipped:
-    """Not evaluated, through no fault of the candidate's; ``elsewhere`` where another kind of device would do it."""
+    """Not evaluated, through no fault of the candidate's; ``elsewhere`` where another kind of device would do it.
+
+    With ``every`` the reason lies in the problem, and holds for every solution of it on this workload.
+    """
 
     solution: Solution
     reason: str
     elsewhere: bool = False
+    workload: str | None = None  # the one that it was to be evaluated on; None is all of them
+    every: bool = False
 
 
 class Executor(Protocol):
@@ -117,6 +127,12 @@ def closed_or_killed(opened: Executor) -> Iterator[None]:
 
 
 def open_executor(options: Options, builds: bool) -> Executor:
-    """The executor that ``options`` name, ready, and with ``builds`` for those too; raises EnvironmentUnfit."""
+    """The executor that ``options`` name, ready, and with ``builds`` for those too; raises EnvironmentUnfit.
+
+    What earlier runs left that were killed is removed first.
+    """
+    sweep()
+    with contextlib.suppress(CacheError):  # without a cache, who needs it says so
+        Cache().sweep()
     module, _, name = EXECUTORS[options.executor].partition(":")
     return getattr(importlib.import_module(module), name)(options, builds)

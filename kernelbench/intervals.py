@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from statistics import NormalDist
@@ -13,7 +14,7 @@ from harness.result import Result
 from kernelbench.metrics import baseline_of
 
 LEVEL = 0.95
-_RESAMPLES = 1000
+RESAMPLES = 1000
 _SEED = 0  # a view of the same log says the same
 
 
@@ -23,29 +24,55 @@ class Interval(NamedTuple):
 
 
 def bootstrap(
-    statistic: Callable[..., float | None], *samples: Sequence, level: float = LEVEL, resamples: int = _RESAMPLES
+    statistic: Callable[..., np.ndarray], *samples: Sequence | np.ndarray, level: float = LEVEL
 ) -> Interval | None:
-    """Percentile bootstrap interval of ``statistic(*samples)``: how far it depends on which problems there are.
+    """Return the percentile bootstrap interval of a figure: how far it depends on which problems there are.
 
-    Problems are drawn with replacement, as often as there are any; the statistic of
-    each draw is taken, and of these the quantiles (1 - level) / 2 and (1 + level) / 2:
+    Problems are drawn with replacement, as often as there are any; the figure of each draw is
+    taken, and of these the quantiles (1 - level) / 2 and (1 + level) / 2.
+
+    Parameters
+    ----------
+    statistic
+        A figure of ``metrics``: called once with ``samples`` as arrays and ``weights`` of shape
+        (RESAMPLES, problems), how often each problem was drawn; returns a value for each draw.
+    samples
+        Arrays over the same problems, of shape (problems,), or (RESAMPLES, problems) where the
+        values differ from draw to draw as well. They are drawn together and so stay paired.
+
+    Returns
+    -------
+    Interval or None
+        None where no draw has a value. Draws without one are left out.
+
+    Raises
+    ------
+    ValueError
+        Where the samples are not of the same number of problems.
+
+    References
+    ----------
     Efron and Tibshirani, "An Introduction to the Bootstrap" (1993), chapter 13.
-    Several ``samples`` of the same problems (two runs) are drawn together, so that
-    they stay paired; ValueError where their lengths differ. Draws for which the
-    statistic is None are left out; None where that leaves none.
     """
-    count = len(samples[0])
-    if any(len(sample) != count for sample in samples):
-        raise ValueError(f"samples of {', '.join(str(len(s)) for s in samples)} problems cannot be paired")
+    arrays = [np.asarray(sample) for sample in samples]
+    count = arrays[0].shape[-1]
+    if any(array.shape[-1] != count for array in arrays):
+        raise ValueError(f"samples of {', '.join(str(a.shape[-1]) for a in arrays)} problems cannot be paired")
     if count == 0:
         return None
-    draws = np.random.default_rng(_SEED).integers(count, size=(resamples, count)).tolist()
-    values = [statistic(*([sample[i] for i in draw] for sample in samples)) for draw in draws]
-    values = [value for value in values if value is not None]
-    if not values:
+    values = np.asarray(statistic(*arrays, weights=_drawn_counts(count)), dtype=float)
+    values = values[~np.isnan(values)]
+    if not len(values):
         return None
     low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
     return Interval(float(low), float(high))
+
+
+@functools.lru_cache(maxsize=32)
+def _drawn_counts(problems: int) -> np.ndarray:
+    """Return how often each problem is drawn, shape (RESAMPLES, problems); the same for runs that are compared."""
+    rng = np.random.default_rng(_SEED)
+    return rng.multinomial(problems, np.full(problems, 1 / problems), size=RESAMPLES).astype(float)
 
 
 def speedup_interval(result: Result, baseline: str | None = None, level: float = LEVEL) -> Interval | None:
@@ -57,9 +84,10 @@ def speedup_interval(result: Result, baseline: str | None = None, level: float =
     medians of Price and Bonett (2002).
     """
     variance = log_speedup_variance(result, baseline)
-    if variance is None or not result.speedup:
+    speedup = (result.baselines.get(baseline) or {}).get("speedup") if baseline else result.speedup
+    if variance is None or not speedup:
         return None
-    return _around(result.speedup, variance, level)
+    return around(speedup, variance, level)
 
 
 def ratio_interval(result: Result, other: Result, baseline: str | None = None, level: float = LEVEL) -> Interval | None:
@@ -67,14 +95,14 @@ def ratio_interval(result: Result, other: Result, baseline: str | None = None, l
     variances = [log_speedup_variance(r, baseline) for r in (result, other)]
     if None in variances or not result.speedup or not other.speedup:
         return None
-    return _around(result.speedup / other.speedup, sum(variances), level)
+    return around(result.speedup / other.speedup, sum(variances), level)
 
 
 def log_speedup_variance(result: Result, baseline: str | None = None) -> float | None:
     """Variance of the logarithm of a measured speedup; None without samples of both.
 
     From the record's own interval where it has one: over paired rounds, and wide enough
-    for what differs between two runs. Else from the samples.
+    for what differs between two runs. Else from the samples, else from ``log_mean_variance``.
 
     Of a solution on several workloads by the delta method: each workload's variance by
     the square of its share of the total time, the mean of its shares on either side.
@@ -84,11 +112,15 @@ def log_speedup_variance(result: Result, baseline: str | None = None) -> float |
     theirs = _baseline(result, baseline)
     if (theirs or {}).get("interval"):
         low, high = theirs["interval"]
+        if not 0 < low <= high:  # of a record from before intervals were kept positive: it tells nothing
+            return math.inf
         return (math.log(high / low) / (2 * NormalDist().inv_cdf((1 + LEVEL) / 2))) ** 2
-    series = [(timing or {}).get("samples_ms") for timing in (result.timing, theirs)]
-    if not all(series):
-        return None
-    return sum(log_median_variance(samples) for samples in series)
+    timings = [timing or {} for timing in (result.timing, theirs)]
+    series = [timing.get("samples_ms") for timing in timings]
+    if all(series):
+        return sum(log_median_variance(samples) for samples in series)
+    variances = [log_mean_variance(timing) for timing in timings]
+    return None if None in variances else sum(variances)
 
 
 def _log_variance_of_totals(parts: Sequence[Result], baseline: str | None) -> float | None:
@@ -124,6 +156,30 @@ def log_median_variance(samples: Sequence[float]) -> float:
     return (math.log(ordered[n - c] / ordered[c - 1]) / (2 * z)) ** 2
 
 
-def _around(value: float, log_variance: float, level: float) -> Interval:
+def log_mean_variance(timing: dict) -> float | None:
+    """Return the variance of the logarithm of a mean, from statistics without samples, as KernelBench keeps them.
+
+    (std / mean)^2 / n by the delta method: the square of the mean's relative standard error.
+    Trials count as independent, and what differs between two runs is not in it: the interval
+    of a ratio of two such means is the least that there is.
+
+    Parameters
+    ----------
+    timing
+        With ``mean_ms``, ``std_ms`` and ``samples``, the number of trials.
+
+    Returns
+    -------
+    float or None
+        None where one of them is missing, the mean is not positive, or one trial shows no spread.
+    """
+    mean, std, trials = (timing.get(key) for key in ("mean_ms", "std_ms", "samples"))
+    if None in (mean, std, trials) or mean <= 0 or std < 0 or trials < 2:
+        return None
+    return (std / mean) ** 2 / trials
+
+
+def around(value: float, log_variance: float, level: float = LEVEL) -> Interval:
+    """Return the interval of a ratio whose logarithm has this variance."""
     spread = NormalDist().inv_cdf((1 + level) / 2) * math.sqrt(log_variance)
     return Interval(value * math.exp(-min(spread, 700)), value * math.exp(min(spread, 700)))

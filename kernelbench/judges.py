@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
+import select
 import signal
 import socket
 import subprocess
-import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
 from harness import wire
-from harness.build import Artefact, CacheError
+from harness.build import Artefact
 from harness.build.artefact import ToolchainError
 from harness.codec import encode_artefact, encode_problem, encode_solution
+from harness.deadline import Page
+from harness.faults import MachineFault
 from harness.problem import ProblemFile
 from harness.result import CandidateFailure, Result
 from harness.server import start_server
@@ -24,6 +27,14 @@ from kernelbench.execution import EnvironmentUnfit, Evaluated, Options, Skipped
 
 _ALL = "cuda:all"
 _UNWIND_S = 3.0
+_GONE_S = 30.0  # after SIGKILL; a process that a driver holds never goes, and is left
+_READY_S = 300.0  # an import of PyTorch from a slow disk, and a device that is woken
+_LOOK_S = 0.5  # how often to look at a judge's deadlines
+_SEND_S = 30.0  # a job is small; a judge that does not take it hangs
+
+
+class _Late(Exception):
+    """The judge has missed a deadline; the message says which."""
 
 
 class Judge:
@@ -41,8 +52,9 @@ class Judge:
 
     def _start(self) -> None:
         ours, theirs = socket.socketpair()
+        ours.settimeout(_SEND_S)
         self._process = start_server("harness.judge.start", theirs)
-        self._connection = ours
+        self._connection, self._deadlines = ours, Page()
         options = self._options
         hello = {
             "device": self.requested,
@@ -51,15 +63,23 @@ class Judge:
             "memory_bytes": options.memory_bytes,
             "build_timeout_s": options.build_timeout_s,
             "baselines": options.paired,
-            "criterion": options.criterion,
+            "cv_target": options.cv_target,
+            "clock_mhz": options.clock_mhz,
             "track": options.track,
         }
-        wire.send(ours, hello)
+        with contextlib.suppress(OSError):  # it died already, as `wait_until_ready` finds out
+            socket.send_fds(ours, [b"\0"], [self._deadlines.fd])
+            wire.send(ours, hello)
 
     def wait_until_ready(self) -> None:
-        """Raises EnvironmentUnfit where the judge cannot work."""
+        """Raises EnvironmentUnfit where the judge cannot work, or dies twice."""
         try:
-            answer = wire.receive(self._connection)
+            answer = self._greeting()
+        except _Late:
+            self._end_process()
+            raise EnvironmentUnfit(
+                f"the judge's process was not ready within {_READY_S:g} s: a driver or a disk may hang"
+            ) from None
         except (wire.Closed, OSError):
             raise EnvironmentUnfit("the judge's process does not start; `kb doctor` says what is missing") from None
         if "unavailable" in answer:
@@ -68,6 +88,17 @@ class Judge:
         self.visible: int = answer["visible"]  # GPUs of this host
         self.arch: str | None = answer["arch"]
         self.torch_version: str = answer["torch"]
+
+    def _greeting(self) -> dict[str, Any]:
+        """Return its first message; a judge that dies before it is started once more."""
+        try:
+            return self._receive(time.monotonic() + _READY_S)
+        except (wire.Closed, OSError):
+            self._end_process()
+            self._connection.close()
+            self._deadlines.close()
+            self._start()
+        return self._receive(time.monotonic() + _READY_S)
 
     @property
     def pid(self) -> int:
@@ -78,33 +109,42 @@ class Judge:
     ) -> dict[str, Any]:
         """The judge's answer to a job; a judge that dies of it is replaced, and the job stays unevaluated.
 
-        So is one that has not answered within ``timeout_s``.
+        So is one that misses a deadline of its own, or has not answered within ``timeout_s``.
         """
-        late = threading.Timer(timeout_s or 0, self._end_process)
-        if timeout_s:
-            late.start()
-        begin = time.monotonic()
+        until = time.monotonic() + timeout_s if timeout_s else math.inf
         try:
             wire.send(self._connection, job)
-            while "phase" in (answer := wire.receive(self._connection)):
+            while "phase" in (answer := self._receive(until)):
                 phase(answer["phase"])
-        except (wire.Closed, OSError):
-            code = self._process.wait()
-            answer = {"unevaluated": f"the judge's process died (exit status {code}) in this evaluation"}
-            if timeout_s and time.monotonic() - begin >= timeout_s:
-                answer = {"unevaluated": f"not done within {timeout_s:g} s"}
-                late.join()
+        except _Late as late:
+            self._end_process()
+            reason = str(late) or f"not done within {timeout_s:g} s"
+            answer = {"unevaluated": reason, "again": True, "every": reason.startswith("the reference"), "broken": True}
+        except (wire.Closed, wire.Garbled, OSError):
+            self._end_process()
+            code = self._process.returncode
+            reason = f"the judge's process died (exit status {code}) in this evaluation"
+            answer = {"unevaluated": reason, "again": True, "broken": True}
+        if answer.get("broken"):  # or it answered, and its device context may be gone
+            self._end_process()
             self._replace()
-        else:
-            if answer.get("broken"):  # it answered, but its device context may be gone
-                self._end_process()
-                self._replace()
-        finally:
-            late.cancel()
         return answer
+
+    def _receive(self, until: float) -> dict[str, Any]:
+        """The next message; raises _Late where it does not come in time."""
+        reader = wire.Reader()
+        while (message := reader.message()) is None:
+            while not select.select([self._connection], [], [], _LOOK_S)[0]:
+                if time.monotonic() > until:
+                    raise _Late
+                if until == math.inf and (missed := self._deadlines.missed()):
+                    raise _Late(f"{missed[0]} did not end within {missed[1]:g} s")
+            reader.feed(self._connection.recv(reader.wanted()))
+        return message
 
     def _replace(self) -> None:
         self._connection.close()
+        self._deadlines.close()
         if self._ended:
             self.lost = "the run was given up"
             return
@@ -117,6 +157,7 @@ class Judge:
     def close(self) -> None:
         """Let it end by itself; kill it if it does not."""
         self._connection.close()
+        self._deadlines.close()
         try:
             self._process.wait(timeout=10)
         except subprocess.TimeoutExpired:
@@ -134,7 +175,8 @@ class Judge:
         except subprocess.TimeoutExpired:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(timeout=_GONE_S)
 
 
 def open_judges(options: Options) -> list[Judge]:
@@ -195,15 +237,20 @@ def judged(
     built: Callable[[], Artefact],
     phase: Callable[[str], None],
 ) -> Evaluated | Skipped:
-    """What becomes of one solution; ``built`` gives its artefact or raises what ``harness.build.build`` does."""
+    """Evaluate one solution; ``built`` gives its artefact or raises what ``harness.build.build`` does.
+
+    Where the machine failed, or may have, the same is tried once more.
+    """
     job = {"problem": encode_problem(file), "workload": workload, "solution": encode_solution(solution)}
     try:
         job["artefact"] = encode_artefact(built())
-    except (ToolchainError, CacheError) as error:
+    except (ToolchainError, MachineFault) as error:
         return Skipped(solution, str(error))
     except CandidateFailure as failure:
         job["failure"] = {"status": failure.status.value, "message": failure.message, "log": failure.log}
     answer = judge.ask(job, phase)
+    if answer.get("again") and not judge.lost:
+        answer = judge.ask(job, phase)
     if "result" in answer:
         return Evaluated(solution, Result.from_json(answer["result"]))
-    return Skipped(solution, answer["unevaluated"])
+    return Skipped(solution, answer["unevaluated"], every=answer.get("every", False))

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from tabulate import tabulate
+import numpy as np
 
 from harness.judge.baselines import EAGER
 from harness.result import Result, Status
-from kernelbench import metrics
+from kernelbench import metrics, settled, sinks, tables, winners
 from kernelbench.run import Run
+from kernelbench.scores import scores
 from kernelbench.shapes import Together, geometric_mean, together
+from kernelbench.throughput import gflops_mean
 
-_HEADERS = ("problem", "workload", "solution", "language", "status", "time", "baseline", "speedup", "geo. mean",
-            "GFLOP/s", "GB/s", "of SOL")  # fmt: skip
-_UNSTABLE = "~"
+_HEADERS = ("problem", "workload", "solution", "language", "status", "time", "baseline", "speedup",
+            "95 % interval", "geo. mean", "GFLOP/s", "GB/s", "of SOL")  # fmt: skip
 _LEFT = 5  # columns of text
 _ONLY_OF_SEVERAL = {"workload", "geo. mean"}
 
@@ -25,19 +27,23 @@ _ONLY_OF_SEVERAL = {"workload", "geo. mean"}
 def summary(run: Run, problems: list[str]) -> dict[str, Any]:
     """The leaderboard as data. ``problems`` are the ids that count, solved or not."""
     results, solutions = run.latest(), run.solutions()
-    best = {**dict.fromkeys(problems), **metrics.best_of_each_problem(solutions)}
-    speedups = [result.speedup if result else None for result in best.values()]
+    found = scores(solutions, list(dict.fromkeys([*problems, *(result.problem for result in solutions)])))
     return {
         "device": _common(result.device for result in results),
         "versions": _common(result.versions for result in results),
         "workload": run.config.get("workload"),
         "precision": run.config.get("precision"),
-        "problems": len(best),
-        "solved": sum(result is not None for result in best.values()),
-        "fast_p": {f"{p:g}": metrics.fast_p(speedups, p) for p in metrics.THRESHOLDS},
-        "geometric_mean_speedup": metrics.geometric_mean(metrics.standard(speedups)),
-        "sol_p": _sol_p(best.values()),
+        "problems": len(found.problems),
+        "solved": int(found.solved.sum()),
+        "settled_fast_p": {f"{p:g}": metrics.share(found.beats(p)) for p in metrics.THRESHOLDS},
+        "fast_p": {f"{p:g}": metrics.share(found.raw_beats(p)) for p in metrics.THRESHOLDS},
+        "geometric_mean_speedup": _defined(metrics.geometric_mean(found.settled)),
+        "raw_geometric_mean_speedup": _defined(metrics.geometric_mean(found.raw)),
+        "by_baseline": _by_baseline(solutions, found.problems),
+        "sol_p": _sol_p(found.percent_of_sol),
         "statuses": dict(Counter(result.status.value for result in results)),
+        "verdicts": dict(Counter(verdict for result in solutions if (verdict := settled.verdict(result)))),
+        "confirmed_best": winners.bias(results),
         "results": [row(result) for result in results],
         "over_workloads": [row(result) for result in solutions if isinstance(result, Together)],
     }
@@ -53,32 +59,54 @@ def write(run: Run, problems: list[str]) -> None:
 def markdown(run: Run, data: dict[str, Any]) -> str:
     device = data["device"].get("name", "unknown device")
     parts = [
-        f"# Leaderboard: {Path(run.config.get('solver') or run.config['solutions']).name}",
-        f"{device}, {_versions(data['versions'])}, workload {data['workload'] or 'default'}, "
-        f"precision {data['precision']}. Speedup is the baseline's median over the solution's, "
-        "both timed in turn on the same fresh inputs unless the baseline is a stored one.",
-        fast_p_table(data, "github"),
-        result_table(run.latest(), "github"),
+        f"# Leaderboard: {sinks.markdown(Path(run.config.get('solver') or run.config['solutions']).name)}",
+        sinks.markdown(f"{device}, {_versions(data['versions'])}, workload {data['workload'] or 'default'}, ")
+        + f"precision {data['precision']}. Speedup is the baseline's median over the solution's, "
+        "both timed in turn on the same fresh inputs unless the baseline is a stored one. A speedup whose interval "
+        "holds 1 is a tie and counts as 1; an unstable one counts as no faster than anything. fast_p is the share of "
+        "problems whose interval lies above p.",
+        fast_p_table(data, "markdown"),
+        result_table(run.latest(), "markdown"),
     ]
     failures = [r for r in run.latest() if not r.correct]
     if failures:
         parts.append("## Failures")
-        parts += [f"**{r.problem} {r.solution['name']}**: {r.status}\n\n```\n{r.message}\n```" for r in failures]
+        names = [sinks.markdown(f"{r.problem} {r.solution['name']}") for r in failures]
+        parts += [f"**{name}**: {r.status}\n\n{sinks.markdown_block(r.message)}" for name, r in zip(names, failures)]
     return "\n\n".join(parts) + "\n"
 
 
-def fast_p_table(data: dict[str, Any], style: str = "simple") -> str:
+def fast_p_table(data: dict[str, Any], form: str = "terminal") -> str:
+    """One line with the figures of a run: settled fast_p, the settled mean, shares of the speed of light."""
     sol = data["sol_p"] or {}
-    headers = ["problems", "solved", *(f"fast_{p}" for p in data["fast_p"]), "geo. mean speedup"]
+    headers = ["problems", "solved", *(f"fast_{p}" for p in data["settled_fast_p"]), "geo. mean speedup", "unstable"]
     headers += [f"SOL > {p} %" for p in sol]
+    headers += [f"fast_1 over {name}" for name in data["by_baseline"]]
     mean = data["geometric_mean_speedup"]
-    shares = [f"{share:.3f}" for share in data["fast_p"].values()]
-    row = [data["problems"], data["solved"], *shares, f"{mean:.2f}x" if mean else "-"]
+    shares = [f"{share:.3f}" for share in data["settled_fast_p"].values()]
+    unstable = str(data["verdicts"].get(settled.UNSTABLE, 0))
+    row = [data["problems"], data["solved"], *shares, f"{mean:.2f}x" if mean else "-", unstable]
     row += [f"{share:.3f}" for share in sol.values()]
-    return tabulate([row], headers, tablefmt=style, disable_numparse=True)
+    row += [f"{figures['settled_fast_1']:.3f}" for figures in data["by_baseline"].values()]
+    table = tables.table(headers, [row], form)
+    return "\n\n".join(filter(None, [table, winners.bias_text(data["confirmed_best"])]))
 
 
-def result_table(results: list[Result], style: str = "simple") -> str:
+def _by_baseline(solutions: list[Result], problems: list[str]) -> dict[str, dict[str, float | None]]:
+    """Return the main figures over each baseline of a run that has several."""
+    names = list(dict.fromkeys(name for result in solutions for name in result.baselines))
+    found = {name: scores(solutions, problems, baseline=name) for name in names} if len(names) > 1 else {}
+    return {
+        name: {
+            "settled_fast_1": metrics.share(those.beats(1.0)),
+            "fast_1": metrics.share(those.raw_beats(1.0)),
+            "geometric_mean_speedup": _defined(metrics.geometric_mean(those.settled)),
+        }
+        for name, those in found.items()
+    }
+
+
+def result_table(results: list[Result], form: str = "terminal") -> str:
     """One line a result, in their order; of a solution on several workloads one for each, and one for all together.
 
     That one has total times, the ratio of these as its speedup, and the geometric mean of the others' speedups.
@@ -93,7 +121,8 @@ def result_table(results: list[Result], style: str = "simple") -> str:
             r.status.value,
             duration(r.timing),
             _baseline(r),
-            speedup_text(r),
+            _speedup(r),
+            _range(r),
             f"{mean:.2f}x" if (mean := geometric_mean(r)) else "",
             f"{r.gflops:,.0f}" if r.gflops and r.gflops >= 10 else f"{r.gflops:.2f}" if r.gflops else "",
             f"{r.gbps:,.1f}" if r.gbps else "",
@@ -103,26 +132,37 @@ def result_table(results: list[Result], style: str = "simple") -> str:
     ]
     several = any(isinstance(line, Together) for line in lines)
     shown = [i for i, name in enumerate(_HEADERS) if several or name not in _ONLY_OF_SEVERAL]
-    align = ["left" if i < _LEFT else "right" for i in shown] if rows else None
+    align = ["left" if i < _LEFT else "right" for i in shown]
     cells = [[row[i] for i in shown] for row in rows]
-    table = tabulate(cells, [_HEADERS[i] for i in shown], tablefmt=style, colalign=align, disable_numparse=True)
-    if any(speedup_text(line).startswith(_UNSTABLE) for line in lines):
-        table += f"\n\n{_UNSTABLE} unstable: its times did not settle, another run may say otherwise"
+    table = tables.table([_HEADERS[i] for i in shown], cells, form, align)
+    if any(settled.verdict(line) == settled.UNSTABLE for line in lines):
+        table += "\n\nunstable: the times did not settle; it counts as no faster than anything, measure it again"
+    if untimed := [line for line in lines if line.correct and line.speedup is None]:
+        reasons = dict.fromkeys(map(settled.why_no_speedup, untimed))
+        lines_below = [f"no speedup: {reason}" for reason in reasons]
+        table += "\n\n" + "\n".join(map(sinks.markdown, lines_below) if form == "markdown" else lines_below)
     return table
 
 
-def speedup_text(result: Result) -> str:
-    """Marked where it is not to be relied upon; empty without one."""
-    if not result.speedup:
-        return ""
-    unstable = any(map(metrics.is_unstable, getattr(result, "parts", [result])))
-    return f"{_UNSTABLE if unstable else ''}{result.speedup:.2f}x"
+def _speedup(result: Result) -> str:
+    """The settled speedup with its verdict; why there is none is below the table."""
+    if result.correct and result.speedup is None:
+        return "none"
+    return settled.speedup_text(result)
 
 
-def _sol_p(best) -> dict[str, float] | None:
+def _range(result: Result) -> str:
+    found = settled.interval(result) if result.speedup else None
+    return f"[{found.low:.2f}, {found.high:.2f}]" if found else ""
+
+
+def _defined(figure: float) -> float | None:
+    return None if math.isnan(figure) else figure
+
+
+def _sol_p(percents: np.ndarray) -> dict[str, float] | None:
     """None where no result has a bound, as on a CPU."""
-    percents = [metrics.percent_of_sol(result) for result in best]
-    if all(percent is None for percent in percents):
+    if np.isnan(percents).all():
         return None
     return {f"{p:g}": metrics.sol_p(percents, p) for p in metrics.SOL_THRESHOLDS}
 
@@ -151,9 +191,10 @@ def row(result: Result) -> dict[str, Any]:
         "message": result.message,
         "median_ms": metrics.typical_ms(result.timing),
         "baseline_ms": {name: metrics.typical_ms(timing) for name, timing in result.baselines.items()},
-        "speedup": result.speedup,
+        **settled.to_json(result),
         "geometric_mean_speedup": geometric_mean(result),
         "gflops": result.gflops,
+        "gflops_mean": gflops_mean(result),
         "gbps": result.gbps,
         "t_sol_ms": (result.sol or {}).get("t_sol_ms"),
         "percent_of_sol": metrics.percent_of_sol(result),

@@ -11,6 +11,7 @@ import contextlib
 import dataclasses
 import queue
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 
@@ -51,6 +52,8 @@ class Pipeline:
         self, pairs: list[Pair], status: Status = lambda what, text: None, workload: str | None = None
     ) -> Iterator[Evaluated | Skipped]:
         """One of each as they end; the cheapest builds first, so that no device waits for one that takes long.
+
+        No wait here has a deadline of its own: builds end by theirs, and judges by those that they set for each step.
 
         That is Johnson's rule for two stages (Naval Research Logistics Quarterly 1, 1954),
         with evaluations that all take as long. On a CPU everything is built before anything is timed.
@@ -103,6 +106,8 @@ class Line:
         self._unfinished: dict[Future, Solution] = {}
         self._judges_left = len(judges)
         self._reason: str | None = None  # why no device is left
+        self._handed_on: set[Future] = set()  # what a lost device had, tried once more on another
+        self._unfit: dict[ProblemFile, str] = {}  # problems whose reference hangs or does not fit, and why
         jobs = options.jobs or builds_at_once(judges[0].device["type"], len(judges))
         self._server = server
         self._context = BuildContext(
@@ -169,24 +174,42 @@ class Line:
     def _judge(self, judge: Judge) -> None:
         """Evaluate what is built, one after the other, as long as there is a device: the work of one thread."""
         while not judge.lost and (item := self._built.get()):
-            file, solution, phase, built, ended = item
+            work, (file, solution, phase, built, ended) = item, item
             if ended.done():
+                continue
+            if file in self._unfit:  # what took one solution's time for nothing takes no other's
+                self._end(ended, Skipped(solution, self._unfit[file]))
                 continue
             with self._cores.timing():
                 phase("judging")
                 try:
                     told = lambda text, phase=phase: phase(f"judging: {text}")  # noqa: E731
                     item = judged(judge, file, solution, self._options.workload, built.result, told)
+                except Exception:  # whatever it was about this candidate, the others go on
+                    item = Skipped(solution, "kernelbench failed, please report this:\n" + traceback.format_exc())
                 except BaseException as error:
                     item = error
                 phase("")
-            self._end(ended, item)
+            if isinstance(item, Skipped) and item.every:
+                self._unfit[file] = item.reason
+            if not (judge.lost and isinstance(item, Skipped) and self._hand_on(work)):
+                self._end(ended, item)
         with self._lock:
             self._judges_left -= 1
             self._reason = judge.lost
             left = [] if self._judges_left or not judge.lost else list(self._unfinished.items())
         for ended, solution in left:
             self._end(ended, Skipped(solution, self._no_device()))
+
+    def _hand_on(self, work: tuple) -> bool:
+        """Leave what a lost device had to another, once; whether there may be another."""
+        *_, ended = work
+        with self._lock:
+            if self._judges_left < 2 or ended in self._handed_on:
+                return False
+            self._handed_on.add(ended)
+        self._built.put(work)
+        return True
 
     def _no_device(self) -> str:
         return f"no device is left to evaluate on: {self._reason}"

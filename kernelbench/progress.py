@@ -8,10 +8,10 @@ from typing import Any
 
 from tqdm import tqdm
 
-from harness.result import Result
+from harness.result import Result, first_line
+from kernelbench import settled, sinks
 from kernelbench.evaluation import Outcome, Watcher
 from kernelbench.execution import Evaluated, Skipped
-from kernelbench.leaderboard import speedup_text
 
 _NAMES_WIDTH = 40
 
@@ -23,10 +23,11 @@ class Bar:
     _bar: tqdm | None = None
 
     def start(self, total: int, unit: str) -> None:
+        self.close()
         self._bar = tqdm(total=total, unit=unit, file=sys.stderr, dynamic_ncols=True, disable=None)
 
     def say(self, line: str) -> None:
-        tqdm.write(line, file=sys.stderr)
+        tqdm.write(sinks.terminal(line), file=sys.stderr)
 
     def say_device(self, device: dict[str, Any], count: int = 1) -> None:
         several = f"{count} x " if count > 1 else ""
@@ -37,7 +38,8 @@ class Bar:
             self.say(f"{results} result(s) are in {path} already and are kept")
 
     def say_result(self, result: Result, name: str) -> None:
-        speed = f"  {result.timing['median_ms']:.4g} ms  {speedup_text(result)}" if result.correct else ""
+        found = settled.speedup_text(result) or "no speedup"
+        speed = f"  {result.timing['median_ms']:.4g} ms  {found}" if result.correct else ""
         self.say(f"  {result.status.value:<14} {result.problem} {name}{speed}")
 
     def close(self) -> None:
@@ -59,16 +61,20 @@ class Progress(Bar, Watcher):
         self.say_kept(outcome.resumed, outcome.run.path)
         self.start(todo, "solution")
 
+    def confirming(self, todo: int) -> None:
+        self.say(f"measuring the best of several samples once more: {todo} solution(s)")
+        self.start(todo, "solution")
+
     def status(self, what: str, text: str) -> None:
         self._now[what] = text if len(text) <= _NAMES_WIDTH else text[: _NAMES_WIDTH - 3] + "..."
         if self._bar is not None:
             parts = [f"{label} {text}" for label, text in self._now.items() if text]
-            self._bar.set_postfix_str(" | ".join(parts), refresh=True)
+            self._bar.set_postfix_str(sinks.terminal(" | ".join(parts)), refresh=True)
 
     def ended(self, item: Evaluated | Skipped) -> None:
         solution = item.solution
         if isinstance(item, Skipped):
-            self.say(f"  skipped        {solution.problem} {solution.name}: {item.reason.splitlines()[0]}")
+            self.say(f"  skipped        {solution.problem} {solution.name}: {first_line(item.reason)}")
         else:
             workload = f" {item.result.workload['name']}" if self._several else ""
             self.say_result(item.result, f"{solution.name}{workload}")

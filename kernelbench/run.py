@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from harness.faults import MachineFault
 from harness.result import Result
 from harness.solution import Solution
 from kernelbench import __version__
@@ -23,7 +24,7 @@ CONFIG = "config.json"
 LOG = "results.jsonl"
 
 # What must agree for results to stand in one log.
-_IDENTITY = ("solutions", "problem_dir", "workload", "precision", "device", "track", "baselines")
+_IDENTITY = ("solutions", "problem_dir", "workload", "precision", "device", "track", "baselines", "clock_mhz")
 _IDENTITY += ("solver", "solver_sha256", "model", "seed", "settings")  # of those that a solver made
 
 
@@ -31,7 +32,7 @@ class RunError(Exception):
     """A run directory that cannot be used, and what to do about it."""
 
 
-class WriteError(RunError):
+class WriteError(RunError, MachineFault):
     """The run directory cannot be written: no room, no permission."""
 
 
@@ -188,7 +189,10 @@ def _content(result: Result) -> tuple[str, str]:
 def append_line(path: Path, record: dict[str, Any]) -> None:
     """Add one record to a log, whole and on the disk; WriteError where there is no room, and the log is as before."""
     line = (json.dumps(record) + "\n").encode()
-    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)
+    except OSError as error:
+        raise WriteError(f"cannot open {path}: {error.strerror}; put it right and continue with --resume") from error
     try:
         size = os.fstat(descriptor).st_size
         try:

@@ -14,9 +14,11 @@ from typing import Any
 
 from harness.problem import ProblemFile
 from harness.result import Result
-from kernelbench import metrics
+from kernelbench import metrics, settled
+from kernelbench.throughput import gflops_of_totals
 
 ALL = "all"
+UNKNOWN = "unknown"  # the workload of a result of another tool that does not say which sizes it ran
 
 
 @dataclass
@@ -60,10 +62,10 @@ def _merged(parts: list[Result]) -> Together:
         "message": f"{failed.workload.get('name', '?')}: {failed.message}" if failed else "",
         "timing": _total([part.timing for part in parts]),
         "baselines": _baselines(parts),
-        "speedup": metrics.ratio_of_total_runtimes(list(map(_runtimes, parts))) if _timed(parts) else None,
+        "speedup": metrics.ratio_of_total_runtimes(*zip(*map(_runtimes, parts))) if _timed(parts) else None,
         "seconds": sum(part.seconds for part in parts),
         "sol": _speed_of_light(parts),
-        "gflops": None,
+        "gflops": gflops_of_totals(parts) if not failed else None,
         "gbps": None,
         "stages_s": {},
     }
@@ -71,10 +73,37 @@ def _merged(parts: list[Result]) -> Together:
 
 
 def geometric_mean(result: Result) -> float | None:
-    """Of the speedups on each workload; None where there is one workload, or one without a speedup."""
+    """Return that of the settled speedups on each workload; None for one workload, or where one has none."""
     parts = getattr(result, "parts", [])
-    speedups = [part.speedup for part in parts if metrics.counts(part) and part.speedup]
-    return metrics.geometric_mean(speedups) if parts and len(speedups) == len(parts) else None
+    speedups = [settled.settled_speedup(part) if metrics.counts(part) else None for part in parts]
+    return metrics.geometric_mean(speedups) if parts and None not in speedups else None
+
+
+def why_incomparable(before: Result, after: Result) -> str:
+    """Return why the speedups of two results are of different sizes, as a sentence part; '' where they are not.
+
+    Sizes that a record does not name are unknown, and compare with nothing.
+    """
+    sizes = [
+        {part.workload.get("name") or UNKNOWN: part.workload.get("sizes") or {} for part in _parts(result)}
+        for result in (before, after)
+    ]
+    if unknown := [when for when, named in zip(("before", "after"), sizes) if UNKNOWN in named]:
+        return f"sizes unknown {' and '.join(unknown)}"
+    if sizes[0].keys() != sizes[1].keys():
+        return f"different sizes: {', '.join(sizes[0])} before, {', '.join(sizes[1])} after"
+    for name, of_before in sizes[0].items():
+        if of_before and sizes[1][name] and of_before != sizes[1][name]:
+            return f"different sizes: {name} is {_listed(of_before)} before, {_listed(sizes[1][name])} after"
+    return ""
+
+
+def _parts(result: Result) -> list[Result]:
+    return getattr(result, "parts", None) or [result]
+
+
+def _listed(sizes: dict[str, Any]) -> str:
+    return " ".join(f"{name}={value}" for name, value in sizes.items())
 
 
 def _timed(parts: Sequence[Result]) -> bool:
@@ -98,7 +127,8 @@ def _baselines(parts: Sequence[Result]) -> dict[str, dict[str, Any]]:
     ours, found = _total([part.timing for part in parts]), {}
     for name in parts[0].baselines:
         if total := _total([part.baselines.get(name) for part in parts]):
-            ratio = {"speedup": total["median_ms"] / ours["median_ms"]} if ours else {}
+            confirmed = ours and not any(part.unconfirmed and part.speedup is None for part in parts)
+            ratio = {"speedup": total["median_ms"] / ours["median_ms"]} if confirmed else {}
             found[name] = {**total, **ratio, "paired": all(p.baselines[name].get("paired", True) for p in parts)}
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from harness import device as devices
 from harness.draw import DTYPES
 from harness.problem import load_problem
 from harness.sol.bounds import analyse
+from harness.sol.clock import choose
 from harness.sol.hardware import DEVICES, Limits, UnknownDevice, limits_at_hand, limits_of
 from harness.sol.report import markdown, to_json
 from kernelbench import suite
@@ -27,7 +29,7 @@ def choose_limits(name: str | None) -> Limits:
     """
     if name in DEVICES:
         return limits_of(name)
-    if name and name.split(":")[0] != "cuda":
+    if name and not re.fullmatch(r"cuda(:\d+)?", name):
         raise UnknownDevice(f"no limits are known for '{name}'; use cuda for the one at hand, or: {', '.join(DEVICES)}")
     try:
         return limits_at_hand(devices.select(name))
@@ -51,18 +53,17 @@ def report(
     Without ``workload`` it is the first one of each. Raises SelectorError,
     ProblemError, and ValueError for a clock that the device cannot have.
     """
-    if clock_mhz is not None and clock_mhz > limits.max_mhz:
-        raise ValueError(f"{limits.title} has no SM clock of {clock_mhz:g} MHz; its highest is {limits.max_mhz} MHz")
+    clock = choose(limits, given_mhz=clock_mhz)
     problems = [load_problem(file) for file in suite.find(selector, root)]
     analyses = []
     for problem in tqdm(problems, unit="problem", leave=False, disable=None if len(problems) > 1 else True):
         chosen = problem.workload(workload or next(iter(problem.workloads)))
         analyses.append(analyse(chosen, DTYPES[precision]))
-    reports = [to_json(analysis, limits, clock_mhz) for analysis in analyses]
+    reports = [to_json(analysis, limits, clock) for analysis in analyses]
     if as_json:
         text = json.dumps(reports[0] if len(reports) == 1 else reports, indent=2) + "\n"
     elif len(reports) == 1:
-        text = markdown(analyses[0], limits, clock_mhz)
+        text = markdown(analyses[0], limits, clock)
     else:
         text = table(reports) + "\n"
     return text, reports
@@ -86,5 +87,9 @@ def table(reports: list[dict[str, Any]]) -> str:
         for r in reports
     ]
     align = ("left", "right", "right", "right", "left", "right", "right", "right", "left")
-    title = f"{reports[0]['device_name']} at {reports[0]['sm_clock_mhz']:g} MHz; times in ms\n\n" if reports else ""
+    if not reports:
+        title = ""
+    else:
+        at = reports[0]
+        title = f"{at['device_name']} at {at['sm_clock_mhz']:g} MHz ({at['clock']}); times in ms\n\n"
     return title + tabulate(rows, headers, colalign=align, disable_numparse=True)

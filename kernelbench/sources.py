@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from harness.caps import MAX_SOURCE_BYTES
+from harness.includes import read_head
 from harness.problem import ProblemError, ProblemFile
 from harness.result import Result
 from harness.solution import PREBUILT_SUFFIX, Solution
@@ -27,7 +29,7 @@ TRAJECTORY = "trajectory.jsonl"
 def keep(run: Run, solution: Solution, problem: ProblemFile) -> None:
     """Copy the sources of ``solution`` and of its problem into the run's directory, once each.
 
-    A file that is gone is left out, and so is a prebuilt library. Raises WriteError.
+    A file that is gone or too large is left out, and so is a prebuilt library. Raises WriteError.
     """
     if f".{solution.kind}" != PREBUILT_SUFFIX:
         _copy(solution.path, run.path / SOURCES, lambda content: f"{_digest(content)}.{solution.kind}")
@@ -42,7 +44,7 @@ def source_of(run: Run, result: Result) -> str | None:
     sha256, kind, name = (result.solution.get(key) for key in ("sha256", "kind", "name"))
     solutions = Path(run.config.get("solutions") or "")
     for path in (run.path / SOURCES / f"{sha256}.{kind}", solutions / name, run.path / solutions.name / name):
-        content = _read(path)
+        content = _read(path) if _is_small(path) else None
         if content is not None and _digest(content) == sha256 and path.suffix != PREBUILT_SUFFIX:
             return content.decode("utf-8", errors="replace")
     return None
@@ -80,8 +82,11 @@ def attempts_in(lines: Iterable[bytes]) -> list[dict[str, Any]]:
 
 
 def _copy(path: Path, folder: Path, name: Callable[[bytes], str]) -> None:
-    content = _read(path)
-    if content is None:
+    try:
+        content, size = read_head(path, MAX_SOURCE_BYTES)
+    except OSError:
+        return
+    if size > MAX_SOURCE_BYTES:
         return
     target = folder / name(content)
     if target.exists():
@@ -95,9 +100,16 @@ def _copy(path: Path, folder: Path, name: Callable[[bytes], str]) -> None:
 
 def _read(path: Path) -> bytes | None:
     try:
-        return path.read_bytes()
+        return path.read_bytes() if path.is_file() else None
     except OSError:
         return None
+
+
+def _is_small(path: Path) -> bool:
+    try:
+        return path.stat().st_size <= MAX_SOURCE_BYTES
+    except (OSError, ValueError):
+        return False
 
 
 def _digest(content: bytes) -> str:

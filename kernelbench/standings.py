@@ -1,25 +1,29 @@
 """A leaderboard over runs: models, agents or GPUs side by side, on the same problems.
 
-A pure function of the runs' logs. Every figure comes with its bootstrap interval over
-problems; runs whose difference could be chance share a rank.
+A pure function of the runs' logs. Figures are of settled speedups, which claim no more than
+their verdicts; ``raw`` holds those of point estimates, and ``fast_p`` is KernelBench's. Every
+figure comes with its bootstrap interval; runs whose difference could be chance share a rank.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from harness.result import Result
-from kernelbench import curves, metrics, sampling, suite, tables
+from kernelbench import curves, metrics, sampling, settled, suite, tables, winners
 from kernelbench.intervals import LEVEL, bootstrap
 from kernelbench.run import Run, RunError
+from kernelbench.scores import Scores, figure, scores
 from kernelbench.shapes import Together
 
 ALL = "all"
-_RANKED_BY = 1.0  # fast_1: as in the KernelBench paper
+_RANKED_BY = 1.0  # settled fast_1
 _KS = (1, 2, 5, 10, 20, 50, 100)
 _CONDITIONS = ("device", "workload", "precision")
 
@@ -36,18 +40,20 @@ def standings(runs: Sequence[Run], selector: str | None = None) -> dict[str, Any
         raise RunError(f"no results yet in {', '.join(str(run.path) for run in runs)}: nothing to rank")
     groups = {ALL: problems, **_parts(problems, runs)}
     names = labels(runs)
-    ranked = {name: _ranked(runs, names, members) for name, members in groups.items()}
+    entries = [_Entry(run, name, run.solutions(), problems) for run, name in zip(runs, names)]
+    ranked = {name: _ranked(entries, members) for name, members in groups.items()}
     for workload, members in _workloads(problems, runs).items():
-        ranked[f"workload {workload}"] = _ranked(runs, names, members, workload)
+        of_it = [_Entry(run, name, _of_workload(run, workload), problems) for run, name in zip(runs, names)]
+        ranked[f"workload {workload}"] = _ranked(of_it, members)
+    first, *others = entries
     return {
         "problems": len(problems),
-        "ranked_by": f"fast_{_RANKED_BY:g}",
+        "ranked_by": f"settled fast_{_RANKED_BY:g}",
         "differing": [key for key in _CONDITIONS if len({run.config.get(key) for run in runs}) > 1],
         "groups": ranked,
-        "curves": {name: curves.of_run(run, problems) for name, run in zip(names, runs)},
+        "curves": {entry.name: curves.of_run(entry.results, entry.scores) for entry in entries},
         "signed_areas": [
-            {"run": name, "over": names[0], **curves.area(run, runs[0], problems)}
-            for name, run in zip(names[1:], runs[1:])
+            {"run": entry.name, "over": first.name, **curves.area(entry.scores, first.scores)} for entry in others
         ],
     }
 
@@ -62,16 +68,27 @@ def render(data: dict[str, Any], form: str) -> str:
     pieces = [(name, row) for name, rows in data["groups"].items() if name != ALL for row in rows]
     if pieces:
         parts.append(tables.table(("problems", *_HEADERS), [(name, *_cells(row)) for name, row in pieces], form))
+    if over := [(row["run"], name, f) for row in data["groups"][ALL] for name, f in row["by_baseline"].items()]:
+        headers = ("run", "baseline", "fast_1", "raw fast_1", "geo. mean", "total runtime")
+        parts.append(tables.table(headers, [(run, name, *_baseline_cells(f)) for run, name, f in over], form))
     parts.append(
-        f"{data['problems']} problem(s) count, solved or not. [low, high]: {LEVEL:.0%} interval over problems; runs "
-        f"share a rank where that of their difference in {data['ranked_by']} holds 0. Fallback counts failures and "
-        "regressions as 1; total runtime is the baseline's over the solutions', summed over what is solved; unfiltered "
-        "counts rejected results as correct, where they were timed."
+        f"{data['problems']} problem(s) count, solved or not. [low, high]: {LEVEL:.0%} interval; runs share a rank "
+        f"where that of their difference in {data['ranked_by']} holds 0."
     )
+    parts.append(
+        "fast_p is settled: the share of problems with a correct solution whose interval lies above p. Means count a "
+        "tie as 1 and leave out unstable speedups. Fallback counts failures and regressions as 1. Total runtime is "
+        "the baseline's over the solutions'. Raw fast_1 takes point estimates, as KernelBench does. Unfiltered counts "
+        "rejected results that were timed as correct."
+    )
+    parts += [
+        f"{row['run']}: {told}" for row in data["groups"][ALL] if (told := winners.bias_text(row["confirmed_best"]))
+    ]
     for area in data["signed_areas"]:
         parts.append(
             f"Signed area between the Fast-p curves of {area['run']} and {area['over']}: "
             f"{_value(area, '+.3f')} {_range(area, '+.3f')}"
+            + (f"; {area['left_out']} problem(s) without a settled speedup left out" if area["left_out"] else "")
         )
     if data["differing"]:
         parts.append(
@@ -123,10 +140,8 @@ def _workloads(problems: list[str], runs: Sequence[Run]) -> dict[str, list[str]]
     return {name: [p for p in problems if p in members] for name, members in found.items() if members & set(problems)}
 
 
-def _results(run: Run, workload: str | None) -> list[Result]:
-    """Those of one workload, or of all workloads together."""
-    if workload is None:
-        return run.solutions()
+def _of_workload(run: Run, workload: str) -> list[Result]:
+    """Return the results on one workload."""
     return [result for result in run.latest() if result.workload.get("name") == workload]
 
 
@@ -143,97 +158,117 @@ def labels(runs: Sequence[Run]) -> list[str]:
     return [name if names[name := run.path.resolve().name] == 1 else str(run.path) for run in runs]
 
 
-def _ranked(
-    runs: Sequence[Run], names: list[str], problems: list[str], workload: str | None = None
-) -> list[dict[str, Any]]:
-    """Rows by falling fast_1, then geometric mean; a row whose difference from the rank's first holds 0 shares it."""
-    results = [_results(run, workload) for run in runs]
-    rows = [
-        (_row(run, name, problems, found), metrics.speedups(found, problems))
-        for run, name, found in zip(runs, names, results)
-    ]
-    rows.sort(key=lambda item: (-item[0]["fast_p"]["1"]["value"], -item[0]["geometric_mean"]["fallback"]["value"]))
+class _Entry:
+    """One run among those that are ranked: its results on the problems that count, and their scores."""
+
+    def __init__(self, run: Run, name: str, found: list[Result], problems: list[str]):
+        counted = set(problems)
+        self.run, self.name, self.problems = run, name, problems
+        self.results = [result for result in found if result.problem in counted]
+        self.scores = scores(self.results, problems)
+        rejected = any(result.status.value == "rejected" for result in self.results)
+        self.unfiltered = scores(self.results, problems, unfiltered=True) if rejected else self.scores
+        names = dict.fromkeys(name for result in self.results for name in result.baselines)
+        self.by_baseline = {n: scores(self.results, problems, baseline=n) for n in names} if len(names) > 1 else {}
+        samples = list(sampling.samples_of_each_problem(self.results, problems).values())
+        thresholds = {"pass": 0.0, "fast_1": _RANKED_BY}
+        self.passes = {name: dict(zip(problems, sampling.passes(samples, p))) for name, p in thresholds.items()}
+
+
+def _ranked(entries: Sequence[_Entry], problems: list[str]) -> list[dict[str, Any]]:
+    """Rows by falling settled fast_1, then mean; a row whose difference from the rank's first holds 0 shares it."""
+    rows = [(_row(entry, problems), entry.scores.at(problems)) for entry in entries]
+    rows.sort(key=lambda item: (-item[0]["settled_fast_p"]["1"]["value"], -_number(item[0]["geometric_mean"])))
     rank, first = 1, rows[0][1]
-    for place, (row, speedups) in enumerate(rows, start=1):
-        difference = bootstrap(_difference, first, speedups)
+    for place, (row, found) in enumerate(rows, start=1):
+        difference = bootstrap(_difference, first.drawn_beats(_RANKED_BY), found.drawn_beats(_RANKED_BY))
         if difference.low > 0:
-            rank, first = place, speedups
+            rank, first = place, found
         row["rank"] = rank
     return [row for row, _ in rows]
 
 
-def _difference(speedups: list, others: list) -> float:
-    return metrics.fast_p(speedups, _RANKED_BY) - metrics.fast_p(others, _RANKED_BY)
+def _difference(hits: np.ndarray, others: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    return metrics.share(hits, weights) - metrics.share(others, weights)
 
 
-def _row(run: Run, label: str, problems: list[str], found: list[Result]) -> dict[str, Any]:
-    results = [result for result in found if result.problem in set(problems)]
-    best = metrics.best_of_each_problem(results)
-    speedups, unfiltered = metrics.speedups(results, problems), metrics.speedups(results, problems, unfiltered=True)
-    percents = [metrics.percent_of_sol(best.get(problem)) for problem in problems]
-    statuses = Counter(result.status.value for result in results)
+def _number(mean: dict[str, dict[str, float | None]]) -> float:
+    return mean["fallback"]["value"] or 0.0
+
+
+def _row(entry: _Entry, problems: list[str]) -> dict[str, Any]:
+    wanted = set(problems)
+    results = [result for result in entry.results if result.problem in wanted]
+    found, unfiltered = entry.scores.at(problems), entry.unfiltered.at(problems)
     return {
         "rank": None,
-        "run": label,
-        **{key: run.config.get(key) for key in _CONDITIONS},
+        "run": entry.name,
+        **{key: entry.run.config.get(key) for key in _CONDITIONS},
         "problems": len(problems),
-        "solved": sum(result is not None for result in best.values()),
+        "solved": int(found.solved.sum()),
         "results": len(results),
-        "statuses": dict(statuses),
-        **_scores(speedups),
-        "total_runtime": with_interval(metrics.ratio_of_total_runtimes, metrics.runtimes_ms(results, problems)),
-        "unfiltered": _scores(unfiltered),
-        "sol_p": None if all(p is None for p in percents) else _sol_p(percents),
-        "samples": _at_k(list(sampling.samples_of_each_problem(results, problems).values())),
+        "statuses": dict(Counter(result.status.value for result in results)),
+        "verdicts": dict(Counter(verdict for result in results if (verdict := settled.verdict(result)))),
+        **of_scores(found),
+        "raw": raw_of_scores(found),
+        "unfiltered": of_scores(unfiltered),
+        "by_baseline": {name: of_scores(those.at(problems)) for name, those in entry.by_baseline.items()},
+        "sol_p": None if np.isnan(found.percent_of_sol).all() else _sol_p(found.percent_of_sol),
+        "samples": _at_k({name: [of[problem] for problem in problems] for name, of in entry.passes.items()}),
+        "confirmed_best": winners.bias(results),
     }
 
 
-def _scores(speedups: list[float | None]) -> dict[str, Any]:
-    modes = {"standard": metrics.standard, "fallback": metrics.fallback}
+def of_scores(found: Scores) -> dict[str, Any]:
+    """Return settled fast_p, KernelBench's fast_p, means, medians and the ratio of total runtimes, with intervals."""
+    modes = {"standard": lambda s: s, "fallback": metrics.fallback}
+    over = lambda statistic: {  # noqa: E731
+        name: figure(statistic, mode(found.settled), drawn=[mode(found.drawn_settled)]) for name, mode in modes.items()
+    }
+    drawn_ms = (found.baseline_ms, found.baseline_ms / found.drawn_settled)
     return {
-        "fast_p": {f"{p:g}": with_interval(partial(metrics.fast_p, p=p), speedups) for p in metrics.THRESHOLDS},
-        "geometric_mean": {
-            name: with_interval(_after(metrics.geometric_mean, mode), speedups) for name, mode in modes.items()
+        "settled_fast_p": {
+            f"{p:g}": figure(metrics.share, found.beats(p), drawn=[found.drawn_beats(p)]) for p in metrics.THRESHOLDS
         },
-        "median": {name: with_interval(_after(metrics.median, mode), speedups) for name, mode in modes.items()},
+        "fast_p": {f"{p:g}": figure(metrics.share, found.raw_beats(p)) for p in metrics.THRESHOLDS},
+        "geometric_mean": over(metrics.geometric_mean),
+        "median": over(metrics.median),
+        "total_runtime": figure(
+            metrics.ratio_of_total_runtimes, found.baseline_ms, found.solution_ms, drawn=drawn_ms
+        ),
     }
 
 
-def _sol_p(percents: list[float | None]) -> dict[str, Any]:
-    return {f"{p:g}": with_interval(partial(metrics.sol_p, p=p), percents) for p in metrics.SOL_THRESHOLDS}
+def raw_of_scores(found: Scores) -> dict[str, Any]:
+    """Return the means, the median and the ratio of total runtimes of point estimates, with intervals."""
+    return {
+        "geometric_mean": figure(metrics.geometric_mean, found.raw),
+        "median": figure(metrics.median, found.raw),
+        "total_runtime": figure(metrics.ratio_of_total_runtimes, found.baseline_ms, found.baseline_ms / found.raw),
+    }
 
 
-def _at_k(samples: list[list[float | None]]) -> dict[str, Any]:
-    """pass@k and fast_1@k for every k that each problem with samples has enough of; nothing for single samples."""
-    fewest = min((len(speedups) for speedups in samples if speedups), default=0)
+def _sol_p(percents: np.ndarray) -> dict[str, Any]:
+    return {f"{p:g}": figure(partial(metrics.sol_p, p=p), percents) for p in metrics.SOL_THRESHOLDS}
+
+
+def _at_k(counts: dict[str, list[tuple[int, int]]]) -> dict[str, Any]:
+    """Return pass@k and settled fast_1@k for every k that each problem with samples has enough of."""
+    fewest = min((n for n, _ in counts["pass"] if n), default=0)
     ks = [k for k in _KS if k <= fewest] if fewest > 1 else []
     return {
-        str(k): {
-            "pass": with_interval(partial(sampling.fast_p_at_k, p=0, k=k), samples),
-            "fast_1": with_interval(partial(sampling.fast_p_at_k, p=_RANKED_BY, k=k), samples),
-        }
-        for k in ks
+        str(k): {name: figure(metrics.share, sampling.chances_at_k(of, k)) for name, of in counts.items()} for k in ks
     }
-
-
-def _after(statistic: Callable, mode: Callable) -> Callable:
-    return lambda speedups: statistic(mode(speedups))
-
-
-def with_interval(statistic: Callable, values: list) -> dict[str, float | None]:
-    """A figure and its bootstrap interval; None where it is not defined."""
-    low, high = bootstrap(statistic, values) or (None, None)
-    return {"value": statistic(values), "low": low, "high": high}
 
 
 _HEADERS = (
     "rank", "run", "device", "solved", "fast_0.5", "fast_1", "fast_1.5", "fast_2", "geo. mean", "fallback",
-    "median", "fallback", "total runtime", "rejected", "unfiltered fast_1",
+    "median", "fallback", "total runtime", "unstable", "rejected", "raw fast_1", "unfiltered fast_1",
 )  # fmt: skip
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
-    fast, mean, middle = row["fast_p"], row["geometric_mean"], row["median"]
+    fast, mean, middle = row["settled_fast_p"], row["geometric_mean"], row["median"]
     return (
         str(row["rank"]),
         row["run"],
@@ -248,9 +283,17 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
         _value(middle["standard"], ".2f"),
         _value(middle["fallback"], ".2f"),
         f"{_value(row['total_runtime'], '.2f')} {_range(row['total_runtime'], '.2f')}",
+        str(row["verdicts"].get(settled.UNSTABLE, 0)),
         str(row["statuses"].get("rejected", 0)),
-        _value(row["unfiltered"]["fast_p"]["1"], ".3f"),
+        _value(row["fast_p"]["1"], ".3f"),
+        _value(row["unfiltered"]["settled_fast_p"]["1"], ".3f"),
     )
+
+
+def _baseline_cells(figures: dict[str, Any]) -> tuple[str, ...]:
+    shown = (figures["settled_fast_p"]["1"], ".3f"), (figures["fast_p"]["1"], ".3f")
+    means = (figures["geometric_mean"]["standard"], ".2f"), (figures["total_runtime"], ".2f")
+    return tuple(f"{_value(value, form)} {_range(value, '.2f')}" for value, form in (*shown, *means))
 
 
 def _value(figure: dict[str, float | None], form: str) -> str:

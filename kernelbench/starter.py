@@ -6,15 +6,20 @@ import ast
 import re
 from pathlib import Path
 
+from harness.build.toolchain import host_compiler, nvcc
 from harness.draw import DTYPES
 from harness.problem import Workload
 from harness.signature import C_TYPES, Signature, derive_signature
 from harness.sol.bounds import analyse
 from kernelbench.api import load_problem
 
-_CUDA_HEADERS = {"__half": "<cuda_fp16.h>", "__nv_bfloat16": "<cuda_bf16.h>"}
+_CUDA_HEADERS = {
+    "__half": "<cuda_fp16.h>", "__half2": "<cuda_fp16.h>", "__nv_bfloat16": "<cuda_bf16.h>",
+    "__nv_fp8_e4m3": "<cuda_fp8.h>", "__nv_fp8_e5m2": "<cuda_fp8.h>",
+}  # fmt: skip
+_HEADERS = {"std::complex<float>": "<complex>", "std::complex<double>": "<complex>"}
 
-_DATA = {"WORKLOADS", "DOMAIN", "EXPLOITS", "TOLERANCE", "TRIVIAL"}
+_DATA = {"WORKLOADS", "DOMAIN", "EXPLOITS", "TOLERANCE", "TRIVIAL", "RANDOM"}
 _FUNCTIONS = {"get_inputs", "get_init_inputs", "get_flops", "get_bytes"}
 
 
@@ -25,6 +30,17 @@ def source(problem: str, kind: str, precision: str = "fp32", root: Path | None =
     ValueError for a type that host C++ has no name for.
     """
     return of(load_problem(problem, root).workload("full"), kind, precision)
+
+
+def kind_for(device_type: str, precision: str = "fp32") -> tuple[str, str]:
+    """The kind of starter that builds and runs on this machine's device, and why it is that one."""
+    if device_type == "cuda" and nvcc():
+        return "cu", "there is a GPU"
+    if device_type == "cuda":
+        return "py", "there is a GPU and no nvcc"
+    if precision != "fp32" or not host_compiler():
+        return "py", "there is no GPU and no C++ compiler" if precision == "fp32" else "there is no GPU"
+    return "cpp", "there is no GPU"
 
 
 def of(workload: Workload, kind: str, precision: str = "fp32") -> str:
@@ -75,10 +91,9 @@ def _work(workload: Workload) -> list[str]:
 
 def _native(workload: Workload, signature: Signature, kind: str) -> str:
     problem = workload.problem
-    headers = ["<cstddef>", "<cstdint>"]
-    if kind == "cu":
-        used = {C_TYPES[t.dtype] for t in _tensors(signature)}
-        headers += [header for c_type, header in _CUDA_HEADERS.items() if c_type in used]
+    known = _HEADERS | (_CUDA_HEADERS if kind == "cu" else {})
+    used = {C_TYPES[t.dtype] for t in _tensors(signature)}
+    headers = ["<cstddef>", "<cstdint>", *dict.fromkeys(known[c_type] for c_type in sorted(used & known.keys()))]
     shapes = "\n".join(f"//   {t.name:<20} {list(t.shape)}" for t in _tensors(signature))
     where = "device" if kind == "cu" else "host"
     todo = (

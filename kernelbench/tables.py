@@ -4,28 +4,36 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tabulate import tabulate
 
+from kernelbench import sinks
+
 FORMATS = ("terminal", "markdown", "json", "csv")
 _STYLES = {"terminal": "simple", "markdown": "github"}
 
 
-def table(headers: Sequence[str], rows: Iterable[Sequence[Any]], form: str) -> str:
-    """``form`` is terminal or markdown."""
-    return tabulate(list(rows), headers, tablefmt=_STYLES[form], disable_numparse=True)
+def table(
+    headers: Sequence[str], rows: Iterable[Sequence[Any]], form: str, align: Sequence[str] | None = None
+) -> str:
+    """``form`` is terminal or markdown; ``align`` is of the columns, where there are rows."""
+    rows = list(rows)
+    if form == "markdown":
+        headers = [sinks.markdown(header) for header in headers]
+        rows = [[sinks.markdown(str(cell)) for cell in row] for row in rows]
+    alignment = align if rows else None
+    return tabulate(rows, headers, tablefmt=_STYLES[form], colalign=alignment, disable_numparse=True)
 
 
 def to_json(data: Any) -> str:
-    return json.dumps(data, indent=2)
+    return sinks.json_text(data)
 
 
 def to_csv(records: Sequence[dict[str, Any]]) -> str:
     """One line a record, nested dictionaries as columns ``outer.inner``; a column is there if any record has it."""
-    flat = [flatten(record) for record in records]
+    flat = [{name: sinks.csv_cell(value) for name, value in flatten(record).items()} for record in records]
     columns = list(dict.fromkeys(column for record in flat for column in record))
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, lineterminator="\n")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from harness.result import Result
+from harness.result import Result, first_line
 from harness.timing.statistics import round_means_ms
-from kernelbench import metrics
+from kernelbench import metrics, settled
 from kernelbench.leaderboard import duration
 from kernelbench.tables import table
 
@@ -17,6 +17,13 @@ _BAR = 48
 _LEVELS = "▁▂▃▄▅▆▇█"
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _NAME = 46  # characters of a kernel's name
+_ENDED = {
+    "cv_under_target": "CV under target",
+    "cv_settled": "CV settled",
+    "decided": "decided: each round says the same",
+    "max_rounds": "at the ceiling in rounds",
+    "max_seconds": "at the ceiling in time",
+}
 
 
 def page(result: Result, counters: Sequence[dict[str, Any]] | str | None = None) -> str:
@@ -59,12 +66,14 @@ def _head(result: Result) -> str:
     lines += [f"    {line}" for line in result.message.splitlines()]
     for name, baseline in result.baselines.items():
         lines.append(f"speedup  {_speedup(name, baseline)}")
+    if result.correct and result.speedup is None:
+        lines.append(f"         none counts: {settled.why_no_speedup(result)}")
     return "\n".join(lines)
 
 
 def _speedup(name: str, baseline: dict[str, Any]) -> str:
     if "error" in baseline:
-        return f"none over {name}, which did not run: {baseline['error'].splitlines()[0]}"
+        return f"none over {name}, which did not run: {first_line(baseline['error'])}"
     if "speedup" not in baseline:
         return f"over {name} is not in the record"
     low, high = baseline["interval"]
@@ -103,7 +112,9 @@ def _statistics(result: Result) -> str:
 def _ended(timing: dict[str, Any]) -> str:
     if timing.get("places", 1) > 1:
         return f"{timing['places']} places in memory"
-    return f"{timing.get('stopped', '')} ({timing.get('criterion', '')})"
+    stopped = timing.get("stopped", "")
+    earlier = f" ({timing['criterion']})" if "criterion" in timing else ""  # in records of a time with several rules
+    return _ENDED.get(stopped, stopped) + earlier
 
 
 def _queue(timing: dict[str, Any]) -> str:
@@ -257,6 +268,8 @@ def _speed_of_light(result: Result) -> str:
         if sol.get(key) is not None
     ]
     figures = [f"{name} {ms(sol[key])}" for name, key in (("t_SOL", "t_sol_ms"), ("floor", "t_floor_ms")) if key in sol]
+    if sol.get("sm_mhz"):
+        figures[0] += f" at {sol['sm_mhz']:g} MHz" + (f" ({sol['clock']})" if "clock" in sol else "")
     percent = metrics.percent_of_sol(result)
     reached = f"{percent:.1f} % of it; bound by {sol.get('bottleneck')}; of the peaks reached: {', '.join(shares)}"
     work = [f"{result.gflops:,.1f} GFLOP/s" if result.gflops else "", f"{result.gbps:,.1f} GB/s" if result.gbps else ""]

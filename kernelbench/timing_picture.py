@@ -6,7 +6,7 @@ from pathlib import Path
 
 from harness.result import Result
 from harness.timing.statistics import round_means_ms
-from kernelbench import pictures
+from kernelbench import pictures, sinks
 from kernelbench.pictures import PictureError
 from kernelbench.timing_page import series
 
@@ -32,5 +32,5 @@ def draw(result: Result, path: Path) -> None:
     course.set_ylabel("ms")
     course.legend()
     of = f"{result.problem} {result.problem_name}", result.solution["name"], result.workload["name"]
-    figure.suptitle(", ".join([*of, result.device.get("name", "")]))
+    figure.suptitle(sinks.picture(", ".join([*of, result.device.get("name", "")])))
     pictures.save(figure, path)

@@ -4,6 +4,10 @@ Its times are means in milliseconds, -1.0 on failure; its speedup is the baselin
 mean over the solution's. What an entry holds beyond the fields of our record is kept
 under ``conditions["kernelbench"]``, and comes out again. Older files, with one object
 instead of a list a problem, come out in the newer form.
+
+The format has no word for sizes. Ours stand under a key of their own, ``metadata.workload``
+of a result and ``workload`` of a baseline, which its tools pass over. A file without it
+was evaluated on sizes that it does not name: its workload is ``unknown``.
 """
 
 from __future__ import annotations
@@ -15,10 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from harness.result import Result, Status
+from kernelbench.shapes import UNKNOWN
 
 FAILED_MS = -1.0
 EAGER_FILE = "baseline_time_torch"  # its name for the baseline that we call eager
 _KEPT = "kernelbench"
+_WORKLOAD = "workload"  # our key for the sizes, among its own
 _STATISTICS = {"mean": "mean_ms", "std": "std_ms", "min": "min_ms", "max": "max_ms", "num_trials": "samples"}
 _NOT_COMPILED = (Status.BUILD_ERROR, Status.LOAD_ERROR)
 _WRONG = (Status.WRONG_SHAPE, Status.WRONG_DTYPE, Status.WRONG_VALUE, Status.NONFINITE, Status.REJECTED)
@@ -30,13 +36,27 @@ class FormatError(Exception):
     """A file that is not in KernelBench's format: which one, and where."""
 
 
-def read_eval_results(path: Path, level: int, baseline: Path | None = None) -> list[Result]:
-    """The results in ``eval_results.json``, whose problems are of ``level``; with a baseline file their speedups.
+def read_eval_results(
+    path: Path, level: int, baseline: Path | None = None, workload: str | None = None
+) -> list[Result]:
+    """Read the results in ``eval_results.json``; with a baseline file their speedups.
 
-    A correct result has no speedup where the file or the baseline has no time for it.
-    Raises FormatError.
+    A correct result has no speedup where the file or the baseline has no time for it, or
+    one that is of other sizes.
+
+    Parameters
+    ----------
+    level
+        Of the problems; the file has their numbers only.
+    workload
+        Name of the workload of results and baselines that do not name theirs; by default ``unknown``.
+
+    Raises
+    ------
+    FormatError
     """
     data = _load(path)
+    default = {"name": workload or UNKNOWN, "sizes": {}, "flops": None, "bytes": None}
     timings = read_baseline(baseline) if baseline else {}
     name = _baseline_name(baseline) if baseline else ""
     results = []
@@ -47,10 +67,10 @@ def read_eval_results(path: Path, level: int, baseline: Path | None = None) -> l
             if not isinstance(entry, dict):
                 raise FormatError(f"{path}: an entry of problem {problem} is no object")
             try:
-                result = _result(f"{level}/{int(problem)}", entry)
+                result = _result(f"{level}/{int(problem)}", entry, default)
             except (KeyError, TypeError, ValueError, AttributeError) as error:
                 raise FormatError(f"{path}: an entry of problem {problem} is not as expected: {error!r}") from None
-            results.append(_with_baseline(result, name, timings.get(result.problem)))
+            results.append(_with_baseline(result, name, timings.get(result.problem), default))
     return results
 
 
@@ -60,7 +80,9 @@ def eval_results(results: Iterable[Result], level: int) -> dict[str, list[dict[s
     for result in results:
         of_level, _, number = result.problem.partition("/")
         if int(of_level) == level:
-            data.setdefault(number, []).append(_entry(result) | result.conditions.get(_KEPT, {}))
+            entry = _entry(result) | result.conditions.get(_KEPT, {})
+            entry["metadata"] = (entry["metadata"] or {}) | _workload(result)
+            data.setdefault(number, []).append(entry)
     return data
 
 
@@ -87,7 +109,8 @@ def baseline(results: Iterable[Result], name: str = "eager") -> dict[str, dict[s
         if timing := result.baselines.get(name):
             level, _, number = result.problem.partition("/")
             file = timing.get("file", f"{number}_{result.problem_name}.py")
-            data.setdefault(f"level{level}", {})[file] = _statistics(timing, result)
+            sizes = {_WORKLOAD: timing[_WORKLOAD]} if _WORKLOAD in timing else _workload(result)
+            data.setdefault(f"level{level}", {})[file] = _statistics(timing, result) | sizes
     return data
 
 
@@ -103,14 +126,14 @@ def _load(path: Path) -> dict[str, Any]:
     return data
 
 
-def _result(problem: str, entry: dict[str, Any]) -> Result:
+def _result(problem: str, entry: dict[str, Any], workload: dict[str, Any]) -> Result:
     metadata, sample = entry.get("metadata") or {}, int(entry["sample_id"])
     status = _status(entry, metadata)
     level, _, number = problem.partition("/")
     result = Result(
         problem=problem,
         problem_name="",
-        workload={"name": "full", "sizes": {}, "flops": None, "bytes": None},
+        workload=_named(metadata, workload),
         solution={
             "name": f"level_{level}_problem_{number}_sample_{sample}_kernel.py",
             "sample": sample, "kind": "py", "language": "unknown", "sha256": "",
@@ -174,7 +197,7 @@ def _reason(status: Status) -> str:
 
 def _timing(statistics: dict[str, Any]) -> dict[str, Any]:
     return {ours: statistics[theirs] for theirs, ours in _STATISTICS.items() if theirs in statistics} | {
-        key: statistics[key] for key in ("hardware", "device") if key in statistics
+        key: statistics[key] for key in ("hardware", "device", _WORKLOAD) if key in statistics
     }
 
 
@@ -185,14 +208,31 @@ def _statistics(timing: dict[str, Any], result: Result) -> dict[str, Any]:
     }
 
 
+def _workload(result: Result) -> dict[str, Any]:
+    """The key with the sizes of a result, where they are known."""
+    return {} if result.workload.get("name") in (None, UNKNOWN) else {_WORKLOAD: result.workload}
+
+
+def _named(holder: dict[str, Any], default: dict[str, Any]) -> dict[str, Any]:
+    """The sizes that an entry or a baseline names, else ``default``."""
+    found = holder.get(_WORKLOAD)
+    return {**default, **found} if isinstance(found, dict) and found.get("name") else dict(default)
+
+
 def _baseline_name(path: Path) -> str:
     return "eager" if path.stem == EAGER_FILE else path.stem
 
 
-def _with_baseline(result: Result, name: str, timing: dict[str, Any] | None) -> Result:
-    if timing:
-        result.baselines = {name: timing}
-        result.problem_name = re.sub(r"^\d+_|\.py$", "", timing["file"])
-        if result.timing and timing.get("mean_ms", 0) > 0:
-            result.speedup = timing["mean_ms"] / result.timing["mean_ms"]
+def _with_baseline(result: Result, name: str, timing: dict[str, Any] | None, workload: dict[str, Any]) -> Result:
+    """The result with the time of its baseline, and the speedup over it where both are of the same sizes."""
+    if not timing:
+        return result
+    result.problem_name = re.sub(r"^\d+_|\.py$", "", timing["file"])
+    theirs, ours = _named(timing, workload), result.workload
+    sizes = theirs["sizes"], ours["sizes"]
+    same = theirs["name"] == ours["name"] and (sizes[0] == sizes[1] or not all(sizes))
+    why = {} if same else {"error": f"its sizes are {theirs['name']}, and those of the solution {ours['name']}"}
+    result.baselines = {name: {**timing, **why}}
+    if same and result.timing and timing.get("mean_ms", 0) > 0:
+        result.speedup = timing["mean_ms"] / result.timing["mean_ms"]
     return result

@@ -25,7 +25,8 @@ def _zeros(known: Known) -> list[Tensor]:
 
 def _mean(known: Known) -> list[Tensor]:
     """One constant: the mean of the output for other inputs."""
-    return [torch.full_like(t, t.double().mean().item()) for t in known.other]
+    wide = (t.to(torch.complex128) if t.is_complex() else t.double() for t in known.other)
+    return [torch.full_like(t, w.mean().item()) for t, w in zip(known.other, wide)]
 
 
 def _input(known: Known) -> list[Tensor] | None:

@@ -20,10 +20,13 @@ from torch import Tensor
 
 from harness import device as devices
 from harness.build.cache import digest_of
-from harness.draw import DTYPES, as_tensor, call, flatten, seed_generators
+from harness.draw import DTYPES, call, seed_generators
+from harness.elements import is_finite
+from harness.judge import soundness
 from harness.judge.compare import Criterion, Errors, check_values, strict_criterion
 from harness.judge.reference import PUBLISHED, Reference, Trial, cast, default_dtype
 from harness.math_modes import pin_math_modes
+from harness.outputs import as_tensor, flatten
 from harness.problem import Workload
 from harness.result import CandidateFailure
 from harness.rounds import Setting
@@ -35,6 +38,7 @@ from kernelbench.audit.mutations import Inapplicable
 from kernelbench.audit.record import Audit
 
 _WEIGHT_SEED = 7
+_EXAMPLE_SEED = 2000
 _GIVE_UP = 3  # failures after which a mutation counts as inapplicable to an operator
 _EQUIVALENT = 1e-9  # of the root mean square, in FP64
 
@@ -55,10 +59,11 @@ class Scene:
 
 
 def audit(workload: Workload, device: torch.device) -> Audit:
-    """Raises ProblemError where the reference does not run."""
+    """Raises ProblemError where the reference does not run, or the judge would not judge against it."""
     begin = time.perf_counter()
     pin_math_modes()
     examined = _Examination(workload, device)
+    examined.check_soundness()
     record = examined.record()
     examined.mutate(record)
     record.seconds = round(time.perf_counter() - begin, 1)
@@ -71,7 +76,11 @@ class _Examination:
         self._problem = workload.problem
         self._reference = Reference(Setting(workload, device, DTYPES["fp32"]), _WEIGHT_SEED)
         self._wide_models: dict[str, torch.nn.Module] = {}
-        self._criterion = strict_criterion(self._problem, torch.float32)
+
+    def check_soundness(self) -> None:
+        """Check a reference as the judge does before any candidate; raises ProblemError."""
+        example = self._reference.play(PUBLISHED, [_EXAMPLE_SEED], timer=None, held=None)
+        soundness.check(self._reference, _EXAMPLE_SEED, example)
 
     @cached_property
     def scenes(self) -> list[Scene]:
@@ -81,7 +90,7 @@ class _Examination:
             model = self._reference.model(trial.weights)
             inputs, other_inputs = self._inputs(trial, seed), self._inputs(trial, 1000 + seed)
             expected, other = self._run(model, inputs, seed), self._run(model, other_inputs, 1000 + seed)
-            if trial == PUBLISHED or all(bool(t.isfinite().all()) for t in expected):
+            if trial == PUBLISHED or all(map(is_finite, expected)):
                 scenes.append(Scene(trial, seed, inputs, expected, other, other_inputs, model))
         return scenes
 
@@ -106,7 +115,7 @@ class _Examination:
             published_flops=published.flops,
             published_bytes=_traffic(published, derive_signature(published)),
             outputs=[list(shape) for shape in shapes],
-            finite=all(bool(t.isfinite().all()) for t in first.expected),
+            finite=all(map(is_finite, first.expected)),
             deterministic=all(torch.equal(a, b) for a, b in zip(first.expected, again)),
             shapes_as_declared=shapes == [t.shape for t in signature.outputs],
             flops_as_declared=workload.flops in (None, trace(workload).flops),
@@ -150,10 +159,11 @@ class _Examination:
         for index, (mine, expected) in enumerate(zip(actual, scene.expected)):
             if mine.shape != expected.shape or mine.dtype != expected.dtype:
                 return False
-            if not _within(mine, expected, self._criterion):
+            criterion = strict_criterion(self._problem, torch.float32, expected.dtype)
+            if not _within(mine, expected, criterion):
                 if scene.loss is None:
                     scene.loss = self._reference.losses(scene.trial, scene.seed)
-                if not _within(mine, expected, replace(self._criterion, loss=scene.loss[index])):
+                if not _within(mine, expected, replace(criterion, loss=scene.loss[index])):
                     return False
         return True
 

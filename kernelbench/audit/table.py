@@ -14,9 +14,10 @@ _NAMED = 3
 
 
 def table(records: list[Audit]) -> str:
-    """A row a record, and what they come to."""
+    """A row a record, why problems could not be audited, and what all come to."""
     rows = [_row(record) for record in records]
-    return tabulate(rows, _HEADERS, disable_numparse=True) + "\n\n" + summary(records)
+    errors = [f"{r.problem} {r.name}, {r.workload}: {r.error}" for r in records if r.error]
+    return "\n\n".join([tabulate(rows, _HEADERS, disable_numparse=True), *errors, summary(records)])
 
 
 def summary(records: list[Audit]) -> str:

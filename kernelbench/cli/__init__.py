@@ -8,19 +8,22 @@ from __future__ import annotations
 import contextlib
 import importlib
 import math
-import os
+import re
 import signal
 import sys
+import tempfile
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
-from kernelbench import __version__
+from harness.sol.clock import PRESETS as CLOCKS
+from harness.sol.clock import parse as parse_clock
+from kernelbench import __version__, sinks
 
 # name -> one line of help; the module is kernelbench.cli.<name>
 COMMANDS = {
-    "eval": "Build, check and time a directory of solutions.",
+    "eval": "Build, check and time a directory of solutions, or one file.",
     "check": "The same as a gate for CI: thresholds in, exit status out.",
     "time": "Everything about the timing of one solution, on one page.",
     "solve": "Let a solver, such as a language model in a loop, write solutions and evaluate them.",
@@ -42,29 +45,104 @@ COMMANDS = {
 }
 
 
+_DEVICE = re.compile(r"cpu|cuda|cuda:\d+")
+_ALL_DEVICES = "cuda:all"
+
+
 class Number(click.FloatRange):
-    """A number from ``min`` on, which NaN and infinity are not."""
+    """A finite number from ``min`` on."""
 
     def convert(self, value, parameter, context) -> float:
         number = super().convert(value, parameter, context)
         if not math.isfinite(number):
-            self.fail(f"{value} is no number to go by", parameter, context)
+            self.fail(f"must be a finite number, got {value}", parameter, context)
         return number
 
 
+class Percent(click.ParamType):
+    """A share, written as a percentage: ``5%`` is 0.05."""
+
+    name = "PERCENT"
+
+    def convert(self, value, parameter, context) -> float:
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", str(value).strip())
+        if match and float(match[1]) <= 100:
+            return float(match[1]) / 100
+        try:
+            number = float(value)
+        except ValueError:
+            number = math.nan
+        meant = 100 * number if 0 < number < 1 else number
+        hint = f": write {meant:g}%" if 0 <= meant <= 100 else ", as in 5%"
+        self.fail(f"'{value}' is no percentage from 0% to 100%{hint}", parameter, context)
+
+
+class Device(click.ParamType):
+    """A name that a device may have; whether this machine has it, its user finds out. With ``several``, a list."""
+
+    name = "DEVICE"
+
+    def __init__(self, several: bool = False):
+        self._several = several
+
+    def convert(self, value, parameter, context) -> str:
+        names = value.split(",") if self._several else [value]
+        if all(map(_DEVICE.fullmatch, names)) or (self._several and value == _ALL_DEVICES):
+            return value
+        known = "cpu, cuda, cuda:INDEX" + (", several as cuda:0,cuda:1, cuda:all" if self._several else "")
+        self.fail(f"'{value}' is no device; there are: {known}", parameter, context)
+
+
 class OutputFile(click.Path):
-    """A file that is written when the work is done; whether there is a place for it is known before."""
+    """A file that is written when the work is done; that it can be written is known before."""
 
     def __init__(self):
         super().__init__(dir_okay=False, writable=True, path_type=Path)
 
     def convert(self, value, parameter, context) -> Path:
         path = super().convert(value, parameter, context)
-        if not os.access(path.parent, os.W_OK):
-            self.fail(f"there is no folder '{path.parent}' that can be written to", parameter, context)
+        if not path.parent.is_dir():
+            self.fail(f"cannot write {path}: there is no folder '{path.parent}'", parameter, context)
+        if not path.exists():
+            try:
+                tempfile.TemporaryFile(dir=path.parent).close()
+            except OSError as error:
+                self.fail(f"cannot write {path}: {error.strerror}", parameter, context)
         return path
 
 
+class ClockRate(click.ParamType):
+    """An SM clock in MHz, or the name of one."""
+
+    name = "MHZ"
+
+    def convert(self, value, parameter, context) -> float:
+        try:
+            return value if isinstance(value, float) else parse_clock(value)
+        except ValueError as error:
+            self.fail(str(error), parameter, context)
+
+
+def clock_option(default: str):
+    """Decorator: ``--clock``; ``default`` says what t_SOL is taken at without it."""
+    named = ", ".join(f"{name} for {mhz:g}" for name, mhz in CLOCKS.items())
+    text = f"SM clock that t_SOL is taken at, in MHz, or {named}. Without it, {default}."
+    return click.option("--clock", "clock_mhz", type=ClockRate(), help=text)
+
+
+def device_option(several: bool = False, purpose: str = ""):
+    """Decorator: ``--device``; ``purpose`` says what it is for, where that is not the evaluation."""
+    known = "cpu, cuda, cuda:INDEX, several as cuda:0,cuda:1, or cuda:all" if several else "cpu, cuda or cuda:INDEX"
+    text = f"{purpose}{known}. Without it, a GPU if there is one."
+    return click.option("--device", type=Device(several), metavar="NAME", help=text)
+
+
+def out_option(text: str, **attributes):
+    """Decorator: ``-o/--out``, the file that a command writes."""
+    return click.option("-o", "--out", type=OutputFile(), metavar="FILE", help=text, **attributes)
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 precision_option = click.option(
     "--precision", type=click.Choice(["fp32", "fp16", "bf16"]), default="fp32", show_default=True
 )
@@ -86,7 +164,7 @@ class _LazyGroup(click.Group):
         try:
             return super().invoke(context)
         except KeyboardInterrupt:
-            click.echo("interrupted", err=True)
+            say("interrupted", err=True)
             context.exit(INTERRUPTED)
 
     def format_commands(self, context, formatter):
@@ -101,14 +179,25 @@ def main() -> None:
 
     \b
     Start here:
-      kb doctor
-      kb eval --solutions examples
+      kb doctor                    # what can run on this machine
+      kb starter 1/19 -o mine      # a kernel to fill in, of a kind that runs here
+      kb eval --solutions mine     # is it right, and how fast
     """
     with contextlib.suppress(ValueError):  # only a process's first thread may
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # how batch systems interrupt
 
 
+def say(text: object = "", err: bool = False, nl: bool = True) -> None:
+    """Print text that candidates may have had a part in."""
+    click.echo(sinks.terminal(str(text)), err=err, nl=nl)
+
+
+def say_json(data: Any) -> None:
+    """Print data as JSON."""
+    click.echo(sinks.json_text(data))
+
+
 def fail(error: Exception | str, status: int) -> NoReturn:
     """End this process with a message and an exit status."""
-    click.echo(f"error: {error}", err=True)
+    say(f"error: {error}", err=True)
     sys.exit(status)

@@ -8,9 +8,10 @@ from typing import Any
 import click
 
 from harness.judge.baselines import BASELINES
+from harness.result import first_line
 from kernelbench import suite
-from kernelbench.cli import Number, precision_option
-from kernelbench.cli.evaluating import criterion_option, exit_statuses
+from kernelbench.cli import Number, device_option, json_option, precision_option, say, say_json
+from kernelbench.cli.evaluating import cv_option, exit_statuses
 from kernelbench.execution import Options
 from kernelbench.leaderboard import duration
 from kernelbench.measuring import Case, Watcher, measure_selection, table
@@ -30,19 +31,20 @@ def _configurations(context: click.Context, parameter: click.Parameter, value: s
 @click.argument("selector")
 @click.option("--configs", "configurations", default=_ALL, show_default=True, metavar="NAME,...",
               callback=_configurations, help="Of " + ", ".join(BASELINES) + ".")  # fmt: skip
-@click.option("--device", help="cpu, cuda or cuda:INDEX. Without it, a GPU if there is one.")
+@device_option()
 @click.option("--workload", metavar="NAME,...",
               help="Which sizes, or all. Without it, full on a GPU and small on a CPU.")  # fmt: skip
 @precision_option
-@criterion_option
+@cv_option
 @click.option("--problem-dir", type=click.Path(path_type=Path), help="Another folder of problems.")
 @click.option("--timeout", type=Number(min=0, min_open=True), default=900, show_default=True,
               help="Seconds that one configuration may take, compilation included.")  # fmt: skip
 @click.option("--again", is_flag=True, help="Measure anew what has a record that still holds, too.")
 @click.option("-o", "--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Where records are kept. Without it, results/<gpu>/baselines.jsonl.")  # fmt: skip
+@json_option
 def command(
-    selector, configurations, device, workload, precision, criterion, problem_dir, timeout, again, out
+    selector, configurations, device, workload, precision, cv_target, problem_dir, timeout, again, out, as_json
 ) -> None:  # fmt: skip
     """Measure references, as they are and as torch.compile makes them, to compare with later.
 
@@ -55,15 +57,17 @@ def command(
       kb baseline 1/19 --configs eager,compile -o mine.jsonl
       kb eval --solutions mine --baseline mine.jsonl:eager
     """
-    options = Options(device, workload, precision, criterion=criterion)
+    options = Options(device, workload, precision, cv_target=cv_target)
     progress = _Progress()
     with exit_statuses(progress, lambda: "what was measured is kept. The same command goes on."):
         measured = measure_selection(
             suite.find(selector, problem_dir), configurations, options,
             timeout_s=timeout, out=out, again=again, watcher=progress,
         )  # fmt: skip
-    click.echo(table(measured.records))
-    click.echo(f"\n{measured.path}")
+    if as_json:
+        say_json(measured.records)
+    else:
+        say(f"{table(measured.records)}\n\n{measured.path}")
 
 
 class _Progress(Bar, Watcher):
@@ -78,5 +82,5 @@ class _Progress(Bar, Watcher):
 
     def ended(self, case: Case, record: dict[str, Any]) -> None:
         error = record["error"]
-        self.say(f"  {case}  " + (f"error: {error.splitlines()[0]}" if error else duration(record["timing"])))
+        self.say(f"  {case}  " + (f"error: {first_line(error)}" if error else duration(record["timing"])))
         self._bar.update()

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import click
 from tabulate import tabulate
 
 from harness.build.cache import Cache, CacheError, Statistics
-from kernelbench.cli import UNFIT, fail
+from kernelbench.cli import UNFIT, fail, json_option, say, say_json
 
 
 @click.group("cache", invoke_without_command=True)
 @click.option("--clear", is_flag=True, help="Empty it, like `kb cache clear`.")
+@json_option
 @click.pass_context
-def command(context: click.Context, clear: bool) -> None:
+def command(context: click.Context, clear: bool, as_json: bool) -> None:
     """Show the cache of builds, or empty it.
 
     The cache is the folder KERNELBENCH_CACHE, else kernelbench in the user's
@@ -24,7 +27,7 @@ def command(context: click.Context, clear: bool) -> None:
       kb cache clear
     """
     if context.invoked_subcommand is None:
-        _run(_clear if clear else _show)
+        _run(_clear if clear else _print if as_json else _show)
 
 
 @command.command("clear")
@@ -41,12 +44,16 @@ def _show(cache: Cache) -> None:
         ("size", f"{_gb(found.size_bytes)} of {_gb(found.limit_bytes)}"),
         ("builds saved by them", f"{found.uses:,}"),
     ]
-    click.echo(tabulate(rows, tablefmt="plain", disable_numparse=True))
+    say(tabulate(rows, tablefmt="plain", disable_numparse=True))
+
+
+def _print(cache: Cache) -> None:
+    say_json(dataclasses.asdict(cache.statistics()))
 
 
 def _clear(cache: Cache) -> None:
     removed: Statistics = cache.clear()
-    click.echo(f"removed {removed.entries:,} entries, {_gb(removed.size_bytes)}, from {removed.root}")
+    say(f"removed {removed.entries:,} entries, {_gb(removed.size_bytes)}, from {removed.root}")
 
 
 def _run(action) -> None:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 
 import click
 from tabulate import tabulate
 
-from kernelbench.cli import UNFIT, fail
+from kernelbench.cli import UNFIT, device_option, fail, json_option, say, say_json
 
 
 @click.command("doctor")
 @click.option("--ceilings", is_flag=True, help="Measure copy bandwidth and matrix products, beside the datasheet's.")
-@click.option("--device", help="What to measure: cpu, cuda or cuda:INDEX. Without it, the GPU if there is one.")
-def command(ceilings: bool, device: str | None) -> None:
+@device_option(purpose="What to measure: ")
+@json_option
+def command(ceilings: bool, device: str | None, as_json: bool) -> None:
     """Say what can run on this machine, and how to fix what cannot.
 
     \b
@@ -26,19 +28,21 @@ def command(ceilings: bool, device: str | None) -> None:
     if device and not ceilings:
         raise click.UsageError("--device says what --ceilings measures")
     if ceilings:
-        _ceilings(device)
+        _ceilings(device, as_json)
         return
     findings = doctor.examine()
-    rows = [(f.what, f.found, f.advice) for f in findings]
-    click.echo(tabulate(rows, ("", "found", "what to do"), disable_numparse=True))
-    click.echo("\nCan run here:")
-    for kind, able in doctor.abilities(findings):
-        click.echo(f"  {'yes' if able else 'no ':<4} {kind}")
+    able = doctor.abilities(findings)
+    if as_json:
+        say_json({"found": [asdict(f) for f in findings], "can_run": dict(able)})
+    else:
+        rows = [(f.what, f.found, f.advice) for f in findings]
+        say(tabulate(rows, ("", "found", "what to do"), disable_numparse=True))
+        say("\nCan run here:\n" + "\n".join(f"  {'yes' if can else 'no ':<4} {kind}" for kind, can in able))
     if not doctor.fit(findings):
         sys.exit(UNFIT)
 
 
-def _ceilings(name: str | None) -> None:
+def _ceilings(name: str | None, as_json: bool) -> None:
     from harness import device as devices
     from kernelbench.ceilings import measure
 
@@ -47,7 +51,11 @@ def _ceilings(name: str | None) -> None:
     except devices.DeviceError as error:
         fail(error, UNFIT)
     described = devices.describe(device)
-    click.echo(described["name"] + (" (a CPU: no GPU is measured)" if device.type == "cpu" else ""))
+    if as_json:
+        ceilings = [asdict(ceiling) for ceiling in measure(device)]
+        say_json({"device": described, "ceilings": ceilings})
+        return
+    say(described["name"] + (" (a CPU: no GPU is measured)" if device.type == "cpu" else ""))
     rows = [
         (
             ceiling.what,
@@ -57,4 +65,4 @@ def _ceilings(name: str | None) -> None:
         )
         for ceiling in measure(device)
     ]
-    click.echo(tabulate(rows, ("", "measured", "datasheet", "share"), disable_numparse=True))
+    say(tabulate(rows, ("", "measured", "datasheet", "share"), disable_numparse=True))

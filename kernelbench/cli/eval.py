@@ -2,33 +2,40 @@
 
 from __future__ import annotations
 
-import json
 import sys
+from pathlib import Path
 
 import click
 
 from harness.solution import readable
-from kernelbench import leaderboard
-from kernelbench.cli import UNFIT
+from kernelbench import leaderboard, sinks
+from kernelbench.cli import UNFIT, say
 from kernelbench.cli.evaluating import evaluate, evaluation_options
 from kernelbench.evaluation import Outcome
 
 
 @click.command("eval")
+@click.argument("path", required=False, type=click.Path(path_type=Path))
+@click.option("--solutions", type=click.Path(path_type=Path), help="Directory of solutions: the same as PATH.")
+@click.option("--problem", metavar="ID", help="What one file solves, as in 1/19; else as its name or a comment says.")
 @evaluation_options
 @click.option("--json", "as_json", is_flag=True, help="Print the leaderboard as JSON.")
-def command(as_json: bool, **parameters) -> None:
-    """Build, check and time every solution in a directory.
+def command(path: Path | None, solutions: Path | None, as_json: bool, **parameters) -> None:
+    """Build, check and time every solution in a directory, or one file.
 
     \b
     Examples:
-      kb eval --solutions examples
-      kb eval --solutions my_kernels --problems level1 --out runs/mine --resume
+      kb eval --solutions mine
+      kb eval --solutions mine --problems level1 -o runs/mine --resume
+      kb eval relu.cu --problem 1/19
     """
-    outcome = evaluate(**parameters)
+    if (path is None) == (solutions is None):
+        raise click.UsageError("name one directory of solutions or one file: kb eval --solutions DIR, or kb eval FILE")
+    outcome = evaluate(solutions or path, **parameters)
     data = leaderboard.summary(outcome.run, outcome.problems)
-    click.echo(json.dumps(data, indent=2) if as_json else _report(outcome, data))
-    if any(not skipped.elsewhere for skipped in outcome.skipped) or outcome.skipped and not outcome.run.results:
+    say(sinks.json_text(data) if as_json else _report(outcome, data))
+    failed = [skipped for skipped in outcome.skipped + outcome.unconfirmed if not skipped.elsewhere]
+    if failed or outcome.skipped and not outcome.run.results:
         sys.exit(UNFIT)
 
 
@@ -40,6 +47,9 @@ def _report(outcome: Outcome, data: dict) -> str:
     if outcome.skipped:
         lines = [f"    {s.solution.problem} {s.solution.name}: {s.reason}" for s in outcome.skipped]
         parts.append(f"Not evaluated here ({len(lines)}):\n" + "\n".join(lines))
+    if outcome.unconfirmed:
+        lines = [f"    {s.solution.problem} {s.solution.name}: {s.reason}" for s in outcome.unconfirmed]
+        parts.append(f"Best of several samples, not measured again ({len(lines)}):\n" + "\n".join(lines))
     if outcome.unmapped:
         lines = [f"    {readable(path)}: {reason}" for path, reason in outcome.unmapped]
         parts.append(f"Files without a problem ({len(lines)}):\n" + "\n".join(lines))

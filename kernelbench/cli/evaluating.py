@@ -13,9 +13,20 @@ from harness.integrity.library_only import TRACKS
 from harness.judge.baselines import BASELINES
 from harness.problem import ProblemError
 from harness.solution import SolutionError
-from harness.timing.convergence import CRITERIA
+from harness.timing.convergence import CV_TARGET
 from kernelbench.baselines import BaselineError, Stored, parse
-from kernelbench.cli import INTERRUPTED, UNFIT, WRONG_USAGE, Number, fail, precision_option
+from kernelbench.cli import (
+    INTERRUPTED,
+    UNFIT,
+    WRONG_USAGE,
+    Number,
+    Percent,
+    clock_option,
+    device_option,
+    fail,
+    precision_option,
+    say,
+)
 from kernelbench.evaluation import Outcome, evaluate_directory
 from kernelbench.execution import EXECUTORS, EnvironmentUnfit, Options
 from kernelbench.progress import Bar, Progress
@@ -33,16 +44,15 @@ def read_baselines(context: click.Context, parameter: click.Parameter, value: st
         raise click.BadParameter(str(error)) from None
 
 
-criterion_option = click.option(
-    "--criterion", type=click.Choice(list(CRITERIA)), default="sem", show_default=True,
-    help="When timing has converged: standard error of the mean, coefficient of variation, or entropy.",
+cv_option = click.option(
+    "--cv", "cv_target", type=Percent(), default=f"{CV_TARGET:.0%}", show_default=True,
+    help="Coefficient of variation over rounds under which timing has converged; on a noisy device it "
+         "has when its estimate has settled.",
 )  # fmt: skip
 _CONDITIONS = [
     click.option("--problem-dir", type=click.Path(path_type=Path),
                  help="Another folder of problems, ours or KernelBench's."),
-    click.option("--device",
-                 help="cpu, cuda, cuda:INDEX, several as cuda:0,cuda:1, or cuda:all. "
-                      "Without it, a GPU if there is one."),
+    device_option(several=True),
     click.option("--workload", metavar="NAME,...",
                  help="Which sizes, several after commas, or all that a problem has. "
                       "Without it, full on a GPU and small on a CPU."),
@@ -58,18 +68,20 @@ _CONDITIONS = [
                  callback=read_baselines,
                  help=f"What the speedup is over, the first of several: {', '.join(BASELINES)}, timed in turn with "
                       "the solution; or FILE:NAME, measured before by `kb baseline`."),
-    criterion_option,
+    cv_option,
+    clock_option("the one that was observed"),
     click.option("--track", type=click.Choice(TRACKS),
                  help="kernels: a solution needs kernels of its own; open: anything goes. "
                       "Without it, kernels on a GPU and open on a CPU."),
 ]  # fmt: skip
-_OPTIONS = [
-    click.option("--solutions", required=True, type=click.Path(path_type=Path), help="Directory of solutions."),
+_SELECTION = [
     click.option("--problems", "selector", metavar="SELECTOR",
                  help="Problems that count: 1/19, 1/1-20, level2, all, or a comma-separated list. "
                       "Without it, those that have a solution."),
-    *_CONDITIONS,
-    click.option("--out", type=click.Path(path_type=Path), help="Run directory. Without it, a new one under runs/."),
+]  # fmt: skip
+_RUN = [
+    click.option("-o", "--out", type=click.Path(path_type=Path),
+                 help="Run directory. Without it, a new one under runs/."),
     click.option("--resume", is_flag=True,
                  help="Continue the run in --out: evaluate what is missing or has changed."),
     click.option("--prebuilt", is_flag=True, help="Accept .so files, built by somebody else."),
@@ -80,8 +92,8 @@ _OPTIONS = [
 
 
 def evaluation_options(command: Callable) -> Callable:
-    """Decorator: the options of ``evaluate``, in the order in which help shows them."""
-    return _decorated(command, _OPTIONS)
+    """Decorator: the options of ``evaluate`` without ``--solutions``, in the order in which help shows them."""
+    return _decorated(command, [*_SELECTION, *_CONDITIONS, *_RUN])
 
 
 def condition_options(command: Callable) -> Callable:
@@ -96,13 +108,15 @@ def _decorated(command: Callable, options: list[Callable]) -> Callable:
 
 
 def options_of(
-    device, workload, precision, jobs, timeout, build_timeout, memory, baselines, criterion, track, **executor
+    device, workload, precision, jobs, timeout, build_timeout, memory, baselines, cv_target, clock_mhz, track,
+    **executor,
 ) -> Options:
     """What the options of the command line come to."""
     given = {"jobs": jobs, "memory_bytes": memory and int(memory * 1e9), **executor}
     return Options(
         device, workload, precision, timeout_s=timeout, build_timeout_s=build_timeout, baselines=baselines,
-        criterion=criterion, track=track, **{key: value for key, value in given.items() if value},
+        cv_target=cv_target, clock_mhz=clock_mhz, track=track,
+        **{key: value for key, value in given.items() if value},
     )  # fmt: skip
 
 
@@ -116,7 +130,7 @@ def exit_statuses(progress: Bar, kept: Callable[[], str], *wrong: type[Exception
         yield
     except KeyboardInterrupt:
         progress.close()
-        click.echo(f"interrupted; {kept()}", err=True)
+        say(f"interrupted; {kept()}", err=True)
         sys.exit(INTERRUPTED)
     except (WriteError, EnvironmentUnfit) as error:
         fail(error, UNFIT)
@@ -128,7 +142,7 @@ def exit_statuses(progress: Bar, kept: Callable[[], str], *wrong: type[Exception
 
 def evaluate(
     solutions, selector, problem_dir, device, workload, precision, jobs, timeout, build_timeout, memory, baselines,
-    criterion, track, out, resume, prebuilt, executor, address,
+    cv_target, clock_mhz, track, out, resume, prebuilt, executor, address, problem=None, again=(),
 ) -> Outcome:  # fmt: skip
     """The outcome, with progress on standard error; an error or Ctrl-C ends this process with its exit status."""
     if resume and out is None:
@@ -136,8 +150,8 @@ def evaluate(
     if address and executor == "local":
         raise click.UsageError("--address needs --executor ray")
     options = options_of(
-        device, workload, precision, jobs, timeout, build_timeout, memory, baselines, criterion, track,
-        executor=executor, address=address,
+        device, workload, precision, jobs, timeout, build_timeout, memory, baselines, cv_target, clock_mhz,
+        track, executor=executor, address=address,
     )  # fmt: skip
     progress = Progress()
 
@@ -149,5 +163,5 @@ def evaluate(
     with exit_statuses(progress, kept):
         return evaluate_directory(
             solutions, options, selector=selector, problem_dir=problem_dir, out=out, resume=resume,
-            prebuilt=prebuilt, watcher=progress,
+            prebuilt=prebuilt, problem=problem, again=again, watcher=progress,
         )  # fmt: skip

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from kernelbench import exchange
-from kernelbench.cli import UNFIT, WRONG_USAGE, fail
+from kernelbench.cli import UNFIT, WRONG_USAGE, fail, out_option
 from kernelbench.run import Run, RunError
 
 
@@ -16,9 +16,11 @@ from kernelbench.run import Run, RunError
 @click.option("--to", "form", type=click.Choice(exchange.FORMATS), required=True,
               help="KernelBench's eval_results.json, its baseline timings, or a table of results.")  # fmt: skip
 @click.option("--level", type=click.IntRange(min=1), help="Level to export to kernelbench, where there are several.")
-@click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="File to write.")
+@out_option("File to write.", required=True)
 def command(runs: tuple[Path, ...], form: str, level: int | None, out: Path) -> None:
     """Write runs for other tools.
+
+    KernelBench's files have no word for sizes: ours stand under a key `workload`, which `kb import` reads.
 
     \b
     Examples:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from harness.integrity.static.rules import INFO
 from harness.problem import ProblemId
 from harness.solution import SUFFIXES, Solution, read_solution
 from kernelbench import nsight
-from kernelbench.cli import WRONG_USAGE, fail
+from kernelbench.cli import WRONG_USAGE, fail, say, say_json
 
 
 @click.command("findings")
@@ -45,11 +44,11 @@ def command(paths: tuple[Path, ...], everything: bool, log: Path | None, as_json
     kernels = _kernels(log, solutions[0][1]) if log else []
     if as_json:
         listed = [finding.to_json() for finding in found]
-        click.echo(json.dumps({"findings": listed, "kernels": kernels} if log else listed, indent=2))
+        say_json({"findings": listed, "kernels": kernels} if log else listed)
         return
     rows = [(f"{f.file}:{f.line}", f.severity, f.rule, f.code, f.to_json()["explanation"]) for f in found]
-    click.echo(tabulate(rows, ("where", "severity", "rule", "code", "why"), maxcolwidths=[40, None, None, 40, 50]))
-    click.echo(f"\n{len(found)} finding(s) in {len(paths)} file(s)")
+    say(tabulate(rows, ("where", "severity", "rule", "code", "why"), maxcolwidths=[40, None, None, 40, 50]))
+    say(f"\n{len(found)} finding(s) in {len(paths)} file(s)")
     if log:
         _tell(kernels)
 
@@ -78,7 +77,7 @@ def _kernels(log: Path, solution: Solution) -> list[dict]:
 def _tell(kernels: list[dict]) -> None:
     rows = [(k["name"], k["launches"], f"{k['share']:.1%}", "its own" if k["own"] else "a library's") for k in kernels]
     columns = ("kernel", "launches", "of the time", "whose")
-    click.echo("\n" + tabulate(rows, columns, maxcolwidths=[70, None, None, None]))
+    say("\n" + tabulate(rows, columns, maxcolwidths=[70, None, None, None]))
     share = sum(kernel["share"] for kernel in kernels if kernel["own"])
     only = ": in the track 'kernels' it would be rejected as library_only" if share < LEAST_SHARE else ""
-    click.echo(f"\nits own kernels take {share:.1%} of the time{only}")
+    say(f"\nits own kernels take {share:.1%} of the time{only}")

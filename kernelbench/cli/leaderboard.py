@@ -8,7 +8,7 @@ import click
 
 from harness.problem import ProblemError
 from kernelbench import standings, tables
-from kernelbench.cli import WRONG_USAGE, fail
+from kernelbench.cli import WRONG_USAGE, fail, say
 from kernelbench.run import Run, RunError
 from kernelbench.suite import SelectorError
 
@@ -18,7 +18,8 @@ from kernelbench.suite import SelectorError
 @click.option("--problems", "selector", metavar="SELECTOR",
               help="Problems that count for every run. Without it, those that any of the runs counts.")  # fmt: skip
 @click.option("--format", "form", type=click.Choice(tables.FORMATS), default="terminal", show_default=True)
-def command(runs: tuple[Path, ...], selector: str | None, form: str) -> None:
+@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+def command(runs: tuple[Path, ...], selector: str | None, form: str, as_json: bool) -> None:
     """Rank runs: models, agents or GPUs, on the same problems.
 
     A problem without a solution counts. Runs that differ by no more than chance share a rank.
@@ -32,4 +33,4 @@ def command(runs: tuple[Path, ...], selector: str | None, form: str) -> None:
         data = standings.standings([Run.load(path) for path in dict.fromkeys(runs)], selector)
     except (RunError, SelectorError, ProblemError) as error:
         fail(error, WRONG_USAGE)
-    click.echo(standings.render(data, form))
+    say(standings.render(data, "json" if as_json else form))

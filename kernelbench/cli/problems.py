@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 from tabulate import tabulate
@@ -13,8 +14,18 @@ from tqdm import tqdm
 from harness.host import usable_cores
 from harness.problem import ProblemError, ProblemFile
 from kernelbench import suite
-from kernelbench.audit.record import AuditFile
-from kernelbench.cli import GATE_FAILED, INTERRUPTED, UNFIT, WRONG_USAGE, fail
+from kernelbench.audit.record import Audit, AuditFile
+from kernelbench.cli import (
+    GATE_FAILED,
+    INTERRUPTED,
+    UNFIT,
+    WRONG_USAGE,
+    device_option,
+    fail,
+    json_option,
+    say,
+    say_json,
+)
 
 _OPERATORS_SHOWN = 4
 
@@ -31,7 +42,8 @@ def command() -> None:
 @command.command("list")
 @click.argument("selector", default="all")
 @_folder
-def list_(selector: str, problem_dir: Path | None) -> None:
+@json_option
+def list_(selector: str, problem_dir: Path | None, as_json: bool) -> None:
     """List problems.
 
     Operators, FLOPs and bytes (of the first workload) and the grade come from the audit; '-' where a
@@ -46,8 +58,26 @@ def list_(selector: str, problem_dir: Path | None) -> None:
     """
     problems = _find(selector, problem_dir)
     known = suite.audits(problem_dir)
+    if as_json:
+        say_json([_record(p, known.get(p)) for p in problems])
+        return
     headers = ("problem", "name", "grade", "GFLOP", "MB", "workloads", "operators", "what it computes")
-    click.echo(tabulate([_row(p, known) for p in problems], headers, disable_numparse=True))
+    say(tabulate([_row(p, known) for p in problems], headers, disable_numparse=True))
+
+
+def _record(problem: ProblemFile, audited: Audit | None) -> dict[str, Any]:
+    """Return what is known of a problem; None for what its audit would say."""
+    known = audited if audited and not audited.error else None
+    return {
+        "problem": str(problem.id),
+        "name": problem.name,
+        "summary": problem.summary(),
+        "workloads": problem.workload_names(),
+        "grade": known and known.grade,
+        "flops": known and known.published_flops,
+        "bytes": known and known.published_bytes,
+        "operators": list(known.operators) if known else None,
+    }
 
 
 def _row(problem: ProblemFile, known: AuditFile) -> tuple:
@@ -79,19 +109,19 @@ def show(problem: str, workload: str | None, problem_dir: Path | None) -> None:
     from kernelbench.audit import table
 
     try:
-        click.echo(starter.description(problem, workload, problem_dir))
+        say(starter.description(problem, workload, problem_dir))
     except (ValueError, ProblemError) as error:
         fail(error, WRONG_USAGE)
     if record := suite.audits(problem_dir).get(suite.find(problem, problem_dir)[0]):
-        click.echo("\nAudit:\n" + table.details(record))
+        say("\nAudit:\n" + table.details(record))
 
 
 @command.command("audit")
 @click.argument("selector", default="all")
 @click.option("--workload", default="small", show_default=True, help="Which sizes, or all of them.")
-@click.option("--device", help="cpu, cuda or cuda:INDEX. Without it, the GPU if there is one.")
+@device_option()
 @click.option("--jobs", type=click.IntRange(min=1), help="Problems side by side. Without it, one a core, on a GPU one.")
-@click.option("--out", type=click.Path(path_type=Path), help="Where records are kept. Without it, beside the problems.")
+@click.option("-o", "--out", type=click.Path(path_type=Path), help="Where records are kept; else beside the problems.")
 @click.option("--again", is_flag=True, help="Audit anew what has a record that still holds, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print the records, a line each.")
 @_folder
@@ -126,15 +156,15 @@ def audit(selector, workload, device, jobs, out, again, as_json, problem_dir) ->
                 known.put(record)
                 bar.update()
     except KeyboardInterrupt:
-        click.echo(f"interrupted; what was audited is kept in {known.path}", err=True)
+        say(f"interrupted; what was audited is kept in {known.path}", err=True)
         sys.exit(INTERRUPTED)
     except OSError as error:
         fail(f"cannot write {known.path}: {error.strerror}; choose another file with --out", UNFIT)
     records = [record for file, name in chosen if (record := known.get(file, name))]
     if as_json:
-        click.echo("\n".join(json.dumps(record.to_json()) for record in records))
+        say("\n".join(json.dumps(record.to_json()) for record in records))
     else:
-        click.echo(table.table(records) if len(records) > 1 else table.details(records[0]))
+        say(table.table(records) if len(records) > 1 else table.details(records[0]))
     if any(record.grade == "F" for record in records):
         sys.exit(GATE_FAILED)
 

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
 import click
-from tabulate import tabulate
 
-from kernelbench.cli import GATE_FAILED, INTERRUPTED, UNFIT, WRONG_USAGE, OutputFile, fail
+from kernelbench import sinks, tables
+from kernelbench.cli import (
+    GATE_FAILED,
+    INTERRUPTED,
+    UNFIT,
+    WRONG_USAGE,
+    device_option,
+    fail,
+    json_option,
+    out_option,
+    say,
+)
 from kernelbench.execution import EnvironmentUnfit
 from kernelbench.progress import Progress
 from kernelbench.redteam.catalogue import CLASSES
@@ -30,11 +39,11 @@ class _Numbers(click.ParamType):
 
 
 @click.command("redteam")
-@click.option("--device", help="cpu, cuda or cuda:INDEX. Without it, a GPU if there is one.")
+@device_option()
 @click.option("--class", "numbers", type=_Numbers(), help="Only these classes.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("-o", "--output", type=OutputFile(), metavar="FILE", help="Write a Markdown table too.")
-def command(device: str | None, numbers: set[int] | None, as_json: bool, output: Path | None) -> None:
+@json_option
+@out_option("Write a Markdown table too.")
+def command(device: str | None, numbers: set[int] | None, as_json: bool, out: Path | None) -> None:
     """Try to cheat: run a program for every known trick, and honest ones that look alike.
 
     Exit status: 0 every class that could be tried here is prevented or detected and every honest program is ok,
@@ -54,10 +63,10 @@ def command(device: str | None, numbers: set[int] | None, as_json: bool, output:
         fail(error, UNFIT)
     finally:
         progress.close()
-    click.echo(json.dumps([row.to_json() for row in rows], indent=2) if as_json else _report(rows))
-    if output:
+    say(sinks.json_text([row.to_json() for row in rows]) if as_json else _report(rows))
+    if out:
         try:
-            write_whole(output, _table(rows, "github") + "\n")
+            write_whole(out, _table(rows, "markdown") + "\n")
         except OSError as error:
             fail(error, WRONG_USAGE)
     if not all(row.holds for row in rows):
@@ -75,15 +84,15 @@ def _report(rows: list[Row]) -> str:
         for verdict in row.honest
         if not verdict.expected
     ]
-    return f"{_table(rows, 'simple')}\n\n{len(rows)} classes: {told}{''.join(refused)}"
+    return f"{_table(rows, 'terminal')}\n\n{len(rows)} classes: {told}{''.join(refused)}"
 
 
-def _table(rows: list[Row], style: str) -> str:
+def _table(rows: list[Row], form: str) -> str:
     lines = []
     for row in rows:
         honest = ", ".join(verdict.grade for verdict in row.honest)
         for index, verdict in enumerate(row.exploits):
             first = (row.number, row.title, row.grade) if index == 0 else ("", "", "")
-            evidence = verdict.evidence[:_EVIDENCE_CHARACTERS].replace("|", "\\|")
+            evidence = verdict.evidence[:_EVIDENCE_CHARACTERS]
             lines.append((*first, verdict.program.partition(".")[0], evidence, honest if index == 0 else ""))
-    return tabulate(lines, ("", "class", "grade", "program", "evidence", "honest"), tablefmt=style)
+    return tables.table(("", "class", "grade", "program", "evidence", "honest"), lines, form)

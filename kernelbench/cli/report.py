@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from kernelbench.cli import UNFIT, WRONG_USAGE, fail
+from kernelbench.cli import UNFIT, WRONG_USAGE, fail, out_option, say
 from kernelbench.report import page
 from kernelbench.run import Run, RunError, write_whole
 from kernelbench.suite import SelectorError
@@ -14,8 +14,7 @@ from kernelbench.suite import SelectorError
 
 @click.command("report")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path))
-@click.option("-o", "--out", type=click.Path(path_type=Path, dir_okay=False), default="report.html",
-              show_default=True, help="File to write.")  # fmt: skip
+@out_option("File to write.", default="report.html", show_default=True)
 def command(runs: tuple[Path, ...], out: Path) -> None:
     """Write runs as one HTML file that opens anywhere: no server, no network.
 
@@ -30,4 +29,4 @@ def command(runs: tuple[Path, ...], out: Path) -> None:
         fail(error, UNFIT)
     except (RunError, SelectorError) as error:
         fail(error, WRONG_USAGE)
-    click.echo(f"{out} ({out.stat().st_size / 1e6:.1f} MB)")
+    say(f"{out} ({out.stat().st_size / 1e6:.1f} MB)")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import click
 from tabulate import tabulate
 from tqdm import tqdm
 
-from kernelbench.cli import INTERRUPTED, UNFIT, WRONG_USAGE, Number, fail
+from kernelbench.cli import INTERRUPTED, UNFIT, WRONG_USAGE, Number, fail, say, say_json
 from kernelbench.cli.asking import model_options
 from kernelbench.endpoint import ModelError
 from kernelbench.review import record
@@ -56,7 +55,7 @@ def command(path: Path, endpoint_of, max_usd: float, as_json: bool) -> None:
     except ReviewError as error:
         stopped = error
     except KeyboardInterrupt:
-        click.echo("interrupted; every answer is kept", err=True)
+        say("interrupted; every answer is kept", err=True)
         sys.exit(INTERRUPTED)
     _show(run, endpoint.model, as_json)
     if stopped:
@@ -80,8 +79,8 @@ def _show(run: Run, model: str, as_json: bool) -> None:
         for (problem, solution), label in of.items()
     ]
     if as_json:
-        click.echo(json.dumps(rows, indent=2))
+        say_json(rows)
         return
-    click.echo(tabulate([tuple(row.values()) for row in rows], list(rows[0]) if rows else (), maxcolwidths=50))
+    say(tabulate([tuple(row.values()) for row in rows], list(rows[0]) if rows else (), maxcolwidths=50))
     spent = sum(one.usd for one in reviews)
-    click.echo(f"\n{sum(row['accepted'] for row in rows)} of {len(rows)} accepted; {spent:.4f} USD")
+    say(f"\n{sum(row['accepted'] for row in rows)} of {len(rows)} accepted; {spent:.4f} USD")

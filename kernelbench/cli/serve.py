@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from kernelbench.cli import UNFIT, WRONG_USAGE, fail
+from kernelbench.cli import UNFIT, WRONG_USAGE, fail, say
 from kernelbench.report.server import Feed, Server
 from kernelbench.run import RunError
 from kernelbench.suite import SelectorError
@@ -31,7 +31,7 @@ def command(run: Path, port: int) -> None:
         fail(error, WRONG_USAGE)
     except OSError as error:
         fail(f"cannot listen on port {port}: {error.strerror}; choose another --port, or 0 for a free one", UNFIT)
-    click.echo(f"{run} is at {server.url} (Ctrl-C ends)")
+    say(f"{run} is at {server.url} (Ctrl-C ends)")
     try:
         server.serve_forever()
     except KeyboardInterrupt:

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from harness.problem import ProblemError
-from kernelbench.cli import UNFIT, WRONG_USAGE, Number, fail, precision_option
+from kernelbench.cli import UNFIT, WRONG_USAGE, OutputFile, clock_option, fail, out_option, precision_option, say
 from kernelbench.run import write_whole
 
 
@@ -15,23 +15,22 @@ from kernelbench.run import write_whole
 @click.argument("selector")
 @click.option("--device", help="Which GPU, as in h100-sxm, a100-sxm, l4; cuda for the one at hand. "
                                "Without it, the one at hand if it is known, else h100-sxm.")  # fmt: skip
-@click.option("--clock", type=Number(min=0, min_open=True), metavar="MHZ",
-              help="SM clock. Without it, the rated one.")  # fmt: skip
+@clock_option("the rated one, as nothing is observed here")
 @click.option("--workload", help="Which sizes. Without it, the published ones.")
 @precision_option
 @click.option("--problem-dir", type=click.Path(path_type=Path), help="Another folder of problems.")
 @click.option("--json", "as_json", is_flag=True, help="Print the reports as JSON.")
-@click.option("--roofline", type=click.Path(path_type=Path), metavar="FILE",
+@click.option("--roofline", type=OutputFile(), metavar="FILE",
               help="Draw the roofline into a .png, .svg or .pdf file.")  # fmt: skip
-@click.option("-o", "--out", type=click.Path(path_type=Path), help="Write to a file instead of the terminal.")
-def command(selector, device, clock, workload, precision, problem_dir, as_json, roofline, out) -> None:
+@out_option("Write to a file instead of the terminal.")
+def command(selector, device, clock_mhz, workload, precision, problem_dir, as_json, roofline, out) -> None:
     """Speed of light: how fast could a problem be on a GPU, and what can no honest kernel beat.
 
     One problem gives a report, several a table. It needs no GPU.
 
     \b
     Examples:
-      kb sol 1/1 --device h100-sxm --clock 1500
+      kb sol 1/1 --device h100-sxm --clock mucutlass
       kb sol level1 --device a100-sxm --roofline level1.svg
     """
     from harness.device import DeviceError
@@ -42,13 +41,13 @@ def command(selector, device, clock, workload, precision, problem_dir, as_json, 
 
     try:
         limits = sol.choose_limits(device)
-        text, reports = sol.report(selector, limits, clock, workload, precision, problem_dir, as_json)
+        text, reports = sol.report(selector, limits, clock_mhz, workload, precision, problem_dir, as_json)
         if roofline:
             draw(reports, roofline)
         if out:
             write_whole(out, text)
         else:
-            click.echo(text, nl=False)
+            say(text, nl=False)
     except (PictureError, DeviceError, OSError) as error:
         fail(error, UNFIT)
     except (ValueError, ProblemError, UnknownDevice) as error:

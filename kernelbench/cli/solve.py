@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
 import click
+from tabulate import tabulate
 
 from kernelbench import leaderboard, shapes
-from kernelbench.cli import UNFIT
+from kernelbench.cli import UNFIT, say, say_json
 from kernelbench.cli.asking import model_options, read_pairs
 from kernelbench.cli.evaluating import condition_options, exit_statuses, options_of
 from kernelbench.endpoint import ModelError
+from kernelbench.solvers import script
 from kernelbench.solvers.display import Display
-from kernelbench.solvers.orchestrator import Outcome, Plan, SolverError, solve
+from kernelbench.solvers.orchestrator import solve
+from kernelbench.solvers.plan import Outcome, Plan, SolverError
 from kernelbench.solvers.program import Program
 from kernelbench.solvers.prompts import Prompts
-from kernelbench.solvers.script import Script
+
+
+def _list(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        rows = [(name, script.summary(path)) for name, path in script.shipped().items()]
+        say(tabulate(rows, ("solver", ""), disable_numparse=True))
+        context.exit()
 
 
 @click.command("solve")
-@click.option("--solver", type=click.Path(path_type=Path), help="Python script with solve(task).")
+@click.option("--list", is_flag=True, is_eager=True, expose_value=False, callback=_list,
+              help="List the solvers that come with the package.")  # fmt: skip
+@click.option("--solver", metavar="NAME", help="One of `--list`, or a Python script with solve(task).")
 @click.option("--solver-command", metavar="COMMAND", help="Or a program in any language; docs/solvers.md says how.")
 @click.option("--problems", "selector", metavar="SELECTOR", required=True, help="1/19, 1/1-20, level2, llm, all, ...")
 @click.option("--budget", type=click.IntRange(min=1), default=1, show_default=True, help="Attempts for each problem.")
@@ -48,8 +58,9 @@ def command(
 
     \b
     Examples:
-      kb solve --solver scripts/solvers/template.py --problems 1/25,1/36 --budget 8 -o runs/template
-      kb solve --solver scripts/solvers/refine.py --problems level1 --budget 10 -o runs/refine \\
+      kb solve --list
+      kb solve --solver template --problems 1/25,1/36 --budget 8 -o runs/template
+      kb solve --solver refine --problems level1 --budget 10 -o runs/refine \\
         --model MODEL --base-url http://localhost:8000/v1 --set feedback=G+E+P
       kb solve --solver-command ./my_solver.sh --problems 1/19 --budget 3 -o runs/mine
     """
@@ -61,7 +72,7 @@ def command(
         options = options_of(**conditions)
         if options.stored or shapes.are_several(options.workload):
             raise click.UsageError("a solver is told one time: give it one --workload, and baselines timed in turn")
-        chosen = Script(solver) if solver else Program(solver_command)
+        chosen = script.Script(script.find(solver)) if solver else Program(solver_command)
         plan = Plan(chosen, budget, endpoint_of(at_once=at_once), Prompts(prompts), settings, seed, at_once)
         outcome = solve(
             plan, selector, options, out, resume=resume, problem_dir=problem_dir, watcher=display
@@ -74,11 +85,11 @@ def command(
 def _print(outcome: Outcome, as_json: bool) -> None:
     data = leaderboard.summary(outcome.run, outcome.problems)
     if as_json:
-        click.echo(json.dumps(data, indent=2))
+        say_json(data)
         return
     parts = [leaderboard.result_table(outcome.run.latest())]
     if outcome.failures:
         lines = [f"    {problem}: {reason}" for problem, reason in outcome.failures.items()]
         parts.append(f"Not finished ({len(lines)}); continue with --resume:\n" + "\n".join(lines))
     parts += [leaderboard.fast_p_table(data), f"Results: {outcome.run.path}"]
-    click.echo("\n\n".join(parts))
+    say("\n\n".join(parts))

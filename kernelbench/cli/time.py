@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
@@ -13,9 +12,21 @@ from harness.integrity.library_only import TRACKS
 from harness.problem import ProblemFile
 from harness.result import Result
 from harness.solution import read_solution
-from kernelbench import timing_page
-from kernelbench.cli import INTERRUPTED, UNFIT, WRONG_USAGE, Number, OutputFile, fail, precision_option
-from kernelbench.cli.evaluating import WRONG_INPUT, criterion_option, read_baselines
+from kernelbench import settled, sinks, timing_page
+from kernelbench.cli import (
+    INTERRUPTED,
+    UNFIT,
+    WRONG_USAGE,
+    Number,
+    OutputFile,
+    clock_option,
+    device_option,
+    fail,
+    precision_option,
+    say,
+    say_json,
+)
+from kernelbench.cli.evaluating import WRONG_INPUT, cv_option, read_baselines
 from kernelbench.evaluation import evaluate_one
 from kernelbench.execution import EnvironmentUnfit, Options, Skipped
 from kernelbench.pictures import PictureError
@@ -28,12 +39,13 @@ from kernelbench.run import Run, RunError
               help="Show a result of this run instead; SOLUTION is then its problem or its name.")  # fmt: skip
 @click.option("--problem", help="Which problem it solves, as in 1/19. Without it, as its name or a comment says.")
 @click.option("--problem-dir", type=click.Path(path_type=Path), help="Another folder of problems.")
-@click.option("--device", help="cpu, cuda or cuda:INDEX. Without it, a GPU if there is one.")
+@device_option()
 @click.option("--workload", help="Which sizes. Without it, full on a GPU and small on a CPU.")
 @precision_option
 @click.option("--baseline", "baselines", metavar="NAME,...", default="eager", show_default=True,
               callback=read_baselines, help="As for `kb eval`.")  # fmt: skip
-@criterion_option
+@cv_option
+@clock_option("the one that was observed")
 @click.option("--track", type=click.Choice(TRACKS), help="As for `kb eval`.")
 @click.option("--timeout", type=Number(min=0, min_open=True), default=120, show_default=True,
               help="Seconds that one step of the solution may take.")  # fmt: skip
@@ -44,8 +56,8 @@ from kernelbench.run import Run, RunError
               help="Draw the samples into a .png, .svg or .pdf file.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the record as JSON.")
 def command(
-    solution, run, problem, problem_dir, device, workload, precision, baselines, criterion, track, timeout, ncu,
-    picture, as_json,
+    solution, run, problem, problem_dir, device, workload, precision, baselines, cv_target, clock_mhz, track, timeout,
+    ncu, picture, as_json,
 ) -> None:  # fmt: skip
     """Evaluate one solution and show everything about its timing.
 
@@ -61,8 +73,9 @@ def command(
     if run and ncu:
         raise click.UsageError("--ncu runs a solution, and --from shows a result that is there already")
     options = Options(
-        device, workload, precision, timeout_s=timeout, baselines=baselines, criterion=criterion, track=track
-    )
+        device, workload, precision, timeout_s=timeout, baselines=baselines, cv_target=cv_target,
+        clock_mhz=clock_mhz, track=track,
+    )  # fmt: skip
     try:
         if run:
             result = _recorded(run, solution)
@@ -80,9 +93,10 @@ def command(
     except (*WRONG_INPUT, ValueError) as error:
         fail(error, WRONG_USAGE)
     if as_json:
-        click.echo(json.dumps({**result.to_json(), "ncu": counters} if ncu else result.to_json(), indent=2))
+        record = result.to_json() | {"settled": settled.to_json(result)} | ({"ncu": counters} if ncu else {})
+        say_json(record)
     else:
-        click.echo(timing_page.page(result, counters))
+        say(timing_page.page(result, counters))
 
 
 def _evaluated(
@@ -92,7 +106,7 @@ def _evaluated(
     with tqdm(total=0, bar_format="{desc}", file=sys.stderr, disable=None, leave=False) as bar:
         file, item = evaluate_one(
             path, options, problem=problem, problem_dir=problem_dir,
-            status=lambda what, text: bar.set_description_str(f"{what} {text}" if text else ""),
+            status=lambda what, text: bar.set_description_str(sinks.terminal(f"{what} {text}") if text else ""),
         )  # fmt: skip
     if isinstance(item, Skipped):
         fail(item.reason, UNFIT)
@@ -117,7 +131,7 @@ def _counters(file: ProblemFile, path: Path, result: Result, device: str) -> lis
 
     if result.device.get("type") != "cuda" or not result.correct:
         return "not taken: ncu needs a GPU" if result.correct else f"not taken: the solution is {result.status}"
-    click.echo("ncu runs the solution as a program of yours, outside the harness's process border", err=True)
+    say("ncu runs the solution as a program of yours, outside the harness's process border", err=True)
     solution = read_solution(path, problem=file.id)
     try:
         return nsight.counters(file, solution, result.workload["name"], result.precision, device)

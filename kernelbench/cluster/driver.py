@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import socket
+import time
 from collections import Counter, deque
 from collections.abc import Iterator
 from typing import Any
 
 from harness.build.cost import NOTHING, compile_cost
+from harness.result import first_line
 from harness.solution import Solution
 from kernelbench import __version__
-from kernelbench.cluster.parcel import files_by_name, pack
+from kernelbench.cluster.parcel import pack
 from kernelbench.execution import EnvironmentUnfit, Evaluated, Options, Pair, Skipped, Status
 
 try:
@@ -27,6 +29,9 @@ _ATTEMPTS = 3  # of an evaluation whose node is lost; Ray counts those of builds
 _RECRUIT_S = 5.0  # how often to look for nodes that have joined
 _GOODBYE_S = 15.0
 _REACH_S = 10.0
+_READY_S = 600.0  # until a timer greets: Ray starts a process, which has 300 s to start a judge
+# Without any news: more than the longest evaluation and its retry, which wait an hour at most for a device's lock.
+_STALLED_S = 4 * 3600.0
 
 
 class Cluster:
@@ -51,14 +56,17 @@ class Cluster:
         if self._on_gpus:
             self._recruit()
             while self._starting and not self._idle:
-                self._welcome(ray.wait(list(self._starting), num_returns=1)[0][0])
+                greeted = ray.wait(list(self._starting), num_returns=1, timeout=_READY_S)[0]
+                if not greeted:
+                    raise EnvironmentUnfit(f"no node of the Ray cluster was ready within {_READY_S:g} s")
+                self._welcome(greeted[0])
             if not self._idle:
                 raise EnvironmentUnfit("\n".join(self._refused.values()) or "the Ray cluster has no GPU")
             return
         probe = ray.remote(Timer).options(num_cpus=1).remote(self._options, "cpu")
         try:
-            self._check(ray.get(probe.hello.remote()))
-        except RayError as error:
+            self._check(ray.get(probe.hello.remote(), timeout=_READY_S))
+        except RayError as error:  # a timeout is one
             raise EnvironmentUnfit(_no_timer(error)) from None
         finally:
             ray.kill(probe)
@@ -132,7 +140,6 @@ class _Evaluation:
 
     def __init__(self, cluster: Cluster, pairs: list[Pair], status: Status, workload: str | None):
         self._cluster, self._status, self._workload = cluster, status, workload
-        self._names = files_by_name(pairs[0][1])
         self._sources = {file: ray.put(file.path.read_bytes()) for file in {file for file, _ in pairs}}
         self._parcels: dict[Solution, Any] = {}
         self._left = {solution: file for file, solution in pairs}
@@ -143,7 +150,7 @@ class _Evaluation:
 
     def ended(self) -> Iterator[Evaluated | Skipped]:
         self._submit_builds()
-        cluster = self._cluster
+        cluster, news = self._cluster, time.monotonic()
         while self._left:
             if cluster._on_gpus or not self._building:
                 cluster._recruit()
@@ -151,9 +158,14 @@ class _Evaluation:
             self._show()
             watched = [*self._building, *cluster._starting, *self._running]
             if not watched:
-                yield from self._give_up()
+                reasons = "; ".join(dict.fromkeys(cluster._refused.values()))
+                yield from self._give_up(f"no node is left to evaluate on{': ' + reasons if reasons else ''}")
+                return
+            if time.monotonic() - news > _STALLED_S:
+                yield from self._give_up(f"the Ray cluster gave no sign for {_STALLED_S:g} s; look at `ray status`")
                 return
             for ref in ray.wait(watched, num_returns=1, timeout=_RECRUIT_S)[0]:
+                news = time.monotonic()
                 if ref in cluster._starting:
                     cluster._welcome(ref)
                 elif ref in self._building:
@@ -169,7 +181,7 @@ class _Evaluation:
         largest = max((node["Resources"].get("memory", 0) for node in ray.nodes() if node["Alive"]), default=0)
         costs = {solution: compile_cost(solution) for solution in self._left}
         for solution, cost in sorted(costs.items(), key=lambda item: item[1].seconds):
-            self._parcels[solution] = ray.put(pack(solution, self._names))
+            self._parcels[solution] = ray.put(pack(solution))
             if cost == NOTHING:
                 self._waiting.append((solution, Built()))
                 continue
@@ -210,15 +222,14 @@ class _Evaluation:
             if self._lost[solution] < _ATTEMPTS:
                 self._waiting.appendleft((solution, built))
                 return None
-            reason = str(error).splitlines()[0]
+            reason = first_line(str(error))
             return Skipped(solution, f"its node was lost {_ATTEMPTS} times, the last time: {reason}")
         self._cluster._idle.append(slot)
         return dataclasses.replace(item, solution=solution)
 
-    def _give_up(self) -> Iterator[Skipped]:
-        reasons = "; ".join(dict.fromkeys(self._cluster._refused.values()))
+    def _give_up(self, reason: str) -> Iterator[Skipped]:
         for solution in self._left:
-            yield Skipped(solution, f"no node is left to evaluate on{': ' + reasons if reasons else ''}")
+            yield Skipped(solution, reason)
 
     def _show(self) -> None:
         self._status("building", f"{len(self._building)}" if self._building else "")
@@ -254,5 +265,5 @@ def _on_gpus(device: str | None) -> bool:
 
 
 def _no_timer(error: Exception) -> str:
-    reason = str(error).strip().splitlines()[-1]
+    reason = str(error).strip().rpartition("\n")[2]
     return f"a node cannot evaluate; it needs kernelbench {__version__}, PyTorch and Ray as here: {reason}"

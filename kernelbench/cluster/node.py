@@ -10,9 +10,11 @@ from typing import Any
 
 import ray
 
-from harness.build import BuildContext, CacheError, build
+from harness.build import BuildContext, build
 from harness.build.artefact import Artefact, ToolchainError
 from harness.build.cache import Cache, key_of
+from harness.faults import MachineFault
+from harness.leftovers import sweep
 from harness.problem import ProblemFile
 from harness.process import fork_server
 from harness.result import CandidateFailure
@@ -42,8 +44,10 @@ def build_parcel(parcel: Parcel, options: Options, arch: str | None, torch_versi
             entries = {key: Cache().contents(key) for key in artefact.keys}
         except CandidateFailure as failure:
             return Built(failure=(failure.status, failure.message, failure.log))
-        except (ToolchainError, CacheError) as error:
+        except ToolchainError as error:
             return Built(unfit=str(error))
+        except MachineFault:
+            return Built()  # this node's, not the candidate's: the one that evaluates builds it
     return Built({key: files for key, files in entries.items() if files}, artefact.seconds, artefact.cached)
 
 
@@ -53,6 +57,7 @@ class Timer:
     def __init__(self, options: Options, device: str):
         os.environ.pop("OMP_NUM_THREADS", None)  # Ray's, by the cores of the actor; timings are to be as elsewhere
         self._options = options
+        sweep()
         self._judge = Judge(options, device)
 
     def hello(self) -> dict[str, Any]:

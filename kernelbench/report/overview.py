@@ -4,46 +4,65 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from harness.result import Result
-from kernelbench import curves, metrics
+from kernelbench import curves, metrics, settled, standings, unevaluated
+from kernelbench.report import records
 from kernelbench.run import Run
+from kernelbench.scores import Scores, scores
 from kernelbench.shapes import Together, geometric_mean
-from kernelbench.standings import counted, labels, with_interval
+from kernelbench.standings import counted, labels
 
-_CONDITIONS = ("device", "workload", "precision", "started")
+_CONDITIONS = ("device", "precision", "started", "baselines", "solver", "model")
+_UNTIMED = "without a speedup"  # instead of a verdict
+_NOT_SHOWN = ("kind", "after")  # of what was not evaluated
 
 
-def overview(runs: Sequence[Run]) -> dict[str, Any]:
-    """Figures of every run over the problems that any of them counts."""
+def overview(runs: Sequence[Run], skips: Sequence[Sequence[dict[str, Any]]] | None = None) -> dict[str, Any]:
+    """Figures of every run over the problems that any of them counts.
+
+    Parameters
+    ----------
+    skips
+        For each run the lines of ``unevaluated.jsonl``; by default those in its directory.
+    """
     problems = counted(runs)
     names = labels(runs)
+    skips = [unevaluated.read(run.path) for run in runs] if skips is None else skips
+    found = [scores(run.solutions(), problems) for run in runs]
     return {
         "problems": len(problems),
-        "runs": [_summary(run, name, problems) for run, name in zip(runs, names)],
-        "areas": [{"run": index, **curves.area(run, runs[0], problems)} for index, run in enumerate(runs) if index],
+        "runs": [_summary(*of_run) for of_run in zip(runs, names, found, skips)],
+        "areas": [{"run": i, **curves.area(those, found[0])} for i, those in enumerate(found) if i],
         "roofs": _roofs(runs),
     }
 
 
-def _summary(run: Run, name: str, problems: Sequence[str]) -> dict[str, Any]:
-    results = run.solutions()
-    speedups = metrics.speedups(results, problems)
+def _summary(run: Run, name: str, found: Scores, skips: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    results, figures, raw = run.solutions(), standings.of_scores(found), standings.raw_of_scores(found)
     return {
         "name": name,
         **{key: run.config.get(key) for key in _CONDITIONS},
+        "workloads": list(dict.fromkeys(filter(None, (result.workload.get("name") for result in run.latest())))),
         "torch": next((r.versions["torch"] for r in results if r.versions.get("torch")), None),
         "results": len(results),
-        "solved": sum(best is not None for best in metrics.best_of_each_problem(results).values()),
+        "solved": int(found.solved.sum()),
         "statuses": dict(Counter(result.status.value for result in results)),
-        "fast_1": with_interval(partial(metrics.fast_p, p=1.0), speedups),
-        "geometric_mean": with_interval(metrics.geometric_mean, metrics.standard(speedups)),
-        "total_runtime": with_interval(metrics.ratio_of_total_runtimes, metrics.runtimes_ms(results, problems)),
-        **curves.of_run(run, problems),
+        "verdicts": dict(Counter(settled.verdict(result) or _UNTIMED for result in results if result.correct)),
+        "settled_fast_1": figures["settled_fast_p"]["1"],
+        "fast_1": figures["fast_p"]["1"],
+        "geometric_mean": figures["geometric_mean"]["standard"],
+        "raw_geometric_mean": raw["geometric_mean"],
+        "total_runtime": figures["total_runtime"],
+        "raw_total_runtime": raw["total_runtime"],
+        **curves.of_run(results, found),
         "over_workloads": _over_workloads(results),
-    }
+        "unevaluated": [
+            {key: value for key, value in record.items() if key not in _NOT_SHOWN and value is not None}
+            for record in unevaluated.pending(run, skips)
+        ],
+    }  # fmt: skip
 
 
 def _over_workloads(results: Sequence[Result]) -> dict[str, dict[str, Any]]:
@@ -51,7 +70,7 @@ def _over_workloads(results: Sequence[Result]) -> dict[str, dict[str, Any]]:
     return {
         f"{result.problem} {result.solution['name']}": {
             "workloads": [part.workload.get("name") for part in result.parts],
-            "speedup": result.speedup if result.correct else None,
+            **(records.claim(result) if result.correct else {}),
             "geometric_mean": geometric_mean(result),
             "ms": metrics.typical_ms(result.timing),
         }

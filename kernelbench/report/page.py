@@ -12,7 +12,6 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
-import html
 import json
 import math
 import re
@@ -20,7 +19,7 @@ from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
-from kernelbench import __version__
+from kernelbench import __version__, sinks
 from kernelbench.report import records
 from kernelbench.report.overview import overview
 from kernelbench.run import Run
@@ -58,11 +57,11 @@ def render(data: dict[str, Any], chunks: dict[str, Any] | None = None) -> str:
     names = ", ".join(run["name"] for run in data["overview"]["runs"])
     values = {
         "policy": policy(data["live"]),
-        "title": html.escape(f"{names}: kernelbench"),
-        "version": html.escape(__version__),
+        "title": sinks.html(f"{names}: kernelbench"),
+        "version": sinks.html(__version__),
         "style": style,
         "script": script,
-        "data": _inert(to_json(data)),
+        "data": sinks.script_json(to_json(data)),
         "chunks": "\n".join(
             f'<script type="text/plain" id="{name}">{_packed(chunk)}</script>'
             for name, chunk in (chunks or {}).items()
@@ -98,11 +97,6 @@ def _finite(data: Any) -> Any:
     if isinstance(data, dict):
         return {key: _finite(value) for key, value in data.items()}
     return [_finite(value) for value in data] if isinstance(data, list | tuple) else data
-
-
-def _inert(text: str) -> str:
-    r"""JSON in which ``<``, ``>`` and ``&`` are written as \u003c and so on: no end tag, no comment, no entity."""
-    return text.replace("<", r"\u003c").replace(">", r"\u003e").replace("&", r"\u0026")
 
 
 def _packed(data: Any) -> str:

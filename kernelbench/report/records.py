@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from harness.result import Result
-from kernelbench import metrics
-from kernelbench.intervals import speedup_interval
+from kernelbench import metrics, settled
 from kernelbench.run import Run
 from kernelbench.sources import source_of
 
@@ -19,7 +18,6 @@ Attempts = dict[tuple[str, int], dict[str, Any]]
 def row(result: Result, number: int, run: int) -> dict[str, Any]:
     """One line of the table. ``number`` is the result's own, ``run`` the index of its run; times in ms."""
     baseline = metrics.baseline_of(result)
-    low, high = _interval(result, baseline)
     flops, size = (result.workload.get(key) for key in ("flops", "bytes"))
     fields = {
         "id": number,
@@ -35,10 +33,8 @@ def row(result: Result, number: int, run: int) -> dict[str, Any]:
         "message": " ".join(result.message[: 2 * _MESSAGE_LENGTH].split())[:_MESSAGE_LENGTH],
         "ms": metrics.typical_ms(result.timing),
         "baseline": metrics.typical_ms(baseline[1]) if baseline else None,
-        "speedup": result.speedup,
-        "low": low,
-        "high": high,
-        "verdict": baseline[1].get("verdict") if baseline else None,
+        **claim(result),
+        "no_speedup": settled.why_no_speedup(result) if result.correct else None,
         "sol": metrics.percent_of_sol(result),
         "gflops": result.gflops,
         "intensity": flops / size if flops and size else None,
@@ -46,10 +42,27 @@ def row(result: Result, number: int, run: int) -> dict[str, Any]:
     return {key: value for key, value in fields.items() if value not in (None, "")}
 
 
+def claim(result: Result, baseline: str | None = None) -> dict[str, Any]:
+    """Return the measured speedup over ``baseline``, what it counts as, its interval and verdict.
+
+    What is not known is left out.
+    """
+    low, high = settled.interval(result, baseline) or (None, None)
+    fields = {
+        "speedup": settled.raw_speedup(result, baseline),
+        "settled": settled.settled_speedup(result, baseline),
+        "low": low,
+        "high": high,
+        "verdict": settled.verdict(result, baseline),
+    }
+    return {key: value for key, value in fields.items() if value is not None}
+
+
 def detail(run: Run, result: Result, attempt: dict[str, Any] | None) -> dict[str, Any]:
     """All that the panel shows of a candidate but the reference, which others share."""
     record = {**vars(result), "status": result.status.value}  # as to_json, without its deep copy of every sample
-    return {"record": record, "source": source_of(run, result), "attempt": attempt}
+    claims = {name: claim(result, name) for name in result.baselines}
+    return {"record": record, "claims": claims, "source": source_of(run, result), "attempt": attempt}
 
 
 def by_sample(trajectory: Iterable[dict[str, Any]]) -> Attempts:
@@ -61,10 +74,3 @@ def outline(trajectory: Iterable[dict[str, Any]], run: int) -> list[dict[str, An
     """The attempts without what was said: what the list of attempts shows."""
     shown = ("problem", "sample", "parent", "turn", "tokens", "cost_usd", "seconds")
     return [{"run": run, **{key: attempt.get(key) for key in shown}} for attempt in trajectory]
-
-
-def _interval(result: Result, baseline: tuple[str, dict[str, Any]] | None) -> Sequence[float | None]:
-    """The interval of the speedup: the paired one of the record, or from the samples of a log that has none."""
-    if baseline is None:
-        return None, None
-    return baseline[1].get("interval") or speedup_interval(result) or (None, None)

@@ -17,6 +17,7 @@ from kernelbench.report import page, records
 from kernelbench.report.overview import overview
 from kernelbench.run import LOG, Run, RunError
 from kernelbench.sources import TRAJECTORY, attempts_in, reference_of
+from kernelbench.unevaluated import UNEVALUATED, parse
 
 _HOSTS = ("127.0.0.1", "localhost")
 
@@ -53,25 +54,28 @@ class Follower:
 
     def __init__(self, path: Path):
         self.run = Run.load(path)
-        self._log, self._trajectory = Tail(path / LOG), Tail(path / TRAJECTORY)
+        self._log = Tail(path / LOG)
         self._start()
         self.update()
 
     def _start(self) -> None:
         self.generation = uuid.uuid4().hex
         self.run.results.clear()
+        self._trajectory, self._unevaluated = (Tail(self.run.path / name) for name in (TRAJECTORY, UNEVALUATED))
         self.attempts: list[dict[str, Any]] = []
+        self.unevaluated: list[dict[str, Any]] = []
 
     def update(self) -> None:
         """Raises RunError where the log is gone or holds what is no result; what was read before is kept."""
         try:
             if self._log.replaced():
-                self._trajectory = Tail(self.run.path / TRAJECTORY)
                 self._start()
             for line in self._log.lines():
                 self.run.results.append(Result.from_json(json.loads(line)))
             if (self.run.path / TRAJECTORY).exists():
                 self.attempts += attempts_in(self._trajectory.lines())
+            if (self.run.path / UNEVALUATED).exists():
+                self.unevaluated += parse(self._unevaluated.lines())
         except OSError as error:
             raise RunError(f"cannot read {error.filename}: {error.strerror}") from None
         except (ValueError, KeyError, TypeError) as error:
@@ -80,7 +84,10 @@ class Follower:
 
 
 class Feed:
-    """What the page asks for, from several threads. ``count`` is how many lines of the log there are."""
+    """Answers to what the page asks for, from several threads.
+
+    ``count`` is how many lines of the log there are, ``unevaluated`` how many of ``unevaluated.jsonl``.
+    """
 
     def __init__(self, path: Path):
         self._follower = Follower(path)
@@ -91,12 +98,12 @@ class Feed:
         with self._lock:
             return page.render({"live": True, **self._since(0)})
 
-    def data(self, since: int, generation: str) -> dict[str, Any] | None:
+    def data(self, since: int, generation: str, unevaluated: int = 0) -> dict[str, Any] | None:
         """Rows that are new, and all figures; None where nothing is. Raises RunError."""
         with self._lock:
             self._follower.update()
             reset = generation != self._follower.generation
-            if not reset and since == len(self._follower.run.results):
+            if not reset and (since, unevaluated) == self._lengths():
                 return None
             return {"reset": reset, **self._since(0 if reset else since)}
 
@@ -113,16 +120,21 @@ class Feed:
 
     def _since(self, start: int) -> dict[str, Any]:
         run, generation = self._follower.run, self._follower.generation
-        version = generation, len(run.results)
+        count, unevaluated = self._lengths()
+        version = generation, count, unevaluated
         if self._overview is None or self._overview[0] != version:
-            self._overview = version, overview([run])
+            self._overview = version, overview([run], [self._follower.unevaluated])
         return {
             "generation": generation,
-            "count": len(run.results),
+            "count": count,
+            "unevaluated": unevaluated,
             "overview": self._overview[1],
             "rows": [records.row(result, number, 0) for number, result in enumerate(run.results[start:], start)],
             "attempts": records.outline(self._follower.attempts, 0),
         }
+
+    def _lengths(self) -> tuple[int, int]:
+        return len(self._follower.run.results), len(self._follower.unevaluated)
 
 
 class Server(ThreadingHTTPServer):
@@ -152,7 +164,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self._answer(HTTPStatus.OK, "text/html", self.server.feed.page())
             elif address.path == "/data":
                 query = {key: values[0] for key, values in parse_qs(address.query).items()}
-                self._json(self.server.feed.data(max(0, int(query.get("since", 0))), query.get("generation", "")))
+                since, unevaluated = (max(0, int(query.get(name, 0))) for name in ("since", "unevaluated"))
+                self._json(self.server.feed.data(since, query.get("generation", ""), unevaluated))
             elif address.path.startswith("/detail/"):
                 found = self.server.feed.detail(int(address.path.removeprefix("/detail/")))
                 self._json(found) if found else self.send_error(HTTPStatus.NOT_FOUND)

@@ -5,16 +5,17 @@ Among several pieces the last that is a whole solution counts, because models co
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator
+
+from harness.apart import ApartError, TooMuch, apart
 
 _THOUGHT_TAGS = "think|thinking|thought|reasoning|scratchpad"
 _THOUGHT = re.compile(rf"<({_THOUGHT_TAGS})>.*?</\1>", re.DOTALL | re.IGNORECASE)
 _END_OF_THOUGHT = re.compile(rf"</(?:{_THOUGHT_TAGS})>", re.IGNORECASE)  # some templates open it in the prompt
 _OPEN_THOUGHT = re.compile(rf"^\s*<(?:{_THOUGHT_TAGS})>", re.IGNORECASE)
 _ANSWER = re.compile(r"<answer>(.*?)(?:</answer>|\Z)", re.DOTALL | re.IGNORECASE)
-_FENCE = re.compile(r"^[ \t]*(?P<marks>`{3,}|~{3,})[ \t]*(?P<info>[^`\n]*)$", re.MULTILINE)
+_FENCE = re.compile(r"^[ \t]*(?P<marks>`{3,}|~{3,})(?P<info>[^`\n]*)$", re.MULTILINE)
 _FIRST_CODE = {
     "py": re.compile(r"^(?:import |from \w|class |def |@|#|\"\"\"|''')", re.MULTILINE),
     "c": re.compile(r"^(?:#include|#define|//|/\*|extern|template|__global__|using |namespace )", re.MULTILINE),
@@ -117,10 +118,10 @@ def _problem(code: str, kind: str) -> str | None:
     """Why it is no source of its kind; None where it may be."""
     if kind == "py":
         try:
-            ast.parse(code)
-        except (SyntaxError, ValueError) as error:
-            return f"it is not Python: {error}"
-        return None
+            wrong = apart("harness.reading:why_no_python", code)
+        except (TooMuch, ApartError) as error:
+            wrong = f"to parse it takes {error}"
+        return f"it is not Python: {wrong}" if wrong else None
     if code.count("{") != code.count("}"):
         return "its braces do not match"
     return "there is prose around it" if _FENCE.search(code) else None

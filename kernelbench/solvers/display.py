@@ -6,9 +6,10 @@ import threading
 from collections import Counter
 from typing import Any
 
-from harness.result import Result
+from harness.result import Result, first_line
 from kernelbench.progress import Bar
-from kernelbench.solvers.orchestrator import Outcome, Watcher
+from kernelbench.settled import settled_speedup
+from kernelbench.solvers.plan import Outcome, Watcher
 
 _STATES = {"asking": "asked", "building": "in build", "built": "waiting", "judging": "on the device"}
 
@@ -41,6 +42,11 @@ class Display(Bar, Watcher):
             self._bar.update()
             self._show()
 
+    def confirming(self, todo: int) -> None:
+        with self._lock:
+            self.say(f"measuring the best attempt of each problem once more: {todo} solution(s)")
+            self.start(todo, "solution")
+
     def said(self, problem: str, text: str) -> None:
         with self._lock:
             self.say(f"  {problem}: {text}")
@@ -48,11 +54,12 @@ class Display(Bar, Watcher):
     def ended(self, problem: str, failure: str | None) -> None:
         if failure:
             with self._lock:
-                self.say(f"  {problem} is not finished: {failure.splitlines()[0]}")
+                self.say(f"  {problem} is not finished: {first_line(failure)}")
 
     def _note(self, result: Result) -> None:
         if result.correct:
-            self._best[result.problem] = max(result.speedup, self._best.get(result.problem, 0.0))
+            speedup = settled_speedup(result) or 0.0  # without one it is solved, and not faster than anything
+            self._best[result.problem] = max(speedup, self._best.get(result.problem, 0.0))
 
     def _show(self) -> None:
         if self._bar is None:

@@ -10,6 +10,7 @@ from typing import Any
 from tabulate import tabulate
 
 from harness.result import Result, Status
+from kernelbench import metrics, settled
 
 PARTS = ("G", "E", "P")
 
@@ -26,12 +27,25 @@ def execution(result: Result) -> str:
     if not result.correct:
         advice = _ADVICE.get(result.status)
         return "\n".join(filter(None, [f"status: {result.status}", result.message.strip(), advice]))
-    name, baseline = next(iter(result.baselines.items()))
-    return (
-        "status: ok, every output is correct\n"
-        f"time: {result.timing['median_ms']:.4g} ms (median)\n"
-        f"PyTorch ({name}): {baseline['median_ms']:.4g} ms, so the speedup is {result.speedup:.3g}x"
-    )
+    lines = ["status: ok, every output is correct", f"time: {result.timing['median_ms']:.4g} ms (median)"]
+    if reason := settled.why_no_speedup(result):
+        return "\n".join([*lines, f"speedup: none, because {reason}"])
+    name, baseline = metrics.baseline_of(result)
+    return "\n".join([*lines, f"PyTorch ({name}): {metrics.typical_ms(baseline):.4g} ms", _speedup(result)])
+
+
+def _speedup(result: Result) -> str:
+    """Return the speedup with what it may claim."""
+    found = settled.interval(result)
+    sure = f", 95 % interval {found.low:.3g} to {found.high:.3g}" if found else ""
+    measured = f"{result.speedup:.3g}x{sure}"
+    match settled.verdict(result):
+        case settled.UNSTABLE:
+            return f"speedup: unstable; measured as {measured}, but its times did not settle: it counts as no faster"
+        case settled.TIE:
+            return f"speedup: tie; measured as {measured}, which the noise can explain: it counts as 1"
+        case verdict:
+            return f"speedup: {verdict}; measured as {measured}"
 
 
 def profile(result: Result) -> str:
@@ -79,8 +93,9 @@ def _rates(result: Result) -> list[str]:
 def _headroom(sol: dict[str, Any]) -> list[str]:
     if "t_sol_ms" not in sol:
         return []
+    at = f" at {sol['sm_mhz']:g} MHz" if sol.get("sm_mhz") else ""
     return [
-        f"speed of light: {sol['t_sol_ms']:.4g} ms, which is {sol['percent_of_sol']:.3g} % of the time taken",
+        f"speed of light: {sol['t_sol_ms']:.4g} ms{at}, which is {sol['percent_of_sol']:.3g} % of the time taken",
         f"bottleneck at the speed of light: {sol['bottleneck']}; reached: {sol['compute_share']:.1%} of the "
         f"{sol['peak_type']} peak, {sol['bandwidth_share']:.1%} of the memory bandwidth",
     ]

@@ -17,14 +17,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from harness.solution import DIRECTIVE_LINES, directive_words
 from kernelbench.endpoint import Message
 from kernelbench.run import RunError, append_line, whole_lines, write_whole
 from kernelbench.sources import TRAJECTORY
 
 CALLS, SOLUTIONS = "calls.jsonl", "solutions"
 
-_DIRECTIVE = re.compile(r"^\s*(?:#|//|/?\*)\s*kb:")
-_DIRECTIVE_LINES = 10
+_NO_CHARACTERS = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # the others stand for bytes that are no UTF-8
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Journal:
         Raises Diverged where the log holds another source for this attempt.
         """
         path = self.path_of(attempt.problem, attempt.sample, kind)
-        source = numbered(source, attempt.problem, attempt.sample)
+        source = numbered(_writable(source), attempt.problem, attempt.sample)
         known = (attempt.problem, attempt.sample) in self.attempts
         if known and not (path.exists() and path.read_text(encoding="utf-8", errors="surrogateescape") == source):
             raise Diverged(
@@ -130,8 +130,15 @@ def digest(request: Any) -> str:
 def numbered(source: str, problem: str, sample: int) -> str:
     """``source`` whose ``kb:`` comments, if it has some, name this problem and sample: they win over file names."""
     lines = source.splitlines(keepends=True)
-    for index, line in enumerate(lines[:_DIRECTIVE_LINES]):
-        if _DIRECTIVE.match(line):
-            line = re.sub(r"\s*\b(?:problem|sample)=\S+", "", line)
-            lines[index] = re.sub(r"kb:", f"kb: problem={problem} sample={sample}", line, count=1)
+    for index, line in enumerate(lines[:DIRECTIVE_LINES]):
+        if words := directive_words(line):
+            kept = [word for word in words if not word.startswith(("problem=", "sample="))]
+            before, after = line[: line.index("kb:")], " */" if line.rstrip().endswith("*/") else ""
+            end = line[len(line.rstrip("\r\n")) :]
+            lines[index] = f"{before}{' '.join(['kb:', f'problem={problem}', f'sample={sample}', *kept])}{after}{end}"
     return "".join(lines)
+
+
+def _writable(source: str) -> str:
+    """``source`` with escapes in the place of characters that no file can hold."""
+    return _NO_CHARACTERS.sub(lambda found: f"\\u{ord(found[0]):04x}", source)

@@ -14,74 +14,24 @@ import threading
 import traceback
 from collections.abc import Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
 
 from harness.problem import ProblemFile, ProblemId
 from harness.result import CandidateFailure, Result, Status
-from harness.solution import SUFFIXES, Solution, read_solution
+from harness.solution import SUFFIXES, Solution, SolutionError, read_solution
 from kernelbench import leaderboard, sources, suite
-from kernelbench.endpoint import Endpoint, ModelError
-from kernelbench.execution import Options, Skipped, closed_or_killed
+from kernelbench.confirmation import confirm_best, fresh
+from kernelbench.endpoint import ModelError
+from kernelbench.execution import Evaluated, Options, Pair, Skipped, closed_or_killed
 from kernelbench.pipeline import Line, Phase, Pipeline
 from kernelbench.run import Run, RunError, WriteError
 from kernelbench.solvers.answers import NoCode
-from kernelbench.solvers.journal import SOLUTIONS, Attempt, Call, Diverged, Journal
+from kernelbench.solvers.journal import SOLUTIONS, Attempt, Diverged, Journal
 from kernelbench.solvers.llm import Answer, Llm, in_background
-from kernelbench.solvers.prompts import PromptError, Prompts
+from kernelbench.solvers.plan import Outcome, Plan, SolverError, Watcher
+from kernelbench.solvers.prompts import PromptError
 from kernelbench.solvers.task import BudgetSpent, Candidate, Talk, Task, Unevaluated
-
-
-class SolverError(Exception):
-    """A solver that cannot be used or has failed, and what to do about it."""
-
-
-class Solver(Protocol):
-    name: str
-    sha256: str
-
-    def run(self, task: Task, folder: Path) -> None:
-        """Make attempts until done; ``folder`` is the run's, for what the solver wants to keep."""
-
-
-class Watcher:
-    """Told what happens; the command line shows it. The default shows nothing. Called from several threads."""
-
-    def started(self, outcome: Outcome, todo: int) -> None: ...
-
-    def moved(self, key: Any, state: str) -> None:
-        """One model call or attempt is now asking, building, built or judging, or with '' done."""
-
-    def evaluated(self, result: Result) -> None: ...
-
-    def said(self, problem: str, text: str) -> None: ...
-
-    def ended(self, problem: str, failure: str | None) -> None: ...
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What is to be done, apart from how to evaluate it."""
-
-    solver: Solver
-    budget: int  # attempts a problem
-    endpoint: Endpoint | None = None
-    prompts: Prompts = field(default_factory=Prompts)
-    settings: dict[str, str] = field(default_factory=dict)
-    seed: int = 0
-    at_once: int = 16
-
-
-@dataclass
-class Outcome:
-    """``failures`` are problems whose solver did not come to its end, with the reason."""
-
-    run: Run
-    device: dict[str, Any]
-    problems: list[str]
-    replayed: int = 0  # results that were in the log already
-    failures: dict[str, str] = field(default_factory=dict)
 
 
 def solve(
@@ -102,8 +52,10 @@ def solve(
     """
     suite.find(selector, problem_dir)  # wrong input is known at once, a judge takes seconds to start
     pipeline = Pipeline(options)
+    watcher = watcher or Watcher()
     with closed_or_killed(pipeline):
-        return solve_on(pipeline, plan, selector, out, resume=resume, problem_dir=problem_dir, watcher=watcher)
+        outcome = _attempt(pipeline, plan, selector, out, resume, problem_dir, watcher)
+    return _finish(outcome, partial(fresh, options), selector, problem_dir, watcher)
 
 
 def solve_on(
@@ -117,15 +69,45 @@ def solve_on(
     watcher: Watcher | None = None,
 ) -> Outcome:
     """``solve`` with builds and devices that are open already, and stay so."""
+    watcher = watcher or Watcher()
+    outcome = _attempt(pipeline, plan, selector, out, resume, problem_dir, watcher)
+    return _finish(outcome, lambda builds: contextlib.nullcontext(pipeline), selector, problem_dir, watcher)
+
+
+def _attempt(pipeline: Pipeline, plan: Plan, selector: str, out: Path, resume: bool, problem_dir, watcher) -> Outcome:
+    """Run the solver on every problem; the run stays open."""
     files = suite.find(selector, problem_dir)
     run = _open_run(plan, selector, pipeline.options, pipeline.device, out, resume, problem_dir)
-    outcome = Outcome(run, pipeline.device, [str(file.id) for file in files], replayed=len(run.results))
-    watcher = watcher or Watcher()
-    watcher.started(outcome, plan.budget * len(files) - len(run.results))
+    made = sum(result.confirms is None for result in run.results)
+    outcome = Outcome(run, pipeline.device, [str(file.id) for file in files], replayed=made)
+    watcher.started(outcome, plan.budget * len(files) - made)
     with pipeline.line(at_once=min(plan.at_once, len(files))) as line:
         _Orchestrator(plan, pipeline.options, outcome, line, watcher).solve(files)
-    leaderboard.write(run, outcome.problems)
-    run.close()
+    return outcome
+
+
+def _finish(outcome: Outcome, opened, selector: str, problem_dir: Path | None, watcher: Watcher) -> Outcome:
+    """Measure the best attempt of each problem once more, on the executor that ``opened`` gives; write the views."""
+    files = {str(file.id): file for file in suite.find(selector, problem_dir)}
+    folder = outcome.run.path / SOLUTIONS
+
+    def pair_of(result: Result) -> Pair | None:
+        try:
+            solution = read_solution(folder / result.solution["name"], folder, ProblemId.parse(result.problem))
+        except (OSError, SolutionError):
+            return None
+        return (files[result.problem], solution) if solution.sha256 == result.solution["sha256"] else None
+
+    def record(item: Evaluated) -> None:
+        sources.keep(outcome.run, item.solution, files[item.result.problem])
+        outcome.run.append(item.result)
+        watcher.evaluated(item.result)
+
+    outcome.unconfirmed = confirm_best(
+        outcome.run, pair_of, opened, record, watcher.confirming, lambda what, text: None
+    )
+    leaderboard.write(outcome.run, outcome.problems)
+    outcome.run.close()
     return outcome
 
 
@@ -154,7 +136,8 @@ class _Orchestrator:
         self._plan, self._options, self._outcome, self._line, self._watcher = plan, options, outcome, line, watcher
         self._run = outcome.run
         self._journal = Journal(self._run.path)
-        self._results = {(r.problem, r.solution["sample"]): r for r in self._run.results}
+        first = (r for r in self._run.results if r.confirms is None)  # what the solver was told
+        self._results = {(r.problem, r.solution["sample"]): r for r in first}
         self._files: dict[str, ProblemFile] = {}
         self._lock = threading.Lock()
         self._charged: dict[str, set[int]] = {}  # model calls that are in the line of an attempt already
@@ -199,7 +182,8 @@ class _Orchestrator:
         task = Task(
             file, self._outcome.device, workload=self._options.workload, precision=self._options.precision,
             budget=plan.budget, seed=plan.seed, options=plan.settings, prompts=plan.prompts, submit=self._submit,
-            say=lambda text: self._watcher.said(str(file.id), text), recorded=self._journal.recorded(str(file.id)),
+            say=lambda text: self._watcher.said(str(file.id), text), clock_mhz=self._options.clock_mhz,
+            recorded=self._journal.recorded(str(file.id)),
         )  # fmt: skip
         task.llm = Llm(task.id, plan.endpoint, self._journal, lambda: self._asking(task))
         return task
@@ -236,10 +220,20 @@ class _Orchestrator:
         if known and (task.id, sample) in self._results:
             self._deliver(task, self._results[task.id, sample], ended)
         else:
-            self._evaluate(
-                task, read_solution(path, self._run.path / SOLUTIONS, ProblemId.parse(task.id)), failure, ended
-            )
+            solution, failure = self._read(path, ProblemId.parse(task.id), failure)
+            self._evaluate(task, solution, failure, ended)
         return ended
+
+    def _read(
+        self, path: Path, problem: ProblemId, failure: CandidateFailure | None
+    ) -> tuple[Solution, CandidateFailure | None]:
+        """An attempt, and why it fails already: its comment may ask for what there is not."""
+        folder = self._run.path / SOLUTIONS
+        try:
+            return read_solution(path, folder, problem), failure
+        except SolutionError as error:
+            refused = CandidateFailure(Status.BUILD_ERROR, str(error))
+            return read_solution(path, folder, problem, settings=False), failure or refused
 
     def _evaluate(self, task: Task, solution: Solution, failure: CandidateFailure | None, ended: Future) -> None:
         device = task.device["type"]
@@ -293,7 +287,8 @@ class _Orchestrator:
         """The calls since the attempt before; those up to the one that wrote this candidate, where that is known."""
         charged = self._charged.setdefault(task.id, set())
         last = source.call.number if isinstance(source, Answer) else float("inf")
-        calls = sorted((c for c in task.llm.calls if c.number not in charged and c.number <= last), key=_number)
+        new = (call for call in task.llm.calls if call.number not in charged and call.number <= last)
+        calls = sorted(new, key=lambda call: call.number)
         charged.update(call.number for call in calls)
         writer = source.call if isinstance(source, Answer) else calls[-1] if calls else None
         return Talk(
@@ -303,10 +298,6 @@ class _Orchestrator:
             _sum(call.cost_usd for call in calls),
             sum(call.seconds for call in calls),
         )
-
-
-def _number(call: Call) -> int:
-    return call.number
 
 
 def _sum(values) -> float | None:

@@ -22,9 +22,10 @@ from pathlib import Path
 
 from harness.result import Result
 from harness.solution import SUFFIXES
+from kernelbench import settled
 from kernelbench.run import write_whole
 from kernelbench.solvers import feedback
-from kernelbench.solvers.orchestrator import SolverError
+from kernelbench.solvers.plan import SolverError
 from kernelbench.solvers.task import Candidate, Talk, Task
 
 WORKSPACES = "workspaces"
@@ -163,7 +164,8 @@ def _report(workspace: Path, evaluating: dict[int, Future], task: Task) -> None:
             parts = (feedback.execution(result), feedback.profile(result), f"attempts left: {task.budget}")
             text = "\n".join(filter(None, parts)) + "\n"
             write_whole(workspace / f"feedback_{number}.txt", text.encode())
-            write_whole(workspace / f"feedback_{number}.json", (json.dumps(result.to_json()) + "\n").encode())
+            record = result.to_json() | {"settled": settled.to_json(result)}
+            write_whole(workspace / f"feedback_{number}.json", (json.dumps(record) + "\n").encode())
             del evaluating[number]
 
 

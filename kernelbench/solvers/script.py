@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import inspect
 import sys
@@ -9,8 +10,32 @@ from collections.abc import Generator
 from pathlib import Path
 
 from harness.build.cache import digest_of
-from kernelbench.solvers.orchestrator import SolverError
+from kernelbench.solvers.plan import SolverError
 from kernelbench.solvers.task import Task
+
+
+def shipped() -> dict[str, Path]:
+    """The solvers that come with the package, by name: inside it once installed, in ``scripts/`` in a checkout."""
+    package = Path(__file__).resolve().parent
+    installed = package / "strategies"
+    folder = installed if installed.is_dir() else package.parents[1] / "scripts" / "solvers"
+    return {path.stem: path for path in sorted(folder.glob("*.py")) if not path.stem.startswith("_")}
+
+
+def find(solver: str) -> Path:
+    """The script that ``solver`` is: a path, or the name of one that is shipped. Raises SolverError."""
+    path = Path(solver)
+    if path.is_file():
+        return path
+    known = shipped()
+    if solver in known:
+        return known[solver]
+    raise SolverError(f"there is no solver {solver}: name a Python file, or one of {', '.join(known)}")
+
+
+def summary(path: Path) -> str:
+    """The first line of a script's docstring; the script is not run."""
+    return (ast.get_docstring(ast.parse(path.read_text())) or "").partition("\n")[0]
 
 
 class Script:

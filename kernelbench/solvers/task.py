@@ -13,6 +13,7 @@ from typing import Any
 
 from harness.problem import ProblemFile
 from harness.result import Result
+from kernelbench import settled
 from kernelbench.solvers import feedback
 from kernelbench.solvers.journal import Message
 from kernelbench.solvers.llm import Answer, Llm
@@ -82,6 +83,7 @@ class Task:
         prompts: Prompts,
         submit: Callable[[Task, Candidate], Future],
         say: Callable[[str], None],
+        clock_mhz: float | None = None,
         recorded: list[tuple[str, str]] = (),
     ):
         self.id, self.name, self.device, self.precision = str(file.id), file.name, device, precision
@@ -96,6 +98,7 @@ class Task:
         self.say = say  # shows the user a line
         self.recorded = recorded  # kind and source of attempts before an interruption
         self._file, self._workload, self._prompts, self._submit = file, workload, prompts, submit
+        self._clock_mhz = clock_mhz
 
     def evaluate(self, source: str | Answer | Candidate, kind: str = "py", **origin: Any) -> Result:
         """Evaluate one candidate: the same record as ``kb eval`` writes.
@@ -116,9 +119,8 @@ class Task:
 
     @property
     def best(self) -> Result | None:
-        """The fastest correct result so far."""
-        correct = [result for result in self.results if result.correct]
-        return max(correct, key=lambda result: result.speedup, default=None)
+        """The correct result with the highest settled speedup so far; of equals the first."""
+        return max((result for result in self.results if result.correct), key=settled.rank, default=None)
 
     def option(self, name: str, default: str) -> str:
         return self.options.get(name, default)
@@ -126,15 +128,18 @@ class Task:
     def prompt(self, *further: str) -> list[Message]:
         """The task with its in-context example, then ``further`` paragraphs, then the form of the answer.
 
-        ``--set context=few_shot,hardware,sol`` puts those parts in as well.
+        ``--set context=few_shot,hardware,sol`` puts those parts in as well. ``--set hardware=a100-sxm`` asks for a
+        kernel for that GPU of ``harness.sol.hardware`` instead of the device at hand, with the facts about it.
         """
         wanted = [part for part in self.option("context", "").split(",") if part]
         if unknown := set(wanted) - set(CONTEXTS):
             raise ValueError(f"--set context={','.join(sorted(unknown))}: the parts are {', '.join(CONTEXTS)}")
-        on_gpu = self.device["type"] == "cuda"
+        wanted += ["hardware"] if self._named_hardware else []
+        on_gpu = self.device["type"] == "cuda" or bool(self._named_hardware)
+        target = self.limits.title if self._named_hardware else self.device["name"]
         render = self._prompts.render
         parts = [
-            render("task" if on_gpu else "task_cpu", device=self.device["name"]),
+            render("task" if on_gpu else "task_cpu", device=target),
             self._prompts.example("add", "solution" if on_gpu else "solution_cpu"),
             *([self._prompts.example(name) for name in FEW_SHOT] if "few_shot" in wanted else []),
             *([self.hardware] if "hardware" in wanted else []),
@@ -202,40 +207,57 @@ class Task:
 
         return self._analysed(trace)
 
+    @property
+    def _named_hardware(self) -> str:
+        return self.option("hardware", "")
+
     @cached_property
     def limits(self):
-        """Of the device, a ``harness.sol.hardware.Limits``; None where it is not in the table, as a CPU."""
-        from harness.sol.hardware import limits_of_product
+        """Limits of the GPU that prompts describe (``harness.sol.hardware.Limits``); None for an unknown one."""
+        from harness.sol.hardware import UnknownDevice, limits_of, limits_of_device
 
-        return limits_of_product(self.device["name"]) if self.device["type"] == "cuda" else None
+        if self._named_hardware:
+            return limits_of(self._named_hardware)
+        try:
+            return limits_of_device(self.device)
+        except UnknownDevice:
+            return None
 
     @property
     def hardware(self) -> str:
-        """Facts about the device, as text for a model; '' where none are known."""
-        limits = self.limits
-        if limits is None:
-            return ""
-        rates = {"FP32": limits.fp32, "TF32": limits.tf32, "FP16": limits.fp16, "BF16": limits.bf16}
-        return self._prompts.render(
-            "hardware",
-            device=limits.title,
-            capability=self.device["compute_capability"],
-            memory_gb=f"{self.device['memory_bytes'] / 1e9:.0f}",
-            bandwidth=f"{limits.gbps:,.0f}",
-            rates="\n".join(f"- {name}: {rate:,.0f} TFLOP/s, dense" for name, rate in rates.items() if rate),
-            multiprocessors=self.device["multiprocessors"],
-            l2_mib=f"{self.device['l2_bytes'] / 2**20:.0f}",
-        )
-
-    @cached_property
-    def sol(self) -> str:
-        """The speed-of-light report as Markdown; '' where the device is in no table."""
-        from harness.sol.bounds import analyse
-        from harness.sol.report import markdown
-
+        """Facts about the GPU that prompts speak of, as text for a model; '' where none are known."""
         if self.limits is None:
             return ""
-        return self._prompts.render("sol", report=markdown(self._analysed(analyse), self.limits))
+        from kernelbench.solvers.hardware import facts
+
+        return self._prompts.render("hardware", **facts(self.limits, None if self._named_hardware else self.device))
+
+    @property
+    def clock(self):
+        """The clock that t_SOL is taken at, a ``harness.sol.clock.Clock``: as in the record of the latest attempt."""
+        from harness.sol.clock import choose
+
+        observed = {} if self._named_hardware else next(
+            (result.conditions for result in reversed(self.results) if "sm_clock_mhz" in result.conditions), {}
+        )  # fmt: skip
+        return choose(self.limits, observed, self._clock_mhz)
+
+    @property
+    def sol(self) -> str:
+        """The speed-of-light report as Markdown, at ``clock``; '' where the device is in no table."""
+        if self.limits is None:
+            return ""
+        from harness.sol.report import markdown
+        from kernelbench.solvers.hardware import clock_text
+
+        said = clock_text(self.clock, at_hand=not self._named_hardware)
+        return self._prompts.render("sol", clock=said, report=markdown(self._analysis, self.limits, self.clock))
+
+    @cached_property
+    def _analysis(self):
+        from harness.sol.bounds import analyse
+
+        return self._analysed(analyse)
 
     def _analysed(self, analysis: Callable) -> Any:
         """What ``analysis`` makes of the workload and the type of its tensors."""

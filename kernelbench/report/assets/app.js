@@ -1,14 +1,14 @@
 // The page as a whole: its data, filters, keys, theme, and the run that it follows.
 
 const given = JSON.parse(byId('data').textContent);
-const state = {...given, words: [], facets: {status: '', level: '', kind: '', run: ''}};
+const state = {...given, words: [], facets: {status: '', verdict: '', level: '', kind: '', run: ''}};
 
 const POLL_MS = 1000;
 const haystacks = new WeakMap();
 
 function haystack(row) {
   if (!haystacks.has(row)) {
-    const fields = [row.problem, row.name, words(row.name || ''), row.solution, row.workload, row.kind, row.status, words(row.status), row.rule, row.verdict, row.message,
+    const fields = [row.problem, row.name, words(row.name || ''), row.solution, row.workload, row.kind, row.status, words(row.status), row.rule, row.verdict, row.no_speedup, row.message,
       state.overview.runs[row.run].name];
     haystacks.set(row, fields.filter(Boolean).join('\n').toLowerCase());
   }
@@ -19,7 +19,7 @@ const level = (row) => row.problem.split('/')[0];
 
 function matches(row) {
   const {facets} = state;
-  return (!facets.status || row.status === facets.status) && (!facets.kind || row.kind === facets.kind) &&
+  return (!facets.status || row.status === facets.status) && (!facets.verdict || row.verdict === facets.verdict) && (!facets.kind || row.kind === facets.kind) &&
     (!facets.level || level(row) === facets.level) && (!facets.run || row.run === Number(facets.run)) &&
     state.words.every((word) => haystack(row).includes(word));
 }
@@ -28,6 +28,7 @@ function drawFacets() {
   const distinct = (of) => [...new Set(state.rows.map(of))].filter((option) => option !== undefined);
   const options = {
     status: STATUSES.filter((status) => state.rows.some((row) => row.status === status)).map((status) => [status, words(status)]),
+    verdict: distinct((row) => row.verdict).sort().map((verdict) => [verdict, verdict]),
     level: distinct(level).sort(compareText).map((number) => [number, `level ${number}`]),
     kind: distinct((row) => row.kind).sort().map((kind) => [kind, kind]),
     run: distinct((row) => row.run).map((index) => [String(index), state.overview.runs[index].name]),
@@ -58,7 +59,7 @@ function search() {
 function resetFilters() {
   byId('filter').value = '';
   state.words = [];
-  choiceOf({status: '', level: '', kind: '', run: ''});
+  choiceOf({status: '', verdict: '', level: '', kind: '', run: ''});
 }
 
 // A result that is open is in the address, so that it can be linked to and "back" closes it.
@@ -148,7 +149,8 @@ function receive(update) {
   if (update.reset) state.rows = [];
   const rows = new Map(state.rows.map((row) => [`${row.problem}\n${row.solution}\n${row.workload}`, row]));
   for (const row of update.rows) rows.set(`${row.problem}\n${row.solution}\n${row.workload}`, row);
-  Object.assign(state, {rows: [...rows.values()], overview: update.overview, attempts: update.attempts, generation: update.generation, count: update.count});
+  Object.assign(state, {rows: [...rows.values()], overview: update.overview, attempts: update.attempts, generation: update.generation, count: update.count,
+    unevaluated: update.unevaluated});
   draw();
 }
 
@@ -156,7 +158,7 @@ async function follow() {
   const live = byId('live');
   live.hidden = false;
   try {
-    const response = await fetch(`data?since=${state.count}&generation=${state.generation}`);
+    const response = await fetch(`data?since=${state.count}&unevaluated=${state.unevaluated}&generation=${state.generation}`);
     const update = response.status === 200 ? await response.json() : null;
     if (update?.error) throw new Error(update.error);
     if (update) receive(update);
@@ -174,6 +176,7 @@ function draw() {
   drawFacets();
   summary();
   drawCharts();
+  drawUnevaluated();
   arrange();
 }
 
@@ -188,12 +191,11 @@ byId('theme').addEventListener('click', switchTheme);
 byId('help').addEventListener('click', showKeys);
 byId('panel').addEventListener('close', closed);
 byId('panel').addEventListener('click', (event) => { if (event.target === byId('panel')) byId('panel').close(); });
-byId('body').addEventListener('click', (event) => {
+byId('table').addEventListener('click', (event) => {
   const row = event.target.closest('tr[data-id]');
   if (row && !event.target.closest('a') && !getSelection().toString()) location.hash = `#result-${row.dataset.id}`;
 });
-addEventListener('scroll', paint, {passive: true});
-addEventListener('resize', () => { table.first = -1; paint(); });
+addEventListener('beforeprint', () => fillGroups(0, Infinity));
 addEventListener('hashchange', route);
 addEventListener('keydown', pressed);
 if (state.live) follow();

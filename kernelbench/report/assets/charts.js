@@ -86,7 +86,7 @@ function fastP(runs) {
       runs.length === 2 && between(...curves.map(steppedFrom), to).map(([begin, end, first, second]) => svg('rect', {
         class: second > first ? 'above' : 'below', x: x(begin), width: Math.max(0, x(end) - x(begin)),
         y: y(Math.max(first, second)), height: Math.abs(y(first) - y(second))})),
-      curves.map((curve, index) => svg('path', {class: `curve ${runColour(index)}`, d: path(curve)})),
+      curves.map((curve, i) => svg('path', {class: `curve ${runColour(runs[i].index)}`, d: path(curve)})),
     ];
   };
 }
@@ -98,18 +98,18 @@ function between(first, second, to) {
 }
 
 function attemptFastP(runs, threshold) {
-  const longest = Math.max(...runs.map((run) => run.attempt_fast_p[threshold].length));
+  const longest = Math.max(1, ...runs.map((run) => run.attempt_fast_p[threshold].at(-1)?.[0] ?? 1));
   return (width, height) => {
     const x = linear(1, Math.max(2, longest), MARGIN.left, width - MARGIN.right);
     const y = linear(0, 1, height - MARGIN.bottom, MARGIN.top);
     const ticks = [...new Set([1, ...steps(1, longest).filter((value) => Number.isInteger(value) && value >= 1)])];
     return [
       frame(width, height, x, y, ticks.map((value) => [value, value]), shares, 'attempts', null),
-      runs.map((run, index) => {
+      runs.map((run) => {
         const curve = run.attempt_fast_p[threshold];
         if (!curve.length) return null;
-        const path = curve.map((share, i) => (i ? `H${x(i + 1)}V${y(share)}` : `M${x(1)} ${y(share)}`)).join('');
-        return svg('path', {class: `curve ${runColour(index)}`, d: `${path}H${x(longest)}`});
+        const path = curve.map(([attempt, share], i) => (i ? `H${x(attempt)}V${y(share)}` : `M${x(attempt)} ${y(share)}`)).join('');
+        return svg('path', {class: `curve ${runColour(run.index)}`, d: `${path}H${x(longest)}`});
       }),
     ];
   };

@@ -19,8 +19,28 @@ function times(value, digits = 2) {
 }
 
 function range(low, high, digits = 2) {
-  return isNumber(low) && isNumber(high) ? `${low.toFixed(digits)}–${high.toFixed(digits)}` : '';
+  return isNumber(low) && isNumber(high) ? `[${low.toFixed(digits)}, ${high.toFixed(digits)}]` : '';
 }
+
+/** Digits at which the ends of a speedup's interval differ, and neither of a faster or slower one reads as 1. */
+function digitsOf({low, high, verdict}) {
+  if (!isNumber(low) || !isNumber(high)) return 2;
+  const tells = (digits) => low.toFixed(digits) !== high.toFixed(digits) &&
+    (!['faster', 'slower'].includes(verdict) || ![low, high].some((end) => Number(end.toFixed(digits)) === 1));
+  return [2, 3].find(tells) || 4;
+}
+
+const interval = (claim) => (isNumber(claim?.low) ? range(claim.low, claim.high, claim.low >= 100 ? 0 : digitsOf(claim)) : '');
+
+/** A speedup as what it counts as: the ratio, 1 for a tie, and none where it is unstable. */
+function speedupText(claim) {
+  if (!claim?.verdict) return '';
+  if (claim.verdict === 'unstable') return 'unstable';
+  return claim.verdict === 'tie' ? `${times(claim.settled)} (tie)` : times(claim.settled, digitsOf(claim));
+}
+
+/** What the clock said, where that is not what the speedup counts as. */
+const measured = ({speedup, settled}) => (isNumber(speedup) && speedup !== settled ? `measured: ${times(speedup, 4)}` : null);
 
 function percent(value) {
   return isNumber(value) ? `${value >= 10 ? Math.round(value) : value.toFixed(1)} %` : '';
@@ -46,7 +66,13 @@ const STATUSES = Object.keys(GROUPS);
 
 const badge = (status) => el('span', {class: `status g-${GROUPS[status] || 'failed'}`}, words(status));
 
-const byProblem = (a, b) => {
-  const [x, y] = [a.problem.split('/').map(Number), b.problem.split('/').map(Number)];
-  return x[0] - y[0] || x[1] - y[1];
-};
+/** Level and number as one number, kept with the row: sorting asks for it often. */
+function orderOf(row) {
+  if (row.order === undefined) {
+    const [level, number] = row.problem.split('/').map(Number);
+    row.order = level * 1e6 + number;
+  }
+  return row.order;
+}
+
+const byProblem = (a, b) => orderOf(a) - orderOf(b);

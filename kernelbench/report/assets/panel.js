@@ -40,8 +40,8 @@ async function openPanel(row) {
 
 function panelHead(row) {
   return el('header', {},
-    el('h2', {id: 'panel-title'}, el('span', {class: 'muted'}, row.problem), ' ', words(row.name || ''), ' ', badge(row.status)),
-    el('p', {class: 'muted'}, [row.solution, row.kind, overWorkloads(row) && `workload ${row.workload}`, state.overview.runs[row.run].name].filter(Boolean).join(' · ')),
+    el('h2', {id: 'panel-title'}, el('span', {class: 'muted'}, row.problem), ` ${row.name || ''} `, badge(row.status)),
+    el('p', {class: 'muted'}, [row.solution, row.kind, row.workload && `workload ${row.workload}`, `run ${state.overview.runs[row.run].name}`].filter(Boolean).join(' · ')),
     el('nav', {'aria-label': 'Results'},
       el('button', {type: 'button', 'aria-label': 'Previous result', onclick: () => openNeighbour(-1)}, '↑'),
       el('button', {type: 'button', 'aria-label': 'Next result', onclick: () => openNeighbour(1)}, '↓'),
@@ -55,7 +55,7 @@ function panelContent(row, detail) {
     evidence(record),
     section('Source', sources(detail, record)),
     record.log ? section('Output of compiler and process', folded('Full output', el('pre', {class: 'text', tabindex: 0}, record.log), !record.message)) : null,
-    section('Timing', timings(record)),
+    section('Timing', timings(record, detail.claims)),
     section('Speed of light', speedOfLight(row, record)),
     section('Attempts', attempts(row, detail.attempt)),
     el('div', {class: 'columns'},
@@ -75,8 +75,9 @@ const folded = (title, content, open = false) => el('details', {open}, el('summa
 
 function keyFigures(row, record) {
   const figures = [
-    ['Speedup', times(row.speedup), [range(row.low, row.high, 3), row.verdict].filter(Boolean).join(', ')],
-    ['All workloads', times(overWorkloads(row)?.speedup), isNumber(overWorkloads(row)?.geometric_mean) ? `geometric mean ${times(overWorkloads(row).geometric_mean)}` : ''],
+    ['Speedup', speedupText(row), [row.verdict, interval(row), measured(row)].filter(Boolean).join(', ')],
+    ['Speedup', row.no_speedup && 'none', row.no_speedup],
+    ['All workloads', speedupText(overWorkloads(row)), isNumber(overWorkloads(row)?.geometric_mean) ? `geometric mean ${times(overWorkloads(row).geometric_mean)}` : ''],
     ['Time', time(row.ms), record.timing?.cv ? `cv ${(100 * record.timing.cv).toFixed(2)} %` : ''],
     ['Baseline', time(row.baseline), Object.keys(record.baselines || {}).find((name) => !record.baselines[name].error) || ''],
     ['of speed of light', percent(row.sol), ''],
@@ -89,12 +90,32 @@ function keyFigures(row, record) {
 
 /** Why it is not ok: the message, and the rule with what speaks for it. */
 function evidence(record) {
-  const rest = record.findings || record.integrity;
-  if (!record.message && !record.rule && !rest) return null;
+  const found = findings(record.integrity || {});
+  if (!record.message && !record.rule && !found.length) return null;
   return el('section', {class: `verdict g-${GROUPS[record.status]}`},
-    record.rule && el('p', {}, 'Integrity rule: ', el('b', {}, words(record.rule))),
+    record.rule && el('p', {}, 'Integrity rule: ', el('b', {}, record.rule)),
     record.message && el('pre', {class: 'message', tabindex: 0}, record.message),
-    rest && el('div', {class: 'findings'}, el('h3', {}, 'Findings'), value(rest)));
+    found.length > 0 && el('div', {class: 'findings'}, el('h3', {}, 'Findings'), el('ul', {}, found.map((sentence) => el('li', {}, sentence)))));
+}
+
+/** What the source and the profile show to a reviewer, a sentence each: rule, lines and why, then whose kernels ran. */
+function findings({findings: found = [], track, own_share: share, own_kernels: own, faster_than_direct: beyondDirect, ...others}) {
+  const rules = [...new Set(found.map((finding) => finding.rule))];
+  const told = rules.map((rule) => {
+    const same = found.filter((finding) => finding.rule === rule);
+    const places = same.flatMap(({line, code: text}, i) => [i ? ', ' : '', `line ${line} (`, el('code', {}, text), ')']);
+    return [el('b', {}, rule), ` (${same[0].severity}): the source ${same[0].explanation}: `, places, '.'];
+  });
+  const shares = Object.entries(own || {}).sort((a, b) => b[1] - a[1])
+    .flatMap(([name, part], i) => [i ? ', ' : ': ', el('code', {}, name), ` ${percent(100 * part)}`]);
+  return [
+    ...told,
+    isNumber(share) && [share ? `${percent(100 * share)} of the GPU time is spent in kernels of its own` : 'No GPU time is spent in kernels of its own', shares, '.'],
+    beyondDirect && 'It is faster than the direct algorithm can be on this device: a reviewer should read how.',
+    track === 'open' && 'Library kernels were allowed (track open).',
+    track === 'kernels' && 'Kernels of its own were required (track kernels).',
+    ...Object.entries(others).map(([name, held]) => [`${words(name)}: `, value(held)]),
+  ].filter(Boolean);
 }
 
 function sources({source, reference}, record) {
@@ -105,7 +126,7 @@ function sources({source, reference}, record) {
     pane(record.solution.name, source, record.solution.kind, 'The run holds no copy of this source.'));
 }
 
-function timings(record) {
+function timings(record, claims) {
   const series = [['Solution', record.timing], ...Object.entries(record.baselines || {})].filter(([, timing]) => timing);
   if (!series.length) return null;
   const timed = series.filter(([, timing]) => !timing.error);
@@ -118,7 +139,7 @@ function timings(record) {
       el('tbody', {}, timed.map(([name, t]) => el('tr', {}, el('th', {scope: 'row'}, name),
         STATISTICS.map((key) => el('td', {class: 'number'}, time(t[`${key}_ms`], 4))),
         el('td', {class: 'number'}, String(t.samples ?? '')),
-        el('td', {}, [times(t.speedup), t.verdict].filter(Boolean).join(' ')), el('td', {}, t.stability || ''),
+        el('td', {}, [speedupText(claims[name]), interval(claims[name]), claims[name]?.verdict].filter(Boolean).join(' ')), el('td', {}, t.stability || ''),
         el('td', {}, words(t.stopped || '')), el('td', {}, [words(t.method || ''), t.cache && `${t.cache} cache`].filter(Boolean).join(', '))))))),
     series.filter(([, timing]) => timing.error).map(([name, timing]) => el('p', {class: 'muted'}, `Baseline ${name} did not run: ${timing.error}`)),
     record.timing ? witnesses(record.timing) : null,
@@ -176,15 +197,15 @@ function attempts(row, own) {
   });
   let best = 0;
   for (const entry of entries) {
-    if (entry.result?.status === 'ok' && entry.result.speedup > best) {
-      best = entry.result.speedup;
+    if (entry.result?.status === 'ok' && entry.result.settled > best) {
+      best = entry.result.settled;
       entry.best = true;
     }
   }
   const columns = [
     ['Attempt', (entry) => entry.result ? el('a', {href: `#result-${entry.result.id}`}, String(entry.sample)) : String(entry.sample)],
     ['Status', (entry) => entry.result ? badge(entry.result.status) : el('span', {class: 'muted'}, 'no result')],
-    ['Speedup', (entry) => [times(entry.result?.speedup), entry.best && el('span', {class: 'best', title: 'best so far'}, ' ▲')]],
+    ['Speedup', (entry) => [speedupText(entry.result), entry.best && el('span', {class: 'best', title: 'best so far'}, ' ▲')]],
     ['Parent', (entry) => entry.log?.parent], ['Turn', (entry) => entry.log?.turn],
     ['Tokens in', (entry) => entry.log?.tokens?.prompt?.toLocaleString('en')],
     ['Tokens out', (entry) => entry.log?.tokens?.completion?.toLocaleString('en')],

@@ -1,19 +1,21 @@
-// Above the table: the figures of each run, what became of its candidates, and the charts.
+// Above the table: the figures of each run, what became of its candidates, and the charts. Below it: what was not evaluated.
 
-const withRange = (figure, unit) => isNumber(figure?.value)
-  ? [el('b', {}, figure.value.toFixed(2) + unit), el('small', {}, ` ${range(figure.low, figure.high)}`)] : '–';
+/** A settled figure with its interval, and what it would be by the speedups as they were measured. */
+const figureCell = (settled, raw, unit) => isNumber(settled?.value)
+  ? [el('b', {}, settled.value.toFixed(2) + unit), el('small', {}, ` ${range(settled.low, settled.high)}`),
+    isNumber(raw?.value) && el('small', {class: 'raw', title: RAW}, `measured ${raw.value.toFixed(2)}${unit}`)] : '–';
+
+const RAW = 'The same figure by the speedups as they were measured: ties and unstable ones count as what the clock said.';
 
 function summary() {
   const {runs, problems} = state.overview;
-  const headers = ['Run', 'Solved', 'fast₁', 'Geometric mean', 'Total runtime', 'Outcomes'];
+  const headers = ['Run', 'Solved', 'Settled fast₁', 'Geometric mean', 'Total runtime', 'Outcomes'];
   const cells = (run, index) => [
-    [el('i', {class: `dot ${runColour(index)}`}), el('b', {}, run.name),
-      el('small', {}, [run.device, run.torch && `PyTorch ${run.torch}`, run.workload || 'default workload', run.precision,
-        (run.started || '').slice(0, 10)].filter(Boolean).join(' · '))],
+    [runDot(index), el('b', {}, run.name), el('small', {}, conditionsOf(run))],
     [el('b', {}, String(run.solved)), el('small', {}, ` of ${problems}`)],
-    withRange(run.fast_1, ''),
-    withRange(run.geometric_mean, '×'),
-    withRange(run.total_runtime, '×'),
+    run.results ? figureCell(run.settled_fast_1, run.fast_1, '') : '–',
+    figureCell(run.geometric_mean, run.raw_geometric_mean, '×'),
+    figureCell(run.total_runtime, run.raw_total_runtime, '×'),
     composition(run, index),
   ];
   byId('summary').replaceChildren(el('table', {class: 'runs'},
@@ -22,53 +24,90 @@ function summary() {
   byId('title').textContent = runs.map((run) => run.name).join(', ');
 }
 
+/** How a run was made, in words. */
+function conditionsOf(run) {
+  const {workloads} = run;
+  return [run.device, run.torch && `PyTorch ${run.torch}`,
+    workloads.length && `workload${workloads.length > 1 ? 's' : ''} ${workloads.join(', ')}`, run.precision,
+    run.baselines?.length && `baseline ${run.baselines.join(', ')}`, run.solver && `solver ${run.solver}`, run.model && `model ${run.model}`,
+    (run.started || '').slice(0, 10)].filter(Boolean).join(' · ');
+}
+
 /** A bar of outcomes; a click on a part of it shows only those. */
 function composition(run, index) {
   const parts = STATUSES.filter((status) => run.statuses[status]);
   const choose = (status) => () => choiceOf({status, run: state.overview.runs.length > 1 ? String(index) : ''});
-  const label = (status) => `${run.statuses[status]} ${words(status)}`;
+  const label = (status) => `${run.statuses[status]} ${words(status)}${status === 'ok' ? verdictsOf(run) : ''}`;
+  const left = run.unevaluated.length;
   return el('div', {class: 'outcomes'}, parts.map((status) => {
     const part = el('button', {type: 'button', class: `g-${GROUPS[status]}`, title: label(status),
       'aria-label': `Show ${label(status)}`, onclick: choose(status)});
     part.style.flexGrow = run.statuses[status];
     return part;
-  }), el('small', {}, parts.map(label).join(' · ')));
+  }), el('small', {}, parts.map(label).join(' · '), left > 0 && [parts.length ? ' · ' : '', el('a', {href: '#unevaluated', class: 'link'}, `${left} not evaluated`)]));
+}
+
+/** How the correct results of a run compare with the baseline, as " (8 faster, 3 tie)". */
+function verdictsOf({verdicts}) {
+  const found = ['faster', 'tie', 'slower', 'unstable', 'without a speedup'].filter((word) => verdicts[word]);
+  return found.length ? ` (${found.map((word) => `${verdicts[word]} ${word}`).join(', ')})` : '';
+}
+
+/** Candidates without a result, and files that name no problem, with the reasons. */
+function drawUnevaluated() {
+  const {runs} = state.overview;
+  const lines = runs.flatMap((run) => run.unevaluated.map((entry) => ({run: run.name, ...entry})));
+  const columns = [['Problem', (entry) => [entry.problem, entry.problem_name].filter(Boolean).join(' ')], ['Solution', (entry) => entry.solution],
+    ['Workload', (entry) => entry.workload], ['Run', (entry) => runs.length > 1 && entry.run], ['Reason', (entry) => entry.reason]]
+    .filter(([, show]) => lines.some(show));
+  byId('unevaluated').hidden = !lines.length;
+  byId('unevaluated').replaceChildren(el('h2', {}, `Not evaluated (${lines.length.toLocaleString('en')})`),
+    el('p', {class: 'note'}, 'These have no result, for a reason that is not the candidate’s. An evaluation with --resume tries them again.'),
+    el('table', {class: 'plain whole'},
+      el('thead', {}, el('tr', {}, columns.map(([name]) => el('th', {scope: 'col'}, name)))),
+      el('tbody', {}, lines.map((entry) => el('tr', {}, columns.map(([, show]) => el('td', {}, show(entry) || '')))))));
 }
 
 function legend(runs) {
-  return runs.length < 2 ? null
-    : el('span', {class: 'legend'}, runs.map((run, index) => el('span', {}, el('i', {class: `dot ${runColour(index)}`}), run.name)));
+  return state.overview.runs.length < 2 ? null
+    : el('span', {class: 'legend'}, runs.map((run) => el('span', {}, runDot(run.index), run.name)));
 }
 
 const charts = {threshold: '1'};
 
+/** Charts of the runs that have results; none where no run has any. */
 function drawCharts() {
-  const {runs, areas, roofs} = state.overview;
-  const figures = [figure('Fast-p', fastP(runs), {controls: legend(runs), note: areaNote(runs, areas) ||
-    'Share of problems with a correct solution that is more than p times as fast.'})];
-  const rises = (curve) => curve.some((share) => share > curve[0]);
+  const {areas, roofs} = state.overview;
+  const runs = state.overview.runs.map((run, index) => ({...run, index})).filter((run) => run.results);
+  byId('charts').hidden = !runs.length;
+  if (!runs.length) return byId('charts').replaceChildren();
+  const figures = [figure('Fast-p', fastP(runs), {controls: legend(runs), note: areaNote(areas) ||
+    'Share of problems with a settled speedup of at least p.'})];
+  const rises = (curve) => curve.some(([, share]) => share > curve[0][1]);
   if (runs.some((run) => Object.values(run.attempt_fast_p).some(rises))) figures.push(attemptsFigure(runs));
   const points = bestPoints();
   if (points.length) figures.push(figure('Roofline', roofline(points, roofs), {
     controls: legend(runs), note: 'The fastest correct solution of each problem, by the work of its reference.'}));
-  byId('charts').replaceChildren(...figures);
+  return byId('charts').replaceChildren(...figures);
 }
 
-function areaNote(runs, areas) {
-  return areas.length ? areas.map((area) => el('span', {},
+function areaNote(areas) {
+  const {runs} = state.overview;
+  const drawn = areas.filter((area) => runs[area.run].results && runs[0].results);
+  return drawn.length ? drawn.map((area) => el('span', {},
     `Signed area of ${runs[area.run].name} over ${runs[0].name}: `,
-    el('b', {}, signed(area.value)), isNumber(area.low) ? ` (${signed(area.low)} to ${signed(area.high)})` : '', '. ')) : null;
+    el('b', {}, signed(area.value)), isNumber(area.low) ? ` [${signed(area.low)}, ${signed(area.high)}]` : '', '. ')) : null;
 }
 
 const signed = (value) => `${value < 0 ? '−' : '+'}${Math.abs(value).toFixed(2)}`;
 
 function attemptsFigure(runs) {
   const choices = Object.keys(runs[0].attempt_fast_p);
-  const select = el('select', {'aria-label': 'More than p times as fast', onchange: (event) => {
+  const select = el('select', {'aria-label': 'At least p times as fast', onchange: (event) => {
     charts.threshold = event.target.value;
     drawCharts();
     byId('charts').querySelector('select').focus();
-  }}, choices.map((p) => el('option', {value: p, selected: p === charts.threshold}, p === '0' ? 'correct' : `p > ${p}`)));
+  }}, choices.map((p) => el('option', {value: p, selected: p === charts.threshold}, p === '0' ? 'correct' : `p ≥ ${p}`)));
   return figure('Attempt-Fast-p', attemptFastP(runs, charts.threshold), {
     controls: [legend(runs), select], note: 'Share of problems with a solution that good within the first attempts.'});
 }
@@ -81,5 +120,5 @@ function bestPoints() {
     if (!best.has(key) || row.gflops > best.get(key).gflops) best.set(key, row);
   }
   return [...best.values()].map((row) => ({x: row.intensity, y: row.gflops / 1e3, run: row.run, href: `#result-${row.id}`,
-    label: `${row.problem} ${words(row.name || '')}: ${significant(row.gflops / 1e3)} TFLOP/s, ${times(row.speedup)}`}));
+    label: `${row.problem} ${row.name || ''}: ${significant(row.gflops / 1e3)} TFLOP/s, ${speedupText(row)}`}));
 }

@@ -1,57 +1,74 @@
-// The table: all rows sorted and filtered, those in sight in the document. It scrolls with the page.
+// The table: every row is in the document, so that the browser finds and prints it. Rows lie in groups, and
+// what is out of sight is neither laid out nor painted (content-visibility), so that 10,000 stay quick.
 
-const OVERSCAN = 12; // rows above and below what is in sight
+const GROUP = 50; // rows
+const SLICE_MS = 12; // of building rows, before the browser has its turn
 
-const compareText = (a, b) => String(a).localeCompare(String(b), 'en', {numeric: true});
+const {compare: compareText} = new Intl.Collator('en', {numeric: true});
 
+// `track` is a column's width, `from` the width of the page in px from which it has a place of its own.
 const COLUMNS = [
-  {key: 'problem', label: 'Problem', compare: (a, b) => byProblem(a, b) || a.sample - b.sample, cell: problemCell},
-  {key: 'workload', label: 'Workload', cell: (row) => row.workload},
-  {key: 'status', label: 'Status', cell: (row) => [badge(row.status), row.rule && el('span', {class: 'rule'}, words(row.rule))]},
-  {key: 'speedup', label: 'Speedup', numeric: true, timed: true, cell: (row) => times(row.speedup)},
-  {key: 'interval', label: '95 % interval', timed: true, compare: (a, b) => (a.speedup ?? 0) - (b.speedup ?? 0), cell: intervalCell},
-  {key: 'all', label: 'All workloads', numeric: true, timed: true, compare: (a, b) => allOf(a) - allOf(b), cell: (row) => times(overWorkloads(row)?.speedup)},
-  {key: 'ms', label: 'Time', numeric: true, timed: true, cell: (row) => time(row.ms)},
-  {key: 'baseline', label: 'Baseline', numeric: true, timed: true, cell: (row) => time(row.baseline)},
-  {key: 'sol', label: 'of SOL', numeric: true, timed: true, cell: (row) => percent(row.sol)},
-  {key: 'kind', label: 'Kind', cell: (row) => row.kind},
-  {key: 'solution', label: 'Solution', cell: (row) => el('span', {title: row.solution}, row.solution)},
-  {key: 'run', label: 'Run', compare: (a, b) => a.run - b.run,
-    cell: (row) => [el('i', {class: `dot ${runColour(row.run)}`}), el('span', {}, state.overview.runs[row.run].name)]},
+  {key: 'problem', label: 'Problem', track: 'minmax(200px, 3fr)', compare: (a, b) => byProblem(a, b) || a.sample - b.sample, cell: problemCell},
+  {key: 'workload', label: 'Workload', track: '80px', cell: (row) => row.workload},
+  {key: 'status', label: 'Status', track: '116px', cell: (row) => [badge(row.status), row.rule && el('span', {class: 'rule'}, row.rule)]},
+  {key: 'speedup', label: 'Speedup', track: '178px', numeric: true, timed: true, of: (row) => row.settled, cell: speedupCell},
+  {key: 'verdict', label: 'Verdict', track: '116px', timed: true, cell: verdictCell},
+  {key: 'all', label: 'All workloads', track: '116px', from: 1180, numeric: true, timed: true, of: (row) => overWorkloads(row)?.settled, cell: (row) => speedupText(overWorkloads(row))},
+  {key: 'ms', label: 'Time', track: '74px', numeric: true, timed: true, cell: (row) => time(row.ms)},
+  {key: 'baseline', label: 'Baseline', track: '74px', from: 1180, numeric: true, timed: true, cell: (row) => time(row.baseline)},
+  {key: 'sol', label: 'of SOL', track: '56px', numeric: true, timed: true, cell: (row) => percent(row.sol)},
+  {key: 'kind', label: 'Kind', track: '66px', from: 1180, cell: (row) => row.kind},
+  {key: 'solution', label: 'Solution', track: 'minmax(150px, 2.2fr)', from: 980, cell: (row) => row.solution},
+  {key: 'run', label: 'Run', track: 'minmax(110px, 1fr)', of: (row) => state.overview.runs[row.run].name, cell: (row) => [runDot(row.run), state.overview.runs[row.run].name]},
 ];
+const WIDTHS = {wide: Infinity, middle: 1180, narrow: 980}; // below which a width of the page counts as this
+
+const runDot = (index, extra = '') => el('i', {class: `dot ${extra} ${runColour(index)}`});
 
 /** What the solution of this row is worth on all of its workloads; undefined where it has one. */
 const overWorkloads = (row) => state.overview.runs[row.run].over_workloads[`${row.problem} ${row.solution}`];
-const allOf = (row) => overWorkloads(row)?.speedup ?? 0;
 
 function problemCell(row) {
-  const dot = state.overview.runs.length > 1 && el('i', {class: `dot narrow ${runColour(row.run)}`});
-  return el('a', {href: `#result-${row.id}`, class: 'open'}, dot, el('b', {}, row.problem), ' ', el('span', {}, words(row.name || '')));
+  const dot = state.overview.runs.length > 1 && runDot(row.run, 'narrow');
+  return el('a', {href: `#result-${row.id}`, class: 'open'}, dot, el('b', {}, row.problem), ' ', el('span', {}, row.name || ''));
 }
 
-/** The interval of the speedup on a logarithmic axis from an eighth to eight, with 1 in the middle. */
-function intervalCell(row) {
-  if (!isNumber(row.speedup)) return '';
-  const x = (value) => 50 + 48 * Math.max(-1, Math.min(1, Math.log2(Math.max(value, 1e-9)) / 3));
+function speedupCell(row) {
+  return [el('b', {title: measured(row)}, speedupText(row)), el('small', {}, ` ${interval(row)}`)];
+}
+
+/** The verdict in a word, and the interval on a logarithmic axis from an eighth to eight, with 1 in the middle. */
+function verdictCell(row) {
+  const x = (value) => 25 + 24 * Math.max(-1, Math.min(1, Math.log2(Math.max(value, 1e-9)) / 3));
   const [low, high] = isNumber(row.low) && isNumber(row.high) ? [row.low, row.high] : [row.speedup, row.speedup];
-  const side = row.verdict || (low > 1 ? 'faster' : high < 1 ? 'slower' : 'tie');
-  return el('span', {class: 'interval', title: [range(row.low, row.high, 3), side].filter(Boolean).join(', ')},
-    svg('svg', {class: side, viewBox: '0 0 100 16', preserveAspectRatio: 'none', 'aria-hidden': 'true'},
-      svg('line', {class: 'unit', x1: 50, x2: 50, y1: 0, y2: 16}),
-      svg('rect', {class: 'reach', x: Math.min(50, x(row.speedup)), width: Math.abs(x(row.speedup) - 50), y: 5, height: 6}),
-      svg('rect', {class: 'whisker', x: x(low), width: Math.max(1.2, x(high) - x(low)), y: 2, height: 12})),
-    el('span', {class: 'digits'}, range(row.low, row.high, row.high < 10 ? 3 : 1)));
+  const bar = el('i', {class: 'bar', 'aria-hidden': 'true'});
+  bar.style.cssText = `--from: ${Math.min(25, x(row.speedup))}px; --reach: ${Math.abs(x(row.speedup) - 25)}px; ` +
+    `--low: ${x(low)}px; --wide: ${Math.max(1.2, x(high) - x(low))}px`;
+  return el('span', {class: `verdict-word ${row.verdict}`}, row.verdict, bar);
 }
 
-const table = {shown: [], columns: [], merged: 1, first: -1, last: -1, cursor: -1, sort: {key: 'problem', down: false}};
+const table = {shown: [], columns: [], groups: [], cursor: -1, sort: {key: 'problem', down: false}, shows: '', lines: new WeakMap()};
 
-/** Columns that say something of any row. */
+const place = (column) => column.of || ((row) => row[column.key]);
+
+/** Columns that say something of any row, and how wide they are on a wide page and on others. */
 function chooseColumns() {
-  const several = state.overview.runs.some((run) => Object.keys(run.over_workloads).length);
-  const says = (column) => column.key === 'run' ? state.overview.runs.length > 1
-    : ['workload', 'all'].includes(column.key) ? several
-    : column.key === 'interval' ? state.rows.some((row) => isNumber(row.low)) : state.rows.some((row) => row[column.key] !== undefined);
+  const several = new Set(state.rows.map((row) => row.workload)).size > 1;
+  const says = (column) => ({
+    run: state.overview.runs.length > 1, workload: several, all: state.overview.runs.some((run) => Object.keys(run.over_workloads).length),
+    speedup: true, verdict: true}[column.key] ?? state.rows.some((row) => row[column.key] !== undefined));
   table.columns = COLUMNS.filter(says);
+  const shows = JSON.stringify([table.columns.map((column) => column.key), state.overview.runs.map((run) => [run.name, run.over_workloads])]);
+  if (shows !== table.shows) Object.assign(table, {shows, lines: new WeakMap()}); // lines that say something else are built anew
+  for (const [name, width] of Object.entries(WIDTHS)) {
+    const placed = table.columns.filter((column) => !(column.from >= width));
+    byId('table').style.setProperty(`--${name}`, placed.map((column) => column.track).join(' '));
+    byId('table').style.setProperty(`--timed-${name}`, placed.filter((column) => column.timed).length);
+  }
+  drawHead();
+}
+
+function drawHead() {
   byId('head').replaceChildren(...table.columns.map((column) => el('th', {
     scope: 'col', class: `k-${column.key}${column.numeric ? ' number' : ''}`,
     'aria-sort': table.sort.key === column.key ? (table.sort.down ? 'descending' : 'ascending') : null,
@@ -61,9 +78,9 @@ function chooseColumns() {
 }
 
 function sortBy(column) {
-  const down = table.sort.key === column.key ? !table.sort.down : Boolean(column.numeric || column.key === 'interval');
+  const down = table.sort.key === column.key ? !table.sort.down : Boolean(column.numeric);
   table.sort = {key: column.key, down};
-  chooseColumns();
+  drawHead();
   arrange();
   byId('head').querySelector('[aria-sort] button')?.focus();
 }
@@ -73,74 +90,90 @@ function arrange() {
   const current = table.shown[table.cursor];
   const {key, down} = table.sort;
   const column = COLUMNS.find((candidate) => candidate.key === key);
-  const compare = column.compare || ((a, b) => column.numeric ? a[key] - b[key] : compareText(a[key], b[key]));
-  const missing = (row) => (key === 'interval' ? row.speedup : key === 'all' ? overWorkloads(row)?.speedup : row[key]) === undefined;
+  const of = place(column);
+  const compare = column.compare || ((a, b) => column.numeric ? of(a) - of(b) : compareText(of(a), of(b)));
+  const missing = (row) => (of(row) !== undefined ? 0 : row.verdict ? 1 : 2); // an unstable speedup comes behind those that count
   table.shown = state.rows.filter(matches).sort((a, b) =>
     missing(a) - missing(b) || (missing(a) ? 0 : (down ? -1 : 1) * compare(a, b)) || byProblem(a, b) || a.id - b.id);
   table.cursor = current ? table.shown.indexOf(current) : -1;
-  byId('table').setAttribute('aria-rowcount', table.shown.length + 1);
-  byId('table').hidden = !table.shown.length;
-  byId('empty').hidden = table.shown.length > 0;
   const all = state.rows.length;
+  byId('table').hidden = !table.shown.length;
+  byId('toolbar').hidden = !all;
+  byId('empty').hidden = table.shown.length > 0;
+  byId('none').textContent = all ? 'No result matches.' : state.live ? 'There are no results yet.' : 'This run has no results.';
+  byId('reset').hidden = !all;
   byId('count').textContent = table.shown.length === all ? `${all.toLocaleString('en')} results`
     : `${table.shown.length.toLocaleString('en')} of ${all.toLocaleString('en')}`;
-  table.first = -1;
-  paint();
+  regroup();
 }
 
-const rowHeight = () => parseFloat(getComputedStyle(byId('table')).getPropertyValue('--row'));
-
-/** Put the rows in sight into the document. */
-function paint() {
-  const body = byId('body');
-  const height = rowHeight();
-  const top = -body.getBoundingClientRect().top;
-  const first = Math.max(0, Math.floor(top / height) - OVERSCAN);
-  const last = Math.min(table.shown.length, Math.ceil((top + innerHeight) / height) + OVERSCAN);
-  if (first === table.first && last === table.last) return;
-  table.merged = table.columns.filter((column, i) => column.timed && getComputedStyle(byId('head').cells[i]).display !== 'none').length || 1;
-  const focused = body.contains(document.activeElement);
-  [table.first, table.last] = [first, last];
-  body.replaceChildren(
-    spacer(first * height), ...table.shown.slice(first, last).map((row, i) => line(row, first + i)),
-    spacer((table.shown.length - last) * height));
+/** Put groups for all rows into the document, and fill them: those in sight at once, the others as time allows. */
+function regroup() {
+  const focused = document.activeElement?.closest('#table tbody');
+  const height = GROUP * parseFloat(getComputedStyle(byId('table')).getPropertyValue('--row'));
+  const inSight = Math.max(0, Math.floor(-byId('table').getBoundingClientRect().top / height));
+  table.groups = [];
+  for (let first = 0; first < table.shown.length; first += GROUP) {
+    const node = el('tbody', {class: 'waiting'});
+    node.style.setProperty('--rows', Math.min(GROUP, table.shown.length - first));
+    table.groups.push(node);
+  }
+  byId('table').replaceChildren(byId('head').parentNode, ...table.groups);
+  clearTimeout(table.filling);
+  fillGroup(inSight);
+  fillGroup(inSight + 1);
+  fillGroups(0);
   if (focused) focusCursor();
 }
 
-const spacer = (height) => {
-  const node = el('tr', {class: 'spacer', 'aria-hidden': 'true'}, el('td'));
-  node.style.height = `${height}px`;
-  return node;
-};
+function fillGroups(next, budget = SLICE_MS) {
+  const end = performance.now() + budget;
+  let index = next;
+  do fillGroup(index++); while (index < table.groups.length && performance.now() < end);
+  if (index < table.groups.length) table.filling = setTimeout(fillGroups, 0, index);
+}
 
-function line(row, index) {
+function fillGroup(index) {
+  const node = table.groups[index];
+  if (!node?.classList.contains('waiting')) return;
+  node.append(...table.shown.slice(index * GROUP, (index + 1) * GROUP).map(lineOf));
+  node.classList.remove('waiting');
+}
+
+function lineOf(row) {
+  if (!table.lines.has(row)) table.lines.set(row, line(row));
+  const node = table.lines.get(row);
+  node.classList.toggle('current', row === table.shown[table.cursor]);
+  return node;
+}
+
+function line(row) {
   const failed = !isNumber(row.speedup);
   const cells = [];
   for (const column of table.columns) {
-    if (failed && column.timed) {
-      if (!cells.some((cell) => cell.className === 'k-message')) {
-        cells.push(el('td', {class: 'k-message', colspan: table.merged, title: row.message}, row.message || time(row.ms)));
-      }
-      continue;
-    }
-    cells.push(el('td', {class: `k-${column.key}${column.numeric ? ' number' : ''}`}, column.cell(row)));
+    const merged = failed && (row.status === 'ok' ? ['speedup', 'verdict'].includes(column.key) : column.timed);
+    if (!merged) cells.push(el('td', {class: `k-${column.key}${column.numeric ? ' number' : ''}`}, column.cell(row) || ''));
+    else if (column.key === 'speedup') cells.push(reasonCell(row));
   }
-  return el('tr', {'aria-rowindex': index + 2, 'data-id': row.id, class: index === table.cursor ? 'current' : null}, cells);
+  return el('tr', {'data-id': row.id}, cells);
+}
+
+/** Instead of a speedup: why there is none. */
+function reasonCell(row) {
+  if (row.status === 'ok') return el('td', {class: 'k-why', colspan: 2, title: row.no_speedup}, `no speedup: ${row.no_speedup}`);
+  return el('td', {class: 'k-message', colspan: table.columns.filter((column) => column.timed).length, title: row.message}, row.message || '');
 }
 
 function moveTo(index) {
   if (!table.shown.length) return;
+  table.lines.get(table.shown[table.cursor])?.classList.remove('current');
   table.cursor = Math.max(0, Math.min(table.shown.length - 1, index));
-  const height = rowHeight();
-  const top = byId('body').getBoundingClientRect().top + table.cursor * height;
-  const head = byId('head').offsetHeight;
-  if (top < head + height) scrollBy(0, top - head - height);
-  else if (top + 2 * height > innerHeight) scrollBy(0, top + 2 * height - innerHeight);
-  table.first = -1;
-  paint();
+  fillGroup(Math.floor(table.cursor / GROUP));
+  const node = lineOf(table.shown[table.cursor]);
+  node.scrollIntoView({block: 'nearest'});
   focusCursor();
 }
 
 function focusCursor() {
-  byId('body').querySelector('tr.current a')?.focus({preventScroll: true});
+  table.lines.get(table.shown[table.cursor])?.querySelector('a').focus({preventScroll: true});
 }

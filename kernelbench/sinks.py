@@ -1,0 +1,94 @@
+"""Text from candidates on its way to what would interpret it: one function for each place.
+
+Names, messages, logs and code are the candidate's words. A terminal obeys control characters, a CI's log lines that
+look like commands, Markdown and HTML their marks, a spreadsheet formulas, a model instructions. Whoever writes to one
+of these sends text through its function here, once, and last. Files that people print are fit for a terminal, too.
+"""
+
+from __future__ import annotations
+
+import html as _html
+import json
+import os
+import re
+from typing import Any
+
+from harness.result import printable
+
+_CI_COMMAND = re.compile(r"^([^\S\n]*)::", re.MULTILINE)  # ::error ...
+_CI_MARK = re.compile(r"##(?=\w*\[)")  # ##[error], ##vso[...]
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_MARKS = re.compile(r"[&<>|`*~\\]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|\](?=[(\[:])|(?<=www)\.|:(?=//)")
+_FORMULA = ("=", "+", "-", "@")
+
+
+def terminal(text: str) -> str:
+    """For a terminal, which may be recorded as the log of a CI job: no control characters, no commands to the CI."""
+    return _CI_MARK.sub(r"#\#", _CI_COMMAND.sub(r"\1\\::", printable(text)))
+
+
+def json_text(data: Any) -> str:
+    """JSON for a terminal: the same data, paths as text, and no command to a CI."""
+    return _CI_MARK.sub(r"#\\u0023", json.dumps(data, indent=2, default=str))
+
+
+def workflow_command(kind: str, properties: dict[str, str], message: str) -> str:
+    """A command to GitHub Actions, whose properties and message are nothing but text."""
+    given = ",".join(f"{key}={_percent(value, ':,')}" for key, value in properties.items() if value)
+    return f"::{kind} {given}::{_percent(message)}"
+
+
+def _percent(text: str, more: str = "") -> str:
+    return "".join(f"%{ord(c):02X}" if c in "%\r\n#" + more else c for c in printable(text))
+
+
+def markdown(text: str) -> str:
+    """For the middle of a line or the cell of a table: one line that is shown as it is."""
+    line = terminal(" ".join(text.split("\n")))
+    return _MARKS.sub(lambda found: f"&#{ord(found[0])};", line)
+
+
+def markdown_lines(lines: list[str]) -> str:
+    """Several lines where one may stand, as in an item of a list."""
+    return "<br>".join(map(markdown, lines))
+
+
+def markdown_block(text: str) -> str:
+    """Text of any length as a block of its own: between fences that it cannot close."""
+    shown = terminal(text)
+    fence = "`" * max([3, *(len(run) + 1 for run in re.findall("`+", shown))])
+    return f"{fence}text\n{shown}\n{fence}"
+
+
+def csv_cell(value: Any) -> Any:
+    """For a spreadsheet: text that begins like a formula begins with an apostrophe."""
+    if not isinstance(value, str):
+        return value
+    text = terminal(value)
+    return f"'{text}" if text.lstrip().startswith(_FORMULA) else text
+
+
+def xml(text: str) -> str:
+    """For an element or attribute of XML, which whoever writes it escapes: no character that XML has not."""
+    return _NOT_XML.sub("?", printable(text))
+
+
+def html(text: str) -> str:
+    """For the text or an attribute of HTML."""
+    return _html.escape(printable(text))
+
+
+def picture(text: str) -> str:
+    """For matplotlib, which reads formulas between dollar signs."""
+    return printable(text).replace("$", r"\$")
+
+
+def script_json(text: str) -> str:
+    r"""JSON between tags of HTML: ``<``, ``>`` and ``&`` as \u003c and so on, so no end tag, comment or entity."""
+    return text.replace("<", r"\u003c").replace(">", r"\u003e").replace("&", r"\u0026")
+
+
+def prompt(parts: dict[str, str]) -> str:
+    """For a model that is to read and not to obey: each part under its title, between lines with a fresh mark."""
+    mark = f"---- {os.urandom(8).hex()} ----"
+    return "\n\n".join(f"{title}:\n{mark}\n{text}\n{mark}" for title, text in parts.items())

@@ -1,0 +1,69 @@
+"""The plan of a solve, its watcher and its outcome."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from harness.result import Result
+from kernelbench.endpoint import Endpoint
+from kernelbench.execution import Skipped
+from kernelbench.run import Run
+from kernelbench.solvers.prompts import Prompts
+from kernelbench.solvers.task import Task
+
+
+class SolverError(Exception):
+    """A solver that cannot be used or has failed, and what to do about it."""
+
+
+class Solver(Protocol):
+    name: str
+    sha256: str
+
+    def run(self, task: Task, folder: Path) -> None:
+        """Make attempts until done; ``folder`` is the run's, for what the solver wants to keep."""
+
+
+class Watcher:
+    """Told what happens; the command line shows it. The default shows nothing. Called from several threads."""
+
+    def started(self, outcome: Outcome, todo: int) -> None: ...
+
+    def moved(self, key: Any, state: str) -> None:
+        """One model call or attempt is now asking, building, built or judging, or with '' done."""
+
+    def evaluated(self, result: Result) -> None: ...
+
+    def confirming(self, todo: int) -> None:
+        """So many results, the best of each problem, are measured once more."""
+
+    def said(self, problem: str, text: str) -> None: ...
+
+    def ended(self, problem: str, failure: str | None) -> None: ...
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A solver with its budget, model, prompts and settings."""
+
+    solver: Solver
+    budget: int  # attempts a problem
+    endpoint: Endpoint | None = None
+    prompts: Prompts = field(default_factory=Prompts)
+    settings: dict[str, str] = field(default_factory=dict)
+    seed: int = 0
+    at_once: int = 16
+
+
+@dataclass
+class Outcome:
+    """``failures`` are problems whose solver did not come to its end, with the reason."""
+
+    run: Run
+    device: dict[str, Any]
+    problems: list[str]
+    replayed: int = 0  # results that were in the log already
+    failures: dict[str, str] = field(default_factory=dict)
+    unconfirmed: list[Skipped] = field(default_factory=list)  # best attempts that could not be measured again
