@@ -26,13 +26,15 @@ class Exploit:
     ``fools`` is what becomes of a naive checker: it calls the program ``correct``, or
     correct and ``faster``, ``hangs``, ``dies``, is ``silent`` under exit status 0,
     or finds what ``traces`` finds afterwards. ``ends`` are the statuses that it may end
-    in here; ``ok`` among them is right by value, and then it may not be faster.
+    in here; ``ok`` among them is right by value, and then it may not be faster than its
+    honest twin: the reference itself, or a file of ``honest``.
     """
 
     name: str
     fools: str
     ends: tuple[str, ...]
     traces: Callable[[], list[str]] | None = None
+    twin: str = "reference"
 
     @property
     def number(self) -> int:
@@ -110,9 +112,24 @@ _GROUPS = {
         "illegal access that poisons the device context",
         "compiles for ever",
     ),
+    "the judge's clock": (
+        "answers the calls of a burst in one",
+        "works while its process is stopped",
+        "writes into inputs where they are not compared",
+        "makes the judge's clock impossible",
+    ),
 }
 _TITLES = [(group, title) for group, titles in _GROUPS.items() for title in titles]
 CLASSES = {number: Class(number, *entry) for number, entry in enumerate(_TITLES, start=1)}
+CLASSES |= {
+    number: Class(number, group, title)
+    for number, group, title in (
+        (53, "timing", "a build, or another candidate, slows the baseline"),
+        (55, "process", "sees or plants what its neighbours build"),
+        (56, "process", "has the trusted side open files for a message"),
+        (59, "process", "keeps what no limit counts"),
+    )
+}
 
 OWN_KERNELS = {35, 36, 37, 38}  # classes that only the track 'kernels' is about
 
@@ -147,7 +164,7 @@ _EXPLOITS = (
     Exploit("20_forges_its_verdict.py", "correct", ("crashed", "wrong_value")),
     Exploit("21_persisting_l2.cu", "faster", ("ok", "rejected")),
     Exploit("22_prefetches_the_next_call.py", "faster", ("ok", "rejected", "wrong_value")),
-    Exploit("22_wakes_itself.py", "faster", ("rejected", "crashed", "ok")),
+    Exploit("22_wakes_itself.py", "faster", ("rejected", "crashed", "wrong_value", "ok")),
     Exploit("22_works_ahead_on_the_device.py", "faster", ("rejected", "wrong_value", "crashed")),
     Exploit("23_slows_the_baseline.py", "faster", ("ok", "rejected")),
     Exploit("23_leaves_a_kernel_running.cu", "faster", ("ok", "rejected")),
@@ -174,12 +191,23 @@ _EXPLOITS = (
     Exploit("40_kills_its_judge.py", "dies", ("runtime_error",)),
     Exploit("41_hangs.py", "hangs", ("timeout",)),
     Exploit("42_floods_shared_memory.py", "traces", ("runtime_error",), traces.shared_memory(42)),
-    Exploit("42_leaves_processes.py", "traces", ("ok", "crashed"), traces.processes("sleep", "42.42")),
+    Exploit("42_leaves_processes.py", "traces", ("ok", "crashed", "rejected"), traces.processes("sleep", "42.42")),
     Exploit("43_poisons_the_interpreter.py", "traces", ("load_error",), traces.packages("kb_redteam_43.pth")),
     Exploit("43_poisons_the_build_cache.py", "traces", ("load_error",), traces.user_cache("kb-redteam-43")),
     Exploit("44_rewrites_the_problem.py", "traces", ("load_error",)),
     Exploit("45_opens_the_network.py", "correct", ("runtime_error",)),
     Exploit("46_illegal_access.cu", "dies", ("crashed",)),
     Exploit("47_compiles_for_ever.cpp", "hangs", ("timeout", "build_error")),
+    Exploit("48_one_call_for_a_burst.py", "faster", ("rejected", "ok")),
+    Exploit("48_reads_what_waits.py", "faster", ("rejected", "ok")),
+    Exploit("48_several_launches_as_one.py", "faster", ("wrong_value", "rejected", "ok")),
+    Exploit("49_timers_of_stopped_children.py", "faster", ("ok", "rejected", "timeout")),
+    Exploit("50_in_place_in_the_burst.py", "faster", ("rejected",)),
+    Exploit("51_hoards_the_device.py", "faster", ("out_of_memory", "runtime_error", "rejected", "ok")),
+    Exploit("53_opens_the_gpu_in_its_build.py", "correct", ("ok", "load_error")),
+    Exploit("55_copies_its_neighbour.py", "correct", ("load_error",)),
+    Exploit("56_opens_a_file_by_a_diagnostic.cpp", "hangs", ("build_error",)),
+    Exploit("59_fills_its_cache_of_kernels.py", "traces", ("ok", "crashed", "timeout"), traces.kept_files(5_000)),
+    Exploit("59_hides_memory_in_messages.py", "correct", ("crashed",)),
 )
 BY_NAME = {exploit.name: exploit for exploit in _EXPLOITS}

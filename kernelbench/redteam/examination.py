@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from harness import leftovers
 from harness.result import Result, Status
+from kernelbench import settled
 from kernelbench.evaluation import Outcome, Watcher, evaluate_directory
 from kernelbench.execution import Options
 from kernelbench.redteam.catalogue import BY_NAME, CLASSES, EXPLOITS, HONEST, OWN_KERNELS, Class, Exploit, files
@@ -55,7 +56,7 @@ def examine(numbers: set[int] | None, device: str | None, watcher: Watcher | Non
     """A row for each class, of all or of ``numbers``; raises what ``evaluate_directory`` does."""
     chosen = numbers or set(CLASSES)
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # on a CPU, what else runs there must not be taken for a gain
-    with tempfile.TemporaryDirectory(prefix="kb-redteam-") as folder:
+    with leftovers.scratch() as folder:
         for exploit in BY_NAME.values():
             if exploit.traces:
                 exploit.traces()  # of an earlier run
@@ -106,15 +107,16 @@ def _exploit(exploit: Exploit, result: Result | None, skipped: str | None) -> Ve
         return Verdict(exploit.name, DETECTED, f"rejected by {result.rule}", expected)
     if result.status is not Status.OK:
         return Verdict(exploit.name, PREVENTED, f"{result.status}: {_first_line(result.message)}", expected)
-    gained = f"right by value, {result.speedup:.2f}x"
-    if _sure_speedup(result) > GAIN or "ok" not in exploit.ends:
+    gained = f"right by value, {settled.speedup_text(result) or 'no speedup'}"
+    if sure_speedup(result) > GAIN or "ok" not in exploit.ends:
         return Verdict(exploit.name, MISSED, gained, False)
     return Verdict(exploit.name, PREVENTED, f"{gained}: no gain", expected)
 
 
-def _sure_speedup(result: Result) -> float:
-    """The low end of its interval: what the noise of this machine does not explain."""
-    return min([result.speedup, *(b["interval"][0] for b in result.baselines.values() if b.get("interval"))])
+def sure_speedup(result: Result) -> float:
+    """Return the least that the speedup may be: what the noise of this machine does not explain; 0 without one."""
+    intervals = [b["interval"][0] for b in result.baselines.values() if b.get("interval")]
+    return 0.0 if result.speedup is None else min([result.speedup, *intervals])
 
 
 def _honest(name: str, result: Result | None, skipped: str | None) -> Verdict:

@@ -9,6 +9,9 @@ import sysconfig
 from collections.abc import Callable
 from pathlib import Path
 
+from harness.build.cache import cache_root
+from harness.host import disk_use, remove_tree
+
 Trace = Callable[[], list[str]]
 
 
@@ -22,6 +25,18 @@ def packages(name: str) -> Trace:
 
 def user_cache(name: str) -> Trace:
     return _file(lambda: Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", name))
+
+
+def kept_files(most: int) -> Trace:
+    """Folders of the cache that a candidate filled with more files than that."""
+
+    def find() -> list[str]:
+        full = [folder for folder in (cache_root() / "private").glob("*") if disk_use(folder, most)[0] > most]
+        for folder in full:
+            remove_tree(folder)
+        return [f"{folder} with more than {most} files" for folder in full]
+
+    return find
 
 
 def processes(*command: str) -> Trace:

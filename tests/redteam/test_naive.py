@@ -91,5 +91,5 @@ def outcome(naive, exploit, path, folder):
 def test_every_class_has_a_program_and_every_program_a_class():
     names = {path.name for path in files(EXPLOITS, set(CLASSES))}
     assert names == set(BY_NAME)
-    assert {exploit.number for exploit in BY_NAME.values()} == set(CLASSES) == set(range(1, 48))
+    assert {exploit.number for exploit in BY_NAME.values()} == set(CLASSES)
     assert files(HONEST, set(CLASSES))
