@@ -62,6 +62,9 @@ def test_an_installed_wheel_has_the_problems_and_runs_from_anywhere(tmp_path):
     assert "square_matmul" in kb("problems", "list", "1/1").stdout
     done = kb("eval", "--solutions", ROOT / "examples" / "cpp", "--device", "cpu", "--out", tmp_path / "run")
     assert done.returncode == 0 and " ok " in done.stdout, done.stdout + done.stderr
+    assert "template" in kb("solve", "--list").stdout
+    solved = kb("solve", "--solver", "template", "--problems", "1/19", "--device", "cpu", "-o", tmp_path / "solved")
+    assert solved.returncode == 0, solved.stderr
     assert kb("report", tmp_path / "run", "-o", tmp_path / "report.html").returncode == 0
     assert str(site) in subprocess.run(
         [sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, {str(site)!r}); "

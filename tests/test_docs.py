@@ -1,6 +1,7 @@
 """What README and guides tell people to type exists: commands and their options, Python names, files, inputs."""
 
 import ast
+import contextlib
 import importlib
 import re
 import shlex
@@ -35,7 +36,8 @@ def parse(words, command=main):
     if not words:
         return
     if not hasattr(command, "get_command"):
-        command.make_context(command.name, list(words))
+        with contextlib.suppress(click.exceptions.Exit):  # of options such as --help and --list
+            command.make_context(command.name, list(words))
         return
     found = command.get_command(None, words[0])
     assert found, f"there is no command {words[0]}"

@@ -5,6 +5,10 @@ import shutil
 import tempfile
 
 import pytest
+from logs import result, run
+
+from harness.result import Status
+from kernelbench.report import page
 
 _FLAGS = (
     "headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run", "disable-background-networking",
@@ -47,3 +51,41 @@ def texts(browser, selector):
 
 def click(browser, selector):
     browser.execute_script("document.querySelector(arguments[0]).click()", selector)
+
+
+def resize(browser, width, height):
+    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+
+def colours(browser, scheme):
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+
+
+def press(browser, keys):
+    from selenium.webdriver import ActionChains
+
+    ActionChains(browser).send_keys(keys).perform()
+
+
+def opened(browser, folder, *runs):
+    """The browser with the report of ``runs``, written into ``folder``."""
+    (folder / "report.html").write_text(page.report(runs), encoding="utf-8")
+    browser.get(f"file://{folder}/report.html")
+    return browser
+
+
+def some(folder, name="mine"):
+    """Three problems: one faster, one slower and failed attempts at it, one that is rejected."""
+    return run(
+        folder / name,
+        result("1/1", 0.5, seed=1),
+        result("1/2", status=Status.BUILD_ERROR, message="relu.cpp:3: error: no semicolon", sample=0, seed=2),
+        result("1/2", 2.0, sample=1, seed=3),
+        result("2/1", 0.1, status=Status.REJECTED, rule="overwrites_inputs", message="changed its input", seed=4),
+    )
+
+
+def problems(browser):
+    return texts(browser, "#table tbody .k-problem b")

@@ -1,5 +1,6 @@
 """Logs for tests of views: results with samples around given times, as a run directory."""
 
+import json
 import math
 import random
 
@@ -36,8 +37,25 @@ def result(problem, ms=None, *, status=Status.OK, sample=0, name=None, seed=0, b
     return made
 
 
+def judged(problem, speedup, *, verdict=None, half=0.01, **fields):
+    """A result as the judge records it: a speedup with its interval, relative on either side, and its verdict."""
+    made = result(problem, 1.0 / speedup, **fields)
+    low, high = speedup * (1 - half), speedup * (1 + half)
+    found = "faster" if low > 1 else "slower" if high < 1 else "tie"
+    made.speedup = speedup
+    made.baselines["eager"] |= {"speedup": speedup, "interval": [low, high], "verdict": verdict or found}
+    return made
+
+
 def run(path, *results, **configuration):
     made = Run.create(path, CONFIGURATION | configuration)
     for one in results:
         made.append(one)
     return made
+
+
+def rewritten(made):
+    """The run again, from a log of what its results say now."""
+    lines = [json.dumps(one.to_json()) for one in made.results]
+    (made.path / "results.jsonl").write_text("\n".join(lines) + "\n")
+    return Run.load(made.path)

@@ -11,9 +11,12 @@ import sys
 import time
 from pathlib import Path
 
+import click
 import pytest
 
 from harness.build.cache import Cache
+from harness.timing.convergence import REASONS
+from kernelbench.cli import main
 from kernelbench.run import Run
 
 KB = [sys.executable, "-m", "kernelbench"]
@@ -42,7 +45,7 @@ def evaluate(solutions, out, *more):
     "command",
     [
         ["--help"], ["problems", "list"], ["eval", "--help"], ["baseline", "--help"], ["time", "--help"],
-        ["serve", "--help"], ["solve", "--help"], ["doctor", "--help"], ["cache"],
+        ["serve", "--help"], ["solve", "--help"], ["solve", "--list"], ["doctor", "--help"], ["cache"],
         ["leaderboard", str(H100 / "examples")], ["compare", str(H100 / "examples"), str(H100 / "examples")],
         ["time", "--from", str(H100 / "examples"), "1/36"],
     ],
@@ -151,14 +154,20 @@ def test_a_kernelbench_directory_of_problems_and_solutions_evaluates_as_it_is(tm
 @pytest.mark.parametrize(
     "arguments, status, message",
     [
-        (["--solutions", "nowhere"], 2, "no such directory: nowhere"),
+        (["--solutions", "nowhere"], 2, "no such directory or file: nowhere"),
+        ([], 2, "kb eval --solutions DIR, or kb eval FILE"),
+        (["solutions", "--solutions", "solutions"], 2, "kb eval --solutions DIR, or kb eval FILE"),
+        (["solutions", "--problem", "1/19"], 2, "solutions is a directory: a problem can be named for one file only"),
+        (["relu.py"], 2, "relu.py maps to no problem"),
+        (["relu.py", "--problem", "relu"], 2, "not a problem selector"),
         (["--solutions", "empty"], 2, "no solutions in empty"),
         (["--solutions", "solutions", "--problems", "9/9"], 2, "no problem matches '9/9'"),
         (["--solutions", "solutions", "--problems", "relu"], 2, "not a problem selector"),
         (["--solutions", "solutions", "--problem-dir", "empty"], 2, "no problems in empty"),
         (["--solutions", "twice"], 2, "two files for the same problem and sample"),
         (["--solutions", "solutions", "--device", "cuda:99"], 3, "--device cpu"),
-        (["--solutions", "solutions", "--device", "tpu"], 3, "is no device"),
+        (["--solutions", "solutions", "--device", "gpu"], 2, "'gpu' is no device; there are: cpu, cuda, cuda:INDEX"),
+        (["--solutions", "solutions", "--device", "cuda:x"], 2, "'cuda:x' is no device"),
         (["--solutions", "solutions", "--device", "cpu,cpu"], 3, "names the same device twice"),
         (["--solutions", "solutions", "--address", "auto"], 2, "--address needs --executor ray"),
         (["--solutions", "solutions", "--resume"], 2, "--resume needs --out"),
@@ -176,6 +185,7 @@ def test_wrong_input_is_one_clear_error(solutions, tmp_path, arguments, status, 
     (tmp_path / "twice").mkdir()
     (tmp_path / "twice" / "1_19.py").write_text(GOOD)
     (tmp_path / "twice" / "1_19.cpp").write_text("")
+    (tmp_path / "relu.py").write_text(GOOD)
     done = kb("eval", *arguments, cwd=tmp_path)
     assert done.returncode == status
     assert message in done.stderr and "Traceback" not in done.stderr
@@ -209,13 +219,81 @@ def test_nothing_to_evaluate_is_wrong_usage_and_says_why(solutions, tmp_path):
 )
 def test_no_number_is_wrong_usage(arguments):
     done = kb(*arguments)
-    assert done.returncode == 2 and "is no number to go by" in done.stderr, done.stderr
+    assert done.returncode == 2 and re.search("must be a finite number.*, got (nan|inf)", done.stderr), done.stderr
 
 
-@pytest.mark.parametrize("arguments", [["redteam", "--class", "20", "-o"], ["time", "relu.py", "--picture"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["redteam", "--class", "20", "-o"], ["time", "relu.py", "--picture"], ["sol", "1/1", "--out"],
+        ["sol", "1/1", "--roofline"], ["report", str(H100 / "examples"), "-o"],
+        ["export", str(H100 / "examples"), "--to", "csv", "--out"],
+    ],
+)  # fmt: skip
 def test_a_file_that_has_no_place_is_told_before_the_work(arguments, tmp_path):
     done = kb(*arguments, tmp_path / "nowhere" / "out.png")
     assert done.returncode == 2 and "no folder" in done.stderr and not done.stdout, done.stderr
+
+
+WRITING = ["eval", "check", "solve", "baseline", "report", "import", "export", "problems audit", "starter", "sol",
+           "redteam"]  # fmt: skip
+WITH_FIGURES = ["eval", "check", "time", "solve", "baseline", "leaderboard", "compare", "problems list",
+                "problems audit", "sol", "findings", "review", "redteam", "cache", "doctor"]  # fmt: skip
+WITH_A_DEVICE = ["eval", "check", "time", "solve", "baseline", "problems audit", "redteam", "doctor"]
+
+
+def options_of(name):
+    found = main
+    for word in name.split():
+        found = found.get_command(None, word)
+    return {option: parameter for parameter in found.params for option in parameter.opts}
+
+
+def test_options_are_spelled_one_way_everywhere():
+    assert all({"-o", "--out"} <= set(options_of(name)) and "--output" not in options_of(name) for name in WRITING)
+    assert all("--json" in options_of(name) for name in WITH_FIGURES)
+
+
+@pytest.mark.parametrize("name", WITH_A_DEVICE)
+def test_a_wrong_name_of_a_device_is_wrong_usage_before_anything_runs(name):
+    option = options_of(name)["--device"]
+    for wrong in ("gpu", "tpu", "cuda:", "cuda:x", "CPU", ""):
+        with pytest.raises(click.BadParameter, match="is no device; there are: cpu, cuda, cuda:INDEX"):
+            option.type_cast_value(click.Context(main), wrong)
+    assert option.type_cast_value(click.Context(main), "cuda:99") == "cuda:99"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["leaderboard", H100 / "examples"], ["compare", H100 / "examples", H100 / "examples"], ["doctor"], ["cache"],
+        ["problems", "list", "1/19"], ["time", "--from", H100 / "examples", "1/36"],
+    ],
+)  # fmt: skip
+def test_json_is_all_that_is_printed(command):
+    assert json.loads(kb(*command, "--json").stdout)
+
+
+def test_one_file_evaluates_like_a_directory(tmp_path):
+    (tmp_path / "relu.py").write_text(GOOD)
+    done = kb("eval", "relu.py", "--problem", "1/19", "--device", "cpu", "--out", "run", "--json", cwd=tmp_path)
+    (row,) = json.loads(done.stdout)["results"]
+    assert (row["problem"], row["solution"], row["status"]) == ("1/19", "relu.py", "ok"), done.stderr
+    run = Run.load(tmp_path / "run")
+    assert run.config["solutions"] == "." and list((run.path / "sources").iterdir())
+    again = kb(
+        "eval", tmp_path / "relu.py", "--problem", "1/19", "--device", "cpu", "-o", "run", "--resume", cwd=tmp_path
+    )
+    assert "1 result(s) are in" in again.stderr and len(Run.load(run.path).results) == 1, again.stderr
+
+
+def test_the_first_commands_of_the_help_work_where_nothing_but_the_package_is(tmp_path):
+    shown = [line.partition("#")[0].split() for line in kb("--help").stdout.splitlines() if line.startswith("    kb ")]
+    assert [words[1] for words in shown] == ["doctor", "starter", "eval"]
+    for words in shown:
+        done = kb(*words[1:], cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    assert re.search(r"1/19 relu +level1/19_relu\.\w+ ", done.stdout) and "Not evaluated" not in done.stdout
 
 
 def test_a_leaderboard_and_an_export_of_a_run_that_has_nothing_yet(tmp_path):
@@ -333,7 +411,7 @@ def test_leaderboard_and_compare_read_any_run():
     groups = json.loads(done.stdout)["groups"]
     assert {row["run"]: row["problems"] for row in groups["all"]} == {"references": 250, "examples": 250}
     done = kb("compare", H100 / "references", H100 / "references")
-    assert done.returncode == 0 and done.stdout.rstrip().endswith("250 tie")
+    assert done.returncode == 0 and done.stdout.rstrip().endswith("9 unstable, 241 tie")
 
 
 @pytest.mark.parametrize(
@@ -365,3 +443,13 @@ def test_text_that_no_file_takes_loses_nothing(tmp_path):
                     ["report", "-o", tmp_path / "r.html"]):  # fmt: skip
         done = kb(*command, tmp_path / "run")
         assert done.returncode == 0, done.stderr
+
+
+def test_the_target_of_convergence_is_in_the_record_and_the_clock_of_the_bounds_in_the_run(solutions, tmp_path):
+    evaluate(solutions, tmp_path / "run", "--cv", "90%", "--clock", "mucutlass")
+    run = Run.load(tmp_path / "run")
+    (result,) = run.results
+    assert run.config["clock_mhz"] == 1500.0
+    assert "was 1500.0 and is None" in evaluate(solutions, tmp_path / "run", "--resume").stderr
+    assert result.timing["cv_target"] == result.baselines["eager"]["cv_target"] == 0.9
+    assert result.timing["stopped"] in REASONS

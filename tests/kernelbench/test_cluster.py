@@ -138,7 +138,7 @@ def test_a_cluster_that_is_not_there_is_one_clear_error_at_once(tmp_path):
 
 def test_a_parcel_holds_what_the_solution_names_and_no_more(tmp_path):
     pytest.importorskip("ray")
-    from kernelbench.cluster.parcel import files_by_name, pack
+    from kernelbench.cluster.parcel import pack
 
     (tmp_path / "parts").mkdir()
     (tmp_path / "parts" / "kernel.cu").write_text('#include "common.cuh"')
@@ -146,7 +146,7 @@ def test_a_parcel_holds_what_the_solution_names_and_no_more(tmp_path):
     (tmp_path / "1_23.py").write_text("")
     (tmp_path / "1_19.py").write_text("from torch.utils.cpp_extension import load\nload('a', ['parts/kernel.cu'])")
     solution = discover(tmp_path).solutions[0]
-    parcel = pack(solution, files_by_name(solution))
+    parcel = pack(solution)
     assert set(parcel.files) == {"1_19.py", "parts/kernel.cu", "common.cuh"}
     with parcel.unpacked() as unpacked:
         assert (unpacked.path.parent / "parts" / "kernel.cu").exists() and unpacked.sha256 == solution.sha256

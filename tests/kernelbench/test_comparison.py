@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from logs import result, run
 
 from harness.result import Status
@@ -57,3 +58,33 @@ def test_forms_and_the_worst_first(tmp_path):
     assert (
         render(before, after, "csv").splitlines()[0].startswith("problem,name,change,before,after,ratio,interval.low")
     )
+
+
+def of_size(problem, ms, name, sizes=None):
+    made = result(problem, ms)
+    made.workload = {"name": name, "sizes": sizes or {}}
+    return made
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "why"),
+    [
+        (("full", {}), ("small", {}), "different sizes: full before, small after"),
+        (("full", {"n": 8}), ("full", {"n": 4}), "different sizes: full is n=8 before, n=4 after"),
+        (("unknown", {}), ("full", {}), "sizes unknown before"),
+        (("unknown", {}), ("unknown", {}), "sizes unknown before and after"),
+    ],
+    ids=["names", "sizes of one name", "unknown before", "unknown in both"],
+)
+def test_speedups_of_different_or_unknown_sizes_are_not_compared(tmp_path, before, after, why):
+    runs = [run(tmp_path / "a", of_size("1/1", 1.0, *before)), run(tmp_path / "b", of_size("1/1", 2.0, *after))]
+    (found,) = compare(*runs)
+    assert (found.change, found.why) == (Change.NOT_COMPARABLE, why) and found.ratio is None and found.interval is None
+    assert "not comparable" in render(*runs, "terminal") and why in render(*runs, "terminal")
+
+
+def test_what_broke_is_told_whatever_the_sizes(tmp_path):
+    failed = result("1/1", status=Status.CRASHED)
+    failed.workload = {"name": "full", "sizes": {}}
+    before, after = run(tmp_path / "a", of_size("1/1", 1.0, "small")), run(tmp_path / "b", failed)
+    assert changes(before, after) == {"1/1": Change.NEWLY_BROKEN}

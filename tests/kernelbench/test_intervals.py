@@ -1,14 +1,22 @@
 """Intervals: against cases worked by hand, and how often they hold the truth."""
 
-import functools
 import math
 import random
+from functools import partial
 
+import numpy as np
 import pytest
 
 from harness.result import Result, Status
 from kernelbench import metrics, sampling
-from kernelbench.intervals import bootstrap, log_median_variance, ratio_interval, speedup_interval
+from kernelbench.intervals import (
+    RESAMPLES,
+    bootstrap,
+    log_mean_variance,
+    log_median_variance,
+    ratio_interval,
+    speedup_interval,
+)
 
 
 def timed(baseline, ours):
@@ -26,17 +34,17 @@ def noisy(median, seed, count=101, spread=0.05):
 
 def test_bootstrap_of_two_problems_reaches_from_the_worst_to_the_best_draw():
     # both solved with 1/4, so (0.95 level) the draws of two failures and of two solutions are inside
-    assert bootstrap(lambda s: metrics.fast_p(s, 1), [2.0, None]) == (0.0, 1.0)
+    assert bootstrap(partial(metrics.fast_p, p=1), np.array([2.0, np.nan])) == (0.0, 1.0)
 
 
 def test_bootstrap_of_equal_problems_has_no_width():
-    low, high = bootstrap(lambda s: metrics.geometric_mean(metrics.standard(s)), [2.0] * 9)
+    low, high = bootstrap(metrics.geometric_mean, [2.0] * 9)
     assert low == pytest.approx(2.0) and high == pytest.approx(2.0)
 
 
 def test_bootstrap_is_the_same_each_time_and_wider_at_a_higher_level():
-    speedups = [0.5, 1.0, 1.5, 2.0, 4.0, None]
-    statistic = functools.partial(metrics.fast_p, p=1.0)
+    speedups = np.array([0.5, 1.0, 1.5, 2.0, 4.0, np.nan])
+    statistic = partial(metrics.fast_p, p=1.0)
     first = bootstrap(statistic, speedups)
     assert first == bootstrap(statistic, speedups)
     narrow = bootstrap(statistic, speedups, level=0.5)
@@ -53,20 +61,25 @@ def test_bootstrap_keeps_two_runs_paired():
 
 
 def test_bootstrap_serves_every_figure():
-    speedups, samples = [0.5, 3.0, None], [[None, 2.0], [1.5, 0.5], [0.5, 0.5]]
     intervals = [
-        bootstrap(lambda s: metrics.median(metrics.fallback(s)), speedups),
-        bootstrap(lambda s: metrics.sol_p(s, 50), [10.0, 60.0, None]),
-        bootstrap(metrics.ratio_of_total_runtimes, [(2.0, 1.0), (4.0, 8.0)]),
-        bootstrap(lambda s: sampling.fast_p_at_k(s, 1.0, 2), samples),
-        bootstrap(lambda s: sampling.attempt_fast_p(s, 1.0)[0], samples),
+        bootstrap(metrics.median, metrics.fallback([0.5, 3.0, None])),
+        bootstrap(partial(metrics.sol_p, p=50), np.array([10.0, 60.0, np.nan])),
+        bootstrap(metrics.ratio_of_total_runtimes, [2.0, 4.0], [1.0, 8.0]),
+        bootstrap(metrics.share, sampling.chances_at_k([(2, 1), (2, 1), (2, 0)], 2)),
     ]
     assert all(interval.low <= interval.high for interval in intervals)
 
 
 def test_bootstrap_where_there_is_nothing_to_say():
-    assert bootstrap(metrics.fast_p_curve, []) is None
-    assert bootstrap(lambda s: metrics.median(metrics.standard(s)), [None, None]) is None
+    assert bootstrap(metrics.share, []) is None
+    assert bootstrap(metrics.median, [np.nan, np.nan]) is None
+
+
+def test_values_that_differ_from_draw_to_draw_widen_the_interval():
+    speedups = np.array([2.0, 3.0, 4.0])
+    noisy = speedups * np.exp(0.3 * np.random.default_rng(5).standard_normal((RESAMPLES, 3)))
+    still, moved = (bootstrap(metrics.geometric_mean, values) for values in (speedups, noisy))
+    assert moved.high - moved.low > still.high - still.low
 
 
 def test_variance_of_a_median_by_hand():
@@ -97,6 +110,15 @@ def test_no_interval_without_samples():
     assert speedup_interval(timed([2.0] * 5, [1.0] * 5)) == (2.0, 2.0)
 
 
+@pytest.mark.parametrize("interval", [[-0.5, 2.0], [0.0, 2.0], [2.0, 1.0], [math.nan, 2.0]])
+def test_an_interval_of_an_old_record_that_is_none_says_that_nothing_is_known(interval):
+    found = timed([2.0] * 5, [1.0] * 5)
+    found.baselines["eager"]["interval"] = interval
+    low, high = speedup_interval(found)
+    assert 0 < low < 1e-100 and high > 1e100
+    assert ratio_interval(found, timed([2.0] * 5, [1.0] * 5)).low < 1e-100
+
+
 def test_the_interval_is_over_the_baseline_that_the_speedup_is_over():
     found = timed([2.0] * 5, [1.0] * 5)
     found.baselines = {"compile": {"error": "no compiler"}, **found.baselines, "other": {"samples_ms": [9.0] * 4}}
@@ -118,3 +140,15 @@ def test_the_interval_of_paired_rounds_is_what_two_runs_are_compared_by():
     low, high = ratio_interval(wide, narrow)
     assert low == pytest.approx(1 - 0.05, abs=0.002) and high == pytest.approx(1 + 0.05, abs=0.003)
     assert ratio_interval(narrow, narrow)[1] < 1.01
+
+
+def test_a_mean_without_samples_has_the_variance_of_the_delta_method():
+    draws = np.random.default_rng(0).normal(2.0, 0.1, size=(4000, 25))
+    statistics = {"mean_ms": 2.0, "std_ms": 0.1, "samples": 25}
+    assert log_mean_variance(statistics) == pytest.approx((0.1 / 2.0) ** 2 / 25)
+    assert log_mean_variance(statistics) == pytest.approx(np.log(draws.mean(axis=1)).var(), rel=0.1)
+
+
+@pytest.mark.parametrize("wrong", [{"std_ms": None}, {"samples": 1}, {"mean_ms": 0.0}, {"mean_ms": None}])
+def test_a_mean_of_unknown_spread_has_no_variance(wrong):
+    assert log_mean_variance({"mean_ms": 2.0, "std_ms": 0.1, "samples": 25} | wrong) is None

@@ -18,6 +18,7 @@ from harness.result import Status
 from harness.solution import read_solution
 from kernelbench import sources
 from kernelbench.report import page
+from kernelbench.report.overview import overview
 from kernelbench.run import Run, WriteError
 
 KB = [sys.executable, "-m", "kernelbench"]
@@ -83,7 +84,33 @@ def test_the_interval_of_the_record_counts_and_the_baseline_that_ran(tmp_path):
     rows = data(page.report([run(tmp_path / "r", paired, samples_only)]))["rows"]
     assert (rows[0]["low"], rows[0]["high"], rows[0]["verdict"]) == (1.5, 2.5, "tie")
     assert rows[0]["baseline"] == eager["median_ms"]
-    assert rows[1]["low"] < rows[1]["speedup"] < rows[1]["high"] and "verdict" not in rows[1]
+    assert rows[0]["settled"] == 1.0 and rows[0]["speedup"] == paired.speedup
+    assert rows[1]["low"] < rows[1]["speedup"] < rows[1]["high"] and rows[1]["verdict"] == "faster"
+
+
+def test_figures_of_references_against_themselves_claim_no_speedup():
+    (summary,) = overview([Run.load(H100 / "references")])["runs"]
+    assert summary["settled_fast_1"]["value"] <= 0.01 and summary["fast_1"]["value"] == pytest.approx(0.536)
+    assert summary["geometric_mean"]["value"] == pytest.approx(1, abs=0.002)
+    assert summary["raw_geometric_mean"]["value"] == pytest.approx(0.9979, abs=1e-4)
+    assert all(set(summary[name]) == {"value", "low", "high"} for name in ("settled_fast_1", "fast_1"))
+    assert summary["verdicts"] == {"tie": 240, "unstable": 9, "faster": 1} and summary["solved"] == 250
+
+
+@pytest.mark.parametrize("name", ["examples", "references", "template"])
+def test_committed_runs_open_with_a_verdict_for_every_speedup(name):
+    shown = data(page.report([Run.load(H100 / name)]))
+    assert shown["overview"]["runs"][0]["workloads"] == ["full"]
+    assert all(("verdict" in row) == ("speedup" in row) for row in shown["rows"])
+
+
+def test_a_correct_result_without_a_speedup_is_solved_and_says_why(tmp_path):
+    made = run(tmp_path / "r", result("1/1", status=Status.OK, baselines={"compile": {"error": "no g++"}}))
+    shown = data(page.report([made]))
+    (summary,) = shown["overview"]["runs"]
+    assert summary["solved"] == 1 and summary["settled_fast_1"]["value"] == 0
+    assert summary["geometric_mean"]["value"] is None and summary["verdicts"] == {"without a speedup": 1}
+    assert shown["rows"][0]["no_speedup"] == "no baseline could be timed: compile: no g++"
 
 
 def test_the_command(tmp_path):
@@ -93,7 +120,7 @@ def test_the_command(tmp_path):
     assert "kernelbench" in (tmp_path / "page.html").read_text()
     for arguments, status, message in [
         ([tmp_path / "nowhere"], 2, "is no run directory"),
-        ([made.path, "-o", tmp_path / "no" / "page.html"], 3, "No such file"),
+        ([made.path, "-o", tmp_path / "no" / "page.html"], 2, "there is no folder"),
     ]:
         done = kb("report", *arguments)
         assert done.returncode == status and message in done.stderr and "Traceback" not in done.stderr

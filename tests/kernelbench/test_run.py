@@ -196,3 +196,9 @@ def test_a_full_disk_is_an_error_that_says_what_is_kept(tmp_path):
 def test_no_run_directory(tmp_path):
     with pytest.raises(RunError, match=f"no {CONFIG}"):
         Run.load(tmp_path)
+
+
+def test_a_run_whose_configuration_names_a_criterion_of_an_earlier_time_is_read_and_continued(tmp_path):
+    earlier = CONFIGURATION | {"criterion": "sem"}
+    Run.create(tmp_path, earlier).append(result())
+    assert len(Run.load(tmp_path).results) == len(Run.resume(tmp_path, CONFIGURATION).results) == 1

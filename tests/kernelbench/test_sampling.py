@@ -3,10 +3,18 @@
 import itertools
 
 import pytest
+from logs import judged, result
 
-from harness.result import Result, Status
-from kernelbench.metrics import fast_p
-from kernelbench.sampling import attempt_fast_p, fast_p_at_k, pass_at_k, samples_of_each_problem
+from harness.result import Status
+from kernelbench.sampling import attempt_fast_p, pass_at_k, passes, samples_of_each_problem
+
+
+def samples(*speedups):
+    """One problem's samples from 0 on; None is a failure."""
+    return [
+        judged("1/1", speedup, sample=number) if speedup else result("1/1", status=Status.CRASHED, sample=number)
+        for number, speedup in enumerate(speedups)
+    ]
 
 
 def test_pass_at_k_by_hand():
@@ -22,16 +30,19 @@ def test_pass_at_k_is_the_share_of_draws_that_hold_a_right_one(n, c, k):
     assert pass_at_k([(n, c)], k) == pytest.approx(sum(map(any, draws)) / len(draws))
 
 
-def test_fast_p_at_k_thresholds_the_samples():
-    samples = [[0.9, 1.2, None, 2.0], []]
-    # above 1: 2 of 4, so a pair misses with 1/6; above 2: none
-    assert fast_p_at_k(samples, 1.0, 2) == pytest.approx((1 - 1 / 6) / 2)
-    assert fast_p_at_k(samples, 2.0, 2) == 0.0
+def test_a_sample_passes_a_threshold_only_beyond_doubt():
+    found = [samples(0.9, 1.2, None, 2.0), []]
+    assert passes(found, 1.0) == [(4, 2), (0, 0)] and passes(found, 0.0) == [(4, 3), (0, 0)]
+    # 1.2 +- 1 % is not above 1.195; a tie and an unstable one are above nothing but 0
+    assert passes(found, 1.195) == [(4, 1), (0, 0)]
+    ties = [[judged("1/1", 1.3, half=0.4), judged("1/1", 3.0, verdict="unstable", sample=1)]]
+    assert passes(ties, 1.0) == [(2, 0)] and passes(ties, 0.0) == [(2, 2)]
 
 
-def test_fast_p_at_1_of_single_samples_is_fast_p():
-    speedups = [0.5, 1.5, None, 3.0]
-    assert fast_p_at_k([[s] for s in speedups], 1.0, 1) == fast_p(speedups, 1.0)
+def test_a_correct_sample_without_a_speedup_passes_as_correct():
+    untimed = result("1/1")
+    untimed.baselines = {"compile": {"error": "no compiler"}}
+    assert passes([[untimed]], 0.0) == [(1, 1)] and passes([[untimed]], 1.0) == [(1, 0)]
 
 
 @pytest.mark.parametrize(
@@ -42,17 +53,26 @@ def test_what_has_no_estimate_is_an_error(counts, k, message):
         pass_at_k(counts, k)
 
 
-def test_attempt_fast_p_follows_the_best_so_far():
-    samples = [[None, 2.5, 0.5], [3.0], [1.0, 1.5, 2.0], []]
-    assert attempt_fast_p(samples, 2.0) == [0.25, 0.5, 0.5]
-    assert attempt_fast_p(samples, 1.0) == [0.25, 0.75, 0.75]
+def test_attempt_fast_p_counts_what_is_at_least_as_fast_as_the_best_so_far():
+    found = [samples(None, 2.5, 0.5), samples(3.0), samples(0.9, 1.5, 2.0), []]
+    assert attempt_fast_p(found, 2.0) == [(1, 0.25), (2, 0.5), (3, 0.75)]
     assert attempt_fast_p([[], []], 1.0) == [] and attempt_fast_p([], 1.0) == []
 
 
-def test_samples_come_in_order_of_their_number_and_every_problem_counts():
-    def result(sample, status, speedup):
-        return Result("1/1", "", {}, {"sample": sample}, status, speedup=speedup)
+def test_a_tie_is_at_least_as_fast_as_the_baseline():
+    tie = judged("1/1", 0.98, verdict="tie")
+    assert attempt_fast_p([[tie]], 1.0) == [(1, 1.0)] and attempt_fast_p([[tie]], 1.5) == [(1, 0.0)]
 
-    results = [result(2, Status.OK, 2.0), result(0, Status.CRASHED, None), result(1, Status.REJECTED, 5.0)]
-    assert samples_of_each_problem(results, ["1/1", "1/2"]) == {"1/1": [None, None, 2.0], "1/2": []}
-    assert samples_of_each_problem(results, ["1/1"], unfiltered=True) == {"1/1": [None, 5.0, 2.0]}
+
+def test_attempts_count_by_their_number_and_missing_ones_as_failed():
+    late = [judged("1/1", 2.0, sample=4)]
+    first = [judged("1/2", 2.0, sample=1)]
+    assert attempt_fast_p([late, first], 1.0) == [(1, 0.5), (4, 1.0)]
+    # numbers from 0, as KernelBench has them: sample 4 is the fifth attempt
+    assert attempt_fast_p([late, samples(2.0)], 1.0) == [(1, 0.5), (5, 1.0)]
+
+
+def test_samples_come_in_order_of_their_number_and_every_problem_counts():
+    results = [result("1/1", 2.0, sample=2), result("1/1", sample=0), result("1/1", 5.0, sample=1)]
+    found = samples_of_each_problem(results, ["1/1", "1/2"])
+    assert [one.solution["sample"] for one in found["1/1"]] == [0, 1, 2] and found["1/2"] == []

@@ -90,6 +90,21 @@ def test_attempts_of_a_solver_come_with_the_results(tmp_path):
     assert feed.detail(0)["attempt"]["answer"] == "a" and feed.detail(1)["attempt"] is None
 
 
+def test_what_is_not_evaluated_comes_too_and_goes_when_it_is_evaluated_after_all(tmp_path):
+    made = run(tmp_path / "r", result("1/1", 0.5))
+    feed = Feed(made.path)
+    generation = feed.data(0, "")["generation"]
+    entry = {"kind": "skipped", "problem": "1/2", "problem_name": "own", "solution": "a.py", "sample": 0,
+             "workload": "small", "reason": "the GPU was lost", "after": 1}  # fmt: skip
+    (made.path / "unevaluated.jsonl").write_text(json.dumps(entry) + "\n")
+    update = feed.data(1, generation)
+    assert update["unevaluated"] == 1 and update["rows"] == []
+    assert [one["reason"] for one in update["overview"]["runs"][0]["unevaluated"]] == ["the GPU was lost"]
+    assert feed.data(1, generation, unevaluated=1) is None
+    made.append(result("1/2", 0.5, name="a.py"))
+    assert feed.data(1, generation, unevaluated=1)["overview"]["runs"][0]["unevaluated"] == []
+
+
 def test_what_is_no_result_is_named_and_the_rest_kept(tmp_path):
     made = run(tmp_path / "r", result("1/1", 0.5))
     feed = Feed(made.path)
@@ -132,7 +147,7 @@ def test_a_run_that_is_not_there_and_a_port_that_is_taken_are_errors(tmp_path):
 
 def test_the_page_follows_the_run(tmp_path):
     made = run(tmp_path / "r", result("1/1", status=Status.TIMEOUT, name="a.py"))
-    rows = "[...document.querySelectorAll('#body tr[data-id]')].map((row) => row.textContent).join()"
+    rows = "[...document.querySelectorAll('#table tr[data-id]')].map((row) => row.textContent).join()"
     with chromium() as browser, serving(made.path) as (process, url):
         browser.get(url)
         wait(browser, f"{rows}.includes('timeout')")
@@ -140,8 +155,8 @@ def test_the_page_follows_the_run(tmp_path):
         wait(browser, f"{rows}.includes('1/2')")
         made.append(result("1/1", 0.25, name="a.py", seed=3))  # evaluated again: the newer one replaces it
         wait(browser, f"{rows}.includes('4.0')")
-        assert len(texts(browser, "#body tr[data-id]")) == 2 and texts(browser, "#live") == ["following"]
-        click(browser, "#body tr[data-id] a")
+        assert len(texts(browser, "#table tr[data-id]")) == 2 and texts(browser, "#live") == ["following"]
+        click(browser, "#table tr[data-id] a")
         wait(browser, "document.querySelector('#panel .figures')")
         process.send_signal(signal.SIGINT)
         wait(browser, "document.querySelector('#live').textContent === 'the server has stopped'")

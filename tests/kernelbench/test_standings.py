@@ -5,7 +5,7 @@ import io
 import json
 
 import pytest
-from logs import result, run
+from logs import judged, result, run
 
 from harness.result import Status
 from kernelbench.run import Run
@@ -25,7 +25,7 @@ def test_a_problem_that_only_one_run_solves_counts_for_all(tmp_path):
     one = run(tmp_path / "one", result("1/1", 0.5), result("1/2", 0.25))
     other = run(tmp_path / "other", result("1/1", 0.5))
     found = rows([one, other])
-    assert found["one"]["fast_p"]["1"]["value"] == 1.0 and found["other"]["fast_p"]["1"]["value"] == 0.5
+    assert found["one"]["settled_fast_p"]["1"]["value"] == 1.0 and found["other"]["settled_fast_p"]["1"]["value"] == 0.5
     assert found["other"]["problems"] == 2 and found["other"]["solved"] == 1
     assert found["other"]["geometric_mean"]["standard"]["value"] == pytest.approx(2, rel=0.02)
     assert found["other"]["geometric_mean"]["fallback"]["value"] == pytest.approx(2**0.5, rel=0.02)
@@ -52,7 +52,7 @@ def test_levels_and_subsets_are_rows_of_their_own(tmp_path):
 
 def test_rejected_results_count_only_unfiltered(tmp_path):
     row = rows([run(tmp_path / "r", result("1/1", 0.1, status=Status.REJECTED))])["r"]
-    assert row["fast_p"]["1"]["value"] == 0 and row["unfiltered"]["fast_p"]["1"]["value"] == 1
+    assert row["settled_fast_p"]["1"]["value"] == 0 and row["unfiltered"]["settled_fast_p"]["1"]["value"] == 1
     assert row["geometric_mean"]["standard"]["value"] is None
 
 
@@ -69,7 +69,7 @@ def test_all_forms_say_the_same(tmp_path):
     assert json.loads(render(data, "json")) == data
     lines = list(csv.DictReader(io.StringIO(render(data, "csv"))))
     assert [(line["group"], line["run"], line["rank"]) for line in lines[:2]] == [("all", "a", "1"), ("all", "b", "2")]
-    assert float(lines[0]["fast_p.1.value"]) == 0.9
+    assert float(lines[0]["settled_fast_p.1.value"]) == 0.9
     assert "| 1      | a     | cpu" in render(data, "markdown") and "0.900 [" in render(data, "terminal")
 
 
@@ -90,11 +90,11 @@ def test_curves_and_areas_are_in_the_json(tmp_path):
     data = json.loads(render(standings([one, two]), "json"))
     curve = data["curves"]["one"]["fast_p"]
     assert curve[0] == [0.0, 1.0] and [share for _, share in curve] == [1.0, 0.5, 0.0]
-    assert data["curves"]["one"]["attempt_fast_p"]["1"] == [0.5, 1.0]
-    assert data["curves"]["two"]["attempt_fast_p"]["0"] == [0.5]
+    assert data["curves"]["one"]["attempt_fast_p"]["1"] == [[1, 0.5], [2, 1.0]]
+    assert data["curves"]["two"]["attempt_fast_p"]["0"] == [[1, 0.5]]
     (area,) = data["signed_areas"]
-    means = [sum(r.speedup for r in kept) / 2 for kept in ([one.results[0], one.results[1]], two.results)]
-    assert area["run"] == "two" and area["value"] == pytest.approx(means[1] - means[0])
+    settled = sum(r.speedup for r in one.results[:2]) / 2, 1.0 / 2  # two is a tie on 1/1
+    assert area["run"] == "two" and area["value"] == pytest.approx(settled[1] - settled[0])
     assert area["low"] <= area["value"] <= area["high"]
 
 
@@ -102,3 +102,37 @@ def test_total_runtime_is_over_what_is_solved(tmp_path):
     results = [result("1/1", 0.5), result("1/2", 4.0, baseline_ms=6.0), result("1/3", status=Status.CRASHED)]
     found = rows([run(tmp_path / "r", *results)])["r"]["total_runtime"]["value"]
     assert found == pytest.approx((1.0 + 6.0) / (0.5 + 4.0), rel=0.02)
+
+
+def test_a_figure_claims_no_more_than_the_verdicts(tmp_path):
+    results = [judged("1/1", 1.004), judged("1/2", 3.0, verdict="unstable"), judged("1/3", 1.5), judged("1/4", 0.5)]
+    row = rows([run(tmp_path / "r", *results)])["r"]
+    assert row["settled_fast_p"]["1"]["value"] == 0.25 and row["fast_p"]["1"]["value"] == 0.75
+    assert row["geometric_mean"]["standard"]["value"] == pytest.approx((1.0 * 1.5 * 0.5) ** (1 / 3))
+    assert row["raw"]["geometric_mean"]["value"] == pytest.approx((1.004 * 3.0 * 1.5 * 0.5) ** (1 / 4))
+    assert row["verdicts"] == {"tie": 1, "unstable": 1, "faster": 1, "slower": 1}
+
+
+def test_two_runs_of_ties_have_no_area_between_them(tmp_path):
+    one = run(tmp_path / "one", *(judged(f"1/{n}", 1.009) for n in range(1, 9)))
+    two = run(tmp_path / "two", *(judged(f"1/{n}", 0.991) for n in range(1, 8)), judged("1/8", 4.0, verdict="unstable"))
+    (area,) = standings([one, two])["signed_areas"]
+    assert area["low"] <= 0 <= area["high"] and area["left_out"] == 1
+
+
+def test_each_of_several_baselines_has_a_fast_1(tmp_path):
+    both = judged("1/1", 2.0)
+    both.baselines["compile"] = {**both.baselines["eager"], "speedup": 0.8, "interval": [0.79, 0.81],
+                                 "verdict": "slower"}  # fmt: skip
+    data = standings([run(tmp_path / "r", both)])
+    found = data["groups"]["all"][0]["by_baseline"]
+    assert [found[name]["settled_fast_p"]["1"]["value"] for name in ("eager", "compile")] == [1.0, 0.0]
+    assert "compile" in render(data, "terminal")
+
+
+def test_the_bias_of_a_choice_is_told(tmp_path):
+    confirmed = judged("1/1", 1.2, sample=1)
+    confirmed.confirms = {"speedup": 1.5}
+    data = standings([run(tmp_path / "r", judged("1/1", 1.1), confirmed)])
+    assert data["groups"]["all"][0]["confirmed_best"] == {"solutions": 1, "bias": pytest.approx(1.25)}
+    assert "the first measurement was 1.250 times the second" in render(data, "terminal")

@@ -1,10 +1,13 @@
 """Starters build as they are, and the Python one is a correct solution."""
 
+import os
 import subprocess
+import sys
 
 import pytest
 
 from harness.result import Status
+from harness.solution import discover
 from kernelbench import starter
 
 TWELVE = ["1/1", "1/19", "1/23", "1/36", "1/40", "1/95", "2/63", "2/76", "2/86", "3/1", "3/43", "3/48"]
@@ -33,3 +36,45 @@ def test_cu_starter_of_half_precision_includes_its_header():
 def test_host_code_has_no_half():
     with pytest.raises(ValueError, match="use --kind cu"):
         starter.source("1/19", "cpp", "bf16")
+
+
+@pytest.mark.parametrize(
+    "device, has, precision, kind",
+    [
+        ("cuda", {"nvcc", "c++"}, "fp32", "cu"),
+        ("cuda", {"c++"}, "fp32", "py"),
+        ("cpu", {"nvcc", "c++"}, "fp32", "cpp"),
+        ("cpu", {"c++"}, "bf16", "py"),
+        ("cpu", set(), "fp32", "py"),
+    ],
+)
+def test_the_kind_is_one_that_builds_and_runs_here(monkeypatch, device, has, precision, kind):
+    monkeypatch.setattr(starter, "nvcc", lambda: "nvcc" in has)
+    monkeypatch.setattr(starter, "host_compiler", lambda: "c++" in has)
+    assert starter.kind_for(device, precision)[0] == kind
+
+
+def kb(*arguments, cwd):
+    return subprocess.run(
+        [sys.executable, "-m", "kernelbench", "starter", *arguments], cwd=cwd, capture_output=True, text=True,
+        env=os.environ | {"CUDA_VISIBLE_DEVICES": ""},
+    )  # fmt: skip
+
+
+def test_a_folder_gets_a_file_that_maps_to_the_problem_and_no_work_is_overwritten(tmp_path):
+    done = kb("1/19", "-o", "mine", cwd=tmp_path)
+    assert done.stdout == "mine/level1/19_relu.cpp\n" and "kind: cpp, which runs here" in done.stderr
+    (found,) = discover(tmp_path / "mine").solutions
+    assert (str(found.problem), found.kind, found.device) == ("1/19", "cpp", "cpu")
+    found.path.write_text("my work")
+    again = kb("1/19", "-o", "mine", cwd=tmp_path)
+    assert again.returncode == 2 and "may be your work" in again.stderr and found.path.read_text() == "my work"
+
+
+def test_a_file_says_its_kind(tmp_path):
+    assert kb("1/19", "-o", "relu_s1.cu", cwd=tmp_path).stdout == "relu_s1.cu\n"
+    (found,) = discover(tmp_path).solutions
+    assert (str(found.problem), found.sample, found.kind) == ("1/19", 1, "cu")
+    wrong = kb("1/19", "--kind", "py", "-o", "x.cu", cwd=tmp_path)
+    assert wrong.returncode == 2 and "does not end in .py" in wrong.stderr
+    assert kb("1/19", "--kind", "py", cwd=tmp_path).stdout.startswith("# kb: problem=1/19\n")

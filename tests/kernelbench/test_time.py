@@ -63,6 +63,15 @@ def on_a_gpu():
     return made
 
 
+def test_the_page_says_which_condition_ended_sampling():
+    made = on_a_gpu()
+    assert "converged (sem)" in timing_page.page(made)  # a record of a time with several rules
+    del made.timing["criterion"]
+    for stopped, said in {"cv_settled": "CV settled", "max_seconds": "at the ceiling in time"}.items():
+        made.timing["stopped"] = stopped
+        assert said in timing_page.page(made)
+
+
 def test_a_page_says_what_each_witness_saw_and_how_far_apart_they_are():
     text = timing_page.page(on_a_gpu())
     assert re.search(r"CUPTI: .* 104 us +\+4.0 %", text) and re.search(r"judge's own clock, 40 .* 97 us +-3.0 %", text)

@@ -4,6 +4,7 @@ import copy
 import csv
 import importlib.util
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -12,8 +13,10 @@ import pytest
 from logs import result, run
 
 from harness.result import Status
-from kernelbench import exchange, upstream
+from kernelbench import exchange, settled, upstream
+from kernelbench.comparison import Change, compare
 from kernelbench.run import Run
+from kernelbench.shapes import UNKNOWN
 from kernelbench.standings import standings
 
 KB = [sys.executable, "-m", "kernelbench"]
@@ -117,6 +120,70 @@ def test_our_results_come_back_with_their_status(tmp_path):
     assert {r.problem: (r.status, r.message) for r in back} == {r.problem: (r.status, r.message) for r in ours}
 
 
+def sized(problem, ms, name="small", **sizes):
+    made = result(problem, ms)
+    made.workload = {"name": name, "sizes": sizes, "flops": 1e6, "bytes": 4096}
+    return made
+
+
+def exported(folder, *results):
+    """A run and its baseline in KernelBench's files, and imported again."""
+    made = run(folder / "ours", *results)
+    exchange.export([made], "kernelbench", folder / "out.json")
+    exchange.export([made], "baseline", folder / "baseline_time_torch.json")
+    exchange.import_kernelbench(folder / "out.json", 1, folder / "again", folder / "baseline_time_torch.json")
+    return made, Run.load(folder / "again")
+
+
+def test_the_workload_survives_export_and_import(tmp_path):
+    made, again = exported(tmp_path, sized("1/19", 0.5, dim=4096))
+    assert again.results[0].workload == made.results[0].workload
+    assert again.config["workload"] == "small"
+    assert [d.change for d in compare(made, again)] == [Change.TIE]
+
+
+def test_an_import_that_names_no_sizes_says_that_they_are_unknown(files):
+    assert {r.workload["name"] for r in read(files)} == {UNKNOWN}
+    done = kb("import", files / "eval_results.json", "--level", 1, "--out", files / "run")
+    assert "5 of unknown sizes" in done.stdout and "--workload" in done.stdout
+    assert Run.load(files / "run").config["workload"] == UNKNOWN
+
+
+def test_sizes_named_at_the_import_are_kept(files):
+    arguments = ["--level", 1, "--workload", "full", "--out", files / "run"]
+    assert "unknown" not in kb("import", files / "eval_results.json", *arguments).stdout
+    made = Run.load(files / "run")
+    assert {r.workload["name"] for r in made.results} == {"full"}
+    (files / "out.json").write_text(json.dumps(upstream.eval_results(made.results, 1)))
+    assert {r.workload["name"] for r in upstream.read_eval_results(files / "out.json", 1)} == {"full"}
+
+
+def test_a_baseline_of_other_sizes_gives_no_speedup_and_says_why(files):
+    """KernelBench's baselines are of sizes that it does not name: not of ``small``, for all that is known."""
+    (files / "ours.json").write_text(json.dumps(upstream.eval_results([sized("1/19", 0.5)], 1)))
+    (back,) = upstream.read_eval_results(files / "ours.json", 1, files / "baseline_time_torch.json")
+    assert back.correct and back.speedup is None
+    assert settled.why_no_speedup(back).endswith("its sizes are unknown, and those of the solution small")
+
+
+def test_means_and_deviations_give_an_imported_speedup_its_interval_and_verdict(files):
+    first, *_ = read(files)
+    low, high = settled.interval(first)
+    half = 1.96 * math.hypot(0.01 / 2.0, 0.01 / 3.0) / 100**0.5  # relative, of the ratio of both means
+    assert (low, high) == (pytest.approx(1.5 * (1 - half), rel=1e-5), pytest.approx(1.5 * (1 + half), rel=1e-5))
+    assert settled.verdict(first) == settled.FASTER
+
+
+@pytest.mark.parametrize("lacking", [["std"], ["num_trials"], list(STATISTICS)])
+def test_an_imported_speedup_without_spread_is_unstable(files, lacking):
+    data = copy.deepcopy(EVALUATED)
+    for key in lacking:
+        del data["19"][0]["runtime_stats"][key]
+    (files / "eval_results.json").write_text(json.dumps(data))
+    first, *_ = read(files)
+    assert first.speedup == 1.5 and settled.interval(first) is None and settled.verdict(first) == settled.UNSTABLE
+
+
 def changed(path, value):
     data = copy.deepcopy(EVALUATED)
     data["19"][0][path] = value
@@ -203,6 +270,7 @@ def test_parquet_and_csv_of_a_real_log_say_the_same(tmp_path):
     exchange.export([made], "csv", tmp_path / "r.csv")
     rows = parquet.read_table(tmp_path / "r.parquet").to_pylist()
     lines = list(csv.DictReader((tmp_path / "r.csv").open(newline="")))
+    assert lines[0]["verdict"] == "slower" and 0.50 < float(lines[0]["interval.low"]) < float(lines[0]["speedup"])
     assert len(rows) == len(made.latest()) and [r["speedup"] for r in rows] == [r.speedup for r in made.latest()]
     for row, line in zip(rows, lines, strict=True):
         assert {key: "" if value is None else str(value) for key, value in row.items()} == line

@@ -8,7 +8,7 @@ import sys
 import pytest
 import torch
 
-from harness.problem import ProblemFile, ProblemId, load_problem
+from harness.problem import ProblemError, ProblemFile, ProblemId, load_problem
 from kernelbench import suite
 from kernelbench.audit.examination import audit
 from kernelbench.audit.record import AuditFile
@@ -65,9 +65,23 @@ def test_mutants_that_compute_the_same_function_do_not_count(tmp_path):
     assert record.equivalent >= 1 and record.score == 1.0
 
 
-def test_a_function_without_a_fixed_answer_is_found(tmp_path):
-    record = audited(tmp_path, "x + float(torch.seed() % 1_000_000)")
-    assert not record.deterministic and record.grade == "F"
+@pytest.mark.parametrize(
+    ("forward", "reason"),
+    [
+        ("x.mul_(2) + y", "overwrites its input 'x'"),
+        ("torch.dropout(self.used(x), 0.5, True)", "its output is random"),
+        ("x + float(torch.seed() % 1_000_000)", "is not deterministic"),
+        ("(x - 2).log()", "returns NaN in 128 of 128 elements"),
+        ("None", "returns no tensor"),
+    ],
+)
+def test_a_reference_that_no_candidate_can_be_held_to_is_named_instead_of_graded(tmp_path, forward, reason):
+    with pytest.raises(ProblemError, match=reason):
+        audited(tmp_path, forward)
+
+
+def test_a_reference_with_complex_outputs_is_audited(tmp_path):
+    assert audited(tmp_path, "torch.complex(torch.relu(self.used(x)), y)").grade == "A"
 
 
 @pytest.fixture(scope="module")
@@ -112,6 +126,17 @@ def test_a_problem_that_does_not_run_is_recorded_and_fails_the_command(tmp_path)
     assert done.returncode == 1
     assert "shapes cannot be multiplied" in done.stdout
     assert AuditFile(tmp_path / "audit.jsonl").get(suite.find("1/1", tmp_path)[0]).grade == "F"
+
+
+def test_the_command_names_what_is_wrong_with_a_reference_beside_those_that_are_graded(tmp_path):
+    level = tmp_path / "level1"
+    level.mkdir()
+    (level / "1_in_place.py").write_text(PROBLEM.format(forward="x.mul_(2) + y"))
+    (level / "2_fine.py").write_text(PROBLEM.format(forward="torch.relu(self.used(x)) + y"))
+    done = kb("audit", "all", "--problem-dir", tmp_path, "--device", "cpu")
+    assert done.returncode == 1 and "A: 1, F: 1" in done.stdout
+    assert "1/1 in_place, full: ProblemError: the reference of 1/1 (full) cannot be judged against" in done.stdout
+    assert "overwrites its input 'x'" in done.stdout
 
 
 def test_an_unknown_workload_is_wrong_usage():

@@ -8,7 +8,8 @@ from candidates import STRATEGIES
 from kernelbench.endpoint import Endpoint
 from kernelbench.execution import Options
 from kernelbench.pipeline import Pipeline
-from kernelbench.solvers.orchestrator import Plan, solve_on
+from kernelbench.solvers.orchestrator import solve_on
+from kernelbench.solvers.plan import Plan
 from kernelbench.solvers.script import Script
 
 

@@ -10,6 +10,9 @@ import torch
 
 from harness.problem import ProblemFile, ProblemId, load_problem
 from harness.result import Result, Status
+from harness.sol.clock import choose
+from harness.sol.hardware import DEVICES, limits_of_device
+from harness.sol.headroom import compare
 from kernelbench import suite
 from kernelbench.solvers import feedback
 from kernelbench.solvers.prompts import FEW_SHOT, FOLDER, PromptError, Prompts
@@ -23,18 +26,20 @@ EMULATION = Path(__file__).parent / "emulated_cuda.h"
 EXAMPLES = ("add", *FEW_SHOT)
 
 
-def task(device, **options):
+def task(device, clock_mhz=None, **options):
     return Task(
         suite.find("1/25")[0], device, workload="small", precision="fp32", budget=1, seed=0, options=options,
-        prompts=Prompts(), submit=None, say=None,
+        prompts=Prompts(), submit=None, say=None, clock_mhz=clock_mhz,
     )  # fmt: skip
 
 
-def result(status=Status.OK, message=""):
+def result(status=Status.OK, message="", speedup=2.0, verdict="faster"):
     """Twice as fast as the baseline, if it is a right one."""
     made = Result("1/1", "own", {"name": "small", "bytes": 2_000_000_000}, {"sample": 1}, status, message)
     if made.correct:
-        made.timing, made.baselines, made.speedup = {"median_ms": 0.5}, {"eager": {"median_ms": 1.0}}, 2.0
+        baseline = {"median_ms": 1.0, "speedup": speedup, "verdict": verdict}
+        baseline["interval"] = [0.99 * speedup, 1.01 * speedup]
+        made.timing, made.baselines, made.speedup = {"median_ms": 1 / speedup}, {"eager": baseline}, speedup
     return made
 
 
@@ -50,6 +55,68 @@ def test_the_prompt_for_a_gpu_with_everything_in_it():
     order += ["# Speed of light: 1/25", "Think of warps.", "Answer with one code block"]
     assert [prompt.index(part) for part in order] == sorted(prompt.index(part) for part in order)
     assert "on an NVIDIA H100 80GB HBM3" in prompt and "3,350 GB/s" in prompt and "$" not in prompt
+
+
+@pytest.mark.parametrize("name", DEVICES)
+def test_the_hardware_prompt_has_facts_terms_and_practices_for_every_device(name):
+    limits, prompt = DEVICES[name], task(H100, hardware=name).hardware
+    for fact in (limits.title, f"{limits.gbps:,.0f} GB/s", f"{limits.multiprocessors} streaming", "65536 registers",
+                 "may have 255 of them", "KB of shared memory", "blocks and", "- FP32: ", "- FP16: ", "- INT8: "):
+        assert fact in prompt  # fmt: skip
+    assert ("- TF32: " in prompt, "- BF16: " in prompt) == (name != "t4",) * 2
+    assert ("- FP8: " in prompt) == (limits.fp8 is not None)
+    for term in ("Thread", "Warp", "Thread block", "Shared memory", "Register", "Cache", "Occupancy"):
+        assert f"- {term}: " in prompt
+    assert "make a kernel fast" in prompt and "$" not in prompt
+
+
+def test_the_facts_of_an_h100():
+    prompt = task(H100).hardware
+    for fact in ("Hopper, compute capability 9.0", "85 GB of HBM3 memory", "228 KB of shared memory", "may have 227 KB",
+                 "room for 32 thread blocks and 2048 threads", "TF32: 494.7 TFLOP/s", "FP8: 1,979", "INT8: 1,979 TOP/s",
+                 "`wgmma`"):
+        assert fact in prompt  # fmt: skip
+    assert "INT4" not in prompt
+
+
+@pytest.mark.parametrize("device", [H100, {"type": "cpu", "name": "a CPU"}], ids=["on another GPU", "on a CPU"])
+def test_a_prompt_for_a_gpu_that_is_not_at_hand(device):
+    asked = task(device, hardware="a100-sxm", context="sol")
+    prompt = text(asked.prompt())
+    assert "make it on an NVIDIA A100 SXM 80 GB" in prompt and "80 GB of HBM2e memory" in prompt
+    assert "H100" not in prompt and "a CPU" not in prompt
+    assert "on NVIDIA A100 SXM 80 GB" in prompt and "1410 MHz, because none was observed: this GPU is not" in prompt
+
+
+def test_hardware_that_is_in_no_table_is_an_error_that_names_the_others():
+    with pytest.raises(ValueError, match="'a100'; there are: .*a100-sxm"):
+        task(H100, hardware="a100").prompt()
+
+
+def observed(sm_mhz):
+    made = result()
+    made.conditions = {"sm_clock_mhz": {"median": sm_mhz}, "memory_clock_mhz": {"median": 2619}}
+    return made
+
+
+def test_a_prompt_has_the_bound_of_the_record_of_the_latest_attempt():
+    asked = task(H100, context="sol")
+    asked.results = [observed(1980), observed(1500), result(Status.TIMEOUT)]
+    record = compare(asked._analysis, limits_of_device(H100), 1.0, choose(asked.limits, asked.results[1].conditions))
+    prompt = text(asked.prompt())
+    assert f"t_SOL = max = {record['t_sol_ms']:.4f} ms" in prompt
+    assert "observed while the latest attempt was timed, 1500 MHz" in prompt and "1500 of 1980 MHz (observed)" in prompt
+
+
+def test_before_the_first_attempt_a_prompt_says_that_its_clock_is_the_rated_one():
+    prompt = text(task(H100, context="sol").prompt())
+    assert "rated SM clock, 1980 MHz, because none was observed: no attempt was timed yet" in prompt
+
+
+def test_a_clock_that_is_given_is_that_of_the_prompt_whatever_was_observed():
+    asked = task(H100, clock_mhz=1500.0, context="sol")
+    asked.results = [observed(1980)]
+    assert "SM clock of 1500 MHz, as asked for" in text(asked.prompt())
 
 
 def test_a_prompt_for_a_cpu_speaks_of_no_gpu_kernels():
@@ -80,7 +147,23 @@ def test_execution_feedback_is_the_message_or_the_times():
     failed = result(Status.TIMEOUT, "it ran past 20 s")
     assert "status: timeout\nit ran past 20 s" in feedback.execution(failed) and feedback.profile(failed) == ""
     right = feedback.execution(result())
-    assert "status: ok" in right and "time: 0.5 ms" in right and "(eager): 1 ms, so the speedup is 2x" in right
+    assert "status: ok" in right and "time: 0.5 ms" in right and "PyTorch (eager): 1 ms" in right
+
+
+@pytest.mark.parametrize(
+    "speedup, verdict, said",
+    [(2.0, "faster", "speedup: faster; measured as 2x, 95 % interval 1.98 to 2.02"),
+     (1.004, "tie", "speedup: tie; measured as 1x"),
+     (3.0, "unstable", "speedup: unstable; measured as 3x")],
+)  # fmt: skip
+def test_execution_feedback_claims_no_more_than_the_verdict(speedup, verdict, said):
+    assert said in feedback.execution(result(speedup=speedup, verdict=verdict))
+
+
+def test_execution_feedback_without_a_speedup_says_why():
+    untimed = result()
+    untimed.speedup, untimed.baselines = None, {"compile": {"error": "no C++ compiler"}}
+    assert "speedup: none, because no baseline could be timed: compile: no C++" in feedback.execution(untimed)
 
 
 def test_profile_feedback_has_rates_headroom_launches_and_kernels():

@@ -14,7 +14,7 @@ from candidates import RIGHT, ROOT, STRATEGIES, WRONG, candidate
 from kernelbench.evaluation import evaluate_directory
 from kernelbench.execution import Options
 from kernelbench.run import Run, RunError
-from kernelbench.solvers.orchestrator import SolverError
+from kernelbench.solvers.plan import SolverError
 from kernelbench.solvers.program import Program
 from kernelbench.solvers.script import Script
 from kernelbench.solvers.task import Candidate
@@ -169,7 +169,7 @@ def test_a_file_that_is_no_solver(write, source, message):
 def test_wrong_usage_is_one_clear_error(kb_solve, write, tmp_path):
     script = write("def solve(task): yield ''\n")
     for arguments, message in [
-        (("--solver", tmp_path / "none.py", "--problems", "1/19"), "cannot read the solver"),
+        (("--solver", tmp_path / "none.py", "--problems", "1/19"), "none.py: name a Python file, or one of best_of_n"),
         (("--solver", script, "--problems", "9/9"), "no problem matches"),
         (("--problems", "1/19"), "give either --solver or --solver-command"),
         (("--solver", script, "--problems", "1/19", "--set", "a"), "is not NAME=VALUE"),

@@ -1,6 +1,9 @@
 """The conversations of the strategies, as the endpoint hears them, and what their logs say afterwards."""
 
 import json
+import runpy
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from candidates import RIGHT, WRONG, answer, candidate
@@ -8,6 +11,7 @@ from candidates import RIGHT, WRONG, answer, candidate
 from kernelbench import sampling
 from kernelbench.run import Run
 
+SOLVERS = Path(__file__).parents[3] / "scripts" / "solvers"
 TASK = "You are an expert in fast code for CPUs"
 
 
@@ -52,8 +56,8 @@ def test_best_of_n_asks_the_same_at_once_and_gives_fast_p_at_k(stand_in, solved)
     assert len(set(said(server))) == 1 and {request["temperature"] for request in server.requests} == {1.6}
     assert len(server.requests) == 3
     assert [attempt["parent"] for attempt in trajectory(outcome)] == [None] * 3
-    assert sampling.fast_p_at_k(samples(outcome), 0.0, 1) == pytest.approx(1 / 3)
-    assert sampling.fast_p_at_k(samples(outcome), 0.0, 3) == 1.0
+    assert sampling.pass_at_k(sampling.passes(samples(outcome), 0.0), 1) == pytest.approx(1 / 3)
+    assert sampling.pass_at_k(sampling.passes(samples(outcome), 0.0), 3) == 1.0
     tokens = [attempt["tokens"]["completion"] for attempt in trajectory(outcome)]
     assert sorted(tokens) == sorted([len(WRONG.split())] * 2 + [len(RIGHT.split())])
 
@@ -68,11 +72,11 @@ def test_refinement_shows_the_latest_generation_and_the_feedback_that_is_asked_f
     assert first.startswith(TASK) and "latest generation" not in first
     assert (candidate("x") in second) is generation and (candidate("x.clamp(min=0)") in third) is generation
     assert ("status: wrong_value" in second and "off" in second) is execution
-    assert ("status: ok" in third and "the speedup is" in third) is execution
+    assert ("status: ok" in third and "speedup: " in third) is execution
     assert ("GB/s, counting" in third) is (parts == "G+E+P") and "GB/s, counting" not in second
     lines = trajectory(outcome)
     assert [(line["parent"], line["turn"]) for line in lines] == [(None, 1), (1, 2), (2, 3)]
-    assert sampling.attempt_fast_p(samples(outcome), 0.0) == [0.0, 1.0, 1.0]  # the curve by turn
+    assert sampling.attempt_fast_p(samples(outcome), 0.0) == [(1, 0.0), (2, 1.0), (3, 1.0)]  # the curve by turn
 
 
 def test_an_answer_without_code_is_an_attempt_that_says_so(stand_in, solved):
@@ -83,10 +87,10 @@ def test_an_answer_without_code_is_an_attempt_that_says_so(stand_in, solved):
     assert "I would rather not." in said(server)[1]
 
 
-def test_reflexion_thinks_between_the_attempts_and_remembers(stand_in, solved):
+def test_without_a_strategy_set_a_model_thinks_between_the_attempts_and_remembers(stand_in, solved):
     answers = [WRONG, "The negative part was left.", answer("x * 2"), "Doubling was wrong.", WRONG]
     with stand_in.StandIn(lambda request, number: answers[number - 1]) as server:
-        outcome = solved("reflexion", server, budget=3, settings={"memory": "1"})
+        outcome = solved("no_strategy_set", server, budget=3, settings={"memory": "1"})
     attempts, thoughts = said(server)[::2], said(server)[1::2]
     assert len(attempts) == 3 and len(thoughts) == 2
     assert (
@@ -99,6 +103,22 @@ def test_reflexion_thinks_between_the_attempts_and_remembers(stand_in, solved):
     lines = trajectory(outcome)
     assert lines[1]["tokens"]["completion"] == len(answers[1].split()) + len(answers[2].split())
     assert lines[1]["answer"] == answers[2]
+
+
+@pytest.mark.parametrize(("settings", "parts"), [({}, "G+E"), ({"feedback": "G+E+P"}, "G+E+P")])
+def test_without_a_strategy_set_there_is_no_profile_either_unless_it_is_asked_for(settings, parts):
+    shown, answer = [], SimpleNamespace(text="a lesson")
+    task = SimpleNamespace(
+        budget=1, source="", option=lambda name, default: settings.get(name, default),
+        llm=SimpleNamespace(ask=lambda *prompt, **options: answer), prompt=lambda *further: [],
+        feedback=lambda result, parts: shown.append(parts), render=lambda name, **values: "",
+    )  # fmt: skip
+    attempts = runpy.run_path(str(SOLVERS / "no_strategy_set.py"))["solve"](task)
+    next(attempts)
+    task.budget = 0
+    with pytest.raises(StopIteration):
+        attempts.send(None)
+    assert shown == [parts]
 
 
 def test_few_shot_and_other_context_go_into_the_prompt(stand_in, solved):
