@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV ?= .venv
 KB = $(VENV)/bin/kb
 
-.PHONY: demo test lint clean
+.PHONY: demo test fuzz lint clean
 
 # Set up and run the main job: evaluate the examples, print a leaderboard.
 demo: $(VENV)/ready
@@ -11,6 +11,11 @@ demo: $(VENV)/ready
 # Set up and run all tests that this machine can run.
 test: $(VENV)/ready
 	$(VENV)/bin/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
+
+# 20,000 malformed messages, logs, directories, sources and texts: half a minute.
+fuzz: $(VENV)/ready
+	$(VENV)/bin/python scripts/fuzz_protocol.py --messages 4500 --evaluations 0 --logs 1500
+	$(VENV)/bin/python scripts/fuzz_inputs.py --trees 1000 --sources 6000 --texts 7000
 
 lint: $(VENV)/ready
 	$(VENV)/bin/ruff check .

@@ -8,7 +8,7 @@
 # GPUs for `hostile` and `scaling`; `kernelbench` needs KERNELBENCH=DIR, a checkout of it. Python is $PYTHON or python3.
 set -u
 
-all="order tests extensions spread accuracy accuracy_small aa_small sensitivity examples redteam hostile scaling kernelbench"
+all="order tests extensions spread accuracy accuracy_small aa_small sensitivity examples rounds redteam hostile scaling kernelbench"
 if [ $# = 0 ]; then sed -n '2,/^set/s/^# \{0,1\}//p' "$0"; echo "Steps: $all"; exit 2; fi
 out=$(mkdir -p "$1" && cd "$1" && pwd) && shift || exit
 cd "$(dirname "$0")/.." || exit
@@ -42,6 +42,13 @@ aa_small() {
 }
 sensitivity() { python scripts/bench/timing_sensitivity.py --trials 30 --json "$out/sensitivity_30.json"; }
 examples() { kb eval --track open --solutions examples --timeout 20 --out "$out/examples"; }
+# How many rounds and how much time timing takes, beside what it took when results/ was made, and with half the target.
+rounds() {
+  [ -e "$out/examples/results.jsonl" ] || examples || return
+  kb eval --track open --solutions examples --timeout 20 --cv 0.5% --out "$out/examples_cv_half" &&
+    python scripts/bench/timing_rounds.py results/h100/examples "$out/examples" "$out/examples_cv_half" \
+      --json "$out/rounds.json"
+}
 redteam() { kb redteam --device cuda -o "$out/redteam.md"; }
 hostile() { python scripts/bench/hostile.py --count 500 --device "$devices" --json "$out/hostile.json"; }
 scaling() {

@@ -42,7 +42,7 @@ from kernelbench.run import CONFIG, LOG, Run, RunError
 _BATCH = 400  # messages that one worker sends
 _KIND = {"type": "Tensor", "shape": [64, 4096], "dtype": "float32", "device": "cpu"}
 _HONEST = [
-    {"times_ms": [0.1, 0.2], "queue_full": True, "outputs": [[_KIND], [_KIND]]},
+    {"times_ms": [0.1, 0.2], "queue_full": True, "outputs": [[_KIND], [_KIND]], "structures": ["tensor", "tensor"]},
     {"weights": "copied", "setup_s": 0.1},
     {"ok": True},
     {"wall_ms": 1.0},
@@ -137,13 +137,15 @@ def judge_message(message: bytes, builder: ExtensionBuilder) -> None:
     if "build" in answer:
         request = answer["build"]
         try:  # what happens on our side; the compiler runs in a process that holds nothing
-            builder._key(*builder._checked(request if isinstance(request, dict) else {}))
+            request = request if isinstance(request, dict) else {}
+            builder._key(builder.checked(request, builder.solution.root), builder._environment(request))
         except Refused as error:
             raise CandidateFailure("runtime_error", str(error)) from None
 
 
 def honest() -> bytes:
-    body = json.dumps({**_HONEST[0], "times_ms": [0.1], "outputs": [[_KIND]], **_HONEST[1], **_HONEST[2]}).encode()
+    one_call = {"times_ms": [0.1], "outputs": [[_KIND]], "structures": ["tensor"]}
+    body = json.dumps({**_HONEST[0], **one_call, **_HONEST[1], **_HONEST[2]}).encode()
     return struct.pack("!I", len(body)) + body
 
 

@@ -7,7 +7,8 @@ import itertools
 import sys
 from pathlib import Path
 
-from harness.solution import Solution, discover, read_solution, uses_extensions
+from harness.reading import uses_extensions
+from harness.solution import Solution, discover, read_solution
 
 
 def buildable(root: Path, device: str) -> list[Solution]:
