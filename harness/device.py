@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from harness.deadline import LOCK_S, take_lock, within
+from harness.process.deadline import LOCK_S, take_lock, within
 
 _EVERYBODYS = "/tmp"
 

@@ -14,7 +14,7 @@ from enum import Enum
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
-from harness.caps import MAX_LOG_CHARACTERS, MAX_MESSAGE_CHARACTERS
+from harness.limits import MAX_LOG_CHARACTERS, MAX_MESSAGE_CHARACTERS
 
 FORMAT = 1
 

@@ -12,12 +12,12 @@ import importlib
 __version__ = "0.1.0"
 
 _MODULES = {
-    "EvaluationError": "evaluator",
-    "Reward": "rl",
+    "EvaluationError": "evaluator.client",
+    "Reward": "rewards",
     "evaluate": "api",
     "load_problem": "api",
-    "reward": "rl",
-    "rewards": "rl",
+    "reward": "rewards",
+    "rewards": "rewards",
 }
 
 __all__ = list(_MODULES)

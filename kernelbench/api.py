@@ -1,6 +1,6 @@
 """The main job as Python functions, for notebooks, search loops and training runs.
 
-The calling process evaluates nothing itself: the evaluator does (``kernelbench.evaluator``),
+The calling process evaluates nothing itself: the evaluator does (``kernelbench.evaluator.client``),
 with the judges of ``kb eval``. So results do not depend on what the caller has set
 (default dtype, math modes, threads), and nothing of the caller's is changed.
 """
@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.problem import Problem, ProblemId
-from harness.problem import load_problem as load_file
+from harness.problem.module import Problem, ProblemId
+from harness.problem.module import load_problem as load_file
 from harness.result import Result
-from harness.solution import PREBUILT_SUFFIX, SUFFIXES, SolutionError
+from harness.solution.discover import PREBUILT_SUFFIX, SUFFIXES, SolutionError
 from harness.timing.convergence import CV_TARGET
 from kernelbench import suite
-from kernelbench.evaluator import Conditions, Job, evaluate_all, problem_file
+from kernelbench.evaluator.client import Conditions, Job, evaluate_all, problem_file
 
 
 def load_problem(problem: str, root: str | Path | None = None) -> Problem:

@@ -16,9 +16,9 @@ from typing import IO, Any
 
 from harness.faults import MachineFault
 from harness.result import Result
-from harness.solution import Solution
+from harness.solution.discover import Solution
 from kernelbench import __version__
-from kernelbench.shapes import together
+from kernelbench.metrics.workloads import together
 
 CONFIG = "config.json"
 LOG = "results.jsonl"

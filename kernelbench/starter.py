@@ -6,10 +6,10 @@ import ast
 import re
 from pathlib import Path
 
-from harness.build.toolchain import host_compiler, nvcc
-from harness.draw import DTYPES
-from harness.problem import Workload
-from harness.signature import C_TYPES, Signature, derive_signature
+from harness.compile.toolchain import host_compiler, nvcc
+from harness.problem.inputs import DTYPES
+from harness.problem.module import Workload
+from harness.problem.signature import C_TYPES, Signature, derive_signature
 from harness.sol.bounds import analyse
 from kernelbench.api import load_problem
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from harness.problem import ProblemFile, ProblemId, find_problems
+from harness.problem.module import ProblemFile, ProblemId, find_problems
 from kernelbench.audit.record import FILE, AuditFile
 
 # Named subsets, as selectors of their own.

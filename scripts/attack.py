@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 
 from harness.result import printable
-from harness.solution import SolutionError
+from harness.solution.discover import SolutionError
 from kernelbench.redteam.attack import Limits, attack
 from kernelbench.redteam.box import NoBox
 

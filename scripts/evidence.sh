@@ -25,8 +25,8 @@ ids() { echo "$2" | sed "s#[0-9][0-9]*#$1/&#g"; }
 
 # Whether the GPU is in order: nothing that is measured on one that is not means anything.
 order() { kb doctor --ceilings; }
-tests() { python -m pytest -q -m gpu -p no:cacheprovider tests/harness/test_timing.py tests/harness/test_judge.py; }
-extensions() { python -m pytest -q -m gpu -p no:cacheprovider tests/harness/test_extensions.py; }
+tests() { python -m pytest -q -m gpu -p no:cacheprovider tests/harness/timing/test_timing.py tests/harness/judge/test_evaluate.py; }
+extensions() { python -m pytest -q -m gpu -p no:cacheprovider tests/harness/compile/test_extensions.py; }
 spread() { python scripts/bench/timing_spread.py --relu 1.2,1.6,3,8,16,32 --runs 10 --json "$out/spread_short.json"; }
 accuracy() {
   python scripts/bench/timing_accuracy.py --problems "$(ids 1 $level1),$(ids 2 $level2),3/1,3/3,3/43" \

@@ -25,12 +25,13 @@ from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
 
-from harness.caps import MAX_FINDING_CHARACTERS, MAX_FINDINGS, MAX_SAMPLE
 from harness.integrity.static import findings
-from harness.problem import ProblemId
+from harness.limits import MAX_FINDING_CHARACTERS, MAX_FINDINGS, MAX_SAMPLE
+from harness.problem.module import ProblemId
 from harness.result import CandidateFailure, Status
-from harness.solution import SolutionError, discover, own_texts, read_solution
-from kernelbench import sinks, tables
+from harness.solution.discover import SolutionError, discover, own_texts, read_solution
+from kernelbench import escaping
+from kernelbench.views import tables
 
 _PIECES = [
     "\x00", "\x07", "\x1b[2J", "\x1b]0;t\x07", "\x9b31m", "\r", "\n", "\t", "\x0b", "\u2028", "\u202e", "\ud800",
@@ -182,29 +183,30 @@ def fuzz_texts(count: int, seed: int) -> Counter:
 def _sunk(text: str) -> str:
     failure = CandidateFailure(Status.RUNTIME_ERROR, text, text)
     assert failure.message
-    for shown in (sinks.terminal(text), sinks.markdown(text), sinks.markdown_block(text), sinks.json_text([text])):
+    for escape in (escaping.terminal, escaping.markdown, escaping.markdown_block, lambda t: escaping.json_text([t])):
+        shown = escape(text)
         assert all(c.isprintable() or c in "\n\t" for c in shown) and not _COMMAND.search(shown)
-    assert json.loads(sinks.json_text([text])) == json.loads(json.dumps([text]))
-    line = sinks.markdown(text)
+    assert json.loads(escaping.json_text([text])) == json.loads(json.dumps([text]))
+    line = escaping.markdown(text)
     assert not re.search(r"[\n<>`|*~]|\]\(|www\.|http:", line)
-    fence, *body, end = sinks.markdown_block(text).split("\n")
+    fence, *body, end = escaping.markdown_block(text).split("\n")
     assert not any(row.lstrip().startswith(end) for row in body) and fence == f"{end}text"
     table = tables.table(("a", "b"), [(text, text), ("c", "d")], "markdown").splitlines()
     assert len({row.count("|") for row in table}) == 1
-    cell = str(sinks.csv_cell(text))
+    cell = str(escaping.csv_cell(text))
     assert not cell.lstrip().startswith(("=", "+", "-", "@"))
-    root = ElementTree.Element("a", b=sinks.xml(text))
-    root.text = sinks.xml(text)
+    root = ElementTree.Element("a", b=escaping.xml(text))
+    root.text = escaping.xml(text)
     ElementTree.fromstring(ElementTree.tostring(root))
-    assert _Tags(sinks.html(text)).found == []
-    assert not re.search("[<>&]", sinks.script_json(json.dumps(text)))
-    command = sinks.workflow_command("error", {"file": text, "title": text}, text)
+    assert _Tags(escaping.html(text)).found == []
+    assert not re.search("[<>&]", escaping.script_json(json.dumps(text)))
+    command = escaping.workflow_command("error", {"file": text, "title": text}, text)
     assert "\n" not in command and not _COMMAND.search(command[2:])
     assert command.split("::")[1].startswith("error ")
-    asked = sinks.prompt({"title": text})
+    asked = escaping.prompt({"title": text})
     (mark,) = {row for row in (asked.split("\n")[1], asked.split("\n")[-1])}
     assert asked.split("\n").count(mark) == 2 and asked.encode(errors="surrogatepass")
-    sinks.picture(text).encode()
+    escaping.picture(text).encode()
     return "shown"
 
 

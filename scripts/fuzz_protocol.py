@@ -27,15 +27,15 @@ from typing import Any
 
 import torch
 
-from harness import wire
-from harness.build import Artefact, BuildContext
-from harness.build.extension import ExtensionBuilder, Refused
+from harness.compile import Artefact, BuildContext
+from harness.compile.extension.build import ExtensionBuilder, Refused
 from harness.judge.compare import check_kind
-from harness.judge.judge import Conditions, evaluate
-from harness.problem import load_problem
-from harness.process import ForkServer
+from harness.judge.evaluate import Conditions, evaluate
+from harness.problem.module import load_problem
+from harness.process import protocol
+from harness.process.worker_process import ForkServer
 from harness.result import CandidateFailure, Result, Status
-from harness.solution import read_solution
+from harness.solution.discover import read_solution
 from kernelbench import suite
 from kernelbench.run import CONFIG, LOG, Run, RunError
 
@@ -129,8 +129,8 @@ def judge_message(message: bytes, builder: ExtensionBuilder) -> None:
         theirs.sendall(message[: 64 << 10])
         theirs.shutdown(socket.SHUT_WR)
         try:
-            answer = wire.receive(ours)
-        except (wire.Garbled, wire.Closed) as error:
+            answer = protocol.receive(ours)
+        except (protocol.Garbled, protocol.Closed) as error:
             raise CandidateFailure("crashed", str(error)) from None
     for described in answer["outputs"] if isinstance(answer.get("outputs"), list) else []:
         check_kind(described, [torch.empty(64, 4096)], torch.device("cpu"))
@@ -159,7 +159,7 @@ def malformed(chance: random.Random) -> bytes:
         body = b"[" * chance.randint(1, 50_000)
     length = len(body)
     if chance.random() < 0.2:
-        length = chance.choice([0, 1, length - 1, length + 1, wire.MAX_BYTES + 1, 2**32 - 1])
+        length = chance.choice([0, 1, length - 1, length + 1, protocol.MAX_BYTES + 1, 2**32 - 1])
     data = bytearray(struct.pack("!I", max(length, 0)) + body)
     if chance.random() < 0.3:
         for _ in range(chance.randint(1, 8)):

@@ -28,12 +28,12 @@ from tabulate import tabulate
 _ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(_ROOT))
 
-from harness.host import descendants  # noqa: E402
+from harness.process.procfs import descendants  # noqa: E402
 
 ROLES = ("main", "build server", "judge", "fork server", "build worker", "worker")
 _END_S = 300.0  # of one run
 _GONE_S = 15.0  # until nothing of a run whose main process was killed is there any more
-_BUILD_SERVER, _JUDGE = b"harness.worker.forkserver import", b"harness.judge.start import"
+_BUILD_SERVER, _JUDGE = b"harness.worker.forkserver import", b"harness.judge.main import"
 _MODEL = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return {body}\n"
 _CPP = """#include <cstddef>
 extern "C" void solution(const float* x, float* y, size_t batch_size, size_t dim) {{

@@ -16,13 +16,13 @@ import torch
 from tqdm import tqdm
 
 from harness import device as devices
-from harness.draw import DTYPES
-from harness.host import usable_cores
 from harness.judge.overflow import overflown
 from harness.judge.reference import Reference
-from harness.math_modes import pin_math_modes
-from harness.problem import ProblemFile, load_problem
-from harness.rounds import Setting
+from harness.problem.inputs import DTYPES
+from harness.problem.math_modes import pin_math_modes
+from harness.problem.module import ProblemFile, load_problem
+from harness.process.procfs import usable_cores
+from harness.timing.rounds import Setting
 from kernelbench import suite
 
 _DRAWS = 3

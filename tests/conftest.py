@@ -8,12 +8,12 @@ import pytest
 import torch
 
 from harness import device as devices
-from harness.build import BuildContext, build
-from harness.judge.judge import Conditions, evaluate, failed_result
-from harness.problem import ProblemFile, ProblemId, load_problem
-from harness.process import ForkServer
+from harness.compile import BuildContext, build
+from harness.judge.evaluate import Conditions, evaluate, failed_result
+from harness.problem.module import ProblemFile, ProblemId, load_problem
+from harness.process.worker_process import ForkServer
 from harness.result import CandidateFailure
-from harness.solution import read_solution
+from harness.solution.discover import read_solution
 from kernelbench import suite
 
 GIB = 1 << 30

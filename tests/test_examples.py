@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from harness.result import Status
-from harness.solution import discover
+from harness.solution.discover import discover
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 SOLUTIONS = {s.name: s for s in discover(EXAMPLES).solutions}

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from harness.solution import Solution, own_texts
+from harness.solution.discover import Solution, own_texts
 
 _LEAST_LETTERS = 3  # of a part of a name that says something
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from harness.elements import are_same, same_values
 from harness.result import CandidateFailure, Status
+from harness.tensors.dtypes import are_same, same_values
 
 RULE = "overwrites_inputs"
 

@@ -17,9 +17,9 @@ from typing import Any
 
 import torch
 
-from harness.elements import EXACT, STEPS, TOLERANCES, bits, finite_elements, parts, widened
-from harness.problem import Problem
+from harness.problem.module import Problem
 from harness.result import CandidateFailure, Status
+from harness.tensors.dtypes import EXACT, STEPS, TOLERANCES, bits, finite_elements, parts, widened
 
 LOSS_FACTOR = 4
 

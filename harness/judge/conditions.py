@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from harness.judge.baselines import EAGER
+from harness.baselines import EAGER
 from harness.timing.convergence import CV_TARGET
 
 

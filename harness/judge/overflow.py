@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from harness.elements import finite_elements, is_finite
 from harness.judge.reference import PUBLISHED, Reference
+from harness.tensors.dtypes import finite_elements, is_finite
 
 
 def overflown(reference: Reference, seed: int) -> int:

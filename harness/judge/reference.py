@@ -10,12 +10,12 @@ from dataclasses import replace
 
 import torch
 
-from harness.elements import is_finite, is_scaled
-from harness.hardened import DRAWS, TIMED, is_constant
 from harness.judge.compare import Criterion, differ, largest_error
-from harness.problem import ProblemError
-from harness.rounds import Setting, Trial, outputs_of, play
+from harness.problem.distributions import DRAWS, TIMED, is_constant
+from harness.problem.module import ProblemError
+from harness.tensors.dtypes import is_finite, is_scaled
 from harness.timing import Round
+from harness.timing.rounds import Setting, Trial, outputs_of, play
 
 PUBLISHED = Trial()
 # The correctness checks. Twice as published, so that an answer kept from the first does not do for the second.

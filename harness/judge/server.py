@@ -18,18 +18,17 @@ from typing import Any, NoReturn
 import torch
 
 from harness import device as devices
-from harness import wire
-from harness.codec import decode_artefact, decode_problem, decode_solution
-from harness.deadline import Page, watched_by, within
 from harness.faults import MachineFault, NoRoom, check_disk, is_of_machine
-from harness.host import available_memory_bytes, end_with_parent, go_first
-from harness.judge.alone import blank_measurement, measure
-from harness.judge.judge import Conditions, evaluate, failed_result
-from harness.math_modes import pin_math_modes
-from harness.problem import Problem, ProblemError, Workload, load_problem
-from harness.process import ForkServer
+from harness.job import decode_artefact, decode_problem, decode_solution
+from harness.judge.evaluate import Conditions, evaluate, failed_result
+from harness.judge.time_baseline import blank_measurement, measure
+from harness.problem.math_modes import pin_math_modes
+from harness.problem.module import Problem, ProblemError, Workload, load_problem
+from harness.process import protocol, sandbox
+from harness.process.deadline import Page, watched_by, within
+from harness.process.procfs import available_memory_bytes, end_with_parent, go_first
+from harness.process.worker_process import ForkServer
 from harness.result import CandidateFailure, Status
-from harness.worker import sandbox
 
 _FIRST_TO_GO = 500  # where the system is short of memory: after workers, before the process of the run
 _MEMORY_SHARE = 0.75  # of what is free at the start, for the judge's own data
@@ -48,17 +47,17 @@ def serve(fd: int, workers: ForkServer) -> None:
     connection = socket.socket(fileno=fd)
     _, fds, _, _ = socket.recv_fds(connection, 1, 1)
     watched_by(Page(fds[0]))
-    hello = wire.receive(connection)
+    hello = protocol.receive(connection)
     try:
         device = devices.select(hello["device"])
         torch.zeros(1, device=device).add_(1).cpu()  # a device that is lost is still counted
     except (devices.DeviceError, RuntimeError) as error:
-        wire.send(connection, {"unavailable": str(error)})
+        protocol.send(connection, {"unavailable": str(error)})
         return
     if device.type == "cpu":
         _limit_memory(int(_MEMORY_SHARE * available_memory_bytes()))
     conditions = Conditions(device, **{name: hello[name] for name in _CONDITIONS})
-    wire.send(
+    protocol.send(
         connection,
         {
             "device": devices.describe(device),
@@ -74,12 +73,12 @@ def serve(fd: int, workers: ForkServer) -> None:
     judge = _Judge(conditions, workers, connection)
     while True:
         try:
-            job = wire.receive(connection)
-        except wire.Closed:
+            job = protocol.receive(connection)
+        except protocol.Closed:
             return
         with within("the judge", _SILENCE_S):
             answer = judge.answer(job)
-        wire.send(connection, answer)
+        protocol.send(connection, answer)
 
 
 def _unwind(*_: object) -> NoReturn:
@@ -160,4 +159,4 @@ class _Judge:
         return loaded.workload_for(name, self._conditions.device.type)
 
     def _phase(self, text: str) -> None:
-        wire.send(self._connection, {"phase": text})
+        protocol.send(self._connection, {"phase": text})

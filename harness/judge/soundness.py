@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import torch
 
-from harness.draw import DTYPES, fresh_seeds
-from harness.elements import are_same, count_nan, is_finite
 from harness.judge.compare import Criterion, Errors, check_values, strict_criterion
 from harness.judge.overflow import overflown
 from harness.judge.reference import PUBLISHED, TELLING, Reference
-from harness.outputs import as_tensor, why_not_compared, why_not_passed
-from harness.problem import ProblemError
+from harness.problem.inputs import DTYPES, fresh_seeds
+from harness.problem.module import ProblemError
+from harness.problem.signature import input_name
 from harness.result import CandidateFailure
-from harness.rounds import outputs_of
-from harness.signature import input_name
+from harness.tensors.dtypes import are_same, count_nan, is_finite
+from harness.tensors.outputs import as_tensor, why_not_compared, why_not_passed
 from harness.timing import Round
+from harness.timing.rounds import outputs_of
 
 
 def check(reference: Reference, seed: int, example: Round) -> None:

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import torch
 
-from harness.hardened import domains
-from harness.problem import Workload
+from harness.problem.distributions import domains
+from harness.problem.module import Workload
 from harness.sol.demand import Demand
 from harness.sol.facts import STRUCTURES, Facts, structured_share
 from harness.sol.hardware import Limits

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from harness.recurrent import GATES
+from harness.problem.meta_recurrent import GATES
 from harness.sol.facts import Facts, masked_to, structured_share
 from harness.sol.operators import Operator, Trace, View
 from harness.sol.windows import Convolution, Window, pooling

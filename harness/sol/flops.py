@@ -18,7 +18,7 @@ import torch
 from torch.utils import _pytree as pytree
 from torch.utils.flop_counter import flop_registry
 
-from harness.recurrent import GATES
+from harness.problem.meta_recurrent import GATES
 
 
 @dataclass(frozen=True)

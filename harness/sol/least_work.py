@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from harness.recurrent import GATES
+from harness.problem.meta_recurrent import GATES
 from harness.sol.demand import Demand
 from harness.sol.facts import DIAGONAL, LOWER, UPPER, Facts
 from harness.sol.operators import Operator, Trace, View

@@ -18,11 +18,11 @@ import torch
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from harness.draw import build_model, call, draw_inputs
-from harness.outputs import as_tensor, flatten
-from harness.problem import ProblemError, Workload
-from harness.recurrent import RecurrentShapes
+from harness.problem.inputs import build_model, call, draw_inputs
+from harness.problem.meta_recurrent import RecurrentShapes
+from harness.problem.module import ProblemError, Workload
 from harness.sol.flops import Flops, count_flops, count_recurrent
+from harness.tensors.outputs import as_tensor, flatten
 
 _META = torch.device("meta")
 

@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from harness.timing.paired import Series
+from harness.timing.speedup import Series
 from harness.timing.statistics import coefficients_of_variation, relative_standard_error
 
 CV_TARGET = 0.01

@@ -27,11 +27,11 @@ from typing import Any
 
 import torch
 
-from harness import cuda_driver
+from harness.memory import cuda_driver
 from harness.sol.hardware import limits_of_product
 from harness.timing import Round, cupti
 from harness.timing.cupti import Activity
-from harness.timing.spin import LEAST_S, HostTimes
+from harness.timing.queue_fill import LEAST_S, HostTimes
 from harness.timing.statistics import trimmed_mean
 
 _EMPTY_CALLS = 64  # of which the trimmed mean is taken

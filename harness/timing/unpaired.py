@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness.timing.paired import SEED, Ratio, bootstrapped, resamples
+from harness.timing.speedup import SEED, Ratio, bootstrapped, resamples
 
 
 def ratio_of_runs(baseline_ms: list[float], candidate_ms: list[float], between: float) -> Ratio:

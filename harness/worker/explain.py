@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from harness.build.diagnostics import compiler_errors
+from harness.compile.diagnostics import compiler_errors
 from harness.result import CandidateFailure, Status, first_line
 
 _EXTENSION_ERRORS = ("Error building extension", "Error compiling objects for extension")

@@ -1,7 +1,7 @@
 """Forks worker processes from a warm parent: torch imported, no device context, no candidate ever.
 
 Importing torch takes seconds and a fork milliseconds, so one such server serves
-a whole run. It talks to ``harness.process`` over a SOCK_SEQPACKET socket: a
+a whole run. It talks to ``harness.process.worker_process`` over a SOCK_SEQPACKET socket: a
 request is one JSON object plus file descriptors, in this order: the worker's
 channel, its output pipe, a pipe for its exit status, and whatever else the
 worker is to inherit. A request without descriptors asks how workers are confined.
@@ -22,10 +22,10 @@ import sys
 import traceback
 from pathlib import Path
 
-from harness import memory_group, process_memory
-from harness.host import end_with_parent, go_first, remove_tree
-from harness.server import close_all_but
-from harness.worker import sandbox
+from harness.memory import process_memory
+from harness.process import memory_cgroup, sandbox
+from harness.process.procfs import end_with_parent, go_first, remove_tree
+from harness.process.spawn import close_all_but
 
 _PR_SET_CHILD_SUBREAPER = 36
 _MAX_REQUEST_BYTES = 1 << 17
@@ -107,7 +107,7 @@ def _become_worker(request: dict, fds: list[int], layers: list[str]) -> None:
     try:
         end_with_parent()
         if request["group"]:
-            memory_group.join(request["group"])
+            memory_cgroup.join(request["group"])
         go_first(_FIRST_TO_GO)
         if request["background"]:
             _leave_the_cores()

@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
-from harness.elements import marked
 from harness.result import CandidateFailure, Status
+from harness.tensors.dtypes import marked
 
 _C_NUMBERS = {"size_t": ctypes.c_size_t, "int64_t": ctypes.c_int64, "double": ctypes.c_double, "bool": ctypes.c_bool}
 

@@ -17,20 +17,20 @@ from typing import Any
 
 import torch
 
-from harness import wire
-from harness.codec import decode_problem
-from harness.device_memory import shared
-from harness.draw import DTYPES, copy_changed_constants, copy_matching_state, tensors_of
-from harness.math_modes import pin_math_modes
-from harness.outbox import OpenedOutbox, lay_out
-from harness.outputs import as_tensor, kind_of
-from harness.places import Places
-from harness.problem import load_problem
+from harness.job import decode_problem
+from harness.memory.cuda_ipc import shared
+from harness.memory.placement import Places
+from harness.memory.shared_tensors import OpenedOutbox, lay_out
+from harness.problem.inputs import DTYPES, copy_changed_constants, copy_matching_state, tensors_of
+from harness.problem.math_modes import pin_math_modes
+from harness.problem.module import load_problem
+from harness.process import protocol
 from harness.result import Status
-from harness.rounds import Setting, Trial, launch_bound_ms, play, play_calls, profile
-from harness.strides import order_of
+from harness.tensors.outputs import as_tensor, kind_of
+from harness.tensors.strides import order_of
 from harness.timing import Round, timer_for
-from harness.timing.burst import Gate
+from harness.timing.gate import Gate
+from harness.timing.rounds import Setting, Trial, launch_bound_ms, play, play_calls, profile
 from harness.worker import extensions
 from harness.worker.explain import explain
 from harness.worker.load import LibraryModel, load_module
@@ -66,8 +66,8 @@ def run(channel: socket.socket, fds: list[int]) -> None:
     }
     while True:
         try:
-            request = wire.receive(channel)
-        except wire.Closed:
+            request = protocol.receive(channel)
+        except protocol.Closed:
             return
         operation = operations[request.pop("op")]
         loading = operation in (compile_source, candidate.import_only, candidate.load)
@@ -77,7 +77,7 @@ def run(channel: socket.socket, fds: list[int]) -> None:
         except BaseException as error:
             failure = explain(error, candidate.path, candidate.expects)
             answer = {"error": {"status": failure.status.value, "message": failure.message, "log": failure.log}}
-        wire.send(channel, answer)
+        protocol.send(channel, answer)
 
 
 def compile_source(command: list[str]) -> dict:
@@ -88,7 +88,7 @@ def compile_source(command: list[str]) -> dict:
 
 def compile_extension(**request: Any) -> dict:
     """Build an extension for a candidate, in this process that has none."""
-    from harness.build import torch_extension
+    from harness.compile.extension import torch_extension
 
     return torch_extension.build(**request)
 
@@ -96,8 +96,8 @@ def compile_extension(**request: Any) -> dict:
 def ask(channel: socket.socket, lock: threading.Lock, request: dict) -> dict:
     """Have the trusted side build an extension, while it waits for our answer to something else."""
     with lock:
-        wire.send(channel, {"build": request})
-        return wire.receive(channel)
+        protocol.send(channel, {"build": request})
+        return protocol.receive(channel)
 
 
 class Candidate:

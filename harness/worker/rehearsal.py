@@ -7,9 +7,9 @@ import threading
 
 import torch
 
-from harness.draw import seed_generators
-from harness.server import close_all_but, descriptors
-from harness.timing.burst import Gate
+from harness.problem.inputs import seed_generators
+from harness.process.spawn import close_all_but, descriptors
+from harness.timing.gate import Gate
 
 
 class Rehearsal:

@@ -19,19 +19,19 @@ import torch
 from torch import Tensor
 
 from harness import device as devices
-from harness.build.cache import digest_of
-from harness.draw import DTYPES, call, seed_generators
-from harness.elements import is_finite
+from harness.compile.cache import digest_of
 from harness.judge import soundness
 from harness.judge.compare import Criterion, Errors, check_values, strict_criterion
 from harness.judge.reference import PUBLISHED, Reference, Trial, cast, default_dtype
-from harness.math_modes import pin_math_modes
-from harness.outputs import as_tensor, flatten
-from harness.problem import Workload
+from harness.problem.inputs import DTYPES, call, seed_generators
+from harness.problem.math_modes import pin_math_modes
+from harness.problem.module import Workload
+from harness.problem.signature import Signature, derive_signature
 from harness.result import CandidateFailure
-from harness.rounds import Setting
-from harness.signature import Signature, derive_signature
 from harness.sol.operators import trace
+from harness.tensors.dtypes import is_finite
+from harness.tensors.outputs import as_tensor, flatten
+from harness.timing.rounds import Setting
 from kernelbench.audit.answers import ANSWERS, Known
 from kernelbench.audit.mutants import LIMIT, STALE, Mutant, Mutating, Recorder, candidates
 from kernelbench.audit.mutations import Inapplicable

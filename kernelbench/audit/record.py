@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.build.cache import digest_of
-from harness.problem import ProblemFile
+from harness.compile.cache import digest_of
+from harness.problem.module import ProblemFile
 from kernelbench.run import write_whole
 
 FILE = "audit.jsonl"  # beside the problems that it is about

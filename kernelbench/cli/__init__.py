@@ -1,4 +1,4 @@
-"""The command `kb`. A command is one module with a click command of its name, and its line in ``COMMANDS``.
+"""The command `kb`. A command is one module with a click command of its name, and its line in ``ROOMS``.
 
 Modules are imported only when their command runs, so that `kb --help` is quick.
 """
@@ -19,30 +19,41 @@ import click
 
 from harness.sol.clock import PRESETS as CLOCKS
 from harness.sol.clock import parse as parse_clock
-from kernelbench import __version__, sinks
+from kernelbench import __version__, escaping
 
-# name -> one line of help; the module is kernelbench.cli.<name>
-COMMANDS = {
-    "eval": "Build, check and time a directory of solutions, or one file.",
-    "check": "The same as a gate for CI: thresholds in, exit status out.",
-    "time": "Everything about the timing of one solution, on one page.",
-    "solve": "Let a solver, such as a language model in a loop, write solutions and evaluate them.",
-    "baseline": "Measure references, eager and compiled, to compare with later.",
-    "leaderboard": "Rank runs: models, agents or GPUs side by side.",
-    "compare": "Compare two runs problem by problem.",
-    "report": "Write runs as one page for the browser.",
-    "serve": "Show a run in the browser while it is going.",
-    "import": "Make a run of KernelBench's eval_results.json.",
-    "export": "Write runs for KernelBench's tools or for notebooks.",
-    "problems": "List the problems of the suite, show one, or audit what they are worth.",
-    "starter": "Print a starter file for a problem.",
-    "sol": "Speed of light: how fast a problem could be on a GPU.",
-    "findings": "Say what in a source a reviewer should look at.",
-    "review": "Have a model review what a run found correct.",
-    "redteam": "Try to cheat: does every known trick fail on this machine?",
-    "cache": "Show the cache of builds, or empty it.",
-    "doctor": "Say what can run on this machine, and how to fix what cannot.",
-}
+# room of kernelbench.cli -> title, and one line of help a command, whose module has its name
+ROOMS = {
+    "evaluate": ("Evaluate", {
+        "eval": "Build, check and time a directory of solutions, or one file.",
+        "check": "The same as a gate for CI: thresholds in, exit status out.",
+        "time": "Everything about the timing of one solution, on one page.",
+        "baseline": "Measure references, eager and compiled, to compare with later.",
+    }),
+    "generate": ("Generate", {
+        "solve": "Let a solver, such as a language model in a loop, write solutions and evaluate them.",
+        "review": "Have a model review what a run found correct.",
+    }),
+    "results": ("Results", {
+        "leaderboard": "Rank runs: models, agents or GPUs side by side.",
+        "compare": "Compare two runs problem by problem.",
+        "report": "Write runs as one page for the browser.",
+        "serve": "Show a run in the browser while it is going.",
+        "import": "Make a run of KernelBench's eval_results.json.",
+        "export": "Write runs for KernelBench's tools or for notebooks.",
+    }),
+    "suite": ("Suite", {
+        "problems": "List the problems of the suite, show one, or audit what they are worth.",
+        "starter": "Print a starter file for a problem.",
+        "sol": "Speed of light: how fast a problem could be on a GPU.",
+        "findings": "Say what in a source a reviewer should look at.",
+    }),
+    "machine": ("Machine", {
+        "doctor": "Say what can run on this machine, and how to fix what cannot.",
+        "redteam": "Try to cheat: does every known trick fail on this machine?",
+        "cache": "Show the cache of builds, or empty it.",
+    }),
+}  # fmt: skip
+COMMANDS = {command: room for room, (_, commands) in ROOMS.items() for command in commands}
 
 
 _DEVICE = re.compile(r"cpu|cuda|cuda:\d+")
@@ -158,7 +169,7 @@ class _LazyGroup(click.Group):
     def get_command(self, context, name):
         if name not in COMMANDS:
             return None
-        return importlib.import_module(f"kernelbench.cli.{name}").command
+        return importlib.import_module(f"kernelbench.cli.{COMMANDS[name]}.{name}").command
 
     def invoke(self, context):
         try:
@@ -168,8 +179,9 @@ class _LazyGroup(click.Group):
             context.exit(INTERRUPTED)
 
     def format_commands(self, context, formatter):
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        for title, commands in ROOMS.values():
+            with formatter.section(title):
+                formatter.write_dl(list(commands.items()))
 
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -189,12 +201,12 @@ def main() -> None:
 
 def say(text: object = "", err: bool = False, nl: bool = True) -> None:
     """Print text that candidates may have had a part in."""
-    click.echo(sinks.terminal(str(text)), err=err, nl=nl)
+    click.echo(escaping.terminal(str(text)), err=err, nl=nl)
 
 
 def say_json(data: Any) -> None:
     """Print data as JSON."""
-    click.echo(sinks.json_text(data))
+    click.echo(escaping.json_text(data))
 
 
 def fail(error: Exception | str, status: int) -> NoReturn:

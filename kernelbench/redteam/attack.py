@@ -15,8 +15,8 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from harness.host import usage
-from harness.solution import Solution, SolutionError, read_solution
+from harness.process.procfs import usage
+from harness.solution.discover import Solution, SolutionError, read_solution
 from kernelbench.redteam import box
 
 REFERENCE = "reference"

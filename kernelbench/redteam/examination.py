@@ -8,11 +8,11 @@ import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from harness import leftovers
+from harness.process import owned_folders
 from harness.result import Result, Status
-from kernelbench import settled
-from kernelbench.evaluation import Outcome, Watcher, evaluate_directory
-from kernelbench.execution import Options
+from kernelbench.evaluation.directory import Outcome, Watcher, evaluate_directory
+from kernelbench.evaluation.executor import Options
+from kernelbench.metrics import settled
 from kernelbench.redteam.catalogue import BY_NAME, CLASSES, EXPLOITS, HONEST, OWN_KERNELS, Class, Exploit, files
 
 PREVENTED, DETECTED, MISSED, NOT_RUN = "prevented", "detected", "missed", "not run"
@@ -56,7 +56,7 @@ def examine(numbers: set[int] | None, device: str | None, watcher: Watcher | Non
     """A row for each class, of all or of ``numbers``; raises what ``evaluate_directory`` does."""
     chosen = numbers or set(CLASSES)
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # on a CPU, what else runs there must not be taken for a gain
-    with leftovers.scratch() as folder:
+    with owned_folders.scratch() as folder:
         for exploit in BY_NAME.values():
             if exploit.traces:
                 exploit.traces()  # of an earlier run

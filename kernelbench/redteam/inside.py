@@ -17,10 +17,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from harness.build.cache import digest_of
+from harness.compile.cache import digest_of
 from harness.result import Result, Status
-from harness.solution import read_solution
-from kernelbench import settled, starter
+from harness.solution.discover import read_solution
+from kernelbench import starter
+from kernelbench.metrics import settled
 from kernelbench.redteam import box
 from kernelbench.redteam.examination import GAIN, sure_speedup
 from kernelbench.run import Run, RunError

@@ -9,8 +9,8 @@ import sysconfig
 from collections.abc import Callable
 from pathlib import Path
 
-from harness.build.cache import cache_root
-from harness.host import disk_use, remove_tree
+from harness.compile.cache import cache_root
+from harness.process.procfs import disk_use, remove_tree
 
 Trace = Callable[[], list[str]]
 

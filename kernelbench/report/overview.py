@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from harness.result import Result
-from kernelbench import curves, metrics, settled, standings, unevaluated
+from kernelbench.evaluation import unevaluated
+from kernelbench.metrics import fast_p, settled
+from kernelbench.metrics.scores import Scores, scores
+from kernelbench.metrics.workloads import Together, geometric_mean
 from kernelbench.report import records
 from kernelbench.run import Run
-from kernelbench.scores import Scores, scores
-from kernelbench.shapes import Together, geometric_mean
-from kernelbench.standings import counted, labels
+from kernelbench.views import curves, ranking
+from kernelbench.views.ranking import counted, labels
 
 _CONDITIONS = ("device", "precision", "started", "baselines", "solver", "model")
 _UNTIMED = "without a speedup"  # instead of a verdict
@@ -40,7 +42,7 @@ def overview(runs: Sequence[Run], skips: Sequence[Sequence[dict[str, Any]]] | No
 
 
 def _summary(run: Run, name: str, found: Scores, skips: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    results, figures, raw = run.solutions(), standings.of_scores(found), standings.raw_of_scores(found)
+    results, figures, raw = run.solutions(), ranking.of_scores(found), ranking.raw_of_scores(found)
     return {
         "name": name,
         **{key: run.config.get(key) for key in _CONDITIONS},
@@ -72,7 +74,7 @@ def _over_workloads(results: Sequence[Result]) -> dict[str, dict[str, Any]]:
             "workloads": [part.workload.get("name") for part in result.parts],
             **(records.claim(result) if result.correct else {}),
             "geometric_mean": geometric_mean(result),
-            "ms": metrics.typical_ms(result.timing),
+            "ms": fast_p.typical_ms(result.timing),
         }
         for result in results
         if isinstance(result, Together)

@@ -19,11 +19,11 @@ from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
-from kernelbench import __version__, sinks
+from kernelbench import __version__, escaping
 from kernelbench.report import records
 from kernelbench.report.overview import overview
 from kernelbench.run import Run
-from kernelbench.sources import reference_of, trajectory_of
+from kernelbench.run_sources import reference_of, trajectory_of
 
 _CHUNK = 64  # results
 _SCRIPTS = ("dom", "format", "highlight", "charts", "table", "panel", "summary", "app")
@@ -57,11 +57,11 @@ def render(data: dict[str, Any], chunks: dict[str, Any] | None = None) -> str:
     names = ", ".join(run["name"] for run in data["overview"]["runs"])
     values = {
         "policy": policy(data["live"]),
-        "title": sinks.html(f"{names}: kernelbench"),
-        "version": sinks.html(__version__),
+        "title": escaping.html(f"{names}: kernelbench"),
+        "version": escaping.html(__version__),
         "style": style,
         "script": script,
-        "data": sinks.script_json(to_json(data)),
+        "data": escaping.script_json(to_json(data)),
         "chunks": "\n".join(
             f'<script type="text/plain" id="{name}">{_packed(chunk)}</script>'
             for name, chunk in (chunks or {}).items()

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from harness.result import Result
-from kernelbench import metrics, settled
+from kernelbench.metrics import fast_p, settled
 from kernelbench.run import Run
-from kernelbench.sources import source_of
+from kernelbench.run_sources import source_of
 
 _MESSAGE_LENGTH = 200
 
@@ -17,7 +17,7 @@ Attempts = dict[tuple[str, int], dict[str, Any]]
 
 def row(result: Result, number: int, run: int) -> dict[str, Any]:
     """One line of the table. ``number`` is the result's own, ``run`` the index of its run; times in ms."""
-    baseline = metrics.baseline_of(result)
+    baseline = fast_p.baseline_of(result)
     flops, size = (result.workload.get(key) for key in ("flops", "bytes"))
     fields = {
         "id": number,
@@ -31,11 +31,11 @@ def row(result: Result, number: int, run: int) -> dict[str, Any]:
         "status": result.status.value,
         "rule": result.rule,
         "message": " ".join(result.message[: 2 * _MESSAGE_LENGTH].split())[:_MESSAGE_LENGTH],
-        "ms": metrics.typical_ms(result.timing),
-        "baseline": metrics.typical_ms(baseline[1]) if baseline else None,
+        "ms": fast_p.typical_ms(result.timing),
+        "baseline": fast_p.typical_ms(baseline[1]) if baseline else None,
         **claim(result),
         "no_speedup": settled.why_no_speedup(result) if result.correct else None,
-        "sol": metrics.percent_of_sol(result),
+        "sol": fast_p.percent_of_sol(result),
         "gflops": result.gflops,
         "intensity": flops / size if flops and size else None,
     }

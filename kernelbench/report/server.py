@@ -13,11 +13,11 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from harness.result import Result
+from kernelbench.evaluation.unevaluated import UNEVALUATED, parse
 from kernelbench.report import page, records
 from kernelbench.report.overview import overview
 from kernelbench.run import LOG, Run, RunError
-from kernelbench.sources import TRAJECTORY, attempts_in, reference_of
-from kernelbench.unevaluated import UNEVALUATED, parse
+from kernelbench.run_sources import TRAJECTORY, attempts_in, reference_of
 
 _HOSTS = ("127.0.0.1", "localhost")
 

@@ -12,10 +12,11 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.build.cache import cache_root
+from harness.compile.cache import cache_root
 from harness.result import Result
-from kernelbench import settled, sinks
+from kernelbench import escaping
 from kernelbench.endpoint import Endpoint, ModelError
+from kernelbench.metrics import settled
 from kernelbench.review.labels import CATEGORIES, NO_ISSUES
 from kernelbench.review.record import Review, ReviewError
 
@@ -112,7 +113,7 @@ def _request(result: Result, source: str, reference: str) -> dict:
 
 def _text(request: dict) -> str:
     facts = {key: request[key] for key in ("measured", "speed_of_light")}
-    return sinks.prompt(
+    return escaping.prompt(
         {
             "Measurements": json.dumps(facts, indent=1),
             "Static findings, which quote the candidate": json.dumps(request["findings"], indent=1),

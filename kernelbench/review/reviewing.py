@@ -10,7 +10,7 @@ from kernelbench.review.labels import LIBRARY_ONLY_RULE
 from kernelbench.review.record import Review, ReviewError
 from kernelbench.review.reviewer import Reviewer
 from kernelbench.run import Run
-from kernelbench.sources import reference_of, source_of
+from kernelbench.run_sources import reference_of, source_of
 
 
 def missing(run: Run, model: str) -> list[Result]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from harness.apart import ApartError, TooMuch, apart
+from harness.isolated_call import ApartError, TooMuch, apart
 
 _THOUGHT_TAGS = "think|thinking|thought|reasoning|scratchpad"
 _THOUGHT = re.compile(rf"<({_THOUGHT_TAGS})>.*?</\1>", re.DOTALL | re.IGNORECASE)
@@ -118,7 +118,7 @@ def _problem(code: str, kind: str) -> str | None:
     """Why it is no source of its kind; None where it may be."""
     if kind == "py":
         try:
-            wrong = apart("harness.reading:why_no_python", code)
+            wrong = apart("harness.solution.source_facts:why_no_python", code)
         except (TooMuch, ApartError) as error:
             wrong = f"to parse it takes {error}"
         return f"it is not Python: {wrong}" if wrong else None

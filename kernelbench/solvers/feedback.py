@@ -10,7 +10,7 @@ from typing import Any
 from tabulate import tabulate
 
 from harness.result import Result, Status
-from kernelbench import metrics, settled
+from kernelbench.metrics import fast_p, settled
 
 PARTS = ("G", "E", "P")
 
@@ -30,8 +30,8 @@ def execution(result: Result) -> str:
     lines = ["status: ok, every output is correct", f"time: {result.timing['median_ms']:.4g} ms (median)"]
     if reason := settled.why_no_speedup(result):
         return "\n".join([*lines, f"speedup: none, because {reason}"])
-    name, baseline = metrics.baseline_of(result)
-    return "\n".join([*lines, f"PyTorch ({name}): {metrics.typical_ms(baseline):.4g} ms", _speedup(result)])
+    name, baseline = fast_p.baseline_of(result)
+    return "\n".join([*lines, f"PyTorch ({name}): {fast_p.typical_ms(baseline):.4g} ms", _speedup(result)])
 
 
 def _speedup(result: Result) -> str:

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.solution import DIRECTIVE_LINES, directive_words
+from harness.solution.discover import DIRECTIVE_LINES, directive_words
 from kernelbench.endpoint import Message
 from kernelbench.run import RunError, append_line, whole_lines, write_whole
-from kernelbench.sources import TRAJECTORY
+from kernelbench.run_sources import TRAJECTORY
 
 CALLS, SOLUTIONS = "calls.jsonl", "solutions"
 

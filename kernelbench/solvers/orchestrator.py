@@ -17,14 +17,14 @@ from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 
-from harness.problem import ProblemFile, ProblemId
+from harness.problem.module import ProblemFile, ProblemId
 from harness.result import CandidateFailure, Result, Status
-from harness.solution import SUFFIXES, Solution, SolutionError, read_solution
-from kernelbench import leaderboard, sources, suite
-from kernelbench.confirmation import confirm_best, fresh
+from harness.solution.discover import SUFFIXES, Solution, SolutionError, read_solution
+from kernelbench import run_sources, suite
 from kernelbench.endpoint import ModelError
-from kernelbench.execution import Evaluated, Options, Pair, Skipped, closed_or_killed
-from kernelbench.pipeline import Line, Phase, Pipeline
+from kernelbench.evaluation.confirmation import confirm_best, fresh
+from kernelbench.evaluation.executor import Evaluated, Options, Pair, Skipped, closed_or_killed
+from kernelbench.evaluation.local_executor import Line, Phase, Pipeline
 from kernelbench.run import Run, RunError, WriteError
 from kernelbench.solvers.answers import NoCode
 from kernelbench.solvers.journal import SOLUTIONS, Attempt, Diverged, Journal
@@ -32,6 +32,7 @@ from kernelbench.solvers.llm import Answer, Llm, in_background
 from kernelbench.solvers.plan import Outcome, Plan, SolverError, Watcher
 from kernelbench.solvers.prompts import PromptError
 from kernelbench.solvers.task import BudgetSpent, Candidate, Talk, Task, Unevaluated
+from kernelbench.views import leaderboard
 
 
 def solve(
@@ -99,7 +100,7 @@ def _finish(outcome: Outcome, opened, selector: str, problem_dir: Path | None, w
         return (files[result.problem], solution) if solution.sha256 == result.solution["sha256"] else None
 
     def record(item: Evaluated) -> None:
-        sources.keep(outcome.run, item.solution, files[item.result.problem])
+        run_sources.keep(outcome.run, item.solution, files[item.result.problem])
         outcome.run.append(item.result)
         watcher.evaluated(item.result)
 
@@ -248,7 +249,7 @@ class _Orchestrator:
                 if isinstance(item, Skipped):
                     raise Unevaluated(f"attempt {solution.sample} could not be evaluated: {item.reason}")
                 with self._lock:
-                    sources.keep(self._run, solution, self._files[task.id])
+                    run_sources.keep(self._run, solution, self._files[task.id])
                     self._run.append(item.result)
                 self._watcher.evaluated(item.result)
                 self._deliver(task, item.result, ended)

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from harness.result import Result
 from kernelbench.endpoint import Endpoint
-from kernelbench.execution import Skipped
+from kernelbench.evaluation.executor import Skipped
 from kernelbench.run import Run
 from kernelbench.solvers.prompts import Prompts
 from kernelbench.solvers.task import Task

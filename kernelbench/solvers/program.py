@@ -21,8 +21,8 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from harness.result import Result
-from harness.solution import SUFFIXES
-from kernelbench import settled
+from harness.solution.discover import SUFFIXES
+from kernelbench.metrics import settled
 from kernelbench.run import write_whole
 from kernelbench.solvers import feedback
 from kernelbench.solvers.plan import SolverError

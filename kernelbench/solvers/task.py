@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from harness.problem import ProblemFile
+from harness.problem.module import ProblemFile
 from harness.result import Result
-from kernelbench import settled
+from kernelbench.metrics import settled
 from kernelbench.solvers import feedback
 from kernelbench.solvers.journal import Message
 from kernelbench.solvers.llm import Answer, Llm
@@ -178,15 +178,15 @@ class Task:
 
     @cached_property
     def problem(self):
-        """The loaded problem, a ``harness.problem.Problem``."""
-        from harness.problem import load_problem  # imports torch
+        """The loaded problem, a ``harness.problem.module.Problem``."""
+        from harness.problem.module import load_problem  # imports torch
 
         with _ANALYSING:
             return load_problem(self._file)
 
     @cached_property
     def workload(self):
-        """What is evaluated, a ``harness.problem.Workload``."""
+        """What is evaluated, a ``harness.problem.module.Workload``."""
         return self.problem.workload_for(self._workload, self.device["type"])
 
     @property
@@ -195,8 +195,8 @@ class Task:
 
     @cached_property
     def signature(self):
-        """Of a ``.cu`` or ``.cpp`` solution, a ``harness.signature.Signature``."""
-        from harness.signature import derive_signature
+        """Of a ``.cu`` or ``.cpp`` solution, a ``harness.problem.signature.Signature``."""
+        from harness.problem.signature import derive_signature
 
         return self._analysed(derive_signature)
 
@@ -261,7 +261,7 @@ class Task:
 
     def _analysed(self, analysis: Callable) -> Any:
         """What ``analysis`` makes of the workload and the type of its tensors."""
-        from harness.draw import DTYPES
+        from harness.problem.inputs import DTYPES
 
         workload = self.workload  # before the lock, which loading the problem takes too
         with _ANALYSING:

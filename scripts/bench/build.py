@@ -32,11 +32,11 @@ from tabulate import tabulate
 from variants import buildable, write_variants
 
 from harness import device as devices
-from harness.build import BuildContext, build
-from harness.build.toolchain import host_compiler, nvcc
-from harness.host import default_memory_bytes, usable_cores
-from harness.process import ForkServer
-from harness.solution import Solution
+from harness.compile import BuildContext, build
+from harness.compile.toolchain import host_compiler, nvcc
+from harness.process.procfs import default_memory_bytes, usable_cores
+from harness.process.worker_process import ForkServer
+from harness.solution.discover import Solution
 
 _TIMEOUT_S = 1800
 

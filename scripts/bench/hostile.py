@@ -28,7 +28,7 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from harness.solution import Solution, read_solution
+from harness.solution.discover import Solution, read_solution
 from kernelbench.cli import INTERRUPTED
 from kernelbench.redteam.catalogue import EXPLOITS, files
 

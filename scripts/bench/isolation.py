@@ -20,7 +20,7 @@ import time
 import torch  # noqa: F401  (what a worker is forked with)
 from tabulate import tabulate
 
-from harness.worker import sandbox
+from harness.process import sandbox
 
 LIMIT_MS = 500
 

@@ -3,8 +3,8 @@
     python scripts/bench/memory.py --problems 2/77,2/61,1/58,1/61,1/19 --gib 8,32,64 --json memory.json
 
 A call of a reference, where all that it allocates comes out of one segment behind a pad of so many bytes more than
-2 MiB; then where it comes out of segments of its own, taken anew each time as ``harness.places`` does. Then copies,
-from the moment on at which so many GiB were given back.
+2 MiB; then where it comes out of segments of its own, taken anew each time as ``harness.memory.placement``
+does. Then copies, from the moment on at which so many GiB were given back.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import torch
 from tabulate import tabulate
 
 from harness import device as devices
-from harness.draw import fresh_seeds
-from harness.math_modes import pin_math_modes
-from harness.places import Places
-from harness.problem import load_problem
-from harness.rounds import Setting, play
+from harness.memory.placement import Places
+from harness.problem.inputs import fresh_seeds
+from harness.problem.math_modes import pin_math_modes
+from harness.problem.module import load_problem
 from harness.timing import timer_for
+from harness.timing.rounds import Setting, play
 from kernelbench import suite
 
 _GIB = 1 << 30

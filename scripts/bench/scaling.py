@@ -25,7 +25,7 @@ from fresh import evaluate
 from tabulate import tabulate
 from variants import buildable, write_variants
 
-from harness.host import usable_cores
+from harness.process.procfs import usable_cores
 
 
 def main() -> None:

@@ -20,8 +20,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from stand_in import Answer, StandIn  # noqa: E402
 
 from kernelbench.endpoint import Endpoint  # noqa: E402
-from kernelbench.execution import Options  # noqa: E402
-from kernelbench.pipeline import Pipeline  # noqa: E402
+from kernelbench.evaluation.executor import Options  # noqa: E402
+from kernelbench.evaluation.local_executor import Pipeline  # noqa: E402
 from kernelbench.solvers.orchestrator import solve_on  # noqa: E402
 from kernelbench.solvers.plan import Plan, Watcher  # noqa: E402
 from kernelbench.solvers.script import Script  # noqa: E402

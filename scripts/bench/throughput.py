@@ -30,7 +30,7 @@ from fresh import evaluate
 from tabulate import tabulate
 from variants import buildable, write_variants
 
-from harness.host import usable_cores
+from harness.process.procfs import usable_cores
 from kernelbench import suite
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -95,7 +95,7 @@ def _compare(solutions, options: argparse.Namespace, kind: str, folder: Path) ->
 
 
 def _job(solution, workload: str | None, kind: str) -> dict:
-    from harness.problem import load_problem
+    from harness.problem.module import load_problem
 
     problem = load_problem(suite.find(str(solution.problem))[0])
     chosen = problem.workload_for(workload, kind)

@@ -7,8 +7,8 @@ import itertools
 import sys
 from pathlib import Path
 
-from harness.reading import uses_extensions
-from harness.solution import Solution, discover, read_solution
+from harness.solution.discover import Solution, discover, read_solution
+from harness.solution.source_facts import uses_extensions
 
 
 def buildable(root: Path, device: str) -> list[Solution]:

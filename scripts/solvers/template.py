@@ -7,7 +7,7 @@ faster, or with the budget. What fits: elementwise operators, reductions, norms 
 
 from itertools import islice
 
-from kernelbench.settled import rank
+from kernelbench.metrics.settled import rank
 from kernelbench.solvers.task import Candidate
 from kernelbench.solvers.templates.patterns import NoTemplate
 from kernelbench.solvers.templates.plans import fitting

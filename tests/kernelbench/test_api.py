@@ -14,11 +14,11 @@ import pytest
 import victims
 
 import kernelbench
-from harness.host import descendants
-from harness.problem import ProblemError
+from harness.problem.module import ProblemError
+from harness.process.procfs import descendants
 from harness.result import Result
-from harness.solution import SolutionError
-from kernelbench import settled
+from harness.solution.discover import SolutionError
+from kernelbench.metrics import settled
 from kernelbench.run import Run
 from kernelbench.suite import SelectorError
 
@@ -100,11 +100,11 @@ def started(module, parent):
 
 
 def evaluator():
-    return started("kernelbench.evaluator_process", os.getpid())
+    return started("kernelbench.evaluator.process", os.getpid())
 
 
 def judge():
-    return started("harness.judge.start", evaluator())
+    return started("harness.judge.main", evaluator())
 
 
 def read(path):

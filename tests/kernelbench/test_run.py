@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.problem import ProblemId
+from harness.problem.module import ProblemId
 from harness.result import Result, Status
-from harness.solution import Solution
+from harness.solution.discover import Solution
 from kernelbench.run import CONFIG, LOG, Run, RunError, WriteError, write_whole
 
 CONFIGURATION = {"solutions": "s", "problem_dir": None, "workload": None, "precision": "fp32", "device": "cpu"}

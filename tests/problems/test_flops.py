@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from torch.utils.flop_counter import FlopCounterMode
 
-from harness.problem import find_problems, load_problem
-from harness.recurrent import GATES
+from harness.problem.meta_recurrent import GATES
+from harness.problem.module import find_problems, load_problem
 from harness.sol.operators import trace
 from kernelbench.suite import problem_root
 

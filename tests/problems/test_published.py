@@ -11,10 +11,10 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from harness.draw import build_model, call, draw_inputs, seed_generators
-from harness.outputs import flatten
-from harness.problem import find_problems, load_problem
-from harness.recurrent import RecurrentShapes
+from harness.problem.inputs import build_model, call, draw_inputs, seed_generators
+from harness.problem.meta_recurrent import RecurrentShapes
+from harness.problem.module import find_problems, load_problem
+from harness.tensors.outputs import flatten
 from kernelbench.suite import problem_root
 
 FACTS = {

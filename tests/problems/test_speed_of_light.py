@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.problem import find_problems, load_problem
+from harness.problem.module import find_problems, load_problem
 from harness.sol.bounds import PLAUSIBLE, analyse, floor, speed_of_light
 from harness.sol.hardware import limits_of
 from kernelbench.suite import problem_root

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.solution import SolutionError, read_solution
+from harness.solution.discover import SolutionError, read_solution
 from kernelbench.redteam import box
 from kernelbench.redteam.attack import Limits, attack, twin_of
 from kernelbench.redteam.box import NoBox

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from harness.solution import read_solution
+from harness.solution.discover import read_solution
 from kernelbench import suite
 from kernelbench.redteam.catalogue import BY_NAME, CLASSES, EXPLOITS, FOLDER, HONEST, files
 

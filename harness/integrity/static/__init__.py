@@ -16,12 +16,12 @@ from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
-from harness.apart import ApartError, TooMuch, apart
-from harness.caps import MAX_FINDING_CHARACTERS
-from harness.includes import read_source
 from harness.integrity.static import cpp_source, python_source
 from harness.integrity.static.rules import Finding, worst
-from harness.solution import Solution
+from harness.isolated_call import ApartError, TooMuch, apart
+from harness.limits import MAX_FINDING_CHARACTERS
+from harness.solution.discover import Solution
+from harness.solution.includes import read_source
 
 __all__ = ["Finding", "findings"]
 
@@ -46,7 +46,7 @@ def findings(solution: Solution, precision: str = "fp32") -> list[Finding]:
 
 
 def found_in(path: str, name: str, precision: str) -> list[tuple[Any, ...]]:
-    """As ``findings``, for ``harness.apart``."""
+    """As ``findings``, for ``harness.isolated_call``."""
     find = python_source.find if path.endswith(".py") else cpp_source.find
     found = find(read_source(Path(path)), name)
     short = {Finding(f.file, f.line, f.rule, f.code[:MAX_FINDING_CHARACTERS]) for f in found}

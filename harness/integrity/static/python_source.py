@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from harness.helper_files import NOT_PYTHON
 from harness.integrity.static import cpp_source
 from harness.integrity.static.rules import Finding
+from harness.solution.helper_files import NOT_PYTHON
 
 # Dotted names as imports spell them out; a trailing dot means everything below.
 _NAMES = {

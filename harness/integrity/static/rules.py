@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from harness.caps import MAX_FINDINGS
+from harness.limits import MAX_FINDINGS
 
 INFO, SUSPICIOUS, SERIOUS = "info", "suspicious", "serious"
 _WORST_FIRST = (SERIOUS, SUSPICIOUS, INFO)

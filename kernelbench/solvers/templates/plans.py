@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.signature import Signature
+from harness.problem.signature import Signature
 from kernelbench.solvers.templates.formula import Formula, Product
 from kernelbench.solvers.templates.patterns import NoTemplate
 from kernelbench.solvers.templates.recognition import recognise

@@ -6,9 +6,9 @@ import pytest
 
 from harness.integrity import library_only
 from harness.integrity.origin import Origin, identifier
-from harness.problem import ProblemId
+from harness.problem.module import ProblemId
 from harness.result import CandidateFailure
-from harness.solution import read_solution
+from harness.solution.discover import read_solution
 
 INLINE = """
 from torch.utils.cpp_extension import load_inline

@@ -5,9 +5,9 @@ from click.testing import CliRunner
 
 from harness.integrity.static import findings
 from harness.integrity.static.rules import RULES
-from harness.problem import ProblemId
+from harness.problem.module import ProblemId
 from harness.result import Status
-from harness.solution import read_solution
+from harness.solution.discover import read_solution
 from kernelbench.cli import main
 from kernelbench.redteam.catalogue import EXPLOITS, FOLDER
 

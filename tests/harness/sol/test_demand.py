@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from harness.draw import build_model, call, draw_inputs
+from harness.problem.inputs import build_model, call, draw_inputs
 from harness.sol.demand import Demand, Interval
 from harness.sol.facts import Facts
 from harness.sol.operators import trace

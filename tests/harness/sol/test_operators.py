@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from harness.problem import ProblemError
+from harness.problem.module import ProblemError
 from harness.sol.flops import count_recurrent
 
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 import torch
 
-from harness.problem import ProblemError, ProblemFile, ProblemId, load_problem
+from harness.problem.module import ProblemError, ProblemFile, ProblemId, load_problem
 from kernelbench import suite
 from kernelbench.audit.examination import audit
 from kernelbench.audit.record import AuditFile

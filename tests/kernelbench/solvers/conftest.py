@@ -6,8 +6,8 @@ import pytest
 from candidates import STRATEGIES
 
 from kernelbench.endpoint import Endpoint
-from kernelbench.execution import Options
-from kernelbench.pipeline import Pipeline
+from kernelbench.evaluation.executor import Options
+from kernelbench.evaluation.local_executor import Pipeline
 from kernelbench.solvers.orchestrator import solve_on
 from kernelbench.solvers.plan import Plan
 from kernelbench.solvers.script import Script

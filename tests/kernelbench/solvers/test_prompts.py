@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from harness.problem import ProblemFile, ProblemId, load_problem
+from harness.problem.module import ProblemFile, ProblemId, load_problem
 from harness.result import Result, Status
 from harness.sol.clock import choose
 from harness.sol.hardware import DEVICES, limits_of_device

@@ -11,8 +11,8 @@ import time
 import pytest
 from candidates import RIGHT, ROOT, STRATEGIES, WRONG, candidate
 
-from kernelbench.evaluation import evaluate_directory
-from kernelbench.execution import Options
+from kernelbench.evaluation.directory import evaluate_directory
+from kernelbench.evaluation.executor import Options
 from kernelbench.run import Run, RunError
 from kernelbench.solvers.plan import SolverError
 from kernelbench.solvers.program import Program

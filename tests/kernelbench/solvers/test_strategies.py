@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from candidates import RIGHT, WRONG, answer, candidate
 
-from kernelbench import sampling
+from kernelbench.metrics import at_k
 from kernelbench.run import Run
 
 SOLVERS = Path(__file__).parents[3] / "scripts" / "solvers"
@@ -27,7 +27,7 @@ def trajectory(outcome):
 
 
 def samples(outcome):
-    return list(sampling.samples_of_each_problem(outcome.run.results, outcome.problems).values())
+    return list(at_k.samples_of_each_problem(outcome.run.results, outcome.problems).values())
 
 
 def test_one_shot_asks_once_with_an_example_and_the_problem(stand_in, solved):
@@ -56,8 +56,8 @@ def test_best_of_n_asks_the_same_at_once_and_gives_fast_p_at_k(stand_in, solved)
     assert len(set(said(server))) == 1 and {request["temperature"] for request in server.requests} == {1.6}
     assert len(server.requests) == 3
     assert [attempt["parent"] for attempt in trajectory(outcome)] == [None] * 3
-    assert sampling.pass_at_k(sampling.passes(samples(outcome), 0.0), 1) == pytest.approx(1 / 3)
-    assert sampling.pass_at_k(sampling.passes(samples(outcome), 0.0), 3) == 1.0
+    assert at_k.pass_at_k(at_k.passes(samples(outcome), 0.0), 1) == pytest.approx(1 / 3)
+    assert at_k.pass_at_k(at_k.passes(samples(outcome), 0.0), 3) == 1.0
     tokens = [attempt["tokens"]["completion"] for attempt in trajectory(outcome)]
     assert sorted(tokens) == sorted([len(WRONG.split())] * 2 + [len(RIGHT.split())])
 
@@ -76,7 +76,7 @@ def test_refinement_shows_the_latest_generation_and_the_feedback_that_is_asked_f
     assert ("GB/s, counting" in third) is (parts == "G+E+P") and "GB/s, counting" not in second
     lines = trajectory(outcome)
     assert [(line["parent"], line["turn"]) for line in lines] == [(None, 1), (1, 2), (2, 3)]
-    assert sampling.attempt_fast_p(samples(outcome), 0.0) == [(1, 0.0), (2, 1.0), (3, 1.0)]  # the curve by turn
+    assert at_k.attempt_fast_p(samples(outcome), 0.0) == [(1, 0.0), (2, 1.0), (3, 1.0)]  # the curve by turn
 
 
 def test_an_answer_without_code_is_an_attempt_that_says_so(stand_in, solved):

@@ -12,9 +12,9 @@ import pytest
 import torch
 from candidates import STRATEGIES
 
-from harness.draw import build_model, call, draw_inputs
+from harness.problem.inputs import build_model, call, draw_inputs
+from harness.problem.signature import derive_signature
 from harness.result import Status
-from harness.signature import derive_signature
 from harness.sol.operators import trace
 from kernelbench.solvers.templates.formula import Load
 from kernelbench.solvers.templates.patterns import NoTemplate, merged

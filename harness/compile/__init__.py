@@ -1,0 +1,71 @@
+"""Source -> loadable artefact, in processes of their own, cached by content. Needs no GPU.
+
+A solution kind is one module with a ``build`` function and its line in ``KINDS``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import time
+
+from harness.compile import library, prebuilt, python
+from harness.compile.artefact import Artefact, BuildContext
+from harness.compile.cache import CacheError
+from harness.compile.cost import remember
+from harness.faults import MachineFault, check_disk
+from harness.result import CandidateFailure, Status
+from harness.solution.discover import Solution
+
+KINDS = {"py": python.build, "cu": library.build_cuda, "cpp": library.build_cpp, "so": prebuilt.build}
+
+# The solution's files: missing, unreadable, or none.
+_OF_FILES = {errno.ENOENT, errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG}
+_OF_FILES |= {errno.EINVAL, errno.EFBIG}  # no plain file, and larger than a source is
+
+__all__ = ["Artefact", "BuildContext", "CacheError", "build"]
+
+
+def build(solution: Solution, context: BuildContext) -> Artefact:
+    """The artefact of a solution.
+
+    Raises CandidateFailure where the source does not build, ToolchainError where
+    this machine cannot build this kind, and MachineFault where the machine fails twice,
+    CacheError among others. A build whose process was killed is tried again, too: the second
+    time it is the candidate's failure.
+    """
+    if solution.refused:
+        raise CandidateFailure(Status.BUILD_ERROR, f"{solution.name} is not built: {solution.refused}")
+    begin = time.perf_counter()
+    try:
+        artefact = _built(solution, context)
+        if artefact is None:
+            artefact = _built(solution, context, last=True)
+    except CandidateFailure as failure:
+        if failure.status is Status.TIMEOUT:
+            failure.message = f"the build took longer than {context.timeout_s:g} s"
+        raise
+    remember(solution, context)
+    return dataclasses.replace(artefact, seconds=time.perf_counter() - begin)
+
+
+def _built(solution: Solution, context: BuildContext, last: bool = False) -> Artefact | None:
+    """The artefact; None where the machine failed, or may have, and this is not the ``last`` try."""
+    try:
+        try:
+            return KINDS[solution.kind](solution, context)
+        except CandidateFailure:
+            check_disk()
+            raise
+    except CandidateFailure as failure:
+        if last or not failure.killed_by:
+            raise
+    except MachineFault:
+        if last:
+            raise
+    except OSError as error:
+        if error.errno in _OF_FILES:
+            raise CandidateFailure(Status.BUILD_ERROR, f"cannot build {solution.name}: {error}") from error
+        if last:
+            raise MachineFault(f"cannot build {solution.name}: {error}") from error
+    return None

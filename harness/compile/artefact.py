@@ -1,0 +1,61 @@
+"""What a build takes and what it gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.process.worker_process import Builder, ForkServer, Worker
+
+
+class ToolchainError(Exception):
+    """This machine lacks what a build needs; the message says what to install."""
+
+
+@dataclass(frozen=True)
+class BuildContext:
+    """``arch`` is the compute capability to build for, as in ``9.0``, or None without a GPU."""
+
+    server: ForkServer = field(repr=False)
+    arch: str | None
+    torch_version: str
+    timeout_s: float
+    memory_bytes: int
+    jobs: int = 1  # compilations that one build may run side by side
+
+    def worker(self, *readable: Path, env: dict[str, str] | None = None, build: Builder | None = None) -> Worker:
+        """A process to build in, as of ``ForkServer.fork``: it leaves the cores to what is timed meanwhile."""
+        return self.server.fork(env or {}, self.memory_bytes, build=build, readable=readable, background=True)
+
+
+@dataclass(frozen=True)
+class Artefact:
+    """A built solution: what the worker needs besides the source."""
+
+    library: Path | None = None  # shared library with the symbol `solution`
+    env: dict[str, str] = field(default_factory=dict)  # for the worker, so that it finds what was built
+    cached: bool = False
+    seconds: float = 0.0
+    flags: tuple[str, ...] = ()
+    compiler: str = ""
+    note: str = ""
+    keys: tuple[str, ...] = ()  # the entries of the cache that it consists of
+
+    @property
+    def readable(self) -> list[Path]:
+        """What the worker must be able to read of it."""
+        return [self.library] if self.library else []
+
+    @property
+    def writable(self) -> list[Path]:
+        """The folder of this candidate alone in which its calls keep what they compile."""
+        return [Path(self.env["TRITON_CACHE_DIR"])] if "TRITON_CACHE_DIR" in self.env else []
+
+    def to_json(self) -> dict:
+        return {
+            "cached": self.cached,
+            "seconds": round(self.seconds, 3),
+            "flags": list(self.flags),
+            "compiler": self.compiler,
+            "note": self.note,
+        }

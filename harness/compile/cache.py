@@ -1,0 +1,271 @@
+"""Where built artefacts are kept: an entry a key, the key a hash of everything that decides the artefact.
+
+An entry is a folder of files that never change, with a manifest of their
+digests, and of those of the system's files that they were made of. It is made
+elsewhere on the same file system and moved into place in one step, so that
+processes on one or on many hosts can share a cache: whoever comes second throws
+its own copy away. Digests are checked at every use, and an entry that does not
+match its manifest is removed as if it had never been.
+
+Only trusted processes write here. What a candidate's process gets to load is a
+copy, and a cache that it found and damaged is noticed; keeping it from finding
+one is for the sandbox around it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.faults import MachineFault
+from harness.process.deadline import take_lock
+from harness.process.owned_folders import make_folder, sweep
+from harness.process.procfs import remove_tree
+
+DEFAULT_GB = 10.0
+
+_MANIFEST = "manifest.json"
+_USES = "uses"  # a byte for every use: its size counts them, its mtime is the last one
+_ENTRIES, _PRIVATE, _WORK, _LOCKS, _MARKS = "entries", "private", "work", "locks", "marks"
+_IN_USE_S = 3600  # what was used so lately may still be waiting for its evaluation
+_ABANDONED_S = 24 * 3600
+_FORGOTTEN_S = 30 * 24 * 3600  # a mark that nobody renewed
+_ADDITIONS_A_TRIM = 32
+
+
+class CacheError(MachineFault):
+    """The cache cannot be used; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What a cache holds. ``uses`` are builds that the entries of today have saved."""
+
+    root: Path
+    entries: int
+    size_bytes: int
+    limit_bytes: int
+    uses: int
+
+
+def cache_root() -> Path:
+    """$KERNELBENCH_CACHE, else kernelbench/ in the user's cache folder."""
+    if configured := os.environ.get("KERNELBENCH_CACHE"):
+        return Path(configured)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kernelbench"
+
+
+def limit_bytes() -> int:
+    """$KERNELBENCH_CACHE_GB, else 10 GB: what the cache shrinks to, oldest use first."""
+    configured = os.environ.get("KERNELBENCH_CACHE_GB", "")
+    try:
+        return int(float(configured or DEFAULT_GB) * 1e9)
+    except ValueError:
+        raise CacheError(f"KERNELBENCH_CACHE_GB is {configured!r}, not a number of gigabytes") from None
+
+
+def key_of(*parts: str) -> str:
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:40]
+
+
+def digest_of(path: Path) -> str:
+    with open(path, "rb") as file:
+        digest = hashlib.sha256()
+        while block := file.read(1 << 20):
+            digest.update(block)
+        return digest.hexdigest()
+
+
+class Cache:
+    """The cache in ``root``; raises CacheError where it cannot be written."""
+
+    def __init__(self, root: Path | None = None):
+        self.root = root or cache_root()
+        self._additions = 0
+        with self._writing():
+            for name in (_ENTRIES, _PRIVATE, _WORK, _LOCKS, _MARKS):
+                (self.root / name).mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def get(self, key: str) -> Path | None:
+        """The folder of an entry; None where its files, or what they were made of, are not what its manifest says."""
+        folder = self._folder(key)
+        if not folder.is_dir():
+            return None
+        try:
+            manifest = json.loads((folder / _MANIFEST).read_text())
+            parts = [*manifest["files"].items(), *manifest.get("dependencies", {}).items()]
+            sound = all(digest_of(folder / name) == digest for name, digest in parts)
+        except (OSError, ValueError, LookupError, TypeError):
+            sound = False
+        if not sound:
+            self._remove(folder)
+            return None
+        with contextlib.suppress(OSError), open(folder / _USES, "ab") as uses:  # a full disk does not stop a reader
+            uses.write(b".")
+        return folder
+
+    def put(self, key: str, files: list[Path], dependencies: dict[str, str] | None = None) -> Path:
+        """Copy ``files`` into a new entry and return its folder, or the folder of whoever was first.
+
+        Only plain files: a link that a build left in a file's place is refused.
+        ``dependencies`` are absolute paths and digests of what must not change.
+        """
+        folder = self._folder(key)
+        with self._writing(), self._work_folder() as work:
+            digests = {}
+            for file in files:
+                copy = work / "entry" / file.name
+                copy.parent.mkdir(exist_ok=True)
+                _copy_plain_file(file, copy)
+                digests[file.name] = digest_of(copy)
+            size = sum((work / "entry" / name).stat().st_size for name in digests)
+            manifest = {"files": digests, "bytes": size, "dependencies": dependencies or {}}
+            (work / "entry" / _MANIFEST).write_text(json.dumps(manifest))
+            (work / "entry" / _USES).touch()
+            folder.parent.mkdir(exist_ok=True)
+            try:
+                os.rename(work / "entry", folder)
+            except OSError:
+                if not folder.is_dir():  # not beaten to it: a real error
+                    raise
+        self._additions += 1
+        if self._additions % _ADDITIONS_A_TRIM == 1:
+            self.trim()
+        return folder
+
+    def contents(self, key: str) -> dict[str, bytes] | None:
+        """An entry as it travels to a host that shares no file system; None where there is none."""
+        folder = self.get(key)
+        if folder is None:
+            return None
+        names = json.loads((folder / _MANIFEST).read_text())["files"]
+        return {name: (folder / name).read_bytes() for name in (*names, _MANIFEST)}
+
+    def add(self, key: str, contents: dict[str, bytes]) -> None:
+        """Take in the ``contents`` of an entry of another host's cache, unless it is here already.
+
+        Where this host's files are not those that it was made of, the next ``get`` removes it.
+        """
+        if self._folder(key).is_dir():
+            return
+        with self._writing(), self._work_folder() as work:
+            files = {name: data for name, data in contents.items() if name != _MANIFEST}
+            for name, data in files.items():
+                (work / name).write_bytes(data)
+            dependencies = json.loads(contents.get(_MANIFEST, "{}")).get("dependencies")
+            self.put(key, [work / name for name in files], dependencies)
+
+    def private_folder(self, key: str) -> Path:
+        """A folder that the processes of one candidate fill as they like, and that no other reads."""
+        folder = self.root / _PRIVATE / key
+        with self._writing():
+            folder.mkdir(mode=0o700, exist_ok=True)
+            os.utime(folder)
+        return folder
+
+    @contextlib.contextmanager
+    def building(self, key: str) -> Iterator[None]:
+        """Hold this while building ``key``, so that on one host nobody builds it twice."""
+        with self._writing():
+            lock = open(self.root / _LOCKS / key, "w")
+        with lock:
+            with self._writing():
+                take_lock(lock.fileno(), f"the lock {lock.name}, which is another build's of the same source,")
+            yield
+
+    def mark(self, key: str) -> None:
+        """Leave a hint for ``is_marked``: empty, shared, and gone after some weeks without use."""
+        with self._writing():
+            (self.root / _MARKS / key).touch()
+
+    def is_marked(self, key: str) -> bool:
+        return (self.root / _MARKS / key).exists()
+
+    def trim(self, limit: int | None = None) -> None:
+        """Remove the entries that were not used for longest, until the rest fits."""
+        limit = limit_bytes() if limit is None else limit
+        entries = sorted(self._entries())
+        size = sum(size for _, size, _, _ in entries)
+        for last_use, entry_size, _, folder in entries:
+            if size <= limit or time.time() - last_use < _IN_USE_S:
+                break
+            self._remove(folder)
+            size -= entry_size
+        for name, age_s in ((_WORK, _ABANDONED_S), (_LOCKS, _ABANDONED_S), (_MARKS, _FORGOTTEN_S)):
+            for leftover in (self.root / name).iterdir():
+                with contextlib.suppress(OSError):
+                    if time.time() - leftover.stat().st_mtime > age_s:
+                        shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
+
+    def sweep(self) -> None:
+        """Remove what builds that were killed left: their work, and folders of entries that never came."""
+        sweep(self.root / _WORK)
+        for folder in (*(self.root / _ENTRIES).iterdir(), *(self.root / _PRIVATE).iterdir()):
+            with contextlib.suppress(OSError):  # one that is not empty stays
+                if time.time() - folder.stat().st_mtime > _IN_USE_S:
+                    folder.rmdir()
+
+    def clear(self) -> Statistics:
+        """Remove everything; returns what was there."""
+        before = self.statistics()
+        for _, _, _, folder in self._entries():
+            self._remove(folder)
+        for mark in (self.root / _MARKS).iterdir():
+            mark.unlink(missing_ok=True)
+        return before
+
+    def statistics(self) -> Statistics:
+        entries = list(self._entries())
+        sizes, uses = sum(entry[1] for entry in entries), sum(entry[2] for entry in entries)
+        return Statistics(self.root, len(entries), sizes, limit_bytes(), uses)
+
+    def _entries(self) -> Iterator[tuple[float, int, int, Path]]:
+        """(last use, bytes, uses, folder) of every entry."""
+        for folder in (self.root / _ENTRIES).glob("*/*"):
+            with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
+                uses = (folder / _USES).stat()
+                yield uses.st_mtime, json.loads((folder / _MANIFEST).read_text())["bytes"], uses.st_size, folder
+        for folder in (self.root / _PRIVATE).iterdir():
+            with contextlib.suppress(OSError):
+                size = sum(file.lstat().st_size for file in folder.rglob("*"))
+                yield folder.stat().st_mtime, size, 0, folder
+
+    def _folder(self, key: str) -> Path:
+        return self.root / _ENTRIES / key[:2] / key
+
+    def _remove(self, folder: Path) -> None:
+        """In one step for everybody else; a reader that has it open keeps what it has."""
+        with contextlib.suppress(OSError), self._work_folder() as work:
+            os.rename(folder, work / "removed")
+
+    @contextlib.contextmanager
+    def _work_folder(self) -> Iterator[Path]:
+        work, lock = make_folder(self.root / _WORK)
+        try:
+            yield work
+        finally:
+            remove_tree(work)
+            os.close(lock)
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise CacheError(
+                f"cannot write the build cache in {self.root}: {error.strerror or error}; "
+                "make room (`kb cache clear`), or set KERNELBENCH_CACHE to another folder"
+            ) from error
+
+
+def _copy_plain_file(source: Path, target: Path) -> None:
+    descriptor = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with open(descriptor, "rb") as file, open(target, "xb") as copy:
+        shutil.copyfileobj(file, copy)

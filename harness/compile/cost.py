@@ -1,0 +1,69 @@
+"""What a build will take, told from the source alone: to build cheap ones first, and no more at once than fit.
+
+A wrong guess costs time, nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from harness.compile.artefact import BuildContext
+from harness.compile.cache import Cache, key_of
+from harness.solution.discover import Solution
+
+_MIB = 1 << 20
+_HEAVY = re.compile(r"#\s*include\s*[<\"](cutlass|cute|ck|ck_tile)/")
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of one build: seconds in order of magnitude, and peak resident memory of its compilers together."""
+
+    seconds: float
+    memory_bytes: int
+
+
+NOTHING = Cost(0, 0)
+# Peaks as measured by getrusage, with nvcc 13.0, g++ 13 and the headers of PyTorch 2.13: 223 MiB for the .cu and
+# the .cpp of the examples, 1437 MiB (31 s) for torch/extension.h through g++, 3007 MiB (100 s) through nvcc. Most
+# extensions need less, because minimal headers are tried first; the second try with all of them has to fit too.
+_LIBRARY = Cost(2, 256 * _MIB)
+_CPP_EXTENSION = Cost(15, 1536 * _MIB)
+_CUDA_EXTENSION = Cost(30, 3072 * _MIB)
+_TEMPLATES = Cost(100, 4096 * _MIB)  # CUTLASS and its like
+
+
+def expected_cost(solution: Solution, context: BuildContext) -> Cost:
+    """Of building here; nothing for what was built before and is in the cache."""
+    return NOTHING if was_built(solution, context) else compile_cost(solution)
+
+
+def compiles(solution: Solution) -> bool:
+    """Whether there is anything to compile; what Triton compiles is the call's."""
+    return solution.kind != "so" and solution.language in ("cuda", "cpp")
+
+
+def compile_cost(solution: Solution) -> Cost:
+    """Of compiling it, wherever that is; nothing for what has nothing to compile."""
+    if not compiles(solution) or solution.refused:
+        return NOTHING
+    if _HEAVY.search(solution.path.read_text(errors="replace")):
+        return _TEMPLATES
+    if solution.kind != "py":
+        return _LIBRARY
+    return _CUDA_EXTENSION if solution.language == "cuda" else _CPP_EXTENSION
+
+
+def was_built(solution: Solution, context: BuildContext) -> bool:
+    return Cache().is_marked(_mark(solution, context))
+
+
+def remember(solution: Solution, context: BuildContext) -> None:
+    """Note that this solution is built; what exactly it built is known only by running it."""
+    if compiles(solution):
+        Cache().mark(_mark(solution, context))
+
+
+def _mark(solution: Solution, context: BuildContext) -> str:
+    return key_of("built", solution.kind, solution.sha256, context.torch_version, str(context.arch))

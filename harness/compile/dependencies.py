@@ -1,0 +1,71 @@
+"""The files that a compiler says it has read.
+
+The solution's own are in the key of what is built; the system's are checked whenever it is used.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from harness.compile.cache import digest_of
+from harness.process.sandbox import system_paths
+from harness.solution.includes import read_source
+
+_MOST_FILES = 20_000
+_WORD = re.compile(r"(?:\\.|[^\s\\])+")
+_NO_SOURCES = ("/proc", "/sys")
+
+
+class UnforeseenFile(Exception):
+    """A file that was compiled in, though no line of the sources names it in a way that can be seen."""
+
+
+def listed_in(depfile: Path) -> list[str]:
+    """The files in a list that a compiler wrote for make; none where there is no list."""
+    try:
+        rules = read_source(depfile).replace("\\\n", " ").partition(": ")[2]
+    except OSError:
+        return []
+    return [re.sub(r"\\(.)", r"\1", word).replace("$$", "$") for word in _WORD.findall(rules)]
+
+
+def is_the_systems(path: Path) -> bool:
+    """Whether a file belongs to the system or to this Python: not to a candidate."""
+    return _lies_in(path, _system_folders())
+
+
+def _system_folders() -> list[str]:
+    """The folders of the system and this Python, as they are now: reading them is not for free."""
+    return [folder for folder in system_paths() if folder not in _NO_SOURCES]
+
+
+def _lies_in(path: Path, folders: list[str]) -> bool:
+    return any(path.is_relative_to(folder) for folder in folders)
+
+
+def of_the_system(read: Iterable[str], own: Iterable[Path], generated: Path) -> dict[str, str]:
+    """Path and digest of the system's files among those ``read``.
+
+    ``own`` are those in the key, and below ``generated`` lies what the build made.
+    Raises UnforeseenFile for any other: nobody would notice when it changes.
+    """
+    own, generated = set(own), generated.resolve()
+    folders = _system_folders()
+    found: dict[str, str] = {}
+    for name in list(dict.fromkeys(read))[:_MOST_FILES]:
+        try:
+            path = Path(os.path.realpath(generated / name))
+        except ValueError:
+            raise UnforeseenFile(f"{name!r:.80} is not the name of a file") from None
+        if path in own or path.is_relative_to(generated):
+            continue
+        if not _lies_in(path, folders) or not path.is_file():
+            raise UnforeseenFile(
+                f"{path.name} is included in a way that only the compiler understands: "
+                f'write #include "{path.name}", so that a change of it is noticed'
+            )
+        found[str(path)] = digest_of(path)
+    return found

@@ -1,0 +1,1 @@
+"""PyTorch C++ and CUDA extensions: requests, minimal headers, builds."""

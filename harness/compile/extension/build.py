@@ -1,0 +1,181 @@
+"""Extensions that a candidate's process asks for with ``load`` or ``load_inline``.
+
+The process that asks runs candidate code, so it only says what it wants. Here,
+on the trusted side, the key is computed, and what is not in the cache is built
+in another process, which holds no candidate code, then moved into the cache.
+The candidate's process loads a copy.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.compile.artefact import BuildContext, ToolchainError
+from harness.compile.cache import Cache, key_of
+from harness.compile.dependencies import UnforeseenFile, of_the_system
+from harness.compile.diagnostics import killed_by
+from harness.compile.extension.request import Refused, Request
+from harness.compile.toolchain import host_compiler, host_cpu, nvcc
+from harness.result import CandidateFailure, Status
+from harness.solution.discover import Solution
+from harness.solution.visible_files import own_files
+
+_ARCH = re.compile(r"(\d+\.\d+[a-z]?)(\+PTX)?")
+
+
+@dataclass
+class ExtensionBuilder:
+    """Builds for the process of one candidate; keeps count of what it built."""
+
+    solution: Solution
+    context: BuildContext
+    compiled: int = 0
+    reused: int = 0
+    seconds: float = field(default=0.0)
+    keys: list[str] = field(default_factory=list)
+    libraries: list[Path] = field(default_factory=list)  # in the cache
+
+    def __call__(self, request: dict[str, Any], scratch: Path) -> dict[str, Any]:
+        """The answer to one request: ``library``, a path below ``scratch``, or what was ``raised``; and ``output``.
+
+        Raises CandidateFailure where the builds of this candidate take too much
+        time or memory.
+        """
+        if self.seconds > self.context.timeout_s:
+            message = f"what it asked to have built took longer than {self.context.timeout_s:g} s together"
+            raise CandidateFailure(Status.TIMEOUT, message)
+        begin = time.perf_counter()
+        try:
+            return self._library(self.checked(request, scratch), self._environment(request))
+        except (Refused, ToolchainError) as error:
+            return {"raised": "RuntimeError", "message": str(error), "output": ""}
+        except CandidateFailure as failure:
+            if failure.status is Status.TIMEOUT:
+                failure.message = f"the build took longer than {self.context.timeout_s:g} s"
+            raise
+        finally:
+            self.seconds += time.perf_counter() - begin
+
+    def _library(self, request: Request, environment: dict[str, str]) -> dict[str, Any]:
+        cache, scratch = Cache(), request.scratch
+        key = self._key(request, environment)
+        name, output = f"{request.arguments['name']}.so", ""
+        with cache.building(key):
+            entry = cache.get(key)
+            if entry is not None:
+                self.reused += 1
+            else:
+                files = request.files()
+                with self.context.worker(*files, env=environment) as worker:
+                    left_s = max(1.0, self.context.timeout_s - self.seconds)
+                    answer = worker.request(_compile_request(request), left_s)
+                    worker.end()
+                    output = worker.output.decode(errors="replace")
+                    built = worker.scratch / "extension"
+                    if "raised" in answer:
+                        _must_not_be_killed(str(answer.get("message")) + output)
+                        return _failure(answer, built, scratch, key) | {"output": output}
+                    if self._key(request, environment) != key:
+                        raise Refused("a source of the extension changed while it was compiled; run it again")
+                    entry = cache.put(key, [built / name], _dependencies(answer, files, worker.scratch))
+                self.compiled += 1
+        self.keys.append(key)
+        self.libraries.append(entry / name)
+        return {"library": str(_deliver(entry / name, scratch, key)), "output": output}
+
+    def checked(self, request: dict[str, Any], scratch: Path) -> Request:
+        """The request, whoever wrote it; raises Refused."""
+        return Request.checked(request, self.solution, own_files(self.solution), scratch)
+
+    def _environment(self, request: dict[str, Any]) -> dict[str, str]:
+        """Of the process that compiles."""
+        environment = {"CUDA_VISIBLE_DEVICES": "", "MAX_JOBS": str(self.context.jobs)}
+        if self.context.arch:
+            wished = [match[1] for match in _ARCH.finditer(str(request.get("arch_list")))]
+            suits = [arch for arch in wished if arch.rstrip("abcdef") == self.context.arch]
+            environment["TORCH_CUDA_ARCH_LIST"] = ";".join(suits[:1]) or self.context.arch
+        return environment
+
+    def _key(self, request: Request, environment: dict[str, str]) -> str:
+        compilers = [compiler for compiler in (nvcc(), host_compiler()) if compiler]
+        return key_of(
+            "extension", *request.key_parts(), self.context.torch_version,
+            environment.get("TORCH_CUDA_ARCH_LIST", ""), host_cpu(), *(f"{c.path} {c.version}" for c in compilers),
+        )  # fmt: skip
+
+
+def _must_not_be_killed(log: str) -> None:
+    """Raises CandidateFailure, which is worth another try, where somebody ended a compiler."""
+    if signal := killed_by(1, log):
+        failure = CandidateFailure(Status.BUILD_ERROR, f"a compiler of an extension was killed by {signal}", log)
+        failure.killed_by = signal
+        raise failure
+
+
+def _failure(answer: dict[str, Any], built: Path, scratch: Path, key: str) -> dict[str, Any]:
+    """What was raised, with the generated sources moved to where the message then says that they are."""
+    for source in ("main.cpp", "cuda.cu"):
+        if (built / source).is_file():
+            _deliver(built / source, scratch, key)
+    own = str(_folder_in(scratch, key))
+    return {"raised": str(answer["raised"]), "message": str(answer.get("message")).replace(str(built), own)}
+
+
+def _folder_in(scratch: Path, key: str) -> Path:
+    return scratch / "extensions" / key
+
+
+def _deliver(source: Path, scratch: Path, key: str) -> Path:
+    """Copy ``source`` to where the candidate may read it; what is there already is the candidate's own affair.
+
+    The candidate owns ``scratch``, so none of its links is followed: they could
+    lead to any place where we may write. Raises Refused.
+    """
+    target = _folder_in(scratch, key) / source.name
+    try:
+        with contextlib.ExitStack() as opened:
+            folder = os.open(scratch, os.O_DIRECTORY | os.O_NOFOLLOW)
+            opened.callback(os.close, folder)
+            for name in target.parent.relative_to(scratch).parts:
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(name, 0o700, dir_fd=folder)
+                folder = os.open(name, os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
+                opened.callback(os.close, folder)
+            new = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+            with contextlib.suppress(FileExistsError), open(source, "rb") as original:
+                with open(os.open(target.name, new, 0o600, dir_fd=folder), "wb") as copy:
+                    shutil.copyfileobj(original, copy)
+    except OSError as error:
+        raise Refused(f"cannot put the extension into {target.parent}: {error.strerror}") from None
+    return target
+
+
+def _compile_request(request: Request) -> dict[str, Any]:
+    host, cuda = host_compiler(), nvcc()
+    if host is None:
+        raise ToolchainError("no C++ compiler: install g++ or clang++, or set CXX")
+    return {
+        "op": "extension",
+        "function": request.function,
+        "arguments": request.arguments,
+        "host": host.path,
+        "nvcc": cuda.path if cuda else None,
+    }
+
+
+def _dependencies(answer: dict[str, Any], files: list[Path], generated: Path) -> dict[str, str]:
+    """The system's files that the compilers read; raises Refused where they read others that nobody foresaw."""
+    read = answer.get("dependencies")
+    try:
+        return of_the_system(map(str, read), files, generated)
+    except (TypeError, OSError):
+        raise Refused("the build does not say what it has read") from None
+    except UnforeseenFile as file:
+        raise Refused(str(file)) from None

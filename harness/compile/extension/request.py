@@ -1,0 +1,170 @@
+"""What a candidate's process asks to have built, checked: whoever runs in that process may have written it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.compile.dependencies import is_the_systems
+from harness.solution.discover import Solution
+from harness.solution.includes import local_includes, read_bytes
+
+FUNCTIONS = ("load", "load_inline")
+
+_TEXTS = ("sources", "cpp_sources", "cuda_sources")
+_LISTS = ("extra_cflags", "extra_cuda_cflags", "extra_ldflags", "extra_include_paths")
+_NAME = re.compile(r"[A-Za-z_]\w{0,127}", re.ASCII)
+_MAX_CHARACTERS = 64 << 20  # of the files of one extension
+_UNKEYED = ("verbose", "keep_intermediates")
+_BY_CONTENT = ("sources", "extra_include_paths")
+_SEARCHED = ("-I", "-isystem", "-iquote", "-idirafter")
+_PATH_IN_FLAG = re.compile(r"(?:-{1,2}[A-Za-z_-]*|@)?(/.*)")
+
+
+class Refused(Exception):
+    """A request that no candidate's process sends in good faith, or that cannot be built here."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """``own`` are the real paths of the solution's files; what it wrote itself lies in ``scratch``."""
+
+    function: str
+    arguments: dict[str, Any]
+    solution: Solution
+    own: tuple[Path, ...]
+    scratch: Path
+
+    @classmethod
+    def checked(cls, request: dict[str, Any], solution: Solution, own: list[Path], scratch: Path) -> Request:
+        """Raises Refused where its form is not that of a request, or it names what is not the solution's."""
+        function, arguments = request.get("function"), request.get("arguments")
+        if function not in FUNCTIONS or not isinstance(arguments, dict):
+            raise Refused("the request is not one of load or load_inline")
+        if not _NAME.fullmatch(str(arguments.get("name"))):
+            raise Refused(f"the name of an extension must be an identifier, not {arguments.get('name')!r}")
+        if not all(_is_texts(arguments.get(name)) for name in (*_TEXTS, *_LISTS)):
+            raise Refused("sources, flags and include paths of an extension are strings or lists of strings")
+        arguments = arguments | {name: _listed(arguments[name]) for name in _TEXTS if name in arguments}
+        made = cls(function, arguments, solution, tuple(own), Path(os.path.realpath(scratch)))
+        for path in made._named():
+            if not made._may_name(path):
+                raise Refused(f"{path} is not the solution's own file and not the system's: put it beside the solution")
+        return made
+
+    def key_parts(self) -> list[str]:
+        """Everything that decides what is built, except for compilers and versions; raises Refused."""
+        keyed = {name: value for name, value in self.arguments.items() if name not in (*_UNKEYED, *_BY_CONTENT)}
+        try:
+            files = self.files()
+            digests = sorted(f"{self._place(path)}\0{_digest(path)}" for path in files)
+        except (OSError, ValueError) as error:
+            raise Refused(f"cannot read the sources of extension {self.arguments['name']}: {error}") from None
+        includes = _listed(self.arguments.get("extra_include_paths"))
+        theirs = [path if is_the_systems(Path(os.path.realpath(path))) else "" for path in includes]
+        parts = [self.function, json.dumps(keyed, sort_keys=True), json.dumps(theirs)]
+        if files or "" in theirs:
+            # Files may be swapped under the compiler by whoever owns them, so they are never shared with others.
+            # Where they are does not matter: a solution may write them into a temporary folder.
+            parts += [self.solution.sha256, self.solution.helpers, *digests]
+        return parts
+
+    def files(self) -> list[Path]:
+        """The local files that the extension is made of, as far as its sources name them.
+
+        Raises OSError and ValueError where they cannot be read, or are too large together.
+        """
+        texts: dict[Path, str] = {}
+        search, left = self._searched(), _MAX_CHARACTERS
+        for text, folder in self._sources(texts):
+            found = local_includes(text, folder, search, self._is_read)
+            left -= sum(len(text) for path, text in found.items() if path not in texts)
+            texts |= found
+            if left - sum(len(text) for text in texts.values()) < 0:
+                raise ValueError(f"they have more than {_MAX_CHARACTERS >> 20} Mi characters together")
+        return list(texts)
+
+    def _sources(self, texts: dict[Path, str]) -> Iterator[tuple[str, Path | None]]:
+        """Text and folder of each source; those that are files are added to ``texts``."""
+        if self.function == "load_inline":
+            for name in ("cpp_sources", "cuda_sources"):
+                yield from ((text, None) for text in self.arguments.get(name) or [])
+            return
+        for path in dict.fromkeys(self.arguments.get("sources") or []):
+            real = Path(os.path.realpath(path))
+            texts[real] = read_bytes(real, in_place=True).decode(errors="replace")
+            yield texts[real], real.parent
+
+    def _searched(self) -> list[Path]:
+        search = list(_listed(self.arguments.get("extra_include_paths")))
+        words = [word for name in ("extra_cflags", "extra_cuda_cflags") for word in self._words(name)]
+        for word, following in zip(words, [*words[1:], ""]):
+            option = next((option for option in _SEARCHED if word.startswith(option)), None)
+            if option:
+                search.append(word.removeprefix(option) or following)
+        return [Path(path) for path in search if os.path.isabs(path)]
+
+    def _words(self, name: str) -> list[str]:
+        words: list[str] = []
+        for flag in _listed(self.arguments.get(name)):
+            try:
+                words += shlex.split(flag)
+            except ValueError:
+                words += flag.split()
+        return words
+
+    def _named(self) -> Iterator[str]:
+        """Every path in the request."""
+        for name in _BY_CONTENT:
+            yield from _listed(self.arguments.get(name))
+        for name in ("extra_cflags", "extra_cuda_cflags", "extra_ldflags"):
+            words = (word for word in self._words(name) if not word.startswith("-D"))
+            for part in (part for word in words for part in re.split("[,=:;]", word)):
+                if match := _PATH_IN_FLAG.fullmatch(part):
+                    yield match[1]
+
+    def _may_name(self, path: str) -> bool:
+        if not os.path.isabs(path):
+            return False
+        try:
+            real, root = Path(os.path.realpath(path)), self.solution.root.resolve()
+        except ValueError:  # no path at all
+            return False
+        holds_own = real.is_relative_to(root) and any(file.is_relative_to(real) for file in self.own)
+        return self._is_own(real) or holds_own or is_the_systems(real)
+
+    def _is_own(self, real: Path) -> bool:
+        return real in self.own or real.is_relative_to(self.scratch)
+
+    def _is_read(self, real: Path) -> bool:
+        """Besides its own files, devices: to read them is an error, which a compiler does not tell."""
+        return self._is_own(real) or real.is_char_device()
+
+    def _place(self, path: Path) -> str:
+        """Where a file lies, seen from the first folder of the request that holds it."""
+        sources = [Path(os.path.realpath(source)).parent for source in self.arguments.get("sources") or []]
+        folders = [*sources, *(Path(os.path.realpath(folder)) for folder in self._searched())]
+        held = ((n, folder) for n, folder in enumerate(folders) if path.is_relative_to(folder))
+        number, folder = next(held, (-1, path.parent))
+        return f"{number}\0{path.relative_to(folder)}"
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(read_bytes(path, in_place=True)).hexdigest()
+
+
+def _is_texts(value: Any) -> bool:
+    return (
+        value is None or isinstance(value, str) or (isinstance(value, list) and all(isinstance(v, str) for v in value))
+    )
+
+
+def _listed(value: str | list[str] | None) -> list[str]:
+    return [value] if isinstance(value, str) else list(value or [])

@@ -1,0 +1,96 @@
+""".cu and .cpp solutions: one compiler call, source -> shared library."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+from harness.compile.artefact import Artefact, BuildContext, ToolchainError
+from harness.compile.cache import Cache, key_of
+from harness.compile.dependencies import UnforeseenFile, listed_in, of_the_system
+from harness.compile.diagnostics import compiler_errors, killed_by
+from harness.compile.toolchain import Compiler, host_compiler, host_cpu, nvcc
+from harness.result import CandidateFailure, Status
+from harness.solution.discover import Solution
+from harness.solution.includes import local_includes, read_bytes, read_source
+from harness.solution.visible_files import own_files
+
+_LIBRARY, _READ = "solution.so", "solution.d"
+_CPP_FLAGS = ("-O3", "-march=native", "-std=c++17", "-fopenmp", "-shared", "-fPIC")
+_CUDA_FLAGS = ("-O3", "-std=c++17", "-shared", "-Xcompiler", "-fPIC", "-lineinfo")
+# Architectures whose own instructions (wgmma, tcgen05) need the 'a' target.
+_FIRST_SPECIFIC_MAJOR = 9
+
+
+def build_cpp(solution: Solution, context: BuildContext) -> Artefact:
+    compiler = host_compiler()
+    if compiler is None:
+        raise ToolchainError("no C++ compiler: install g++ or clang++, or set CXX")
+    return _compile(solution, compiler, _CPP_FLAGS, context)
+
+
+def build_cuda(solution: Solution, context: BuildContext) -> Artefact:
+    compiler = nvcc()
+    if compiler is None:
+        raise ToolchainError("no nvcc: install the CUDA toolkit, or set CUDA_HOME to where it is")
+    if host_compiler() is None:
+        raise ToolchainError("no C++ compiler, which nvcc needs: install g++")
+    return _compile(solution, compiler, (*_CUDA_FLAGS, *_architecture(context.arch)), context)
+
+
+def _architecture(arch: str | None) -> tuple[str, ...]:
+    """nvcc's target flags for one compute capability; nvcc's own default where none is known."""
+    if arch is None:
+        return ()
+    number = arch.replace(".", "")
+    if int(arch.split(".")[0]) >= _FIRST_SPECIFIC_MAJOR:
+        number += "a"
+    return ("-gencode", f"arch=compute_{number},code=sm_{number}")
+
+
+def _compile(solution: Solution, compiler: Compiler, flags: tuple[str, ...], context: BuildContext) -> Artefact:
+    own = own_files(solution)
+    _must_be_sources(solution)
+    cache, key = Cache(), _key(solution, own, compiler, flags)
+    with cache.building(key):
+        entry = cache.get(key)
+        cached = entry is not None
+        if not cached:
+            with context.worker(*own) as worker:
+                library, read = worker.scratch / _LIBRARY, worker.scratch / _READ
+                command = [compiler.path, *flags, str(solution.path), "-o", str(library), "-MD", "-MF", str(read)]
+                answer = worker.request({"op": "compile", "command": command}, context.timeout_s)
+                worker.end()
+                if answer["code"] != 0:
+                    log = answer["log"]
+                    failure = CandidateFailure(Status.BUILD_ERROR, compiler_errors(log, solution.path), log)
+                    failure.killed_by = killed_by(answer["code"], log)
+                    raise failure
+                if own_files(solution) != own or _key(solution, own, compiler, flags) != key:
+                    raise CandidateFailure(Status.BUILD_ERROR, "the source changed while it was compiled; run it again")
+                try:
+                    dependencies = of_the_system(listed_in(read), own, worker.scratch)
+                except UnforeseenFile as file:
+                    raise CandidateFailure(Status.BUILD_ERROR, f"{solution.name}: {file}") from None
+                entry = cache.put(key, [library], dependencies)
+    compiled_by = f"{Path(compiler.path).name} {compiler.version}"
+    return Artefact(entry / _LIBRARY, cached=cached, flags=flags, compiler=compiled_by, keys=(key,))
+
+
+def _must_be_sources(solution: Solution) -> None:
+    """Raises OSError where its source, or what that includes, is too large, or a device or pipe that never ends."""
+    root = solution.root.resolve()
+
+    def is_read(file: Path) -> bool:  # what else there is, the compiler's process cannot open
+        return file.is_relative_to(root) or file.is_char_device()
+
+    local_includes(read_source(solution.path), solution.path.parent, [], is_read)
+
+
+def _key(solution: Solution, own: list[Path], compiler: Compiler, flags: tuple[str, ...]) -> str:
+    """Of the source as it is now, with the files that it takes in."""
+    folder = solution.path.resolve().parent  # wherever it is, on whichever host
+    files = (f"{os.path.relpath(path, folder)}\0{hashlib.sha256(read_bytes(path)).hexdigest()}" for path in own[1:])
+    source = hashlib.sha256(read_bytes(solution.path)).hexdigest()
+    return key_of("library", source, *files, compiler.path, compiler.version, host_cpu(), *flags)

@@ -1,0 +1,36 @@
+"""Jobs as JSON: problem, solution and artefact between the run's process, the judge and the worker."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from harness.compile.artefact import Artefact
+from harness.problem.module import Problem, ProblemFile, ProblemId
+from harness.solution.discover import Solution
+
+
+def encode_problem(file: ProblemFile | Problem) -> dict[str, Any]:
+    return {"id": str(file.id), "name": file.name, "path": str(file.path)}
+
+
+def decode_problem(record: dict[str, Any]) -> ProblemFile:
+    return ProblemFile(ProblemId.parse(record["id"]), record["name"], Path(record["path"]))
+
+
+def encode_solution(solution: Solution) -> dict[str, Any]:
+    return {**vars(solution), "path": str(solution.path), "problem": str(solution.problem)}
+
+
+def decode_solution(record: dict[str, Any]) -> Solution:
+    return Solution(**{**record, "path": Path(record["path"]), "problem": ProblemId.parse(record["problem"])})
+
+
+def encode_artefact(artefact: Artefact) -> dict[str, Any]:
+    return {**vars(artefact), "library": str(artefact.library) if artefact.library else None}
+
+
+def decode_artefact(record: dict[str, Any]) -> Artefact:
+    library = Path(record["library"]) if record["library"] else None
+    tuples = {name: tuple(record[name]) for name in ("flags", "keys")}
+    return Artefact(**{**record, "library": library, **tuples})

@@ -1,0 +1,1 @@
+"""The judge's own clock against the times that the candidate's process reports."""

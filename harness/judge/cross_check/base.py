@@ -1,0 +1,184 @@
+"""The judge's own clock on a candidate: how long until the outputs of a burst of calls are there.
+
+Times of single calls are taken by the worker, in a process that the candidate owns.
+Here nothing is taken on its word: nothing of the candidate can work on the inputs before the clock starts without
+being seen, and when it stops the outputs must be where the judge reads them.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from harness.judge.cross_check.kernel_profile import believed_launches
+from harness.judge.session import Sides
+from harness.process.worker_process import Worker
+from harness.result import CandidateFailure, Status
+
+_TARGET_MS = {"cuda": 8.0, "cpu": 10.0}  # of a burst
+_UNHELD_TARGET_MS = 20.0  # where the way to the worker and back is in it
+# of a burst: gates, marks and launches have to fit a device's queue; on a CPU each call is a request
+MOST_CALLS = {"cuda": 128, "cpu": 32}
+_COMPARED_CALLS = 8  # of a burst: who leaves out one in four is found out nine times in ten
+_MEMORY_SHARE = 3  # a burst may take one part in so many of what is free
+MOST_S = 10.0  # after which no further reading begins
+QUEUE = 600  # launches that fit a device's queue behind a gate, with a margin
+
+_random = random.SystemRandom()
+
+
+@dataclass(frozen=True)
+class Reading:
+    """``burst_ms`` is how long so many calls took, hot, and ``overhead_ms`` what a burst takes besides its calls.
+
+    ``held`` says whether launches were kept out of it. ``reference_ms`` is a call of the reference
+    meanwhile, in a burst too; None where that has launches in it, or was not asked for.
+    """
+
+    burst_ms: float
+    overhead_ms: float
+    reference_ms: float | None
+    calls: int
+    held: bool
+
+    @property
+    def call_ms(self) -> float:
+        """The judge's figure for one call."""
+        return max(0.0, self.burst_ms - self.overhead_ms) / self.calls
+
+    def least(self, other: Reading) -> Reading:
+        """Of this and another reading of as many calls what took less: the work of others only ever adds."""
+        overhead_ms = min(self.overhead_ms, other.overhead_ms)
+        known = [r.reference_ms for r in (self, other) if r.reference_ms is not None]
+        return replace(
+            self,
+            burst_ms=min(self.burst_ms, other.burst_ms),
+            overhead_ms=overhead_ms,
+            reference_ms=min(known, default=None),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "call_ms": round(self.call_ms, 6), "reference_ms": self.reference_ms and round(self.reference_ms, 6),
+            "calls": self.calls, "held": self.held,
+            "overhead_ms": round(self.overhead_ms, 6),
+        }  # fmt: skip
+
+
+class NotHeld(Exception):
+    """The candidate's calls wait for the device, which waits for the gate."""
+
+
+class NotRead(Exception):
+    """This machine gives the judge no means to."""
+
+
+@dataclass(frozen=True)
+class Called:
+    """One call of a burst that is to be compared.
+
+    ``inputs`` are the judge's own, drawn from ``drawn``, and the call was told ``seed``. ``outputs`` and
+    ``inputs_left``, the tensors among its inputs, are what the judge read after it.
+    """
+
+    inputs: list
+    drawn: int
+    seed: int
+    outputs: list[torch.Tensor]
+    inputs_left: list[torch.Tensor]
+
+
+Check = Callable[[Called], None]
+Fork = Callable[[list[int]], Worker]  # a worker that is never given a candidate, and inherits these descriptors
+
+
+class JudgeClock:
+    """Of one evaluation; the worker inherits ``fd``, a file in memory."""
+
+    def __init__(self, sides: Sides, timeout_s: float, fd: int, fork: Fork):
+        self._sides, self._timeout_s, self.fd = sides, timeout_s, fd
+        self._idle = fork([fd])
+        self._setting, self._reference = sides.reference.setting, sides.reference.timed_model()
+        self._ask = sides.ask
+
+    def close(self) -> None:
+        self._idle.close()
+        os.close(self.fd)
+
+    def _ask_idle(self, **request: Any) -> dict[str, Any]:
+        """As ``_ask``, of the worker without a candidate; what fails there is the machine's."""
+        try:
+            return self._idle.request(request, self._timeout_s)
+        except CandidateFailure as failure:
+            raise NotRead(f"a worker without a candidate failed: {failure.message}") from failure
+
+    def calls(self, claimed_ms: float, launches: int, held: bool) -> int:
+        """How many calls of so many launches a burst should have; 0 where not even one fits the memory."""
+        wanted = calls_of_a_burst(self._setting.device.type, claimed_ms, launches, held)
+        self._make_room(wanted)
+        return min(wanted, self._fit())
+
+    def leaves_room(self) -> bool:
+        """Whether a burst of one call leaves as much memory as the judge ever took for the reference."""
+        self._sides.trim()
+        return self._free_bytes() >= _MEMORY_SHARE * self._sides.traffic + self._taken_bytes()
+
+    def read(
+        self, calls: int, held: bool, reference_launches: int, check: Check, agrees: Callable[[Reading], bool]
+    ) -> Reading:
+        """The least of readings until one ``agrees``: others' work may be in some, a forged clock is in all.
+
+        ``check`` gets calls that nobody could foresee of each burst that may count.
+        Raises NotHeld where launches are to be ``held`` back and cannot be, and NotRead.
+        """
+        raise NotImplementedError
+
+    def _make_room(self, calls: int) -> None:
+        """Of what allocators keep, where it is needed: to free memory and take it again holds up the whole driver."""
+        if self._fit() < calls:
+            self._sides.trim()
+
+    def _fit(self) -> int:
+        """So many calls a burst may have by the memory that is free now."""
+        return self._free_bytes() // _MEMORY_SHARE // max(self._sides.traffic, 1)
+
+    def _free_bytes(self) -> int:
+        raise NotImplementedError
+
+    def _taken_bytes(self) -> int:
+        """By the judge at most, of what ``_free_bytes`` counts."""
+        return 0
+
+
+def compared(calls: int) -> set[int]:
+    """Return which calls of a burst to compare: so many that nobody leaves out a part unnoticed, drawn by lot."""
+    return set(_random.sample(range(calls), min(calls, _COMPARED_CALLS)))
+
+
+def calls_of_a_burst(device_type: str, claimed_ms: float, launches: int, held: bool) -> int:
+    """As many calls as make it long; behind the gate no more than the queue holds.
+
+    Time and launches are the candidate's word. With few calls much is allowed to each, so more
+    launches than fit the time are not believed.
+    """
+    target_ms = _TARGET_MS[device_type] if held else _UNHELD_TARGET_MS
+    wanted = min(int(target_ms / max(claimed_ms, 1e-3)) + 1, MOST_CALLS[device_type])
+    if held:
+        wanted = min(wanted, max(1, QUEUE // believed_launches(launches, claimed_ms)))
+    return wanted
+
+
+def order_in_memory(answer: dict[str, Any], call: int, output: int, dimensions: int) -> list[int]:
+    """In which order the dimensions of an output lie; raises CandidateFailure where the worker names none."""
+    try:
+        order = answer["orders"][call][output]
+        if all(type(dimension) is int for dimension in order) and sorted(order) == list(range(dimensions)):
+            return order
+    except (KeyError, IndexError, TypeError):
+        pass
+    raise CandidateFailure(Status.CRASHED, "the worker does not say how the outputs of a call in a row lie in memory")

@@ -1,0 +1,154 @@
+"""The judge's clock on a CPU: one request a call, and its inputs exist only when the call before is done.
+
+A call ends when nothing of the worker runs any more. Its outputs are read then and there, in the worker's memory.
+What request, answer and coming to rest take by themselves is taken off: as it was, turn about with the calls, for a
+worker that never held a candidate. Of both the median counts. Who has it lie has to leave out half of the work, which
+the sample of outputs finds.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from harness.judge.cross_check.base import (
+    MOST_S,
+    Called,
+    Check,
+    Fork,
+    JudgeClock,
+    NotRead,
+    Reading,
+    compared,
+    order_in_memory,
+)
+from harness.judge.session import Sides
+from harness.memory.shared_tensors import Outbox, lay_out, shared_file
+from harness.problem.inputs import fresh_seeds, tensors_of
+from harness.process.procfs import available_memory_bytes, usable_cores
+from harness.process.worker_process import Worker
+from harness.result import CandidateFailure, Status
+from harness.tensors.strides import in_order
+from harness.timing.rounds import outputs_of
+
+_TRIES, _PATIENCE_S = 18, 5.0  # others may take the cores for a second or two
+_LEAST_TRIES = 3
+_WARM_UP_CALLS, _LEAST_REHEARSALS = 2, 8
+_REFERENCE_MS = 40.0
+_MOST_A_CORE = 4  # threads and processes of the worker without a candidate
+
+
+class CpuClock(JudgeClock):
+    def __init__(self, sides: Sides, timeout_s: float, fork: Fork):
+        super().__init__(sides, timeout_s, shared_file(), fork)
+
+    def read(
+        self, calls: int, held: bool, reference_launches: int, check: Check, agrees: Callable[[Reading], bool]
+    ) -> Reading:
+        if self._sides.worker.memory is None:
+            raise NotRead("the system does not let a process see its own memory")
+        contents = tensors_of(self._setting.draw_one(0))
+        memory = Outbox(self._setting.device, contents, file=self.fd)
+        views = [memory.view(slot) for slot in lay_out(contents)]
+        del contents
+        self._ask(op="open_burst", handle=memory.handle, calls=1)
+        self._burst(min(calls, _WARM_UP_CALLS), held, views)
+        least: Reading | None = None
+        for _ in tries():
+            reading, called = self._burst(calls, held, views)
+            if least is None or reading.burst_ms < least.burst_ms:
+                for call in called:
+                    check(call)
+            least = least.least(reading) if least else reading
+            if not agrees(least):
+                least = least.least(replace(reading, reference_ms=self._reference_ms(called)))
+            if agrees(least):
+                break
+        self._ask(op="close_burst")
+        views.clear()
+        memory.close()
+        return least
+
+    def _burst(self, calls: int, held: bool, views: list[torch.Tensor]) -> tuple[Reading, list[Called]]:
+        """What so many calls of the candidate take, and those that are to be compared."""
+        self._ask(op="prepare_burst", calls=calls)
+        self._sides.rest()
+        chosen, called, took_ms, overhead_ms = compared(calls), [], [], []
+        for call in range(calls):
+            (drawn,), (seed,) = fresh_seeds(1), fresh_seeds(1)
+            inputs = self._setting.draw_one(drawn)
+            for view, tensor in zip(views, tensors_of(inputs)):
+                view.copy_(tensor)
+            call_ms, answer = self._timed(self._sides.worker, self._ask, "burst", seed)
+            took_ms.append(call_ms)
+            if call in chosen:
+                left = [view.clone() for view in views]
+                called.append(Called(inputs, drawn, seed, self._left(answer), left))
+                overhead_ms += self._rehearsed_ms(-(-_LEAST_REHEARSALS // len(chosen)))
+        # medians of both: where others come to the cores, calls and empty calls wait alike
+        without_ms = statistics.median(overhead_ms)
+        return Reading(calls * statistics.median(took_ms), calls * without_ms, None, calls, held), called
+
+    def _rehearsed_ms(self, count: int) -> list[float]:
+        """The same without a call, by a worker of as many threads and processes, which all have to stop."""
+        threads, processes = (min(count, _MOST_A_CORE * usable_cores()) for count in self._sides.worker.crowd)
+        self._ask_idle(op="hold", threads=threads, processes=processes)
+        self._idle.rest()
+        return [self._timed(self._idle, self._ask_idle, "rehearse", seed)[0] for seed in fresh_seeds(count)]
+
+    def _timed(self, worker: Worker, ask: Callable, op: str, seed: int) -> tuple[float, dict[str, Any]]:
+        """How long until all of a worker is at rest again, and its answer.
+
+        CPU time that it took since it was at rest before is its own too: others' inputs lay there already.
+        """
+        begin = time.perf_counter()
+        unasked_ms = worker.check_rest()
+        answer = ask(op=op, seeds=[seed])
+        return (worker.rest() - begin) * 1e3 + unasked_ms, answer
+
+    def _left(self, answer: dict[str, Any]) -> list[torch.Tensor]:
+        """The outputs of the last call, from the worker's memory."""
+        outputs = []
+        for output, kind in enumerate(self._sides.kinds):
+            order = order_in_memory(answer, 0, output, kind.dim())
+            size = math.prod(kind.shape) * kind.dtype.itemsize
+            try:
+                data = self._sides.worker.memory.read(answer["addresses"][0][output], size)
+            except (KeyError, IndexError, TypeError, OSError, OverflowError):
+                raise CandidateFailure(
+                    Status.CRASHED, "the outputs of a call in a row are not in memory where the worker says they are"
+                ) from None
+            raw = torch.frombuffer(data, dtype=torch.uint8) if size else torch.empty(0, dtype=torch.uint8)
+            outputs.append(in_order(raw.view(kind.dtype).view(kind.shape), order))
+        return outputs
+
+    def _reference_ms(self, called: list[Called]) -> float:
+        """What a call of the reference takes when others have come to the cores: on inputs as the candidate's."""
+        begin, done = time.perf_counter(), 0
+        for call in called:
+            outputs_of(self._reference, self._setting, call.inputs, call.seed)
+            done += 1
+            took_ms = (time.perf_counter() - begin) * 1e3
+            if took_ms > _REFERENCE_MS:
+                break
+        return took_ms / done
+
+    def _free_bytes(self) -> int:
+        return available_memory_bytes()
+
+
+def tries() -> Iterator[None]:
+    """Enough of them, and for long enough; fewer where each takes long, which who forges a clock can make it do."""
+    begin = time.perf_counter()
+    for done in itertools.count():
+        took_s = time.perf_counter() - begin
+        if done >= _TRIES and took_s > _PATIENCE_S or done >= _LEAST_TRIES and took_s > MOST_S:
+            return
+        yield

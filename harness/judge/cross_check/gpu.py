@@ -1,0 +1,303 @@
+"""The judge's clock on a GPU: calls wait behind gates, which the judge's own stream opens one after the other.
+
+A device cannot be stopped like a process: what a candidate has enqueued beside its own mark goes on, and
+a kernel that runs already sees inputs as they come. So the clock starts before there is a first input, each next
+one comes to exist when pieces of the outputs before it, that nobody can foresee, have been read, and those must be
+the same later. What gates, copies and pieces take by themselves is taken off, as found out with a worker
+that never held a candidate, before there is one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import statistics
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import torch
+
+from harness.integrity import forged_clock
+from harness.judge.cross_check.base import (
+    MOST_S,
+    QUEUE,
+    Called,
+    Check,
+    Fork,
+    JudgeClock,
+    NotHeld,
+    NotRead,
+    Reading,
+    compared,
+)
+from harness.judge.cross_check.burst_inputs import Burst, BurstInputs
+from harness.judge.cross_check.gate_chain import Chain
+from harness.judge.cross_check.output_samples import Pieces
+from harness.judge.cross_check.remote_outputs import Allocations, LeftOutputs
+from harness.judge.session import Sides
+from harness.memory.cuda_driver import DriverError
+from harness.problem.inputs import fresh_seeds
+from harness.result import CandidateFailure, Status
+from harness.timing.gate import Gate, GateError
+from harness.timing.rounds import outputs_of
+
+_READINGS = 6  # others may have come to the judge's cores for a second
+_TRIES = 3
+_HOLD_S = 1.0  # a candidate that waits for the device in its call would wait for ever behind the gate
+_REHEARSALS = 3
+# Calls of a rehearsal: with more of them each has fewer pieces and its copies follow work of another process. On an
+# H100 a burst of 26 calls with 0.5 GB of input each took 0.05 ms a call more than one call alone let expect.
+_REHEARSED_CALLS = (1, 3, 10, 32, 100)
+_REHEARSED_SHARE = 1.02  # of what a rehearsal took, what the same may take beside a candidate
+_EMPTY_KERNEL_MS = 1e-3  # at least; it is in a rehearsal, and a candidate has its own
+
+Send = Callable[[list[int], int, int], list[list[tuple[int, int]]]]  # seeds, first, number -> places of outputs
+
+
+class GpuClock(JudgeClock):
+    """To be made before there is a candidate."""
+
+    def __init__(self, sides: Sides, timeout_s: float, fork: Fork):
+        super().__init__(sides, timeout_s, Gate.file(), fork)
+        self._event_ms = sides.timer.own_overhead_ms
+        self._pieces, self._number = Pieces(), 0
+        self._gate: Gate | None = None
+        self._chain: Chain | None = None
+        self._missing = ""
+        self._held_overhead_ms: dict[int, float] = {}  # of a call, by the calls of its burst
+        self._unheld_overhead_ms = 0.0
+        try:
+            self._gate = Gate(self.fd)
+            self._chain = Chain(self._gate, self._pieces)
+            self._rehearse()
+        except (GateError, DriverError, NotRead, CandidateFailure, torch.OutOfMemoryError) as error:
+            self._missing = str(error)
+        except NotHeld:
+            self._missing = f"a worker without a candidate was not ready within {_HOLD_S:g} s"
+
+    def close(self) -> None:
+        for gate in filter(None, (self._chain, self._gate)):
+            gate.close()
+        super().close()
+
+    def read(
+        self, calls: int, held: bool, reference_launches: int, check: Check, agrees: Callable[[Reading], bool]
+    ) -> Reading:
+        if self._missing:
+            raise NotRead(self._missing)
+        least: Reading | None = None
+        begin = time.perf_counter()
+        for _ in range(_READINGS):
+            try:
+                reading = self._read(calls, held, reference_launches, check)
+            except GateError as error:
+                raise NotRead(str(error)) from error
+            least = least.least(reading) if least else reading
+            if agrees(least) or time.perf_counter() - begin > MOST_S:
+                break
+        return least
+
+    def _read(self, calls: int, held: bool, reference_launches: int, check: Check) -> Reading:
+        """The least of a few bursts."""
+        self._make_room(calls)
+        with contextlib.closing(BurstInputs(self._setting, calls)) as inputs:
+            burst = inputs.draw()
+            # behind the gate what the queue does not hold would wait for ever, the reference as well
+            with_reference = held and calls * reference_launches <= QUEUE
+            reference_ms = self._reference_ms(burst) if with_reference else None
+            self._ask(op="open_burst", handle={"ipc": inputs.handle}, calls=calls)
+            try:
+                burst_ms = self._least_ms(inputs, burst, held, check)
+            except NotHeld:
+                self._ask(op="close_burst")
+                raise
+            self._ask(op="close_burst")
+        return Reading(burst_ms, calls * self._overhead_ms(calls, held), reference_ms, calls, held)
+
+    def _overhead_ms(self, calls: int, held: bool) -> float:
+        """What each call of a burst of so many takes by itself, between those that were rehearsed by interpolation."""
+        if not held:
+            return self._unheld_overhead_ms
+        return float(np.interp(calls, [*self._held_overhead_ms], [*self._held_overhead_ms.values()]))
+
+    def _least_ms(self, inputs: BurstInputs, first: Burst, held: bool, check: Check) -> float:
+        with contextlib.closing(Allocations({inputs.handle: inputs.memory})) as allocations:
+            self._once(inputs, first, allocations, held=False)  # fills the allocator's caches
+            readings = []
+            for _ in range(_TRIES):
+                burst = inputs.draw()
+                burst_ms, outputs = self._once(inputs, burst, allocations, held)
+                readings.append(burst_ms)
+                if min(readings) == burst_ms:
+                    for call in compared(len(burst.seeds)):
+                        check(_called(burst, call, outputs, inputs))
+                    self._must_have_been_there()
+            return min(readings)
+
+    def _once(
+        self, inputs: BurstInputs, burst: Burst, allocations: Allocations, held: bool
+    ) -> tuple[float, list[LeftOutputs]]:
+        """What one burst of the candidate takes until pieces of all that it left have been read, and what it left."""
+        left: list[LeftOutputs] = []
+
+        def send(seeds: list[int], first: int, number: int) -> list[list[tuple[int, int]]]:
+            answer = self._ask(op="burst", seeds=seeds, first=first, number=number)
+            try:
+                left.append(LeftOutputs(answer, len(seeds), self._sides.kinds, allocations))
+            except CandidateFailure:
+                self._gate.release(number + len(seeds) - 1)
+                raise
+            return left[-1].places
+
+        self._sides.timer.settle()
+        self._ask(op="prepare_burst", calls=len(burst.seeds))
+        return (self._held_ms if held else self._unheld_ms)(inputs, burst.seeds, send), left
+
+    def _held_ms(self, inputs: BurstInputs, seeds: list[int], send: Send) -> float:
+        """All that can be done before the clock starts is done then: no launch is in it."""
+        calls, number = len(seeds), self._next(len(seeds))
+        self._pieces.begin(calls)
+        with self._opened_late(number + calls - 1) as is_held:
+            places = send(seeds, 0, number)
+            if not is_held():
+                self._await_mark(number + calls - 1)
+                raise NotHeld
+        for outputs in places:
+            self._pieces.choose(outputs)
+        self._chain.enqueue(inputs, number, calls)
+        with _hanging(self._timeout_s):
+            return self._chain.run(number, calls, self._timeout_s)
+
+    def _unheld_ms(self, inputs: BurstInputs, seeds: list[int], send: Send) -> float:
+        """One request a call, with its launches and the way to the worker and back."""
+        number, stream, took_ms = self._next(len(seeds)), self._pieces.stream, 0.0
+        self._pieces.begin(len(seeds))
+        for call, seed in enumerate(seeds):
+            begin = time.perf_counter()
+            inputs.copy(call, stream.cuda_stream)
+            stream.synchronize()
+            self._gate.open(number + call)
+            (outputs,) = send([seed], call, number + call)
+            self._await_mark(number + call)
+            self._pieces.choose(outputs)
+            self._pieces.take(call)
+            stream.synchronize()
+            took_ms += (time.perf_counter() - begin) * 1e3
+        return took_ms
+
+    def _next(self, calls: int) -> int:
+        """The number of the first of so many calls that nobody has waited for yet."""
+        first = self._number + 1
+        self._number += calls
+        return first
+
+    def _rehearse(self) -> None:
+        """Learn what a call takes without a candidate, from bursts of a worker that has none."""
+        fit = max(1, self._fit())
+        for calls in (count for count in _REHEARSED_CALLS if count <= fit):
+            with contextlib.closing(BurstInputs(self._setting, calls)) as inputs:
+                inputs.draw()
+                send = functools.partial(self._send_idle, inputs)
+                if calls == 1:
+                    self._unheld_ms(inputs, fresh_seeds(1), send)  # makes the device's context
+                    self._unheld_overhead_ms = _least_ms(self._unheld_ms, inputs, calls, send)
+                self._held_overhead_ms[calls] = _least_ms(self._held_ms, inputs, calls, send)
+
+    def _send_idle(self, inputs: BurstInputs, seeds: list[int], first: int, number: int) -> list:
+        """Have the worker without a candidate enqueue its part of a burst."""
+        self._ask_idle(op="rehearse_on_gpu", seeds=seeds, number=number)
+        return [[(inputs.memory.address, inputs.bytes)]] * len(seeds)
+
+    def _free_bytes(self) -> int:
+        return torch.cuda.mem_get_info(self._setting.device)[0]
+
+    def _taken_bytes(self) -> int:
+        return torch.cuda.max_memory_allocated(self._setting.device)
+
+    @contextlib.contextmanager
+    def _opened_late(self, last: int) -> Iterator[Callable[[], bool]]:
+        """Open all gates if what is done meanwhile takes too long: it would wait for ever. Gives whether it did not."""
+        late = threading.Timer(_HOLD_S, self._gate.open, [last])
+        late.start()
+        try:
+            yield late.is_alive
+        finally:
+            late.cancel()
+
+    def _await_mark(self, number: int) -> None:
+        with _hanging(self._timeout_s):
+            self._gate.await_mark(number, self._timeout_s)
+
+    def _must_have_been_there(self) -> None:
+        if changed := self._pieces.changed():
+            raise CandidateFailure(
+                Status.REJECTED,
+                f"of {self._pieces.count} pieces of the outputs of calls in a row, {changed} changed after the call "
+                "was marked as done",
+                rule=forged_clock.RULE,
+            )
+
+    def _reference_ms(self, burst: Burst) -> float:
+        """What a call of the reference takes in a burst of this process."""
+        self._play_reference(self._reference, burst)  # fills the allocator's caches
+        torch.cuda.synchronize()
+        took = []
+        for _ in range(_TRIES):
+            timed, number = _Timed(self._reference), self._next(1)
+            self._sides.timer.settle()
+            self._gate.hold(number)
+            with self._opened_late(number):
+                self._play_reference(timed, burst)
+            self._gate.open(number)
+            torch.cuda.synchronize()
+            took.append(timed.total_ms() / len(burst.seeds) - self._event_ms)
+        return statistics.median(took)
+
+    def _play_reference(self, model: Callable, burst: Burst) -> None:
+        for arguments, seed in zip(burst.inputs, burst.seeds):
+            outputs_of(model, self._setting, arguments, seed)
+
+
+@contextlib.contextmanager
+def _hanging(timeout_s: float) -> Iterator[None]:
+    """A wait that takes too long is the candidate's timeout."""
+    try:
+        yield
+    except TimeoutError:
+        raise CandidateFailure(
+            Status.TIMEOUT,
+            f"calls in a row were not done within {timeout_s:g} s: it hangs, or needs a larger time limit",
+        ) from None
+
+
+def _called(burst: Burst, call: int, left: list[LeftOutputs], inputs: BurstInputs) -> Called:
+    """One call of a burst that was made as a whole, or call by call."""
+    outputs = left[0].of_call(call) if len(left) == 1 else left[call].of_call(0)
+    return Called(burst.inputs[call], burst.drawn[call], burst.seeds[call], outputs, inputs.left(call))
+
+
+def _least_ms(burst_ms: Callable[[BurstInputs, list[int], Send], float], inputs, calls: int, send: Send) -> float:
+    """The least of some rehearsals, for each call."""
+    took_ms = min(burst_ms(inputs, fresh_seeds(calls), send) for _ in range(_REHEARSALS))
+    return max(0.0, _REHEARSED_SHARE * took_ms / calls - _EMPTY_KERNEL_MS)
+
+
+class _Timed:
+    """A model whose calls lie between events."""
+
+    def __init__(self, model: Callable):
+        self._model = model
+        self._spans: list[tuple[torch.cuda.Event, torch.cuda.Event]] = []
+
+    def __call__(self, *inputs):
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        output = self._model(*inputs)
+        end.record()
+        self._spans.append((begin, end))
+        return output
+
+    def total_ms(self) -> float:
+        return sum(begin.elapsed_time(end) for begin, end in self._spans)

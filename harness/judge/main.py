@@ -1,0 +1,15 @@
+"""Where a judge's process begins: it imports PyTorch once, for itself and for its fork server, which it splits off."""
+
+from __future__ import annotations
+
+from harness.process.worker_process import ForkServer
+from harness.worker import forkserver
+
+
+def serve(fd: int) -> None:
+    """Answer jobs until the other end closes the socket."""
+    forkserver.warm_up()
+    with ForkServer(split=True) as workers:  # before there is a job, a device or anything drawn
+        from harness.judge import server
+
+        server.serve(fd, workers)

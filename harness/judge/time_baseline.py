@@ -1,0 +1,118 @@
+"""A baseline without a candidate: the reference in one configuration, timed as in an evaluation, to be kept."""
+
+from __future__ import annotations
+
+import datetime
+import gc
+import secrets
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from harness import device as devices
+from harness.baselines import BASELINES, COMPILING_CALLS, EAGER, FORMAT, told
+from harness.compile.cache import digest_of
+from harness.judge.overflow import overflown
+from harness.judge.reference import Reference
+from harness.problem.inputs import DTYPES, fresh_seeds, tensors_of
+from harness.problem.math_modes import pin_math_modes
+from harness.problem.module import ProblemError, Workload
+from harness.tensors.outputs import as_tensor
+from harness.timing import Round, cupti, timer_for
+from harness.timing.interleaved import Contest, bytes_of_call, calls_a_round
+from harness.timing.rounds import Setting, count_launches, play
+
+
+def measure(
+    workload: Workload,
+    configuration: str,
+    device: torch.device,
+    precision: str,
+    memory_bytes: int,
+    cv_target: float,
+    phase: Callable[[str], None] = lambda text: None,
+) -> dict[str, Any]:
+    """The record of one baseline; where it does not compile or run, ``error`` says why and ``timing`` is None.
+
+    Times in ms, ``compile_s`` the seconds of the first calls, in which a compiled one is compiled.
+    """
+    begin = time.perf_counter()
+    record = blank_measurement(workload, configuration, device, precision)
+    with devices.exclusive(device, phase):
+        record["conditions"] = pin_math_modes()
+        try:
+            setting = Setting(workload, device, DTYPES[precision])
+            _fill(record, setting, configuration, memory_bytes, cv_target, phase)
+        except Exception as error:
+            record["error"] = told(error)
+        _clean_up(device)
+    record["seconds"] = round(time.perf_counter() - begin, 3)
+    return record
+
+
+def blank_measurement(workload: Workload, configuration: str, device: torch.device, precision: str) -> dict[str, Any]:
+    """Everything that is known before anything has run."""
+    problem = workload.problem
+    return {
+        "problem": str(problem.id),
+        "problem_name": problem.name,
+        "sha256": digest_of(problem.path),
+        "workload": {"name": workload.name, "sizes": workload.sizes},
+        "precision": precision,
+        "configuration": configuration,
+        "timing": None,
+        "error": "",
+        "compile_s": None,
+        "device": devices.describe(device),
+        "conditions": {},
+        "versions": devices.versions(device),
+        "started": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "seconds": 0.0,
+        "format": FORMAT,
+    }
+
+
+def _fill(record, setting: Setting, configuration: str, memory_bytes: int, cv_target: float, phase) -> None:
+    timer = timer_for(setting.device)
+    reference = Reference(setting, secrets.randbits(62))
+    reference.choose_timed(fresh_seeds(2))
+    setting = reference.setting
+    model = BASELINES[configuration](reference.timed_model())
+    phase("load" if configuration == EAGER else "compile")
+    begin = time.perf_counter()
+    for _ in range(COMPILING_CALLS):
+        played = play(model, setting, fresh_seeds(1), timer)
+    record["compile_s"] = round(time.perf_counter() - begin, 3)
+    if lost := overflown(reference, *fresh_seeds(1)):
+        raise ProblemError(f"the reference is not finite in {lost} elements with {record['precision']}")
+    inputs = tensors_of(played.inputs[0])
+    outputs = [as_tensor(leaf) for leaf in played.outputs[0]]
+    traffic = bytes_of_call(setting.workload, reference.timed_model(), inputs, outputs)
+    del played, inputs, outputs
+
+    def play_round(calls: int, first: bool, waits: set[str]) -> dict[str, Round]:
+        timer.settle()
+        played = play(model, setting, fresh_seeds(calls), timer, held=configuration not in waits)
+        played.outputs, played.inputs = [], []
+        return {configuration: played}
+
+    phase("time")
+    contest = Contest(play_round, timer, setting.device, cv_target)
+    contest.run(calls_a_round(setting.device, memory_bytes, traffic))
+    if setting.device.type == "cuda" and cupti.available():
+        contest.launches[configuration] = count_launches(model, setting, timer)
+    record["timing"] = contest.record(configuration)
+    record["conditions"] |= contest.conditions()
+
+
+def _clean_up(device: torch.device) -> None:
+    """Leave nothing of this model to the next one. Raises where the device's context is gone."""
+    if "torch._dynamo" in sys.modules:
+        torch._dynamo.reset()  # holds compiled models, and the memory of their graphs
+    gc.collect()
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+        torch.cuda.empty_cache()

@@ -1,0 +1,1 @@
+"""Memory that two processes share, and where tensors lie in it."""

@@ -1,0 +1,1 @@
+"""Problems: find, load and validate modules, sample inputs from seeds, derive C signatures."""

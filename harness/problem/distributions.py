@@ -1,0 +1,166 @@
+"""Hardened draws: inputs beyond the published draw, and weights beyond their initial values.
+
+A problem's published inputs are not its function's domain. Uniform on [0, 1) hides a
+missing ReLU; ones and zeros in a norm hide that its weights were left out; samples that
+look alike hide that one was answered for another. A candidate is therefore checked on
+each of the ``DRAWS`` that the problem's ``DOMAIN`` admits, and with hardened weights.
+
+Judge and worker both call these functions, under equal seeds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import Tensor
+
+from harness.problem.module import Problem, ProblemError
+from harness.tensors.dtypes import is_scaled
+from harness.tensors.strides import is_dense
+
+
+def _mixed(x: Tensor) -> Tensor:
+    """Every sample of another size and another offset, so that none passes for another."""
+    rows = (x.shape[0], *[1] * (x.ndim - 1)) if x.ndim > 1 else ()
+    size = 10 ** (3 * torch.rand(rows, device=x.device) - 1.5)
+    offset = torch.randn(rows, device=x.device)
+    return x.normal_().add_(offset).mul_(size)
+
+
+# How a real tensor is drawn anew: in its place, because published inputs fill half of a GPU.
+DRAWS: dict[str, Callable[[Tensor], Tensor]] = {
+    "published": lambda x: x,
+    "signed": lambda x: x.normal_(),
+    "shifted": lambda x: x.normal_().add_(3),
+    "small": lambda x: x.normal_().mul_(0.01),
+    "large": lambda x: x.normal_().mul_(30),
+    "integers": lambda x: x.random_(-4, 5),
+    "mixed": _mixed,
+}
+
+
+# What is timed: published inputs with some elements that are not, wherever they come to lie. Who looks at a few to
+# find out that nothing but what is published comes, and then leaves out what that has no need of, is wrong.
+TIMED = "timed"
+_ONE_IN = 1024
+
+
+def _strewn(x: Tensor) -> Tensor:
+    """A few elements, drawn by lot, from -3 to 3; by their place, so that one that is drawn twice is no race."""
+    every = x.as_strided((x.numel(),), (1,), x.storage_offset())
+    chosen = torch.randint(x.numel(), (max(1, x.numel() // _ONE_IN),), device=x.device)
+    every[chosen] = 3 * torch.cos(chosen.double()).to(x.dtype)
+    return x
+
+
+# What the words of DOMAIN make of a real tensor; None: only the published draw is valid.
+DOMAINS: dict[str, Callable[[Tensor], Tensor] | None] = {
+    "real": lambda x: x,
+    "nonnegative": lambda x: x.abs_(),
+    "positive": lambda x: x.abs_().add_(1e-3),
+    "probability": lambda x: torch.softmax(x, dim=-1),
+    "symmetric": lambda x: (x + x.mT) / 2,
+    "lower_triangular": lambda x: x.tril_(),
+    "upper_triangular": lambda x: x.triu_(),
+    "index": None,
+    "sign": None,
+    "mask": None,
+}
+
+
+def domains(problem: Problem) -> dict[str, str]:
+    """The word of ``DOMAIN`` for each argument of ``forward``.
+
+    Raises ProblemError for a word that is not in ``DOMAINS`` or an input that does not exist.
+    """
+    names = list(inspect.signature(problem.module.Model.forward).parameters)[1:]
+    declared = getattr(problem.module, "DOMAIN", "real")
+    if isinstance(declared, str):
+        declared = dict.fromkeys(names, declared)
+    words = {**dict.fromkeys(names, "real"), **declared}
+    for name, word in words.items():
+        if word not in DOMAINS:
+            raise ProblemError(f"{problem.path}: DOMAIN has no word '{word}'; it may say: {', '.join(DOMAINS)}")
+        if name not in names:
+            raise ProblemError(f"{problem.path}: DOMAIN names '{name}', but forward takes {', '.join(names)}")
+    return words
+
+
+def redraw(values: list, problem: Problem, draw: str) -> list:
+    """Published inputs drawn anew as ``draw`` says, each within its domain.
+
+    Integers, booleans, scalars, complex tensors and those of 8 bits stay as published.
+    """
+    if draw == "published":
+        return values
+    if draw == TIMED:
+        return [_strew(value, word) for value, word in zip(values, _words(values, problem))]
+    return [_redraw(value, DRAWS[draw], DOMAINS[word]) for value, word in zip(values, _words(values, problem))]
+
+
+def _words(values: list, problem: Problem) -> list[str]:
+    words = list(domains(problem).values())
+    return words + ["real"] * (len(values) - len(words))  # forward(*inputs) names none
+
+
+def _strew(value, word: str):
+    """``_strewn`` within its domain; as published where that, or how it lies in memory, has no room for it."""
+    dense = isinstance(value, Tensor) and is_scaled(value) and value.numel() and is_dense(value)
+    if not dense or DOMAINS[word] is None or word == "probability":
+        return value
+    return DOMAINS[word](_strewn(value))
+
+
+def _redraw(value, draw: Callable[[Tensor], Tensor], domain: Callable[[Tensor], Tensor] | None):
+    if not isinstance(value, Tensor) or not is_scaled(value) or domain is None:
+        return value
+    if 0 in value.stride():  # an expanded tensor has no place for each element
+        value = value.clone()
+    return domain(draw(value))
+
+
+@contextlib.contextmanager
+def hardened_initialisation() -> Iterator[None]:
+    """Within it, layers that are made start with weights that let every part of a model be seen.
+
+    What starts as a constant (in norms, mostly) starts at random around it. Matrices
+    and kernels start as He et al. (2015) propose, because PyTorch's own start lets the
+    signal of a deep network fade under its biases. During construction and not
+    afterwards, so that a candidate which prepares its weights in its constructor
+    prepares the right ones.
+    """
+
+    def random_around(original: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        return lambda tensor, *value, **named: _spread(original(tensor, *value, **named))
+
+    def he(original: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        return lambda tensor, *_, **__: original(tensor, nonlinearity="relu")
+
+    changes = {"ones_": random_around, "zeros_": random_around, "constant_": random_around, "kaiming_uniform_": he}
+    originals = {name: getattr(torch.nn.init, name) for name in changes}
+    for name, change in changes.items():
+        setattr(torch.nn.init, name, change(originals[name]))
+    try:
+        yield
+    finally:
+        for name, original in originals.items():
+            setattr(torch.nn.init, name, original)
+
+
+def spread_constants(model: torch.nn.Module) -> None:
+    """Make random around their value the parameters that a model itself made as constants."""
+    for parameter in model.parameters():
+        if is_constant(parameter):
+            _spread(parameter)
+
+
+def is_constant(tensor: Tensor) -> bool:
+    return bool(tensor.numel()) and bool((tensor == tensor.flatten()[0]).all())
+
+
+def _spread(tensor: Tensor) -> Tensor:
+    with torch.no_grad():
+        return tensor.add_(torch.randn_like(tensor), alpha=0.5)

@@ -1,0 +1,1 @@
+"""Processes: start them, talk to them, confine them, and wait with a deadline."""

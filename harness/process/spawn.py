@@ -1,0 +1,108 @@
+"""Start a process that serves on a socket: in an interpreter of its own, or as a fork of this one."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+_START_S = 60.0  # for a new process; what it imports is no part of that
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def start_server(module: str, connection: socket.socket, bound: bool = True) -> subprocess.Popen:
+    """Run ``module.serve`` on ``connection`` in an interpreter and a session of its own; closes our copy of it.
+
+    A ``bound`` server may ask the kernel to end it with its parent. The kernel means the thread that started
+    it, so a thread of this process starts it that lasts as long as the process.
+    """
+    # -I and an explicit path: neither environment nor working directory decides what is imported
+    path = [str(ROOT), *filter(None, sys.path)]
+    # tearing PyTorch down takes a second and frees nothing that the end of a process does not
+    start = (
+        f"import os, sys; sys.path[:] = {path!r}\nfrom {module} import serve; serve({connection.fileno()})\n"
+        "sys.stdout.flush(); sys.stderr.flush(); os._exit(0)"
+    )
+    popen = functools.partial(
+        subprocess.Popen,
+        [sys.executable, "-I", "-c", start],
+        # threads of PyTorch that have nothing to do must not spin while the other side is timed
+        env={**os.environ, "OMP_WAIT_POLICY": "PASSIVE"},
+        pass_fds=[connection.fileno()],
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    process = _starter(os.getpid()).submit(popen).result(_START_S) if bound else popen()
+    connection.close()
+    return process
+
+
+@functools.cache
+def _starter(process: int) -> ThreadPoolExecutor:
+    """The thread that starts processes; one that was forked from another has none of its parent's threads."""
+    return ThreadPoolExecutor(1)
+
+
+def split_off(module: str, connection: socket.socket, ours: socket.socket) -> Forked:
+    """As ``start_server``, in a fork of this process, which saves the imports that it has made.
+
+    Only for a process that holds nothing yet that a candidate may not see, and no device. ``ours`` is the
+    other end of ``connection``.
+    """
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.setsid()
+            ours.close()  # what the end of this process is told by
+            fd = connection.detach()
+            close_all_but([fd])
+            importlib.import_module(module).serve(fd)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(0)
+    connection.close()
+    return Forked(pid)
+
+
+def close_all_but(kept: list[int], opened: list[int] | None = None) -> None:
+    """Close what a fork has inherited, except standard streams and ``kept``.
+
+    ``opened`` are its parent's ``descriptors``, where a confined one forks: it may not see its own.
+    """
+    for descriptor in descriptors() if opened is None else opened:
+        if descriptor > 2 and descriptor not in kept:
+            with contextlib.suppress(OSError):  # the listing's own descriptor
+                os.close(descriptor)
+
+
+def descriptors() -> list[int]:
+    """The descriptors that this process has open."""
+    return list(map(int, os.listdir("/proc/self/fd")))
+
+
+class Forked:
+    """A forked process, as far as it is used like a ``subprocess.Popen``."""
+
+    def __init__(self, pid: int):
+        self.pid = pid
+        self._ended = os.pidfd_open(pid)
+
+    def wait(self, timeout: float | None = None) -> None:
+        if not select.select([self._ended], [], [], timeout)[0]:
+            raise subprocess.TimeoutExpired("fork", timeout)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self.pid, 0)
+
+    def kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)

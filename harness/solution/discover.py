@@ -1,0 +1,342 @@
+"""Discover solution files, tell their kind, map each to a problem and a sample number.
+
+Nothing here runs a candidate: Python sources are parsed, never imported.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.isolated_call import ApartError, TooMuch, apart
+from harness.limits import (
+    HEAD_BYTES,
+    MAX_ENTRIES,
+    MAX_HEADER_BYTES,
+    MAX_INCLUDED_FILES,
+    MAX_LIBRARY_BYTES,
+    MAX_SAMPLE,
+    MAX_SOURCE_BYTES,
+)
+from harness.problem.module import ProblemId
+from harness.result import printable
+from harness.solution.includes import read_head, read_source, too_large
+
+SUFFIXES = (".py", ".cu", ".cpp")
+PREBUILT_SUFFIX = ".so"
+
+_KERNELBENCH = re.compile(
+    r"level_(?P<level>\d{1,9})_problem_(?P<number>\d{1,9})_sample_(?P<sample>\d{1,9})_kernel", re.ASCII
+)
+_PAIR = re.compile(r"(?P<level>\d{1,9})_(?P<number>\d{1,9})(?:_(?!s\d+$)\w+?)?(?:_s(?P<sample>\d{1,9}))?", re.ASCII)
+_IN_LEVEL = re.compile(r"0*(?P<number>\d{1,9})(?:_(?!s\d+$)\w+?)?(?:_s(?P<sample>\d{1,9}))?", re.ASCII)
+_SAMPLE = re.compile(r"_s(\d{1,9})$", re.ASCII)
+_LEVEL_FOLDER = re.compile(r"level[_-]?(\d{1,9})", re.ASCII)
+_COMMENT_MARKS = ("//", "/*", "#", "*")
+DIRECTIVE_LINES = 10
+_DEVICES = ("any", "cpu", "cuda")
+_OF_SUFFIX = {".py": ("pytorch", "any"), ".cpp": ("cpp", "cpu"), ".cu": ("cuda", "cuda"), ".so": ("cuda", "cuda")}
+
+
+class SolutionError(Exception):
+    """A solution directory or file that cannot be used, and what to do about it."""
+
+
+@dataclass(frozen=True)
+class Solution:
+    """One file that solves one problem.
+
+    ``device`` is the kind of device that the solution is for: ``cpu``, ``cuda``
+    or ``any``. ``language`` is what its kernels are written in: ``cuda``,
+    ``cpp``, ``triton`` or ``pytorch``. ``sha256`` is of the file, ``helpers`` of
+    those that it takes in, as far as it names them; empty where there are none. Of a file that is
+    too large they are of its beginning and its size.
+    """
+
+    path: Path
+    name: str
+    problem: ProblemId
+    sample: int
+    kind: str
+    language: str
+    device: str
+    sha256: str
+    helpers: str = ""
+    refused: str = ""  # why it is not even built
+
+    def runs_on(self, device_type: str) -> bool:
+        return self.device in ("any", device_type)
+
+    def lacks(self, device_type: str) -> str:
+        """What a device of another kind than the solution is for lacks; '' where it runs on it."""
+        if self.runs_on(device_type):
+            return ""
+        needs = "a GPU" if self.device == "cuda" else "host memory: use --device cpu"
+        return f"{self.language} solution, needs {needs}"
+
+    @property
+    def root(self) -> Path:
+        """The directory of solutions that it belongs to: helper files may lie anywhere in it."""
+        return self.path.parents[self.name.count("/")]
+
+
+@dataclass(frozen=True)
+class Discovery:
+    """What a solution directory holds: solutions, and the files that map to no problem with the reason."""
+
+    solutions: tuple[Solution, ...]
+    unmapped: tuple[tuple[Path, str], ...]
+    root: Path  # the directory
+
+
+def discover(root: Path, prebuilt: bool = False, problem: ProblemId | None = None) -> Discovery:
+    """All solutions below ``root``, sorted by problem and sample; ``.so`` files only with ``prebuilt``.
+
+    ``root`` may also be one file, and ``problem`` then what it solves. A file that a solution
+    imports, includes or names belongs to that solution, and is none of its own.
+    Raises SolutionError where the directory is missing, holds no candidate file
+    at all, or holds two files for the same problem and sample.
+    """
+    suffixes = (*SUFFIXES, PREBUILT_SUFFIX) if prebuilt else SUFFIXES
+    if root.is_file():
+        if root.suffix not in suffixes:
+            raise SolutionError(f"{root} is no solution: expected a file ending in {', '.join(suffixes)}")
+        return Discovery((read_file(root, problem),), (), root.parent)
+    if not root.exists():
+        raise SolutionError(f"no such directory or file: {root}")
+    if problem:
+        raise SolutionError(f"{root} is a directory: a problem can be named for one file only")
+    paths = sorted(path for path in _entries(root) if path.suffix in suffixes and _is_candidate(path, root))
+    if not paths:
+        raise SolutionError(f"no solutions in {root}: expected files ending in {', '.join(suffixes)}")
+
+    solutions: dict[tuple[ProblemId, int], Solution] = {}
+    clashes, unmapped = [], []
+    for path in paths:
+        try:
+            solution = read_solution(path, root)
+        except (SolutionError, OSError) as error:
+            unmapped.append((path, _reason(error)))
+            continue
+        other = solutions.setdefault((solution.problem, solution.sample), solution)
+        if other is not solution:
+            clashes.append(f"  {solution.problem} sample {solution.sample}: {other.name} and {solution.name}")
+    if clashes:
+        raise SolutionError(
+            "two files for the same problem and sample:\n" + "\n".join(clashes) + "\n"
+            "give each its own sample number: in its name (_s1) or in a first-lines comment (kb: problem=1/19 sample=1)"
+        )
+    ordered = sorted(solutions.values(), key=lambda s: (s.problem, s.sample))
+    if unmapped:
+        helpers = {file for solution in ordered for file in files_of(solution.path)}
+        helpers = {file for file in helpers if file.is_relative_to(os.path.realpath(root))}
+        unmapped = [(path, reason) for path, reason in unmapped if Path(os.path.realpath(path)) not in helpers]
+    return Discovery(tuple(ordered), tuple(unmapped), root)
+
+
+def read_file(path: Path, problem: ProblemId | None = None) -> Solution:
+    """The solution in one file, for a person who named it; raises SolutionError with the path."""
+    try:
+        return read_solution(path, problem=problem)
+    except OSError as error:
+        raise SolutionError(f"{path} cannot be read: {error.strerror or error}") from error
+    except SolutionError as error:
+        raise SolutionError(f"{path} {error}, or say what it solves with --problem 1/19") from error
+
+
+def read_solution(
+    path: Path, root: Path | None = None, problem: ProblemId | None = None, settings: bool = True
+) -> Solution:
+    """The solution in one file; ``problem`` overrides what name and comment say.
+
+    Without ``settings`` its ``kb:`` comment is ignored: the author of the source has no say there.
+
+    Raises SolutionError where the file maps to no problem, or is a link that leads out of ``root``.
+    """
+    real, top = Path(os.path.realpath(path)), Path(os.path.realpath(root or path.parent))
+    if root and not real.is_relative_to(top):
+        raise SolutionError("links to a file outside of the directory of solutions: put the file itself there")
+    sha256, head, refused = _beginning(path)
+    said = _said_in(head) if settings else {}
+    mapped, sample = _mapping(path, said, problem)
+    facts = {} if path.suffix == PREBUILT_SUFFIX or refused else _facts(path, top)
+    language, device = _OF_SUFFIX[path.suffix]
+    device = said.get("device", facts.get("device", device))
+    if device not in _DEVICES:
+        raise SolutionError(f"kb: device={device:.80} is not one of {', '.join(_DEVICES)}")
+    return Solution(
+        path=top / path.relative_to(root) if root else real,
+        name=readable(path.relative_to(root).as_posix() if root else path.name),
+        problem=mapped,
+        sample=sample,
+        kind=path.suffix.removeprefix("."),
+        language=facts.get("language", language),
+        device=device,
+        sha256=sha256,
+        helpers=facts.get("helpers", ""),
+        refused=refused or facts.get("refused", ""),
+    )
+
+
+def _beginning(path: Path) -> tuple[str, bytes, str]:
+    """Digest of a file, its first bytes (none of a library), and why it is refused, if it is too large; OSError."""
+    if path.suffix == PREBUILT_SUFFIX:
+        read_head(path, 0)
+        if (size := path.stat().st_size) > MAX_LIBRARY_BYTES:
+            return hashlib.sha256(str(size).encode()).hexdigest(), b"", too_large(size, MAX_LIBRARY_BYTES)
+        digest = hashlib.sha256()
+        with path.open("rb") as file:
+            while piece := file.read(1 << 20):
+                digest.update(piece)
+        return digest.hexdigest(), b"", ""
+    data, size = read_head(path, MAX_SOURCE_BYTES)
+    if size > MAX_SOURCE_BYTES:
+        digest = hashlib.sha256(data + str(size).encode()).hexdigest()
+        return digest, data[:HEAD_BYTES], too_large(size, MAX_SOURCE_BYTES)
+    return hashlib.sha256(data).hexdigest(), data[:HEAD_BYTES], ""
+
+
+def _facts(path: Path, root: Path) -> dict[str, str]:
+    """As ``harness.solution.source_facts.facts``; where reading it fails, why it is ``refused``. Raises OSError."""
+    try:
+        return apart("harness.solution.source_facts:facts", str(path), str(root))
+    except TooMuch as much:
+        return {"refused": f"to read it takes {much}"}
+    except ApartError as error:
+        last = str(error).strip().splitlines()[-1]
+        return {"refused": f"it cannot be read: {last}"}
+
+
+def _reason(error: SolutionError | OSError) -> str:
+    return str(error) if isinstance(error, SolutionError) else f"cannot be read: {error.strerror or error}"
+
+
+def readable(name: str | Path) -> str:
+    """A file name may hold any bytes: some could not be written into a result, others drive terminals."""
+    text = printable(os.fsencode(name).decode("utf-8", errors="replace"))
+    return text.replace("\n", "\\n").replace("\t", "\\t")
+
+
+def _entries(root: Path) -> Iterator[Path]:
+    """What lies below ``root``; links to folders are not followed. Raises SolutionError where it is too much."""
+    folders, count = [root], 0
+    while folders:
+        folder = folders.pop()
+        try:
+            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        except OSError:  # not ours to read, or its path too long
+            continue
+        for entry in entries:
+            count += 1
+            if count > MAX_ENTRIES:
+                raise SolutionError(f"{root} holds more than {MAX_ENTRIES:,} files: name a folder of solutions only")
+            yield folder / entry.name
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(folder / entry.name)
+
+
+def _is_candidate(path: Path, root: Path) -> bool:
+    parts = path.relative_to(root).parts
+    hidden = any(part.startswith(".") or part == "__pycache__" for part in parts)
+    return (path.is_file() or path.is_symlink()) and not hidden and path.name != "__init__.py"
+
+
+def _mapping(path: Path, settings: dict[str, str], problem: ProblemId | None) -> tuple[ProblemId, int]:
+    """Problem and sample: what the comment says wins over the name, the caller over both."""
+    named, sample = _from_name(path)
+    if "problem" in settings:
+        try:
+            named = ProblemId.parse(settings["problem"])
+        except ValueError as error:
+            raise SolutionError(f"kb comment: {error}") from error
+    if "sample" in settings:
+        if not re.fullmatch(r"\d{1,9}", settings["sample"], re.ASCII):
+            raise SolutionError(f"kb comment: sample={settings['sample']:.80} is not a number from 0 to {MAX_SAMPLE}")
+        sample = int(settings["sample"])
+    named = problem or named
+    if named is None:
+        raise SolutionError(
+            "maps to no problem: name it like level1/19_relu.py (letters, digits and _), 1_19.py, 1_19_s2.py for "
+            "sample 2, or level_1_problem_19_sample_0_kernel.py, or add a first-lines comment `kb: problem=1/19`"
+        )
+    return named, sample
+
+
+def _from_name(path: Path) -> tuple[ProblemId | None, int]:
+    if match := _KERNELBENCH.fullmatch(path.stem):
+        return ProblemId(int(match["level"]), int(match["number"])), int(match["sample"])
+    folder = _LEVEL_FOLDER.fullmatch(path.parent.name)
+    if folder and (match := _IN_LEVEL.fullmatch(path.stem)):
+        return ProblemId(int(folder[1]), int(match["number"])), int(match["sample"] or 0)
+    if match := _PAIR.fullmatch(path.stem):
+        return ProblemId(int(match["level"]), int(match["number"])), int(match["sample"] or 0)
+    sample = _SAMPLE.search(path.stem)
+    return None, int(sample[1]) if sample else 0
+
+
+def _said_in(head: bytes) -> dict[str, str]:
+    return _directive(head.decode("utf-8", errors="replace"))
+
+
+def _directive(source: str) -> dict[str, str]:
+    """Settings of the ``kb: key=value ...`` comment among the first lines, if there is one."""
+    for line in source.splitlines()[:DIRECTIVE_LINES]:
+        if words := directive_words(line):
+            pairs = (word.partition("=") for word in words)
+            return {key: value for key, separator, value in pairs if separator}
+    return {}
+
+
+def directive_words(line: str) -> list[str]:
+    """The words behind ``kb:`` of a line that is such a comment; none of any other."""
+    line = line.strip()
+    mark = next(filter(line.startswith, _COMMENT_MARKS), "")
+    comment = line.removeprefix(mark).lstrip()
+    if not mark or not comment.startswith("kb:"):
+        return []
+    return comment.removeprefix("kb:").removesuffix("*/").split()
+
+
+def files_of(path: Path) -> set[Path]:
+    """The files beside it that the source at ``path`` includes, imports or names; without those that cannot be read."""
+    if path.suffix == PREBUILT_SUFFIX:
+        return set()
+    try:
+        return set(map(Path, apart("harness.solution.source_facts:files", str(path))))
+    except (TooMuch, ApartError):
+        return set()
+
+
+def is_solution(path: Path) -> bool:
+    """Whether a file is a candidate of its own: it maps to a problem."""
+    if path.suffix not in (*SUFFIXES, PREBUILT_SUFFIX):
+        return False
+    head, _ = read_head(path, 0 if path.suffix == PREBUILT_SUFFIX else HEAD_BYTES)
+    try:
+        _mapping(path, _said_in(head), None)
+    except SolutionError:
+        return False
+    return True
+
+
+def own_texts(solution: Solution) -> list[str]:
+    """Its source and those that it includes, names or imports from its own folders, as far as they can be read.
+
+    Raises OSError where its own cannot.
+    """
+    path = solution.path
+    if path.suffix == PREBUILT_SUFFIX:
+        return []
+    files, texts = files_of(path), [read_source(path)]
+    if path.suffix == ".py":
+        with contextlib.suppress(TooMuch, ApartError):
+            files |= set(map(Path, apart("harness.solution.source_facts:imported", str(path), str(solution.root))))
+    for file in sorted(files)[:MAX_INCLUDED_FILES]:
+        with contextlib.suppress(OSError):
+            texts.append(read_source(file, MAX_HEADER_BYTES))
+    return texts

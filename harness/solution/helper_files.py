@@ -1,0 +1,107 @@
+"""The files beside a solution that decide what it is as much as its own source: included, imported, or named.
+
+Sources are parsed here, never imported or compiled.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+from pathlib import Path
+
+from harness.solution.includes import local_includes, read_source
+
+NOT_PYTHON = (SyntaxError, ValueError, MemoryError, RecursionError)  # of ast.parse: the last two where it is too deep
+
+_INCLUDING = (".cu", ".cuh", ".cpp", ".cc", ".c", ".hpp", ".h")
+_SOURCE_SUFFIXES = (*_INCLUDING, ".py")
+_MOST_FOLDERS = 20
+_MOST_NAMES = 10_000
+
+
+def parsed(source: str) -> ast.AST | None:
+    """The tree of a Python source; None where it is none."""
+    try:
+        return ast.parse(source)
+    except NOT_PYTHON:
+        return None  # the build says what is wrong
+
+
+def taken_in(path: Path, source: str, tree: ast.AST | None) -> dict[Path, str]:
+    """Path and text of the files that a source includes, imports, or that strings in Python name from its folder on."""
+    try:
+        if path.suffix == ".py":
+            return _of_python(path, tree) if tree else {}
+        return local_includes(source, path.parent, [])
+    except (ValueError, OSError):
+        return {}  # the build says what is wrong
+
+
+def _of_python(path: Path, tree: ast.AST) -> dict[Path, str]:
+    """Path and text of the files that a module names, of those beside it that it imports, and of what those name."""
+    files = _named_files(tree, path.parent)
+    for file, text in _modules(path, tree).items():
+        files[file] = text
+        if inner := parsed(text):
+            files |= _named_files(inner, path.parent)
+    return files
+
+
+def trees_of(path: Path, tree: ast.AST) -> list[ast.AST]:
+    """The tree of the module at ``path``, and those of the modules beside it that it imports."""
+    try:
+        texts = _modules(path, tree).values()
+    except (ValueError, OSError):
+        return [tree]
+    return [tree, *filter(None, map(parsed, texts))]
+
+
+def _modules(path: Path, tree: ast.AST) -> dict[Path, str]:
+    """Path and text of the modules in the folder of ``path`` that it imports, and that those import."""
+    found: dict[Path, str] = {}
+    todo = [tree]
+    while todo:
+        for file in imported_files(todo.pop(), [path.parent]):
+            file = file.resolve()
+            if file not in found and file != path.resolve():
+                found[file] = read_source(file)
+                todo += filter(None, [parsed(found[file])])
+    return found
+
+
+def named_below(path: Path, tree: ast.AST) -> set[Path]:
+    """Files that strings of a module name or include, in its folder or in one below it that another names."""
+    constants = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+    texts = sorted(text for text in constants if isinstance(text, str) and text)[:_MOST_NAMES]
+    names = [text for text in texts if "\n" not in text]
+    folders = [folder for name in names if os.path.isdir(folder := path.parent / name)][:_MOST_FOLDERS]
+    search = [path.parent, *folders]
+    files = {file.resolve() for folder in search for name in names if os.path.isfile(file := folder / name)}
+    root = path.parent.resolve()
+    sources = [file for file in sorted(files) if file.suffix in _INCLUDING and file.is_relative_to(root)]
+    for text, beside in [*((text, None) for text in texts), *((read_source(file), file.parent) for file in sources)]:
+        files |= local_includes(text, beside, search, lambda file: file.is_relative_to(root)).keys()
+    return files
+
+
+def _named_files(tree: ast.AST, folder: Path) -> dict[Path, str]:
+    constants = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+    files: dict[Path, str] = {}
+    for text in (value for value in constants if isinstance(value, str)):
+        files |= local_includes(text, folder, [], os.path.isfile)  # most texts are no sources: devices are no error
+        if text.endswith(_SOURCE_SUFFIXES) and os.path.isfile(folder / text):
+            path = (folder / text).resolve()
+            files[path] = read_source(path)
+            files |= local_includes(files[path], path.parent, [])
+    return files
+
+
+def imported_files(tree: ast.AST, folders: list[Path]) -> list[Path]:
+    """The modules in ``folders`` that absolute imports of a source name."""
+    modules = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            modules |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    paths = [module.replace(".", "/") for module in sorted(modules)]
+    files = [folder / name for path in paths for name in (f"{path}.py", f"{path}/__init__.py") for folder in folders]
+    return [file for file in files if file.is_file()]

@@ -1,0 +1,108 @@
+"""The local files that a C++ or CUDA source includes: they decide what it compiles to as much as the source does.
+
+Found are more than the compiler reads: every existing file that a line of the preprocessor names, in whatever
+spelling. A build may read these and the system's, so that what is not found here is not compiled either.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from harness.limits import MAX_HEADER_BYTES, MAX_INCLUDED_BYTES, MAX_INCLUDED_FILES, MAX_SOURCE_BYTES
+
+_CONTINUED = re.compile(r"\\[ \t]*\r?\n")
+_HASHES = ("#", "%:", "??=")  # by which a line of the preprocessor begins
+_NAME = re.compile(r'"(?P<quoted>[^"\n]+)"|<(?P<angled>[^<>\n]+)>')
+
+
+def local_includes(
+    source: str, folder: Path | None, search: list[Path], allowed: Callable[[Path], bool] = lambda path: True
+) -> dict[Path, str]:
+    """Path and text of every file that ``source`` can reach through its includes.
+
+    Looked for beside the including file (``folder`` for the source itself) and in
+    the folders of ``search``; what is in neither is the toolchain's. Only files whose
+    real path is ``allowed`` are opened. Branches of the preprocessor are not evaluated.
+
+    Raises OSError where these are more, or larger, than sources are, or are no plain files.
+    """
+    found: dict[Path, str] = {}
+    left = MAX_INCLUDED_BYTES
+    pending = [(source, folder)]
+    while pending:
+        text, beside = pending.pop()
+        for file in _reached(text, beside, search):
+            if file in found or not allowed(file):
+                continue
+            data = read_bytes(file, MAX_HEADER_BYTES, in_place=True)
+            found[file] = data.decode(errors="replace")
+            left -= len(data)
+            if left < 0 or len(found) > MAX_INCLUDED_FILES:
+                most = f"{MAX_INCLUDED_FILES} files or {MAX_INCLUDED_BYTES >> 20} MiB"
+                raise OSError(errno.EFBIG, f"it includes more than {most} of headers")
+            pending.append((found[file], file.parent))
+    return found
+
+
+def _reached(source: str, beside: Path | None, search: list[Path]) -> Iterator[Path]:
+    """The real path of everything that is where a line of the preprocessor may mean it to be."""
+    for name, quoted in _names(source):
+        places = [*([beside] if quoted and beside else []), *search] if not os.path.isabs(name) else [Path("/")]
+        for path in (os.path.join(place, name) for place in places):
+            if _is_there(path):
+                yield Path(os.path.realpath(path))
+
+
+def _names(source: str) -> Iterator[tuple[str, bool]]:
+    """Each name that a line of the preprocessor has in quotes or angle brackets, and whether in quotes."""
+    named = {}
+    for line in _CONTINUED.sub("", source).splitlines():
+        if any(hash_ in line for hash_ in _HASHES):
+            names = ((match["quoted"] or match["angled"], bool(match["quoted"])) for match in _NAME.finditer(line))
+            named |= dict.fromkeys(names)
+    return iter(named)
+
+
+def _is_there(path: str) -> bool:
+    """Whether it is a file, or a device or pipe, which ``read_bytes`` then refuses instead of the compiler."""
+    return os.path.exists(path) and not os.path.isdir(path)
+
+
+def read_source(path: Path, most: int = MAX_SOURCE_BYTES) -> str:
+    """As ``read_bytes``, as text to be searched; two files may have the same text, so digests are of the bytes."""
+    return read_bytes(path, most).decode(errors="replace")
+
+
+def read_bytes(path: Path, most: int = MAX_SOURCE_BYTES, in_place: bool = False) -> bytes:
+    """The content of a file that a candidate names; OSError for what is no plain file or too large to be source."""
+    data, size = read_head(path, most, in_place)
+    if size > most:
+        raise OSError(errno.EFBIG, too_large(size, most), str(path))
+    return data
+
+
+def read_head(path: Path, most: int, in_place: bool = False) -> tuple[bytes, int]:
+    """At most so many bytes from the beginning of a plain file, and its size; OSError where it is none.
+
+    A pipe would keep us waiting, a device would never end. With ``in_place`` the path must be the real one, which
+    a candidate that owns its folders may make a link to somewhere else at any time.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "it is not a plain file", str(path))
+        if in_place and os.readlink(f"/proc/self/fd/{descriptor}") != str(path):
+            raise OSError(errno.EINVAL, "it became a link to another file", str(path))
+        data = file.read(most)
+        return data, max(status.st_size, len(data) + len(file.read(1)))
+
+
+def too_large(size: int, cap: int) -> str:
+    """Why a file is not read."""
+    return f"it is too large: {size:,} bytes, and the limit is {cap:,}"

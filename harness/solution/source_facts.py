@@ -1,0 +1,127 @@
+"""What a source says of itself: its language and device, the files that it takes in, what is wrong with its syntax.
+
+These functions parse what candidates wrote, so they are called by ``harness.isolated_call`` only.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import os
+from pathlib import Path
+from typing import Any
+
+from harness.limits import MAX_HEADER_BYTES
+from harness.solution.helper_files import NOT_PYTHON, imported_files, named_below, parsed, taken_in, trees_of
+from harness.solution.includes import read_bytes, read_source
+
+
+def facts(path: str, root: str) -> dict[str, str]:
+    """``language`` of the kernels, the kind of ``device`` they need, and the digest of its ``helpers``; '' without."""
+    file = Path(path)
+    source = read_source(file)
+    tree = parsed(source) if file.suffix == ".py" else None
+    language, device = _describe(file.suffix, trees_of(file, tree) if tree else [])
+    return {"language": language, "device": device, "helpers": _helpers(file, source, tree, Path(root))}
+
+
+def files(path: str) -> list[str]:
+    """The files beside it that a source includes, imports or names; without those that cannot be read."""
+    file = Path(path)
+    source = read_source(file)
+    return list(map(str, taken_in(file, source, parsed(source) if file.suffix == ".py" else None)))
+
+
+def named(path: str) -> list[str]:
+    """The files that strings of a Python source name or include, in its folder or in one below it."""
+    tree = parsed(read_source(Path(path)))
+    return list(map(str, named_below(Path(path), tree))) if tree else []
+
+
+def imported(path: str, root: str) -> list[str]:
+    """The modules below ``root`` that a Python source imports by names from there."""
+    tree = parsed(read_source(Path(path)))
+    return [os.path.realpath(file) for file in imported_files(tree, [Path(root)])] if tree else []
+
+
+def python(path: str) -> dict[str, Any]:
+    """Of a Python source: what its syntax ``error`` is, '' without one, and whether it ``builds`` extensions."""
+    file = Path(path)
+    try:
+        tree = ast.parse(read_source(file), file.name)
+    except NOT_PYTHON as error:
+        return {"error": _syntax_message(error, file), "builds": False}
+    return {"error": "", "builds": any(map(uses_extensions, trees_of(file, tree)))}
+
+
+def why_no_python(code: str) -> str | None:
+    """What keeps ``code`` from being Python; None where nothing does."""
+    try:
+        ast.parse(code)
+    except NOT_PYTHON as error:
+        return str(error) or "too large, or nested too deep"
+    return None
+
+
+def _syntax_message(error: Exception, path: Path) -> str:
+    if not isinstance(error, SyntaxError):
+        return f"{path.name} is not Python source: {str(error) or 'too large, or nested too deep'}"
+    line = (error.text or "").rstrip()
+    return f"SyntaxError: {error.msg} ({path.name}, line {error.lineno})" + (f"\n    {line}" if line else "")
+
+
+def uses_extensions(tree: ast.AST) -> bool:
+    """Whether a Python solution mentions torch.utils.cpp_extension, so that there is something to build."""
+    return _imports(tree, "cpp_extension") or any(
+        isinstance(node, ast.Attribute) and node.attr == "cpp_extension" for node in ast.walk(tree)
+    )
+
+
+def _helpers(path: Path, source: str, tree: ast.AST | None, root: Path) -> str:
+    """Digest of the files below ``root`` that a source takes in; empty without any."""
+    folder, root = path.parent.resolve(), root.resolve()
+    files = [file for file in taken_in(path, source, tree) if file.is_relative_to(root)]
+    if not files:
+        return ""
+    digest = hashlib.sha256()
+    for file in sorted(files):
+        content = read_bytes(file, MAX_HEADER_BYTES)
+        digest.update(os.fsencode(os.path.relpath(file, folder)) + b"\0" + content + b"\0")
+    return digest.hexdigest()
+
+
+def _describe(suffix: str, trees: list[ast.AST]) -> tuple[str, str]:
+    """Language of the kernels, and the kind of device they need; ``trees`` are of a Python source and its modules."""
+    if suffix == ".cpp":
+        return "cpp", "cpu"
+    if suffix != ".py":
+        return "cuda", "cuda"
+    if any(_imports(tree, "triton") for tree in trees):
+        return "triton", "cuda"
+    calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    extension_calls = [node for node in calls if _called_name(node) in ("load_inline", "load")]
+    if any(_mentions_cuda(node) for node in extension_calls):
+        return "cuda", "cuda"
+    return ("cpp" if any(map(uses_extensions, trees)) else "pytorch"), "any"
+
+
+def _imports(tree: ast.AST, module: str) -> bool:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import) and any(module in alias.name.split(".") for alias in node.names):
+            return True
+        if isinstance(node, ast.ImportFrom):
+            names = (node.module or "").split(".") + [alias.name for alias in node.names]
+            if module in names:
+                return True
+    return False
+
+
+def _called_name(call: ast.Call) -> str:
+    return getattr(call.func, "attr", getattr(call.func, "id", ""))
+
+
+def _mentions_cuda(call: ast.Call) -> bool:
+    keywords = {keyword.arg for keyword in call.keywords}
+    strings = [node.value for node in ast.walk(call) if isinstance(node, ast.Constant)]
+    files = any(isinstance(value, str) and value.endswith(".cu") for value in strings)
+    return bool(keywords & {"cuda_sources", "with_cuda"}) or len(call.args) > 2 or files

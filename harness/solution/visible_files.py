@@ -1,0 +1,36 @@
+"""The files of a directory of solutions that one solution may see: its own, not its neighbours'."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+from harness.isolated_call import ApartError, TooMuch, apart
+from harness.limits import MAX_INCLUDED_FILES
+from harness.solution.discover import PREBUILT_SUFFIX, Solution, files_of, is_solution
+
+
+def own_files(solution: Solution) -> list[Path]:
+    """Real paths of the solution's file and of what it includes, imports or names in the directory of solutions.
+
+    A file that is a solution itself is its neighbour's, whoever names it.
+    """
+    root, path = solution.root.resolve(), solution.path.resolve()
+    try:
+        named = _libraries_beside(path) if path.suffix == PREBUILT_SUFFIX else {*files_of(solution.path), *_named(path)}
+        own = [file for file in sorted(named) if file != path and file.is_relative_to(root) and not is_solution(file)]
+    except OSError:
+        own = []  # the build says what is wrong
+    return [path, *own[:MAX_INCLUDED_FILES]]
+
+
+def _libraries_beside(path: Path) -> set[Path]:
+    return {file.resolve() for file in path.parent.glob("*.so*") if file.is_file()}
+
+
+def _named(path: Path) -> set[Path]:
+    """Files that strings of a Python source name or include; none where it cannot be read."""
+    if path.suffix == ".py":
+        with contextlib.suppress(TooMuch, ApartError):
+            return set(map(Path, apart("harness.solution.source_facts:named", str(path))))
+    return set()

@@ -1,0 +1,1 @@
+"""Tensors: element types, the leaves of outputs, the order of dimensions in memory."""

@@ -1,0 +1,135 @@
+"""One round: draw fresh inputs for each seed, call the model on each, time the calls.
+
+Candidate and reference both run their rounds through this function, in their
+own processes, so that nothing but the model differs between them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+
+from harness.problem.distributions import TIMED
+from harness.problem.inputs import build_model, call, draw_inputs, fresh_seeds, seed_generators
+from harness.problem.module import Workload
+from harness.tensors.outputs import as_tensor, flatten, structure_of
+from harness.tensors.strides import is_dense
+from harness.timing import Round
+from harness.timing.cupti import breakdown
+
+
+@dataclass(frozen=True)
+class Trial:
+    """On which draw of its inputs, and with which weights, a model is called."""
+
+    draw: str = "published"
+    weights: str = "initial"
+
+    def __str__(self) -> str:
+        return f"{self.draw} inputs, {self.weights} weights"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a round is played on: the same on both sides of the process border."""
+
+    workload: Workload
+    device: torch.device
+    dtype: torch.dtype
+    timed: Trial = Trial(TIMED)
+
+    def draw(self, seeds: list[int]) -> list[list]:
+        """The inputs of each call that is timed."""
+        return [self.draw_one(seed) for seed in seeds]
+
+    def draw_one(self, seed: int, draw: str | None = None) -> list:
+        """The inputs of one call: those that are timed, or drawn as one of ``hardened.DRAWS``."""
+        return draw_inputs(self.workload, seed, self.device, self.dtype, draw or self.timed.draw)
+
+    def build(self, model_class: type, seed: int, weights: str = "initial"):
+        return build_model(model_class, self.workload, seed, self.device, self.dtype, weights)
+
+
+def outputs_of(model, setting: Setting, inputs: list, seed: int) -> list[torch.Tensor]:
+    """The leaves of one call's output; the call may overwrite its inputs."""
+    seed_generators(seed, setting.device)
+    return [as_tensor(leaf) for leaf in flatten(call(model, inputs))]
+
+
+def play_calls(model, setting: Setting, inputs: list[list], seeds: list[int]) -> list[list[torch.Tensor]]:
+    """One call after the other: the leaves of their outputs, dense in memory in whatever order of dimensions."""
+    with _no_collection():
+        return [
+            [_dense(leaf.to(setting.device)) for leaf in outputs_of(model, setting, arguments, seed)]
+            for arguments, seed in zip(inputs, seeds)
+        ]
+
+
+def _dense(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor if is_dense(tensor) else tensor.contiguous()
+
+
+def play(
+    model, setting: Setting, seeds: list[int], timer, draw: str | None = None, held: bool | None = True
+) -> Round:
+    """One call for each seed, each on inputs of its own that did not exist before this round.
+
+    They are those that are timed, or drawn as ``draw`` says. Outputs are the leaves of each call's. With ``held``
+    launches are kept out of its times; None: it has none.
+    """
+    draws = [partial(setting.draw_one, seed, draw) for seed in seeds]
+    before = [partial(seed_generators, seed, setting.device) for seed in seeds]  # for a forward that draws
+    with _no_collection():
+        if held is None:
+            played = _untimed(partial(call, model), draws, before, setting.device)
+        else:
+            played = timer.run(partial(call, model), draws, before, held)
+    played.structures = [structure_of(output) for output in played.outputs]
+    played.outputs = [flatten(output) for output in played.outputs]
+    return played
+
+
+def _untimed(call: Callable, draws: list[Callable[[], list]], before: list[Callable], device: torch.device) -> Round:
+    """What is only compared needs no cold cache, which takes as long to get as all else."""
+    inputs, outputs = [], []
+    for drawn, prepare in zip(draws, before):
+        inputs.append(drawn())
+        prepare()
+        outputs.append(call(inputs[-1]))
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+    return Round(inputs, outputs, [])
+
+
+def launch_bound_ms(model, setting: Setting, seeds: list[int], timer) -> float:
+    """Wall time a call, back to back and without a cold cache: device work plus what launching it costs."""
+    return timer.launch_bound_ms(partial(call, model), setting.draw(seeds))
+
+
+def profile(model, setting: Setting, seeds: list[int], timer) -> dict[str, Any]:
+    """What the device ran in a typical one of so many calls."""
+    before = [partial(seed_generators, seed, setting.device) for seed in seeds]
+    return breakdown(timer.profile(partial(call, model), setting.draw(seeds), before))
+
+
+def count_launches(model, setting: Setting, timer) -> int:
+    """How many kernels, copies and fills one call starts on the device, as CUPTI saw them."""
+    return profile(model, setting, fresh_seeds(1), timer)["launches"]
+
+
+@contextlib.contextmanager
+def _no_collection() -> Iterator[None]:
+    """Python's garbage collector is nobody's to pay for in the middle of a call."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

@@ -1,0 +1,84 @@
+"""Runs a candidate in this very process, with no judge and no limits around it, for a profiler to watch one call.
+
+Started by ``kernelbench.machine.ncu`` under a profiler, as its user's own program: it may do whatever they may do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from harness import device as devices
+from harness.compile import BuildContext, build
+from harness.compile.extension.build import ExtensionBuilder
+from harness.job import decode_problem, decode_solution
+from harness.problem.inputs import DTYPES, call, copy_matching_state, seed_generators
+from harness.problem.math_modes import pin_math_modes
+from harness.problem.module import load_problem
+from harness.problem.signature import derive_signature
+from harness.process import owned_folders
+from harness.process.procfs import default_memory_bytes
+from harness.process.worker_process import ForkServer
+from harness.timing.rounds import Setting
+from harness.worker import extensions
+from harness.worker.load import LibraryModel, load_module
+
+_WARM_UP = 3
+_SEED = 0
+_BUILD_TIMEOUT_S = 900.0
+
+
+def main(job: dict[str, Any]) -> None:
+    """Build, load, warm up; then one call between the profiler's marks, on inputs as published."""
+    device = devices.select(job["device"])
+    cuda = device.type == "cuda"
+    if cuda:
+        torch.cuda.set_device(device)
+    pin_math_modes()
+    problem, solution = load_problem(decode_problem(job["problem"])), decode_solution(job["solution"])
+    setting = Setting(problem.workload(job["workload"]), device, DTYPES[job["precision"]])
+    with ForkServer() as server, owned_folders.scratch() as scratch:
+        arch, memory = devices.architecture(device), default_memory_bytes()
+        context = BuildContext(server, arch, torch.__version__, _BUILD_TIMEOUT_S, memory)
+        artefact = build(solution, context)
+        os.environ.update(artefact.env)
+        builder = ExtensionBuilder(solution, context)
+        extensions.install(lambda request: builder(request, scratch))
+        model = _model(setting, solution.path, artefact.library)
+        for number in range(_WARM_UP + 1):
+            inputs = setting.draw_one(_SEED + number, "published")
+            if isinstance(model, LibraryModel):
+                model.prepare(1, device)
+            seed_generators(_SEED, device)
+            with _watched() if cuda and number == _WARM_UP else contextlib.nullcontext():
+                call(model, inputs)
+
+
+@contextlib.contextmanager
+def _watched() -> Iterator[None]:
+    torch.cuda.synchronize()
+    torch.cuda.profiler.start()
+    yield
+    torch.cuda.synchronize()
+    torch.cuda.profiler.stop()
+
+
+def _model(setting: Setting, path: Path, library: Path | None):
+    reference = setting.build(setting.workload.problem.module.Model, _SEED)
+    if library is None:
+        model = setting.build(load_module(path), _SEED)
+        copy_matching_state(reference, model)
+        return model
+    signature = derive_signature(setting.workload, setting.dtype)
+    return LibraryModel(library, reference.state_dict(), **signature.for_library())
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))

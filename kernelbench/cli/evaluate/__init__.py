@@ -1,0 +1,1 @@
+"""Commands that evaluate solutions or time references."""

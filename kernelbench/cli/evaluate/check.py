@@ -1,0 +1,112 @@
+"""`kb check`"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import click
+
+from harness.result import Status
+from kernelbench import escaping
+from kernelbench.cli import UNFIT, WRONG_USAGE, Number, OutputFile, Percent, fail, json_option, say
+from kernelbench.cli.evaluation_options import evaluate, evaluation_options
+from kernelbench.evaluation.build_check import build_only
+from kernelbench.evaluation.directory import Outcome
+from kernelbench.gate import ci, thresholds
+from kernelbench.run import Run, RunError, write_whole
+
+
+class _Arch(click.ParamType):
+    name = "ARCH"
+
+    def convert(self, value, parameter, context) -> str:
+        if not re.fullmatch(r"\d+\.\d", str(value)):
+            self.fail(f"'{value}' is no compute capability, as in 9.0", parameter, context)
+        return value
+
+
+@click.command("check")
+@click.option("--solutions", required=True, type=click.Path(path_type=Path), help="Directory of solutions.")
+@evaluation_options
+@click.option("--require", type=click.Choice([status.value for status in Status]), multiple=True, default=["ok"],
+              show_default=True, help="Status that a solution must have; several are alternatives.")  # fmt: skip
+@click.option("--min-speedup", type=Number(min=0), metavar="X",
+              help="Fail a solution that is slower than X beyond doubt: its interval lies below X.")  # fmt: skip
+@click.option("--prove-speedup", type=Number(min=0), metavar="X",
+              help="Fail a solution that is not proven faster than X: its interval does not lie above X.")  # fmt: skip
+@click.option("--max-regression", type=Percent(), help="Fail a solution whose speedup fell by more, as in 5%.")
+@click.option("--against", type=click.Path(path_type=Path), metavar="RUN",
+              help="The run that regressions are against, and whose solutions must still be there.")  # fmt: skip
+@click.option("--allow-unmapped", is_flag=True, help="Accept files that map to no problem.")
+@click.option("--allow-missing", is_flag=True, help="Accept that a problem of --problems has no solution.")
+@click.option("--allow-removed", is_flag=True, help="Accept that a solution of --against is gone.")
+@click.option("--arch", type=_Arch(), default="9.0", show_default=True,
+              help="Compute capability to build CUDA solutions for where there is no GPU.")  # fmt: skip
+@click.option("--junit", type=OutputFile(), metavar="FILE", help="Write JUnit XML.")
+@click.option("--summary", type=OutputFile(), metavar="FILE", envvar="GITHUB_STEP_SUMMARY",
+              help="Append a Markdown summary. On GitHub, the job's page.")  # fmt: skip
+@click.option("--annotations", is_flag=True, envvar="GITHUB_ACTIONS",
+              help="Print annotations for GitHub, with --json on standard error. On GitHub, always.")  # fmt: skip
+@json_option
+def command(
+    solutions, require, min_speedup, prove_speedup, max_regression, against, allow_unmapped, allow_missing,
+    allow_removed, arch, junit, summary, annotations, as_json, **parameters,
+) -> None:  # fmt: skip
+    """Evaluate as `kb eval` does, and fail unless every solution holds to the limits.
+
+    A speedup that is unstable is measured up to three times in all. Exit status: 0 the gate holds, 1 it fails,
+    2 wrong usage, 3 something could not be checked that this machine should be able to check, such as a speedup
+    that stays unstable. Without a GPU, GPU solutions are built and named as not checked.
+
+    \b
+    Examples:
+      kb check --solutions kernels --min-speedup 1.0
+      kb check --solutions kernels --max-regression 5% --against runs/main --junit kb.xml
+    """
+    if max_regression is not None and against is None:
+        raise click.UsageError("--max-regression needs --against, the run to compare with")
+    if solutions.is_file():
+        raise click.UsageError(f"{solutions} is a file: a gate is over a directory; `kb eval FILE` evaluates one file")
+    try:
+        earlier = Run.load(against) if against else None
+    except RunError as error:
+        fail(error, WRONG_USAGE)
+    limits = thresholds.Limits(frozenset(map(Status, require)), min_speedup, prove_speedup, max_regression)
+    outcome = _settled(solutions, limits, parameters)
+    allowed = thresholds.Allowed(allow_unmapped, allow_missing, allow_removed)
+    gaps, notes = thresholds.check_directory(outcome, earlier, allowed)
+    builds = build_only(thresholds.for_elsewhere(outcome), arch)
+    checks = thresholds.check_outcome(outcome, limits, earlier, builds) + gaps
+    say(escaping.json_text(ci.to_json(checks, notes)) if as_json else ci.summary(checks, notes, "terminal"))
+    if annotations:
+        click.echo(ci.annotations(checks, solutions), err=as_json)  # each of its lines is a command of ours
+    written = _write(junit, summary, checks, notes)
+    sys.exit(thresholds.exit_status(checks) or (thresholds.HOLDS if written else UNFIT))
+
+
+def _settled(solutions: Path, limits: thresholds.Limits, parameters: dict) -> Outcome:
+    """Evaluate, and measure again what is unstable and under a limit."""
+    outcome = evaluate(solutions, **parameters)
+    for _ in range(thresholds.MEASUREMENTS - 1):
+        again = thresholds.unstable_cases(thresholds.results_of(outcome), limits)
+        if not again:
+            break
+        say(f"measured again, because it is unstable: {len(again)} speedup(s)", err=True)
+        outcome = evaluate(solutions, **{**parameters, "out": outcome.run.path, "resume": True}, again=again)
+    return outcome
+
+
+def _write(junit: Path | None, summary: Path | None, checks: list[thresholds.Check], notes: list[str]) -> bool:
+    """Write the files that are wanted; whether that went well."""
+    try:
+        if junit:
+            write_whole(junit, ci.junit(checks))
+        if summary:
+            with summary.open("a") as file:
+                file.write(ci.summary(checks, notes, "markdown") + "\n")
+    except OSError as error:
+        say(f"error: {error}", err=True)
+        return False
+    return True

@@ -1,0 +1,141 @@
+"""`kb time`"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+from tqdm import tqdm
+
+from harness.integrity.library_only import TRACKS
+from harness.problem.module import ProblemFile
+from harness.result import Result
+from harness.solution.discover import read_solution
+from kernelbench import escaping
+from kernelbench.cli import (
+    INTERRUPTED,
+    UNFIT,
+    WRONG_USAGE,
+    Number,
+    OutputFile,
+    clock_option,
+    device_option,
+    fail,
+    precision_option,
+    say,
+    say_json,
+)
+from kernelbench.cli.evaluation_options import WRONG_INPUT, cv_option, read_baselines
+from kernelbench.evaluation.directory import evaluate_one
+from kernelbench.evaluation.executor import EnvironmentUnfit, Options, Skipped
+from kernelbench.metrics import settled
+from kernelbench.run import Run, RunError
+from kernelbench.views import timing_text
+from kernelbench.views.plotting import PictureError
+
+
+@click.command("time")
+@click.argument("solution")
+@click.option("--from", "run", type=click.Path(path_type=Path), metavar="RUN",
+              help="Show a result of this run instead; SOLUTION is then its problem or its name.")  # fmt: skip
+@click.option("--problem", help="Which problem it solves, as in 1/19. Without it, as its name or a comment says.")
+@click.option("--problem-dir", type=click.Path(path_type=Path), help="Another folder of problems.")
+@device_option()
+@click.option("--workload", help="Which sizes. Without it, full on a GPU and small on a CPU.")
+@precision_option
+@click.option("--baseline", "baselines", metavar="NAME,...", default="eager", show_default=True,
+              callback=read_baselines, help="As for `kb eval`.")  # fmt: skip
+@cv_option
+@clock_option("the one that was observed")
+@click.option("--track", type=click.Choice(TRACKS), help="As for `kb eval`.")
+@click.option("--timeout", type=Number(min=0, min_open=True), default=120, show_default=True,
+              help="Seconds that one step of the solution may take.")  # fmt: skip
+@click.option("--ncu", is_flag=True,
+              help="Add counters of Nsight Compute. It runs the solution as a program of yours, outside the "
+                   "harness's process border: only for what you trust.")  # fmt: skip
+@click.option("--picture", type=OutputFile(), metavar="FILE",
+              help="Draw the samples into a .png, .svg or .pdf file.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print the record as JSON.")
+def command(
+    solution, run, problem, problem_dir, device, workload, precision, baselines, cv_target, clock_mhz, track, timeout,
+    ncu, picture, as_json,
+) -> None:  # fmt: skip
+    """Evaluate one solution and show everything about its timing.
+
+    Statistics and verdict, the distribution of its samples and their course, what other witnesses saw, clocks,
+    kernels, the speed of light, and where the time of the evaluation went.
+
+    \b
+    Examples:
+      kb time mine/level1/19_relu.cu
+      kb time kernel.cu --problem 1/19 --baseline eager,compile --ncu --picture timing.png
+      kb time --from runs/mine 1/19
+    """
+    if run and ncu:
+        raise click.UsageError("--ncu runs a solution, and --from shows a result that is there already")
+    options = Options(
+        device, workload, precision, timeout_s=timeout, baselines=baselines, cv_target=cv_target,
+        clock_mhz=clock_mhz, track=track,
+    )  # fmt: skip
+    try:
+        if run:
+            result = _recorded(run, solution)
+        else:
+            file, result = _evaluated(Path(solution), options, problem, problem_dir)
+        counters = _counters(file, Path(solution), result, device or "cuda") if ncu else None
+        if picture:
+            from kernelbench.views.timing_plot import draw
+
+            draw(result, picture)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    except (EnvironmentUnfit, PictureError) as error:
+        fail(error, UNFIT)
+    except (*WRONG_INPUT, ValueError) as error:
+        fail(error, WRONG_USAGE)
+    if as_json:
+        record = result.to_json() | {"settled": settled.to_json(result)} | ({"ncu": counters} if ncu else {})
+        say_json(record)
+    else:
+        say(timing_text.page(result, counters))
+
+
+def _evaluated(
+    path: Path, options: Options, problem: str | None, problem_dir: Path | None
+) -> tuple[ProblemFile, Result]:
+    """Ends this process where it could not be evaluated, through no fault of the solution's."""
+    with tqdm(total=0, bar_format="{desc}", file=sys.stderr, disable=None, leave=False) as bar:
+        file, item = evaluate_one(
+            path, options, problem=problem, problem_dir=problem_dir,
+            status=lambda what, text: bar.set_description_str(escaping.terminal(f"{what} {text}") if text else ""),
+        )  # fmt: skip
+    if isinstance(item, Skipped):
+        fail(item.reason, UNFIT)
+    return file, item.result
+
+
+def _recorded(path: Path, wanted: str) -> Result:
+    """The result of a run whose problem, or whose solution's name, is ``wanted``."""
+    results = Run.load(path).latest()
+    found = [r for r in results if wanted in (r.problem, r.solution["name"], f"{r.problem} {r.solution['name']}")]
+    if not found:
+        raise RunError(f"{path} has no result of '{wanted}'; its leaderboard.md says what it has")
+    if len(found) > 1:
+        names = "\n".join(f"  {r.problem} {r.solution['name']} ({r.workload['name']})" for r in found)
+        raise RunError(f"{path} has {len(found)} results of '{wanted}'; name one of the solutions:\n{names}")
+    return found[0]
+
+
+def _counters(file: ProblemFile, path: Path, result: Result, device: str) -> list | str:
+    """Those of Nsight Compute, or why there are none: that is no reason to lose the rest of the page."""
+    from kernelbench.machine import ncu
+
+    if result.device.get("type") != "cuda" or not result.correct:
+        return "not taken: ncu needs a GPU" if result.correct else f"not taken: the solution is {result.status}"
+    say("ncu runs the solution as a program of yours, outside the harness's process border", err=True)
+    solution = read_solution(path, problem=file.id)
+    try:
+        return ncu.counters(file, solution, result.workload["name"], result.precision, device)
+    except ncu.NsightError as error:
+        return str(error)

@@ -1,0 +1,1 @@
+"""Commands that show runs, compare them, or convert them."""

@@ -1,0 +1,1 @@
+"""Evaluation of a directory of solutions: executors, judge processes, baselines."""

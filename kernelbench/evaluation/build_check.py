@@ -1,0 +1,50 @@
+"""Builds of solutions that this machine cannot run: all that a gate without a GPU can say of a CUDA source."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.compile import BuildContext, build
+from harness.compile.artefact import ToolchainError
+from harness.faults import MachineFault
+from harness.process.procfs import default_memory_bytes
+from harness.process.worker_process import ForkServer
+from harness.result import CandidateFailure
+from harness.solution.discover import Solution
+
+_TIMEOUT_S = 900
+
+Build = tuple[bool | None, str]  # whether it builds (None: not tried), and what there is to say
+
+
+def build_only(solutions: Sequence[Solution], arch: str) -> list[Build]:
+    """Build each solution for ``arch``, a compute capability as in 9.0."""
+    if not solutions:
+        return []
+    torch_version = importlib.metadata.version("torch")
+    with ForkServer() as server:
+        context = BuildContext(server, arch, torch_version, timeout_s=_TIMEOUT_S, memory_bytes=default_memory_bytes())
+        return [_build(solution, context) for solution in solutions]
+
+
+def _build(solution: Solution, context: BuildContext) -> Build:
+    if solution.kind == "py" and solution.language == "cuda":
+        # its import would build against the PyTorch that is here, which may be one without CUDA
+        return _parse(solution)
+    try:
+        build(solution, context)
+    except CandidateFailure as failure:
+        return False, failure.message
+    except (ToolchainError, MachineFault) as error:
+        return None, f"not built: {error}"
+    return True, "built only" if solution.kind == "cu" else "only its syntax was checked"
+
+
+def _parse(solution: Solution) -> Build:
+    try:
+        compile(Path(solution.path).read_bytes(), solution.path.name, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError) as error:
+        return False, f"{type(error).__name__}: {error}"
+    return True, "only its syntax was checked"

@@ -1,0 +1,281 @@
+"""``kb eval`` as a function: a directory of solutions in, a run directory with results out."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import datetime
+import itertools
+import os
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from harness.compile.cost import compiles
+from harness.problem.module import ProblemFile, ProblemId
+from harness.solution.discover import Solution, SolutionError, discover, read_file, readable
+from kernelbench import run_sources, suite
+from kernelbench.evaluation import unevaluated
+from kernelbench.evaluation.confirmation import confirm_best, fresh
+from kernelbench.evaluation.executor import (
+    Evaluated,
+    Executor,
+    Options,
+    Pair,
+    Skipped,
+    Status,
+    closed_or_killed,
+    open_executor,
+)
+from kernelbench.evaluation.stored_baselines import Comparisons, Present
+from kernelbench.metrics.workloads import workloads_of
+from kernelbench.run import Run
+from kernelbench.views import leaderboard
+
+Case = tuple[ProblemFile, Solution, str]  # with the name of a workload
+
+
+@dataclass
+class Outcome:
+    """What became of everything that the directory held."""
+
+    run: Run
+    device: dict
+    devices: int  # how many of it
+    problems: list[str]  # ids that count in fast_p
+    resumed: int = 0  # results that were in the log already
+    skipped: list[Skipped] = field(default_factory=list)
+    unconfirmed: list[Skipped] = field(default_factory=list)  # best solutions that could not be measured again
+    unmapped: list[tuple[Path, str]] = field(default_factory=list)
+    unknown: int = 0  # of the unmapped, that name a problem which there is not
+    unselected: int = 0  # solutions of problems outside the selection
+    workloads: list[str] = field(default_factory=list)  # that anything was to be evaluated on
+    root: Path = Path()  # the directory of solutions
+    found: frozenset[tuple[str, str]] = frozenset()  # problem and name of each selected solution in it
+
+
+class Watcher:
+    """Told what happens; the command line shows it. The default shows nothing."""
+
+    def started(self, outcome: Outcome, todo: int) -> None: ...
+
+    def confirming(self, todo: int) -> None:
+        """So many of what was measured, the best of several samples of a problem, are measured once more."""
+
+    def status(self, what: str, text: str) -> None: ...
+
+    def ended(self, item: Evaluated | Skipped) -> None: ...
+
+
+def evaluate_directory(
+    solutions: Path,
+    options: Options,
+    *,
+    selector: str | None = None,
+    problem_dir: Path | None = None,
+    out: Path | None = None,
+    resume: bool = False,
+    prebuilt: bool = False,
+    problem: str | None = None,
+    again: Collection[tuple[str, str, str | None]] = (),
+    watcher: Watcher | None = None,
+) -> Outcome:
+    """Evaluate what is missing and write the leaderboard.
+
+    Parameters
+    ----------
+    solutions
+        A directory of solutions, or one file.
+    problem
+        The problem that one file solves, whatever its name and comment say.
+    again
+        Cases (problem, name of the solution, workload) to evaluate although they have a result.
+
+    Raises SolutionError, SelectorError, ProblemError, BaselineError or RunError for
+    wrong input, before anything runs, and EnvironmentUnfit where this machine cannot
+    do it. Interrupted at any point, the log holds every result but the one in
+    flight.
+    """
+    watcher = watcher or Watcher()
+    chosen = _choose(solutions, selector, problem_dir, prebuilt, _id_of(problem, problem_dir))
+    comparisons = Comparisons(options.baselines)
+    executor = open_executor(options, builds=any(compiles(solution) for _, solution in chosen.pairs))
+    with closed_or_killed(executor):
+        device = executor.device
+        unfit, fitting = _fitting(chosen.pairs, device["type"])
+        cases = _cases(fitting, options.workload, device["type"])
+        present = Present(device["name"], executor.torch_version, options.precision)
+        comparisons.check([(file, name) for file, _, name in cases], present)
+        run = _open_run(solutions, chosen.root, options, device, selector, problem_dir, out, resume)
+        todo = _todo(run, cases, again)
+        outcome = Outcome(
+            run=run,
+            device=device,
+            devices=executor.devices,
+            problems=_counted(selector, chosen.files, chosen.pairs, device["type"]),
+            resumed=len(cases) - len(todo),
+            unmapped=chosen.unmapped,
+            unknown=chosen.unknown,
+            unselected=chosen.unselected,
+            workloads=list(dict.fromkeys(name for _, _, name in cases)),
+            root=chosen.root,
+            found=frozenset((str(s.problem), s.name) for _, s in chosen.pairs),
+        )
+        unevaluated.keep_unmapped(run, chosen.unmapped)
+        record = partial(_record, outcome, comparisons, chosen.files, watcher)
+        watcher.started(outcome, len(unfit) + len(todo))
+        with contextlib.closing(_evaluated(executor, todo, watcher.status)) as items:
+            for item in itertools.chain(unfit, items):
+                record(item)
+    pair_of = {(str(s.problem), s.name, s.sha256): (file, s) for file, s in fitting}
+    outcome.unconfirmed = confirm_best(
+        run, lambda r: pair_of.get((r.problem, r.solution["name"], r.solution["sha256"])),
+        partial(fresh, options), record, watcher.confirming, watcher.status,
+    )  # fmt: skip
+    leaderboard.write(run, outcome.problems)
+    run.close()
+    return outcome
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """Solutions of selected problems, and what else the directory holds."""
+
+    files: dict[ProblemId, ProblemFile]  # selected
+    pairs: list[Pair]
+    root: Path
+    unmapped: list[tuple[Path, str]]
+    unknown: int
+    unselected: int
+
+
+def _choose(
+    solutions: Path, selector: str | None, problem_dir: Path | None, prebuilt: bool, problem: ProblemId | None
+) -> _Chosen:
+    """Find the solutions to evaluate; raises SolutionError where there is none."""
+    files = {file.id: file for file in suite.find(selector or "all", problem_dir)}
+    everything = {file.id for file in suite.find("all", problem_dir)}
+    found = discover(solutions, prebuilt, problem=problem)
+    pairs = [(files[s.problem], s) for s in found.solutions if s.problem in files]
+    unknown = [s for s in found.solutions if s.problem not in everything]
+    unmapped = [*found.unmapped, *((found.root / s.name, f"there is no problem {s.problem}") for s in unknown)]
+    unselected = len(found.solutions) - len(pairs) - len(unknown)
+    if not pairs:
+        raise SolutionError(_nothing(solutions, unmapped, unselected))
+    return _Chosen(files, pairs, found.root, unmapped, len(unknown), unselected)
+
+
+def _todo(run: Run, cases: list[Case], again: Collection[tuple[str, str, str | None]]) -> list[Case]:
+    """Return the cases without a result in the run, and those to evaluate ``again``."""
+    missing = set(run.missing([(solution, name) for _, solution, name in cases]))
+    return [
+        (file, s, name) for file, s, name in cases if (s, name) in missing or (str(s.problem), s.name, name) in again
+    ]
+
+
+def _record(
+    outcome: Outcome, comparisons: Comparisons, files: dict, watcher: Watcher, item: Evaluated | Skipped
+) -> None:
+    """Write down what became of one candidate."""
+    if isinstance(item, Evaluated):
+        comparisons.into(item.result, files[item.solution.problem])
+        run_sources.keep(outcome.run, item.solution, files[item.solution.problem])
+        outcome.run.append(item.result)
+    else:
+        outcome.skipped.append(item)
+        unevaluated.keep_skipped(outcome.run, item, files[item.solution.problem])
+    watcher.ended(item)
+
+
+def evaluate_one(
+    path: Path, options: Options, *, problem: str | None = None, problem_dir: Path | None = None,
+    status: Status = lambda what, text: None,
+) -> tuple[ProblemFile, Evaluated | Skipped]:  # fmt: skip
+    """Evaluate one file, without a run; ``problem`` overrides what its name and comment say.
+
+    Raises what ``evaluate_directory`` raises.
+    """
+    solution = read_file(path, problem=_id_of(problem, problem_dir))
+    (file,) = suite.find(str(solution.problem), problem_dir)
+    comparisons = Comparisons(options.baselines)
+    executor = open_executor(options, builds=compiles(solution))
+    with closed_or_killed(executor):
+        device = executor.device
+        unfit, todo = _fitting([(file, solution)], device["type"])
+        workload = file.workload_name(options.workload, device["type"])
+        present = Present(device["name"], executor.torch_version, options.precision)
+        comparisons.check([(file, workload) for file, _ in todo], present)
+        (item,) = unfit or executor.evaluate(todo, status, workload)
+    if isinstance(item, Evaluated):
+        comparisons.into(item.result, file)
+    return file, item
+
+
+def _fitting(pairs: list[Pair], device_type: str) -> tuple[list[Skipped], list[Pair]]:
+    """Put aside what is for another kind of device."""
+    skipped, fitting = [], []
+    for file, solution in pairs:
+        if lacking := solution.lacks(device_type):
+            skipped.append(Skipped(solution, lacking, elsewhere=True))
+        else:
+            fitting.append((file, solution))
+    return skipped, fitting
+
+
+def _cases(pairs: list[Pair], wanted: str | None, device_type: str) -> list[Case]:
+    """These solutions on each of their workloads. Raises ProblemError where a problem lacks one."""
+    names = {file.id: workloads_of(file, wanted, device_type) for file, _ in pairs}
+    return [(file, solution, name) for file, solution in pairs for name in names[file.id]]
+
+
+def _evaluated(executor: Executor, cases: list[Case], status: Status) -> Iterator[Evaluated | Skipped]:
+    """One workload after the other: what was built for the first is in the cache for the next."""
+    for name in dict.fromkeys(name for _, _, name in cases):
+        pairs = [(file, solution) for file, solution, other in cases if other == name]
+        with contextlib.closing(executor.evaluate(pairs, status, name)) as items:
+            for item in items:
+                yield dataclasses.replace(item, workload=name) if isinstance(item, Skipped) else item
+
+
+def _id_of(problem: str | None, problem_dir: Path | None) -> ProblemId | None:
+    return suite.find(problem, problem_dir)[0].id if problem else None
+
+
+def _open_run(solutions, root, options, device, selector, problem_dir, out, resume) -> Run:
+    out = out or _new_folder(f"{solutions.resolve().stem}-{datetime.datetime.now():%Y%m%d-%H%M%S}")
+    config = {
+        "solutions": os.path.normpath(root),
+        "problem_dir": os.path.normpath(problem_dir) if problem_dir else None,
+        "problems": selector,
+        "device": device["name"],
+        **options.to_config(),
+    }
+    return Run.open(out, config, resume)
+
+
+def _new_folder(name: str) -> Path:
+    """``runs/name``, or with a number behind it where somebody else was quicker."""
+    for number in itertools.count(1):
+        path = Path("runs") / (name if number == 1 else f"{name}-{number}")
+        try:
+            path.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        except OSError:
+            pass  # whoever makes the run there says why
+        return path
+
+
+def _nothing(solutions: Path, unmapped: list[tuple[Path, str]], unselected: int) -> str:
+    """Why nothing in a directory of solutions is to be evaluated."""
+    reasons = [f"  {readable(path)}: {reason}" for path, reason in unmapped]
+    reasons += [f"  {unselected} solution(s) of other problems than the selected ones"] if unselected else []
+    return "\n".join([f"nothing to evaluate in {solutions}:", *reasons])
+
+
+def _counted(selector, files: dict, pairs: list[Pair], device_type: str) -> list[str]:
+    """Every selected problem; without a selection those that have a solution which can run here."""
+    if selector:
+        return [str(problem_id) for problem_id in files]
+    return sorted({str(file.id) for file, solution in pairs if solution.runs_on(device_type)})

@@ -1,0 +1,256 @@
+"""Judges from outside: a process for each device, which outlives neither the run nor the device."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import select
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from typing import Any
+
+from harness.compile import Artefact
+from harness.compile.artefact import ToolchainError
+from harness.faults import MachineFault
+from harness.job import encode_artefact, encode_problem, encode_solution
+from harness.problem.module import ProblemFile
+from harness.process import protocol
+from harness.process.deadline import Page
+from harness.process.spawn import start_server
+from harness.result import CandidateFailure, Result
+from harness.solution.discover import Solution
+from kernelbench.evaluation.executor import EnvironmentUnfit, Evaluated, Options, Skipped
+
+_ALL = "cuda:all"
+_UNWIND_S = 3.0
+_GONE_S = 30.0  # after SIGKILL; a process that a driver holds never goes, and is left
+_READY_S = 300.0  # an import of PyTorch from a slow disk, and a device that is woken
+_LOOK_S = 0.5  # how often to look at a judge's deadlines
+_SEND_S = 30.0  # a job is small; a judge that does not take it hangs
+
+
+class _Late(Exception):
+    """The judge has missed a deadline; the message says which."""
+
+
+class Judge:
+    """The judge's process of one device; started again if it dies, until the device is gone.
+
+    A new one is starting; ``wait_until_ready`` must have been called before anything else.
+    """
+
+    def __init__(self, options: Options, device: str | None):
+        self.requested = device
+        self.lost: str | None = None  # why it cannot be used any more
+        self._options = options
+        self._ended = False
+        self._start()
+
+    def _start(self) -> None:
+        ours, theirs = socket.socketpair()
+        ours.settimeout(_SEND_S)
+        self._process = start_server("harness.judge.main", theirs)
+        self._connection, self._deadlines = ours, Page()
+        options = self._options
+        hello = {
+            "device": self.requested,
+            "precision": options.precision,
+            "timeout_s": options.timeout_s,
+            "memory_bytes": options.memory_bytes,
+            "build_timeout_s": options.build_timeout_s,
+            "baselines": options.paired,
+            "cv_target": options.cv_target,
+            "clock_mhz": options.clock_mhz,
+            "track": options.track,
+        }
+        with contextlib.suppress(OSError):  # it died already, as `wait_until_ready` finds out
+            socket.send_fds(ours, [b"\0"], [self._deadlines.fd])
+            protocol.send(ours, hello)
+
+    def wait_until_ready(self) -> None:
+        """Raises EnvironmentUnfit where the judge cannot work, or dies twice."""
+        try:
+            answer = self._greeting()
+        except _Late:
+            self._end_process()
+            raise EnvironmentUnfit(
+                f"the judge's process was not ready within {_READY_S:g} s: a driver or a disk may hang"
+            ) from None
+        except (protocol.Closed, OSError):
+            raise EnvironmentUnfit("the judge's process does not start; `kb doctor` says what is missing") from None
+        if "unavailable" in answer:
+            raise EnvironmentUnfit(answer["unavailable"])
+        self.device: dict[str, Any] = answer["device"]
+        self.visible: int = answer["visible"]  # GPUs of this host
+        self.arch: str | None = answer["arch"]
+        self.torch_version: str = answer["torch"]
+
+    def _greeting(self) -> dict[str, Any]:
+        """Return its first message; a judge that dies before it is started once more."""
+        try:
+            return self._receive(time.monotonic() + _READY_S)
+        except (protocol.Closed, OSError):
+            self._end_process()
+            self._connection.close()
+            self._deadlines.close()
+            self._start()
+        return self._receive(time.monotonic() + _READY_S)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def ask(
+        self, job: dict[str, Any], phase: Callable[[str], None], timeout_s: float | None = None
+    ) -> dict[str, Any]:
+        """The judge's answer to a job; a judge that dies of it is replaced, and the job stays unevaluated.
+
+        So is one that misses a deadline of its own, or has not answered within ``timeout_s``.
+        """
+        until = time.monotonic() + timeout_s if timeout_s else math.inf
+        try:
+            protocol.send(self._connection, job)
+            while "phase" in (answer := self._receive(until)):
+                phase(answer["phase"])
+        except _Late as late:
+            self._end_process()
+            reason = str(late) or f"not done within {timeout_s:g} s"
+            answer = {"unevaluated": reason, "again": True, "every": reason.startswith("the reference"), "broken": True}
+        except (protocol.Closed, protocol.Garbled, OSError):
+            self._end_process()
+            code = self._process.returncode
+            reason = f"the judge's process died (exit status {code}) in this evaluation"
+            answer = {"unevaluated": reason, "again": True, "broken": True}
+        if answer.get("broken"):  # or it answered, and its device context may be gone
+            self._end_process()
+            self._replace()
+        return answer
+
+    def _receive(self, until: float) -> dict[str, Any]:
+        """The next message; raises _Late where it does not come in time."""
+        reader = protocol.Reader()
+        while (message := reader.message()) is None:
+            while not select.select([self._connection], [], [], _LOOK_S)[0]:
+                if time.monotonic() > until:
+                    raise _Late
+                if until == math.inf and (missed := self._deadlines.missed()):
+                    raise _Late(f"{missed[0]} did not end within {missed[1]:g} s")
+            reader.feed(self._connection.recv(reader.wanted()))
+        return message
+
+    def _replace(self) -> None:
+        self._connection.close()
+        self._deadlines.close()
+        if self._ended:
+            self.lost = "the run was given up"
+            return
+        try:
+            self._start()
+            self.wait_until_ready()
+        except (EnvironmentUnfit, OSError) as error:
+            self.lost = str(error)
+
+    def close(self) -> None:
+        """Let it end by itself; kill it if it does not."""
+        self._connection.close()
+        self._deadlines.close()
+        try:
+            self._process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+    def kill(self) -> None:
+        self._ended = True
+        self._end_process()
+
+    def _end_process(self) -> None:
+        """At once where it can, so that it removes what its worker wrote; the hard way where it hangs."""
+        self._process.terminate()
+        try:
+            self._process.wait(timeout=_UNWIND_S)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(timeout=_GONE_S)
+
+
+def open_judges(options: Options) -> list[Judge]:
+    """A judge for each device that ``options.device`` names, all started side by side.
+
+    Raises EnvironmentUnfit where one of them cannot work, or where they are not of one kind.
+    """
+    names = options.device.split(",") if options.device else [None]
+    judges: list[Judge] = []
+    try:
+        if names == [_ALL]:
+            judges = _started(options, ["cuda:0"])
+            judges += _started(options, [f"cuda:{index}" for index in range(1, judges[0].visible)])
+        else:
+            names = [name and name.strip() for name in names]
+            if len(set(names)) < len(names):  # seen without a device
+                raise _twice(options.device)
+            judges = _started(options, names)
+        _check_kind(judges)
+    except BaseException:
+        for judge in judges:
+            judge.kill()
+        raise
+    return judges
+
+
+def _started(options: Options, names: list[str | None]) -> list[Judge]:
+    judges = [Judge(options, name) for name in names]
+    try:
+        for judge in judges:
+            judge.wait_until_ready()
+    except BaseException:
+        for judge in judges:
+            judge.kill()
+        raise
+    return judges
+
+
+def _check_kind(judges: list[Judge]) -> None:
+    """Times of one log are compared with each other, so they come from devices of one kind, each counted once."""
+    kinds = sorted({judge.device["name"] for judge in judges})
+    if len(kinds) > 1:
+        raise EnvironmentUnfit(f"the devices of one run must be of one kind, not {' and '.join(kinds)}")
+    identities = {judge.device.get("uuid", judge.device["type"]) for judge in judges}
+    if len(identities) < len(judges):
+        raise _twice(", ".join(str(judge.requested) for judge in judges))
+
+
+def _twice(names: str) -> EnvironmentUnfit:
+    return EnvironmentUnfit(f"--device names the same device twice: {names}")
+
+
+def judged(
+    judge: Judge,
+    file: ProblemFile,
+    solution: Solution,
+    workload: str | None,
+    built: Callable[[], Artefact],
+    phase: Callable[[str], None],
+) -> Evaluated | Skipped:
+    """Evaluate one solution; ``built`` gives its artefact or raises what ``harness.compile.build`` does.
+
+    Where the machine failed, or may have, the same is tried once more.
+    """
+    job = {"problem": encode_problem(file), "workload": workload, "solution": encode_solution(solution)}
+    try:
+        job["artefact"] = encode_artefact(built())
+    except (ToolchainError, MachineFault) as error:
+        return Skipped(solution, str(error))
+    except CandidateFailure as failure:
+        job["failure"] = {"status": failure.status.value, "message": failure.message, "log": failure.log}
+    answer = judge.ask(job, phase)
+    if answer.get("again") and not judge.lost:
+        answer = judge.ask(job, phase)
+    if "result" in answer:
+        return Evaluated(solution, Result.from_json(answer["result"]))
+    return Skipped(solution, answer["unevaluated"], every=answer.get("every", False))

@@ -1,0 +1,330 @@
+"""Builds on all cores, one judge a device, one queue between them: the evaluation on one host.
+
+The process that runs this imports no torch. It owns the results log and starts
+the judges (processes of their own, each of which owns a device) and the builds.
+A device takes the next built candidate as soon as it is free.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import queue
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+
+from harness.compile import Artefact, BuildContext, CacheError, build
+from harness.compile.cost import NOTHING, Cost, expected_cost
+from harness.problem.module import ProblemFile
+from harness.process.procfs import available_memory_bytes, usable_cores
+from harness.process.worker_process import ForkServer
+from harness.result import CandidateFailure
+from harness.solution.discover import Solution
+from kernelbench.evaluation.executor import Evaluated, Options, Pair, Skipped, Status
+from kernelbench.evaluation.judge_process import Judge, judged, open_judges
+
+_MEMORY_SHARE = 0.75  # of what is available at the start, for compilers; the rest for judges and candidates
+_COMPILERS = 2  # of a CUDA extension, side by side
+
+Phase = Callable[[str], None]
+
+
+class Pipeline:
+    """The executor of one host; ``judges`` are taken over, and opened as the options say without."""
+
+    def __init__(self, options: Options, builds: bool = True, judges: list[Judge] | None = None):
+        self.options = options
+        self._server = ForkServer()
+        if builds:
+            self._server.start()  # imports torch while the judges do
+        try:
+            self._judges = judges or open_judges(options)
+        except BaseException:
+            self._server.close()
+            raise
+        self.device = self._judges[0].device
+        self.devices = len(self._judges)
+        self.torch_version = self._judges[0].torch_version
+
+    def evaluate(
+        self, pairs: list[Pair], status: Status = lambda what, text: None, workload: str | None = None
+    ) -> Iterator[Evaluated | Skipped]:
+        """One of each as they end; the cheapest builds first, so that no device waits for one that takes long.
+
+        No wait here has a deadline of its own: builds end by theirs, and judges by those that they set for each step.
+
+        That is Johnson's rule for two stages (Naval Research Logistics Quarterly 1, 1954),
+        with evaluations that all take as long. On a CPU everything is built before anything is timed.
+        """
+        if not pairs:
+            return
+        shown = _Shown(status)
+        with self.line(len(pairs), dataclasses.replace(self.options, workload=workload)) as line:
+            if self.device["type"] != "cpu":
+                pairs = sorted(pairs, key=lambda pair: line.cost(pair[1]).seconds)
+            ends = line.submit_all([(file, solution, shown.phase_of(solution.name)) for file, solution in pairs])
+            for end in as_completed(ends):
+                yield end.result()
+
+    @contextlib.contextmanager
+    def line(self, at_once: int, options: Options | None = None) -> Iterator[Line]:
+        """Takes solutions as they come, about ``at_once`` of them in flight; left with an error, judges are killed."""
+        server, self._server = self._server, ForkServer()
+        line = Line(options or self.options, self._judges, server, at_once)
+        try:
+            yield line
+        except BaseException:
+            self.kill()
+            raise
+        finally:
+            line.close()
+
+    def close(self) -> None:
+        self._server.close()
+        with ThreadPoolExecutor() as pool:  # each takes a moment
+            list(pool.map(Judge.close, self._judges))
+
+    def kill(self) -> None:
+        self._server.close()
+        for judge in self._judges:
+            judge.kill()
+
+
+class Line:
+    """Builds on all cores and one queue for all devices; ``submit`` may be called from several threads.
+
+    On GPUs builds and evaluations overlap; on a CPU what is there to be built is built
+    first, because a compiler on the same cores would spoil the timings. ``server`` is taken over.
+    """
+
+    def __init__(self, options: Options, judges: list[Judge], server: ForkServer, at_once: int):
+        self._options = options
+        self._built: queue.SimpleQueue = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._unfinished: dict[Future, Solution] = {}
+        self._judges_left = len(judges)
+        self._reason: str | None = None  # why no device is left
+        self._handed_on: set[Future] = set()  # what a lost device had, tried once more on another
+        self._unfit: dict[ProblemFile, str] = {}  # problems whose reference hangs or does not fit, and why
+        jobs = options.jobs or builds_at_once(judges[0].device["type"], len(judges))
+        self._server = server
+        self._context = BuildContext(
+            self._server, judges[0].arch, judges[0].torch_version, options.build_timeout_s, options.memory_bytes,
+            jobs=max(1, usable_cores() // min(jobs, at_once)),
+        )  # fmt: skip
+        self._memory = Memory(int(available_memory_bytes() * _MEMORY_SHARE))
+        self._cores = Cores(shared=judges[0].device["type"] != "cpu")
+        self._pool = ThreadPoolExecutor(jobs)
+        self._threads = [threading.Thread(target=self._judge, args=(judge,), daemon=True) for judge in judges]
+        for thread in self._threads:
+            thread.start()
+
+    def submit(
+        self,
+        file: ProblemFile,
+        solution: Solution,
+        phase: Phase = lambda text: None,
+        failure: CandidateFailure | None = None,
+    ) -> Future:
+        """A future of Evaluated or Skipped. ``phase`` is told ``building``, ``built``, ``judging``, and '' at the end.
+
+        A solution that is known to have failed already, with ``failure``, only gets its record.
+        """
+        return self.submit_all([(file, solution, phase)], failure)[0]
+
+    def submit_all(
+        self, work: list[tuple[ProblemFile, Solution, Phase]], failure: CandidateFailure | None = None
+    ) -> list[Future]:
+        """As ``submit``, of several at once: on a CPU none of them is timed before all of them are built."""
+        self._cores.announce(len(work))
+        return [self._start(file, solution, phase, failure) for file, solution, phase in work]
+
+    def _start(self, file, solution, phase, failure) -> Future:
+        ended: Future = Future()
+        ended.set_running_or_notify_cancel()
+        with self._lock:
+            self._unfinished[ended] = solution
+            lost = self._judges_left == 0
+        if lost:
+            self._end(ended, Skipped(solution, self._no_device()))
+        building = self._pool.submit(self._build, solution, phase, failure)
+        building.add_done_callback(lambda built: self._built.put((file, solution, phase, built, ended)))
+        return ended
+
+    def cost(self, solution: Solution) -> Cost:
+        """What the build will take; what cannot be told is for the build to report."""
+        try:
+            return expected_cost(solution, self._context)
+        except (CacheError, OSError):
+            return NOTHING
+
+    def _build(self, solution: Solution, phase: Phase, failure: CandidateFailure | None) -> Artefact:
+        with self._cores.building():
+            if failure:
+                raise failure
+            with self._memory.taken(self.cost(solution).memory_bytes):
+                phase("building")
+                try:
+                    return build(solution, self._context)
+                finally:
+                    phase("built")
+
+    def _judge(self, judge: Judge) -> None:
+        """Evaluate what is built, one after the other, as long as there is a device: the work of one thread."""
+        while not judge.lost and (item := self._built.get()):
+            work, (file, solution, phase, built, ended) = item, item
+            if ended.done():
+                continue
+            if file in self._unfit:  # what took one solution's time for nothing takes no other's
+                self._end(ended, Skipped(solution, self._unfit[file]))
+                continue
+            with self._cores.timing():
+                phase("judging")
+                try:
+                    told = lambda text, phase=phase: phase(f"judging: {text}")  # noqa: E731
+                    item = judged(judge, file, solution, self._options.workload, built.result, told)
+                except Exception:  # whatever it was about this candidate, the others go on
+                    item = Skipped(solution, "kernelbench failed, please report this:\n" + traceback.format_exc())
+                except BaseException as error:
+                    item = error
+                phase("")
+            if isinstance(item, Skipped) and item.every:
+                self._unfit[file] = item.reason
+            if not (judge.lost and isinstance(item, Skipped) and self._hand_on(work)):
+                self._end(ended, item)
+        with self._lock:
+            self._judges_left -= 1
+            self._reason = judge.lost
+            left = [] if self._judges_left or not judge.lost else list(self._unfinished.items())
+        for ended, solution in left:
+            self._end(ended, Skipped(solution, self._no_device()))
+
+    def _hand_on(self, work: tuple) -> bool:
+        """Leave what a lost device had to another, once; whether there may be another."""
+        *_, ended = work
+        with self._lock:
+            if self._judges_left < 2 or ended in self._handed_on:
+                return False
+            self._handed_on.add(ended)
+        self._built.put(work)
+        return True
+
+    def _no_device(self) -> str:
+        return f"no device is left to evaluate on: {self._reason}"
+
+    def _end(self, ended: Future, item: Evaluated | Skipped | BaseException) -> None:
+        with self._lock:
+            if self._unfinished.pop(ended, None) is None:
+                return
+        if isinstance(item, BaseException):
+            ended.set_exception(item)
+        else:
+            ended.set_result(item)
+
+    def close(self) -> None:
+        """Nothing more comes; what is unfinished stays so."""
+        self._cores.share()
+        for _ in self._threads:
+            self._built.put(None)
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._server.close()  # ends the builds that run, which the pool would wait for
+
+
+def builds_at_once(device_type: str, judges: int) -> int:
+    """As many as there are cores on a CPU, where nothing is timed meanwhile.
+
+    Beside GPUs each build gets a core for its host's compiler and one for the device's, and each judge one: the
+    first build ends in half the time, and a GPU is at work as much sooner.
+    """
+    return usable_cores() if device_type == "cpu" else max(1, (usable_cores() - judges) // _COMPILERS)
+
+
+class Cores:
+    """Keeps compilers off the cores that time a candidate, unless these are ``shared``: the candidate is on a GPU."""
+
+    def __init__(self, shared: bool):
+        self._shared = shared
+        self._changed = threading.Condition()
+        self._announced = 0  # builds that run or wait
+        self._timing = 0  # judges at work; which of them has the CPU is for its lock to say
+
+    def share(self) -> None:
+        """Nobody waits any more."""
+        with self._changed:
+            self._shared = True
+            self._changed.notify_all()
+
+    def announce(self, builds: int) -> None:
+        """So many builds will come, and go before the next timing."""
+        with self._changed:
+            self._announced += builds
+
+    @contextlib.contextmanager
+    def building(self) -> Iterator[None]:
+        with self._changed:
+            self._changed.wait_for(lambda: self._shared or not self._timing)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._announced -= 1
+                self._changed.notify_all()
+
+    @contextlib.contextmanager
+    def timing(self) -> Iterator[None]:
+        with self._changed:
+            self._changed.wait_for(lambda: self._shared or not self._announced)
+            self._timing += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._timing -= 1
+                self._changed.notify_all()
+
+
+class Memory:
+    """How much of the host's memory builds may take together; one alone may take any amount."""
+
+    def __init__(self, limit_bytes: int):
+        self._limit = limit_bytes
+        self._taken = 0
+        self._changed = threading.Condition()
+
+    @contextlib.contextmanager
+    def taken(self, size: int) -> Iterator[None]:
+        """Hold ``size`` bytes; waits until they fit."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._taken == 0 or self._taken + size <= self._limit)
+            self._taken += size
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._taken -= size
+                self._changed.notify_all()
+
+
+class _Shown:
+    """What goes on now, from several threads, as one line of names for each activity."""
+
+    def __init__(self, status: Status):
+        self._status = status
+        self._lock = threading.Lock()
+        self._now: dict[str, dict[str, str]] = {"building": {}, "judging": {}}
+
+    def phase_of(self, name: str) -> Phase:
+        """What tells the phases of one solution."""
+        return lambda phase: self._show(name, phase)
+
+    def _show(self, name: str, phase: str) -> None:
+        what, _, detail = phase.partition(": ")
+        with self._lock:
+            for activity, names in self._now.items():
+                if activity == what:
+                    names[name] = f"{name}: {detail}" if detail else name
+                elif names.pop(name, None) is None:
+                    continue
+                self._status(activity, ", ".join(names.values()))

@@ -1,0 +1,269 @@
+"""The driver of a run on a Ray cluster: it hands out work, and gives what a lost node had to another."""
+
+from __future__ import annotations
+
+import dataclasses
+import socket
+import time
+from collections import Counter, deque
+from collections.abc import Iterator
+from typing import Any
+
+from harness.compile.cost import NOTHING, compile_cost
+from harness.result import first_line
+from harness.solution.discover import Solution
+from kernelbench import __version__
+from kernelbench.evaluation.executor import EnvironmentUnfit, Evaluated, Options, Pair, Skipped, Status
+from kernelbench.evaluation.ray_cluster.file_transfer import pack
+
+try:
+    import ray
+    from ray.exceptions import RayError, RayTaskError
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+except ImportError:
+    ray = None
+if ray:
+    from kernelbench.evaluation.ray_cluster.node import Built, Timer, build_parcel
+
+_ATTEMPTS = 3  # of an evaluation whose node is lost; Ray counts those of builds
+_RECRUIT_S = 5.0  # how often to look for nodes that have joined
+_GOODBYE_S = 15.0
+_REACH_S = 10.0
+_READY_S = 600.0  # until a timer greets: Ray starts a process, which has 300 s to start a judge
+# Without any news: more than the longest evaluation and its retry, which wait an hour at most for a device's lock.
+_STALLED_S = 4 * 3600.0
+
+
+class Cluster:
+    """The executor of a Ray cluster; its nodes get ready for ``builds`` with the first that they have."""
+
+    def __init__(self, options: Options, builds: bool):
+        self._options = options
+        self._timers: dict[tuple[str, int], Any] = {}  # by node and number on it
+        self._starting: dict[Any, tuple[str, int]] = {}  # hello -> timer
+        self._idle: list[tuple[str, int]] = []
+        self._refused: dict[tuple[str, int], str] = {}
+        self._ours = _connect(options)
+        try:
+            self._on_gpus = _on_gpus(options.device)
+            self._meet()
+        except BaseException:
+            self.kill()
+            raise
+
+    def _meet(self) -> None:
+        """Learn from a first timer what the devices are."""
+        if self._on_gpus:
+            self._recruit()
+            while self._starting and not self._idle:
+                greeted = ray.wait(list(self._starting), num_returns=1, timeout=_READY_S)[0]
+                if not greeted:
+                    raise EnvironmentUnfit(f"no node of the Ray cluster was ready within {_READY_S:g} s")
+                self._welcome(greeted[0])
+            if not self._idle:
+                raise EnvironmentUnfit("\n".join(self._refused.values()) or "the Ray cluster has no GPU")
+            return
+        probe = ray.remote(Timer).options(num_cpus=1).remote(self._options, "cpu")
+        try:
+            self._check(ray.get(probe.hello.remote(), timeout=_READY_S))
+        except RayError as error:  # a timeout is one
+            raise EnvironmentUnfit(_no_timer(error)) from None
+        finally:
+            ray.kill(probe)
+
+    def _check(self, hello: dict[str, Any]) -> None:
+        """Take over the first device; refuse another one than that, or other software."""
+        if "unfit" in hello:
+            raise EnvironmentUnfit(hello["unfit"])
+        if not hasattr(self, "device"):
+            self.device, self.devices = hello["device"], max(1, len(self._slots()))
+            self._arch, self.torch_version = hello["arch"], hello["torch"]
+        ours = (self.device["name"], self.torch_version, __version__)
+        theirs = (hello["device"]["name"], hello["torch"], hello["kernelbench"])
+        if ours != theirs:
+            raise EnvironmentUnfit(f"a node with {', '.join(theirs)} stays idle: this run is with {', '.join(ours)}")
+
+    def _slots(self) -> dict[tuple[str, int], dict[str, float]]:
+        """What a timer would own, for every device of the nodes that are alive."""
+        slots = {}
+        for node in ray.nodes():
+            owned = node["Resources"] if node["Alive"] else {}
+            if self._on_gpus:
+                slots |= {(node["NodeID"], k): {"num_gpus": 1, "num_cpus": 0} for k in range(int(owned.get("GPU", 0)))}
+            elif owned.get("CPU", 0) >= 1:
+                slots[node["NodeID"], 0] = {"num_cpus": owned["CPU"]}
+        return slots
+
+    def _recruit(self) -> None:
+        """Start a timer for every device that has none."""
+        for slot, owned in self._slots().items():
+            if slot in self._timers or slot in self._refused:
+                continue
+            here = NodeAffinitySchedulingStrategy(slot[0], soft=False)
+            device = "cuda" if self._on_gpus else "cpu"
+            timer = ray.remote(Timer).options(scheduling_strategy=here, **owned).remote(self._options, device)
+            self._timers[slot] = timer
+            self._starting[timer.hello.remote()] = slot
+
+    def _welcome(self, ref) -> None:
+        slot = self._starting.pop(ref)
+        try:
+            self._check(ray.get(ref))
+            self._idle.append(slot)
+        except (RayError, EnvironmentUnfit) as error:
+            self._refused[slot] = _no_timer(error) if isinstance(error, RayError) else str(error)
+            ray.kill(self._timers.pop(slot))
+
+    def evaluate(
+        self, pairs: list[Pair], status: Status = lambda what, text: None, workload: str | None = None
+    ) -> Iterator[Evaluated | Skipped]:
+        """One of each as they end. Without GPUs everything is built before the first is timed."""
+        if pairs:
+            yield from _Evaluation(self, pairs, status, workload).ended()
+
+    def close(self) -> None:
+        goodbyes = [timer.close.remote() for timer in self._timers.values()]
+        if goodbyes:
+            ray.wait(goodbyes, num_returns=len(goodbyes), timeout=_GOODBYE_S)
+        self.kill()
+
+    def kill(self) -> None:
+        for timer in self._timers.values():
+            ray.kill(timer)
+        self._timers.clear()
+        if self._ours:
+            ray.shutdown()
+
+
+class _Evaluation:
+    """One stream of pairs: what is being built, what waits for a device, what is being timed."""
+
+    def __init__(self, cluster: Cluster, pairs: list[Pair], status: Status, workload: str | None):
+        self._cluster, self._status, self._workload = cluster, status, workload
+        self._sources = {file: ray.put(file.path.read_bytes()) for file in {file for file, _ in pairs}}
+        self._parcels: dict[Solution, Any] = {}
+        self._left = {solution: file for file, solution in pairs}
+        self._waiting: deque[tuple[Solution, Any]] = deque()
+        self._building: dict[Any, Solution] = {}
+        self._running: dict[Any, tuple[Solution, Any, tuple[str, int]]] = {}
+        self._lost: Counter[Solution] = Counter()
+
+    def ended(self) -> Iterator[Evaluated | Skipped]:
+        self._submit_builds()
+        cluster, news = self._cluster, time.monotonic()
+        while self._left:
+            if cluster._on_gpus or not self._building:
+                cluster._recruit()
+                self._hand_out()
+            self._show()
+            watched = [*self._building, *cluster._starting, *self._running]
+            if not watched:
+                reasons = "; ".join(dict.fromkeys(cluster._refused.values()))
+                yield from self._give_up(f"no node is left to evaluate on{': ' + reasons if reasons else ''}")
+                return
+            if time.monotonic() - news > _STALLED_S:
+                yield from self._give_up(f"the Ray cluster gave no sign for {_STALLED_S:g} s; look at `ray status`")
+                return
+            for ref in ray.wait(watched, num_returns=1, timeout=_RECRUIT_S)[0]:
+                news = time.monotonic()
+                if ref in cluster._starting:
+                    cluster._welcome(ref)
+                elif ref in self._building:
+                    self._take_build(ref)
+                elif item := self._take_result(ref):
+                    del self._left[item.solution]
+                    yield item
+
+    def _submit_builds(self) -> None:
+        """In order of what they cost, so that no device waits for one that takes long."""
+        cluster, options = self._cluster, self._cluster._options
+        task = ray.remote(build_parcel)
+        largest = max((node["Resources"].get("memory", 0) for node in ray.nodes() if node["Alive"]), default=0)
+        costs = {solution: compile_cost(solution) for solution in self._left}
+        for solution, cost in sorted(costs.items(), key=lambda item: item[1].seconds):
+            self._parcels[solution] = ray.put(pack(solution))
+            if cost == NOTHING:
+                self._waiting.append((solution, Built()))
+                continue
+            placed = task.options(num_cpus=1, memory=min(cost.memory_bytes, largest), max_retries=_ATTEMPTS - 1)
+            ref = placed.remote(self._parcels[solution], options, cluster._arch, cluster.torch_version)
+            self._building[ref] = solution
+
+    def _take_build(self, ref) -> None:
+        solution = self._building.pop(ref)
+        try:
+            # Put again by the driver, which outlives every node: else it would be lost with the node that built it.
+            built = ray.put(ray.get(ref))
+        except RayTaskError:
+            raise
+        except RayError:
+            built = Built()  # its nodes were lost time and again; the one that evaluates builds it
+        self._waiting.append((solution, built))
+
+    def _hand_out(self) -> None:
+        while self._waiting and self._cluster._idle:
+            slot = self._cluster._idle.pop()
+            solution, built = self._waiting.popleft()
+            file = self._left[solution]
+            timer = self._cluster._timers[slot]
+            ref = timer.evaluate.remote(file, self._sources[file], self._parcels[solution], built, self._workload)
+            self._running[ref] = (solution, built, slot)
+
+    def _take_result(self, ref) -> Evaluated | Skipped | None:
+        """None where the node was lost, and the solution waits for another."""
+        solution, built, slot = self._running.pop(ref)
+        try:
+            item = ray.get(ref)
+        except RayTaskError:
+            raise
+        except RayError as error:
+            self._cluster._timers.pop(slot)
+            self._lost[solution] += 1
+            if self._lost[solution] < _ATTEMPTS:
+                self._waiting.appendleft((solution, built))
+                return None
+            reason = first_line(str(error))
+            return Skipped(solution, f"its node was lost {_ATTEMPTS} times, the last time: {reason}")
+        self._cluster._idle.append(slot)
+        return dataclasses.replace(item, solution=solution)
+
+    def _give_up(self, reason: str) -> Iterator[Skipped]:
+        for solution in self._left:
+            yield Skipped(solution, reason)
+
+    def _show(self) -> None:
+        self._status("building", f"{len(self._building)}" if self._building else "")
+        self._status("judging", ", ".join(solution.name for solution, _, _ in self._running.values()))
+
+
+def _connect(options: Options) -> bool:
+    """Whether the connection is ours to close."""
+    if ray is None:
+        raise EnvironmentUnfit("--executor ray needs Ray: pip install 'kernelbench[ray]'")
+    if ray.is_initialized():
+        return False
+    try:
+        _check_port(options.address)
+        ray.init(address=options.address, log_to_driver=False, logging_level="ERROR")
+    except (OSError, ValueError, RuntimeError, RayError) as error:
+        where = options.address or "the cluster that it finds"
+        raise EnvironmentUnfit(f"Ray does not connect to {where}: {error}") from None
+    return True
+
+
+def _check_port(address: str | None) -> None:
+    """Raises OSError where nobody listens, for which Ray itself waits several minutes."""
+    host, _, port = (address or "").rpartition(":")
+    if host and port.isdigit() and "/" not in host:
+        socket.create_connection((host, int(port)), timeout=_REACH_S).close()
+
+
+def _on_gpus(device: str | None) -> bool:
+    if device not in (None, "cpu", "cuda", "cuda:all"):
+        raise EnvironmentUnfit(f"--executor ray takes --device cpu or cuda, not {device}: Ray says which GPU")
+    return ray.cluster_resources().get("GPU", 0) >= 1 if device is None else device != "cpu"
+
+
+def _no_timer(error: Exception) -> str:
+    reason = str(error).strip().rpartition("\n")[2]
+    return f"a node cannot evaluate; it needs kernelbench {__version__}, PyTorch and Ray as here: {reason}"

@@ -1,0 +1,213 @@
+"""Baselines that were measured before: their file, whether they still hold, and what a result is worth against one.
+
+A file has one record a line (``harness.judge.time_baseline``), for each problem, workload,
+precision and configuration of the reference. It is only ever appended to; the last that holds counts.
+Imports no torch.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.baselines import BASELINES, EAGER, FORMAT
+from harness.compile.cache import digest_of
+from harness.problem.math_modes import MATH_MODES
+from harness.problem.module import ProblemFile
+from harness.result import Result
+from harness.timing.statistics import round_means_ms
+from harness.timing.unpaired import ratio_of_runs
+from kernelbench.run import append_line, whole_lines
+
+FILE = "baselines.jsonl"
+_RESULTS = Path("results")
+_SUFFIX = ".jsonl"
+_PRODUCT = re.compile(r"\b[A-Z]{1,4}\d{1,4}[A-Za-z]*\b")
+_SHOWN = 5
+
+
+class BaselineError(Exception):
+    """Baselines that cannot be used, why, and what to do about it."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A configuration as a file of measured baselines has it."""
+
+    file: Path
+    configuration: str = EAGER
+
+    def __str__(self) -> str:
+        return f"stored {self.configuration}"
+
+
+@dataclass(frozen=True)
+class Present:
+    """What a baseline must have been measured with to be comparable."""
+
+    device: str  # as the driver names it
+    torch: str
+    precision: str
+
+
+def default_file(device_name: str, device_type: str) -> Path:
+    """``results/<gpu>/baselines.jsonl``, with a folder such as ``h100``."""
+    if device_type == "cpu":
+        folder = "cpu"
+    else:
+        words = [word for word in _PRODUCT.findall(device_name) if not re.fullmatch(r"HBM\d\w*|PCI\w*|SXM\d", word)]
+        folder = (words[0] if words else re.sub(r"\W+", "-", device_name).strip("-")).lower()
+    return _RESULTS / folder / FILE
+
+
+def parse(text: str) -> tuple[str | Stored, ...]:
+    """Baselines as people write them: names, files, and ``FILE:NAME``, after commas. Raises BaselineError."""
+    found = dict.fromkeys(_parse_one(part.strip()) for part in text.split(","))
+    if len({str(one) for one in found}) < len(found):
+        raise BaselineError("two stored baselines are of one configuration; name one of them")
+    return tuple(found)
+
+
+def _parse_one(text: str) -> str | Stored:
+    if text in BASELINES:
+        return text
+    file, _, configuration = text.rpartition(":")
+    stored = Stored(Path(file), configuration) if configuration in BASELINES and file else Stored(Path(text))
+    if stored.file.suffix != _SUFFIX:
+        known = ", ".join(BASELINES)
+        raise BaselineError(f"there is no baseline '{text}'; there are: {known}, and files of them ({_SUFFIX})")
+    return stored
+
+
+class BaselineFile:
+    """The records of a file, which need not exist yet. Raises BaselineError where it holds something else."""
+
+    def __init__(self, path: Path, repair: bool = False):
+        self.path = path
+        self._records: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+        if not path.exists():
+            return
+        for number, line in enumerate(whole_lines(path, repair)[0], start=1):
+            try:
+                record = json.loads(line)
+                if record["format"] != FORMAT:
+                    raise ValueError(f"its format is {record['format']!r}, and not {FORMAT}")
+                self._keep(record)
+            except (ValueError, KeyError, TypeError) as error:
+                raise BaselineError(f"{path}, line {number}, is no measured baseline: {error}") from None
+
+    def __len__(self) -> int:
+        return sum(map(len, self._records.values()))
+
+    def append(self, record: dict[str, Any]) -> None:
+        """Keep a record, on disk before this returns. Raises WriteError."""
+        append_line(self.path, record)
+        self._keep(record)
+
+    def create(self) -> None:
+        """So that it is found out before the work, not after it, when there is no place for it. Raises OSError."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.touch()
+
+    def find(self, problem: ProblemFile, workload: str, configuration: str, present: Present) -> dict[str, Any]:
+        """The newest record that holds. Raises BaselineError with the reason why none does."""
+        what = f"{problem.id} ({workload}, {present.precision}, {configuration})"
+        records = self._records.get((str(problem.id), workload, present.precision, configuration), [])
+        if not records:
+            raise BaselineError(f"{self.path} has no baseline of {what}")
+        digest, why = digest_of(problem.path), []
+        for record in reversed(records):
+            why.append(_stale(record, digest, present))
+            if not why[-1]:
+                return record
+        raise BaselineError(f"the baseline of {what} in {self.path} does not hold: {why[0]}")
+
+    def _keep(self, record: dict[str, Any]) -> None:
+        key = record["problem"], record["workload"]["name"], record["precision"], record["configuration"]
+        self._records.setdefault(key, []).append(record)
+
+
+def _stale(record: dict[str, Any], digest: str, present: Present) -> str:
+    """Why a record says nothing about the present; '' where it does."""
+    if record["sha256"] != digest:
+        return f"the problem has changed since {record['started'][:10]}"
+    conditions = {
+        "device": (record["device"]["name"], present.device),
+        "PyTorch": (record["versions"]["torch"], present.torch),
+        **{mode: (record["conditions"].get(mode), now) for mode, now in MATH_MODES.items()},
+    }
+    different = [f"{name} was {then} and is {now}" for name, (then, now) in conditions.items() if then != now]
+    return ", ".join(different)
+
+
+class Comparisons:
+    """The baselines of an evaluation that are not timed in it."""
+
+    def __init__(self, baselines: Sequence[str | Stored]):
+        """Reads their files. Raises BaselineError."""
+        self._order = [str(baseline) for baseline in baselines]
+        self._stored = [baseline for baseline in baselines if isinstance(baseline, Stored)]
+        for stored in self._stored:
+            if not stored.file.is_file():
+                raise BaselineError(f"there is no {stored.file}; `kb baseline` makes it")
+        self._files = {stored.file: BaselineFile(stored.file) for stored in self._stored}
+
+    def check(self, cases: Sequence[tuple[ProblemFile, str]], present: Present) -> None:
+        """Raises BaselineError where one of these problems, with its workload, has no baseline that holds."""
+        refused = list(dict.fromkeys(self._refusals(cases, present)))
+        if refused:
+            shown = "\n".join(f"  {reason}" for reason in refused[:_SHOWN])
+            more = f"\n  and {len(refused) - _SHOWN} more" if len(refused) > _SHOWN else ""
+            raise BaselineError(f"stored baselines are missing or stale; `kb baseline` measures them:\n{shown}{more}")
+
+    def _refusals(self, cases, present: Present) -> Iterator[str]:
+        for stored in self._stored:
+            for problem, workload in cases:
+                try:
+                    self._files[stored.file].find(problem, workload, stored.configuration, present)
+                except BaselineError as error:
+                    yield str(error)
+
+    def into(self, result: Result, problem: ProblemFile) -> None:
+        """Add them to a result that was timed, in the order asked for; the speedup is over the first that ran.
+
+        One that turns out not to hold stands there with the reason.
+        """
+        if not self._stored or "samples_ms" not in (result.timing or {}):
+            return
+        present = Present(result.device["name"], result.versions["torch"], result.precision)
+        found = dict(result.baselines)
+        for stored in self._stored:
+            try:
+                file = self._files[stored.file]
+                record = file.find(problem, result.workload["name"], stored.configuration, present)
+                found[str(stored)] = compared(result, record, stored.file)
+            except BaselineError as error:
+                found[str(stored)] = {"error": str(error)}
+        result.baselines = {name: found[name] for name in self._order if name in found}
+        result.speedup = result.speedup_over_first()
+
+
+def compared(result: Result, record: dict[str, Any], file: Path) -> dict[str, Any]:
+    """A stored baseline as a result has it: its statistics and samples, where it is from, the speedup over it."""
+    source = {"paired": False, "file": str(file), "measured": record["started"], "device": record["device"]}
+    if record["error"]:
+        return {**source, "error": record["error"]}
+    theirs, ours = record["timing"], result.timing
+    if result.unconfirmed:
+        return {**theirs, **source, "clocks": record["conditions"]}
+    between = max(theirs["between_runs"], ours["between_runs"])
+    ratio = ratio_of_runs(round_means_ms(theirs), round_means_ms(ours), between)
+    settled = theirs["stability"] == ours["stability"] == "stable"
+    return {
+        **theirs,
+        **source,
+        "clocks": record["conditions"],
+        "speedup": ratio.speedup,
+        "interval": [ratio.low, ratio.high],
+        "verdict": ratio.verdict if settled else "unstable",
+    }

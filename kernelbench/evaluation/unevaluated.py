@@ -1,0 +1,95 @@
+"""Candidates that a run did not evaluate, kept beside its log with the reason.
+
+``unevaluated.jsonl`` is only ever appended to, and has two kinds of lines:
+
+- ``skipped``: one candidate that could not be evaluated, through no fault of its own. ``after`` is the
+  number of results in the log at that time: a result of it behind that place takes the line's place.
+- ``unmapped``: all files of the solution directory that name no problem. The last such line counts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.problem.module import ProblemFile
+from harness.solution.discover import readable
+from kernelbench.evaluation.executor import Skipped
+from kernelbench.run import Run, append_line
+
+UNEVALUATED = "unevaluated.jsonl"
+_SKIPPED, _UNMAPPED = "skipped", "unmapped"
+_FIELDS = {
+    _SKIPPED: {"problem", "problem_name", "solution", "sample", "workload", "reason", "after"},
+    _UNMAPPED: {"files"},
+}
+
+
+def keep_skipped(run: Run, item: Skipped, problem: ProblemFile) -> None:
+    """Add one candidate. Raises WriteError."""
+    solution = item.solution
+    record = {
+        "kind": _SKIPPED,
+        "problem": str(solution.problem),
+        "problem_name": problem.name,
+        "solution": solution.name,
+        "sample": solution.sample,
+        "workload": item.workload,  # None is all of them
+        "reason": item.reason,
+        "after": len(run.results),
+    }
+    _append(run, record)
+
+
+def keep_unmapped(run: Run, unmapped: Sequence[tuple[Path, str]]) -> None:
+    """Add the files without a problem; nothing where there is none now and was none before. Raises WriteError."""
+    if unmapped or any(record["kind"] == _UNMAPPED for record in read(run.path)):
+        files = [{"solution": readable(path), "reason": reason} for path, reason in unmapped]
+        _append(run, {"kind": _UNMAPPED, "files": files})
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    """Return the lines in the run directory ``path``, in order; none for a run that kept none."""
+    try:
+        return parse((path / UNEVALUATED).read_bytes().splitlines())
+    except FileNotFoundError:
+        return []
+
+
+def parse(lines: Iterable[bytes]) -> list[dict[str, Any]]:
+    """Return lines as records, without damaged ones (the last may still be written)."""
+    records = []
+    for line in lines:
+        try:
+            record = json.loads(line)
+        except ValueError:
+            continue
+        fields = _FIELDS.get(record.get("kind")) if isinstance(record, dict) else None
+        if fields and fields <= record.keys():
+            records.append(record)
+    return records
+
+
+def pending(run: Run, records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return what still has no result: skipped candidates by problem and sample, then files without a problem."""
+    skipped: dict[tuple, dict[str, Any]] = {}
+    files: list[dict[str, Any]] = []
+    for record in records:
+        if record["kind"] == _SKIPPED:
+            skipped[record["problem"], record["solution"], record["workload"]] = record
+        else:
+            files = record["files"]
+    places: dict[tuple, int] = {}
+    for place, result in enumerate(run.results):
+        for workload in (result.workload.get("name"), None):
+            places[result.problem, result.solution["name"], workload] = place
+    left = [record for key, record in skipped.items() if places.get(key, -1) < record["after"]]
+    return sorted(left, key=lambda r: (*map(int, r["problem"].split("/")), r["sample"])) + files
+
+
+def _append(run: Run, record: dict[str, Any]) -> None:
+    path = run.path / UNEVALUATED
+    path.touch()
+    append_line(path, record)

@@ -1,0 +1,1 @@
+"""An evaluator that stays warm between calls, in a process beside the caller."""

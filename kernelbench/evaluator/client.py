@@ -1,0 +1,235 @@
+"""The evaluator: one process beside the caller's that evaluates candidates the way ``kb eval`` does.
+
+It keeps builds and judges warm between calls and ends with its caller. The caller gives
+it nothing but jobs over a socket, one socket a call, so that several threads may call at
+once. A fork of the caller starts an evaluator of its own.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import math
+import os
+import socket
+import subprocess
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.baselines import BASELINES
+from harness.integrity.library_only import TRACKS
+from harness.job import encode_problem
+from harness.problem.module import Problem, ProblemFile, ProblemId
+from harness.process import protocol
+from harness.process.spawn import start_server
+from harness.result import Result
+from harness.solution.discover import SolutionError
+from harness.timing.convergence import CV_TARGET
+from kernelbench import suite
+
+PRECISIONS = ("fp32", "fp16", "bf16")
+_TRIES = 2  # an evaluator that dies is the machine's fault: what it owes is asked of a new one, once
+_ALIVE_EVERY_S = 1.0  # a fork may hold the other end of a socket open, so its end alone is not waited for
+_SEND_S = 60.0  # the other side reads at once
+_END_S = 10.0
+
+
+class EvaluationError(Exception):
+    """A candidate could not be evaluated, through no fault of its own."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One candidate: the file at ``path``, or else ``source`` of the kind ``kind``.
+
+    With ``fault`` it is a build error with that message, and ``source`` is only kept by its digest.
+    """
+
+    problem: ProblemFile | Problem
+    path: Path | None = None
+    source: str = ""
+    kind: str = "py"
+    fault: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "problem": encode_problem(self.problem),
+            "path": self.path and str(self.path),
+            "source": self.source,
+            "kind": self.kind,
+            "fault": self.fault,
+        }
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """Conditions of an evaluation, with the defaults of ``kb eval``. Raises ValueError for an unknown value."""
+
+    device: str | None = None
+    workload: str | None = None
+    precision: str = "fp32"
+    timeout_s: float = 120.0
+    build_timeout_s: float = 900.0
+    baselines: Sequence[str] = ("eager",)
+    cv_target: float = CV_TARGET
+    clock_mhz: float | None = None
+    track: str | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.baselines, str) or not self.baselines:
+            raise ValueError(f"baselines must be a tuple of names, got {self.baselines!r}")
+        for name in self.baselines:
+            _check("baseline", name, BASELINES)
+        _check("precision", self.precision, PRECISIONS)
+        _check("track", self.track, (None, *TRACKS))
+        for name in ("timeout_s", "build_timeout_s", "cv_target", "clock_mhz"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < math.inf:
+                raise ValueError(f"{name} must be a finite number above 0, got {value}")
+
+    def to_json(self) -> dict[str, Any]:
+        device = None if self.device is None else str(self.device)  # a torch.device too
+        return {**vars(self), "device": device, "baselines": list(self.baselines)}
+
+
+def _check(what: str, value: str | None, known: Sequence[str | None]) -> None:
+    if value not in known:
+        raise ValueError(f"{what} must be one of {', '.join(str(one) for one in known)}, got {value!r}")
+
+
+def problem_file(problem: str | Problem, conditions: Conditions) -> ProblemFile | Problem:
+    """Return the file of a problem such as ``1/19``.
+
+    Raises ValueError where there is none, and ProblemError where it lacks the workload.
+    """
+    if isinstance(problem, str):
+        (file,) = suite.find(str(ProblemId.parse(problem)))
+    elif isinstance(problem, Problem):
+        file = ProblemFile(problem.id, problem.name, problem.path)
+    else:
+        raise ValueError(f"a problem is its id, for example '1/19', or what load_problem returns, not {problem!r:.80}")
+    if conditions.workload is not None:
+        file.workload_name(conditions.workload, "cpu")
+    return file
+
+
+def evaluate_all(jobs: Sequence[Job], conditions: Conditions) -> list[Result | EvaluationError | SolutionError]:
+    """Evaluate all jobs, several at once; return the result of each, or the error that it ended with, in their order.
+
+    A fault of the machine in one job does not end the others.
+    """
+    answers: dict[int, dict[str, Any]] = {}
+    death = ""
+    for _ in range(_TRIES):
+        left = [index for index in range(len(jobs)) if index not in answers]
+        if not left:
+            break
+        try:
+            _evaluator.ask([(index, jobs[index]) for index in left], conditions, answers)
+        except (protocol.Closed, OSError) as error:
+            death = f": {error}" if str(error) else ""
+    message = f"the evaluator ended {_TRIES} times without an answer{death}; `kb doctor` says what is missing"
+    return [_outcome(answers.get(index, {"unevaluated": message})) for index in range(len(jobs))]
+
+
+def _outcome(answer: dict[str, Any]) -> Result | EvaluationError | SolutionError:
+    if "result" in answer:
+        return Result.from_json(answer["result"])
+    if "refused" in answer:
+        return SolutionError(answer["refused"])
+    return EvaluationError(answer["unevaluated"])
+
+
+class _Evaluator:
+    """The evaluator's process, from outside; started with the first call, and again where it has died."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen | None = None
+        self._control: socket.socket | None = None
+
+    def ask(self, jobs: list[tuple[int, Job]], conditions: Conditions, answers: dict[int, dict[str, Any]]) -> None:
+        """Put the answer to each job into ``answers`` by its number; raises wire.Closed or OSError where it dies.
+
+        Whoever stops waiting (Ctrl-C) closes the socket, which ends the evaluation.
+        """
+        connection, process = self._connect()
+        with connection:
+            connection.settimeout(_SEND_S)
+            protocol.send(connection, {"conditions": conditions.to_json(), "jobs": len(jobs)})
+            for index, job in jobs:
+                protocol.send(connection, {"index": index, **job.to_json()})
+            connection.settimeout(_ALIVE_EVERY_S)
+            for _ in jobs:
+                answer = _receive(connection, process)
+                answers[answer["index"]] = answer
+
+    def _connect(self) -> tuple[socket.socket, subprocess.Popen]:
+        ours, theirs = socket.socketpair()
+        with theirs, self._lock:
+            try:
+                if self._process is None or self._process.poll() is not None:
+                    self._start()
+                self._hand_over(theirs)
+            except BaseException:
+                ours.close()
+                raise
+            return ours, self._process
+
+    def _hand_over(self, connection: socket.socket) -> None:
+        try:
+            socket.send_fds(self._control, [b"\0"], [connection.fileno()])
+        except OSError:  # it is about to end
+            self.close()
+            self._start()
+            socket.send_fds(self._control, [b"\0"], [connection.fileno()])
+
+    def _start(self) -> None:
+        self.hang_up()
+        self._control, theirs = socket.socketpair()
+        self._process = start_server("kernelbench.evaluator.process", theirs, bound=False)
+
+    def hang_up(self) -> None:
+        if self._control:
+            self._control.close()
+
+    def close(self) -> None:
+        self.hang_up()
+        if self._process is None:
+            return
+        try:
+            self._process.wait(timeout=_END_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+def _receive(connection: socket.socket, process: subprocess.Popen) -> dict[str, Any]:
+    """Return the next message; raises wire.Closed as soon as the process is dead."""
+    reader = protocol.Reader()
+    while (message := reader.message()) is None:
+        dead = process.poll() is not None  # before the last look for what it sent
+        try:
+            reader.feed(connection.recv(reader.wanted()))
+        except TimeoutError:
+            if dead:
+                raise protocol.Closed from None
+    return message
+
+
+_evaluator = _Evaluator()
+
+
+def _forget() -> None:
+    """Leave the parent's evaluator to the parent: with our copy of its socket it would outlive it."""
+    global _evaluator
+    with contextlib.suppress(OSError):
+        _evaluator.hang_up()
+    _evaluator = _Evaluator()
+
+
+os.register_at_fork(after_in_child=_forget)
+atexit.register(lambda: _evaluator.close())

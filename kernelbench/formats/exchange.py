@@ -1,0 +1,100 @@
+"""Runs from and for other tools: KernelBench's files in and out, tables for notebooks out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.result import printable
+from kernelbench.formats import kernelbench
+from kernelbench.run import Run, write_whole
+from kernelbench.views import leaderboard, tables
+
+FORMATS = ("kernelbench", "baseline", "csv", "parquet")
+
+
+class ExchangeError(Exception):
+    """What was asked for cannot be written; the message says what to do."""
+
+
+def import_kernelbench(
+    path: Path, level: int, out: Path, baseline: Path | None = None, workload: str | None = None
+) -> Run:
+    """A run of the results in ``eval_results.json``; every problem of the level counts.
+
+    ``workload`` names the sizes of what does not say its own; without it they are unknown.
+
+    Raises upstream.FormatError for a file in another format, RunError where ``out`` is a run already.
+    """
+    results = kernelbench.read_eval_results(path, level, baseline, workload)
+    names = {result.device["name"] for result in results}
+    workloads = {result.workload["name"] for result in results}
+    config = {
+        "solutions": str(path), "problem_dir": None, "problems": f"level{level}",
+        "device": names.pop() if len(names) == 1 else None,
+        "workload": ",".join(sorted(workloads)) or None, "precision": "fp32",
+    }  # fmt: skip
+    run = Run.open(out, config, resume=False)
+    for result in results:
+        run.append(result)
+    run.close()
+    return run
+
+
+def export(runs: Sequence[Run], form: str, out: Path, level: int | None = None) -> None:
+    """Write ``runs`` to ``out`` in one of ``FORMATS``; KernelBench's take one run, and its results one level.
+
+    Raises ExchangeError where there is no result, the form cannot hold them, or a package is missing.
+    """
+    if not any(run.latest() for run in runs):
+        raise ExchangeError(f"no result in {', '.join(str(run.path) for run in runs)}")
+    if form in ("csv", "parquet"):
+        records = [tables.flatten({"run": str(run.path), **record(r)}) for run in runs for r in run.latest()]
+        write_whole(out, tables.to_csv(records) + "\n") if form == "csv" else _write_parquet(records, out)
+        return
+    if len(runs) != 1:
+        raise ExchangeError(f"one file of KernelBench's holds one run, and not {len(runs)}")
+    results = runs[0].latest()
+    if form == "baseline":
+        data = kernelbench.baseline(results)
+    else:
+        data = kernelbench.eval_results(results, _level(results, level))
+    write_whole(out, json.dumps(data, indent=4) + "\n")
+
+
+def record(result) -> dict[str, Any]:
+    """One result as one row: what it is, on what, and its figures."""
+    return {
+        "device": result.device.get("name"),
+        "torch": result.versions.get("torch"),
+        "precision": result.precision,
+        "workload": result.workload.get("name"),
+        "rule": result.rule,
+        "seconds": result.seconds,
+        **leaderboard.row(result),
+    }
+
+
+def _level(results, level: int | None) -> int:
+    levels = sorted({int(result.problem.split("/")[0]) for result in results})
+    if level is None and len(levels) != 1:
+        raise ExchangeError(f"eval_results.json holds one level, and the run has {levels or 'none'}: give --level")
+    return level if level is not None else levels[0]
+
+
+def _write_parquet(records: list[dict[str, Any]], out: Path) -> None:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise ExchangeError("Parquet needs pyarrow: pip install 'kernelbench[parquet]', or use --to csv") from None
+    columns = dict.fromkeys(column for one in records for column in one)
+    table = pyarrow.table({column: [_text(one.get(column)) for one in records] for column in columns})
+    pyarrow.parquet.write_table(table, out)
+
+
+def _text(value: Any) -> Any:
+    """A value whose text can be encoded."""
+    return printable(value) if isinstance(value, str) else value

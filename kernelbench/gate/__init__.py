@@ -1,0 +1,1 @@
+"""The CI gate: thresholds on results, and how CI shows what they say."""

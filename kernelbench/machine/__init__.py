@@ -1,0 +1,1 @@
+"""The machine: what it has, what rates it reaches, and counters from Nsight Compute."""

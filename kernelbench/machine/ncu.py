@@ -1,0 +1,170 @@
+"""What Nsight Compute's command line says about the kernels of one call: counters that CUPTI's activities do not have.
+
+``ncu`` replays kernels, so nothing here is a timing of the harness. The candidate runs
+under it as the user's own program, outside of the harness's process border.
+"""
+
+from __future__ import annotations
+
+import csv
+import glob
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+from harness.integrity.library_only import own_kernels
+from harness.integrity.origin import Origin
+from harness.job import encode_problem, encode_solution
+from harness.problem.module import ProblemFile
+from harness.process.spawn import ROOT
+from harness.solution.discover import Solution
+
+# field of a record -> metric of ncu, in base units: ns, percent, registers a thread
+METRICS = {
+    "ns": "gpu__time_duration.sum",
+    "sm_percent": "sm__throughput.avg.pct_of_peak_sustained_elapsed",
+    "dram_percent": "dram__throughput.avg.pct_of_peak_sustained_elapsed",
+    "l2_percent": "lts__throughput.avg.pct_of_peak_sustained_elapsed",
+    "occupancy_percent": "sm__warps_active.avg.pct_of_peak_sustained_active",
+    "registers": "launch__registers_per_thread",
+}
+_PLACES = ("/usr/local/cuda/bin/ncu", "/opt/nvidia/nsight-compute/*/ncu")
+_MOST_LAUNCHES = 200
+_TIMEOUT_S = 600
+_TOLD_LINES = 8
+
+
+class NsightError(Exception):
+    """There are no counters to be had, and what to do about it."""
+
+
+def counters(
+    problem: ProblemFile, solution: Solution, workload: str, precision: str, device: str
+) -> list[dict[str, Any]]:
+    """A record a kernel of one call, what takes longest first: ``name``, ``launches`` and the fields of ``METRICS``.
+
+    Raises NsightError.
+    """
+    job = {
+        "problem": encode_problem(problem),
+        "solution": encode_solution(solution),
+        "workload": workload,
+        "precision": precision,
+        "device": device,
+    }
+    command = [
+        _ncu(), "--csv", "--page", "raw", "--print-units", "base", "--profile-from-start", "off",
+        "--target-processes", "application-only", "--launch-count", str(_MOST_LAUNCHES),
+        "--metrics", ",".join(METRICS.values()), sys.executable, "-m", "harness.worker.profile_target", json.dumps(job),
+    ]  # fmt: skip
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=_TIMEOUT_S, env={**os.environ, "PYTHONPATH": path}
+        )
+    except subprocess.TimeoutExpired:
+        raise NsightError(f"ncu was not done within {_TIMEOUT_S} s") from None
+    except OSError as error:
+        raise NsightError(f"{command[0]} does not start: {error.strerror}") from error
+    return by_kernel(read(done.stdout, done.stderr))
+
+
+def _ncu() -> str:
+    homes = [os.path.join(os.environ[name], "bin", "ncu") for name in ("CUDA_HOME", "CUDA_PATH") if name in os.environ]
+    found = [path for place in (*homes, *_PLACES) for path in sorted(glob.glob(place), reverse=True)]
+    if ncu := shutil.which("ncu") or next(iter(found), None):
+        return ncu
+    raise NsightError("there is no ncu on the PATH: install Nsight Compute, which is part of the CUDA toolkit")
+
+
+def read(output: str, errors: str = "") -> list[dict[str, Any]]:
+    """One record a launch, from what ``ncu --csv`` printed, its program's own lines among it.
+
+    Understands a column for each metric (``--page raw``, a line of units after the header) as well as a
+    line for each (``Metric Name``, ``Metric Value``). A counter that is not there is left
+    out. Raises NsightError where there are no launches, with the reason that ncu gives.
+    """
+    lines = output.splitlines()
+    header = next((i for i, line in enumerate(lines) if line.startswith('"ID"') and '"Kernel Name"' in line), None)
+    if header is None:
+        raise NsightError(_refusal(output + "\n" + errors))
+    rows = [row for row in csv.DictReader(io.StringIO("\n".join(lines[header:]))) if (row["ID"] or "").isdigit()]
+    launches = _long(rows) if rows and "Metric Name" in rows[0] else map(_wide, rows)
+    if found := list(launches):
+        return found
+    raise NsightError(_refusal(output + "\n" + errors))
+
+
+def by_kernel(launches: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Launches of one name as one: times added, percentages weighted by time, registers as the first has them."""
+    named: dict[str, list[dict[str, Any]]] = {}
+    for launch in launches:
+        named.setdefault(launch["name"], []).append(launch)
+    found = []
+    for name, same in named.items():
+        merged: dict[str, Any] = {"name": name, "launches": len(same)}
+        for field in METRICS:
+            values = [(launch[field], launch.get("ns") or 1.0) for launch in same if field in launch]
+            if not values:
+                continue
+            if field.endswith("_percent"):
+                merged[field] = sum(value * ns for value, ns in values) / sum(ns for _, ns in values)
+            else:
+                merged[field] = sum(value for value, _ in values) if field == "ns" else values[0][0]
+        found.append(merged)
+    return sorted(found, key=lambda kernel: -kernel.get("ns", 0.0))
+
+
+def whose(launches: Iterable[dict[str, Any]], origin: Origin) -> list[dict[str, Any]]:
+    """Of each kernel ``name``, ``launches``, its ``share`` of the time and whether it is the solution's ``own``.
+
+    Raises NsightError where the launches have no times.
+    """
+    kernels = by_kernel(launches)
+    if not all(kernel.get("ns") for kernel in kernels):
+        raise NsightError(f"it has no times: ncu takes them with --metrics {METRICS['ns']}")
+    own, _ = own_kernels({"kernels": [{"name": k["name"], "ms": k["ns"] / 1e6} for k in kernels]}, origin)
+    whole_ns = sum(kernel["ns"] for kernel in kernels)
+    return [
+        {"name": k["name"], "launches": k["launches"], "share": k["ns"] / whole_ns, "own": k["name"] in own}
+        for k in kernels
+    ]
+
+
+def _wide(row: dict[str, str]) -> dict[str, Any]:
+    numbers = {field: _number(row.get(metric)) for field, metric in METRICS.items()}
+    return {"name": row["Kernel Name"], **{field: value for field, value in numbers.items() if value is not None}}
+
+
+def _long(rows: list[dict[str, str]]) -> Iterable[dict[str, Any]]:
+    fields = {metric: field for field, metric in METRICS.items()}
+    launches: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        launch = launches.setdefault(row["ID"], {"name": row["Kernel Name"]})
+        field, value = fields.get(row["Metric Name"]), _number(row["Metric Value"])
+        if field and value is not None:
+            launch[field] = value
+    return launches.values()
+
+
+def _number(text: str | None) -> float | None:
+    """ncu groups digits by commas; what it could not collect is empty or says so."""
+    try:
+        return float((text or "").replace(",", ""))
+    except ValueError:
+        return None
+
+
+def _refusal(text: str) -> str:
+    if "ERR_NVGPUCTRPERM" in text:
+        return (
+            "the driver keeps performance counters to administrators (ERR_NVGPUCTRPERM): run this as root, give the "
+            "container the capability SYS_ADMIN, or load the driver with NVreg_RestrictProfilingToAdminUsers=0"
+        )
+    told = [line for line in text.splitlines() if line.strip()][-_TOLD_LINES:]
+    return "\n  ".join(["ncu profiled no kernel; it says:", *told])

@@ -1,0 +1,1 @@
+"""Figures over results: pure functions, no I/O."""

@@ -1,0 +1,185 @@
+"""How sure a figure is: bootstrap intervals over problems, and intervals of measured speedups."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+
+from harness.result import Result
+from kernelbench.metrics.fast_p import baseline_of
+
+LEVEL = 0.95
+RESAMPLES = 1000
+_SEED = 0  # a view of the same log says the same
+
+
+class Interval(NamedTuple):
+    low: float
+    high: float
+
+
+def bootstrap(
+    statistic: Callable[..., np.ndarray], *samples: Sequence | np.ndarray, level: float = LEVEL
+) -> Interval | None:
+    """Return the percentile bootstrap interval of a figure: how far it depends on which problems there are.
+
+    Problems are drawn with replacement, as often as there are any; the figure of each draw is
+    taken, and of these the quantiles (1 - level) / 2 and (1 + level) / 2.
+
+    Parameters
+    ----------
+    statistic
+        A figure of ``metrics``: called once with ``samples`` as arrays and ``weights`` of shape
+        (RESAMPLES, problems), how often each problem was drawn; returns a value for each draw.
+    samples
+        Arrays over the same problems, of shape (problems,), or (RESAMPLES, problems) where the
+        values differ from draw to draw as well. They are drawn together and so stay paired.
+
+    Returns
+    -------
+    Interval or None
+        None where no draw has a value. Draws without one are left out.
+
+    Raises
+    ------
+    ValueError
+        Where the samples are not of the same number of problems.
+
+    References
+    ----------
+    Efron and Tibshirani, "An Introduction to the Bootstrap" (1993), chapter 13.
+    """
+    arrays = [np.asarray(sample) for sample in samples]
+    count = arrays[0].shape[-1]
+    if any(array.shape[-1] != count for array in arrays):
+        raise ValueError(f"samples of {', '.join(str(a.shape[-1]) for a in arrays)} problems cannot be paired")
+    if count == 0:
+        return None
+    values = np.asarray(statistic(*arrays, weights=_drawn_counts(count)), dtype=float)
+    values = values[~np.isnan(values)]
+    if not len(values):
+        return None
+    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(float(low), float(high))
+
+
+@functools.lru_cache(maxsize=32)
+def _drawn_counts(problems: int) -> np.ndarray:
+    """Return how often each problem is drawn, shape (RESAMPLES, problems); the same for runs that are compared."""
+    rng = np.random.default_rng(_SEED)
+    return rng.multinomial(problems, np.full(problems, 1 / problems), size=RESAMPLES).astype(float)
+
+
+def speedup_interval(result: Result, baseline: str | None = None, level: float = LEVEL) -> Interval | None:
+    """Interval of baseline median over solution median, from the samples of both; None without samples.
+
+    Without ``baseline`` it is the one that the speedup is over, here and below.
+
+    exp(log(speedup) +- z sqrt(v_baseline + v_solution)), the interval of a ratio of
+    medians of Price and Bonett (2002).
+    """
+    variance = log_speedup_variance(result, baseline)
+    speedup = (result.baselines.get(baseline) or {}).get("speedup") if baseline else result.speedup
+    if variance is None or not speedup:
+        return None
+    return around(speedup, variance, level)
+
+
+def ratio_interval(result: Result, other: Result, baseline: str | None = None, level: float = LEVEL) -> Interval | None:
+    """Interval of speedup over the other's, by the method of ``speedup_interval``; None where either has no samples."""
+    variances = [log_speedup_variance(r, baseline) for r in (result, other)]
+    if None in variances or not result.speedup or not other.speedup:
+        return None
+    return around(result.speedup / other.speedup, sum(variances), level)
+
+
+def log_speedup_variance(result: Result, baseline: str | None = None) -> float | None:
+    """Variance of the logarithm of a measured speedup; None without samples of both.
+
+    From the record's own interval where it has one: over paired rounds, and wide enough
+    for what differs between two runs. Else from the samples, else from ``log_mean_variance``.
+
+    Of a solution on several workloads by the delta method: each workload's variance by
+    the square of its share of the total time, the mean of its shares on either side.
+    """
+    if parts := getattr(result, "parts", None):
+        return _log_variance_of_totals(parts, baseline)
+    theirs = _baseline(result, baseline)
+    if (theirs or {}).get("interval"):
+        low, high = theirs["interval"]
+        if not 0 < low <= high:  # of a record from before intervals were kept positive: it tells nothing
+            return math.inf
+        return (math.log(high / low) / (2 * NormalDist().inv_cdf((1 + LEVEL) / 2))) ** 2
+    timings = [timing or {} for timing in (result.timing, theirs)]
+    series = [timing.get("samples_ms") for timing in timings]
+    if all(series):
+        return sum(log_median_variance(samples) for samples in series)
+    variances = [log_mean_variance(timing) for timing in timings]
+    return None if None in variances else sum(variances)
+
+
+def _log_variance_of_totals(parts: Sequence[Result], baseline: str | None) -> float | None:
+    variances = [log_speedup_variance(part, baseline) for part in parts]
+    if None in variances:
+        return None
+    ours = [part.timing["median_ms"] for part in parts]
+    theirs = [_baseline(part, baseline)["median_ms"] for part in parts]
+    shares = [(own / sum(ours) + other / sum(theirs)) / 2 for own, other in zip(ours, theirs)]
+    return sum(share**2 * variance for share, variance in zip(shares, variances))
+
+
+def _baseline(result: Result, name: str | None) -> dict | None:
+    return result.baselines.get(name) if name else (baseline_of(result) or ("", None))[1]
+
+
+def log_median_variance(samples: Sequence[float]) -> float:
+    """Variance of the logarithm of the median of positive ``samples``, without assuming a distribution.
+
+    ((log y_(n-c+1) - log y_(c)) / (2 z))^2 with c = (n + 1)/2 - sqrt(n), rounded, at
+    least 1, and z the normal quantile of 1 - P(Binomial(n, 1/2) < c): Price and
+    Bonett, "Estimating the Variance of the Sample Median" (2001). Infinite for one sample.
+    """
+    n = len(samples)
+    if n < 2:
+        return math.inf
+    c = max(1, round((n + 1) / 2 - math.sqrt(n)))
+    tail = sum(math.comb(n, i) for i in range(c)) / 2**n
+    z = NormalDist().inv_cdf(1 - tail)
+    ordered = sorted(samples)
+    if not z or ordered[0] <= 0:
+        return math.inf
+    return (math.log(ordered[n - c] / ordered[c - 1]) / (2 * z)) ** 2
+
+
+def log_mean_variance(timing: dict) -> float | None:
+    """Return the variance of the logarithm of a mean, from statistics without samples, as KernelBench keeps them.
+
+    (std / mean)^2 / n by the delta method: the square of the mean's relative standard error.
+    Trials count as independent, and what differs between two runs is not in it: the interval
+    of a ratio of two such means is the least that there is.
+
+    Parameters
+    ----------
+    timing
+        With ``mean_ms``, ``std_ms`` and ``samples``, the number of trials.
+
+    Returns
+    -------
+    float or None
+        None where one of them is missing, the mean is not positive, or one trial shows no spread.
+    """
+    mean, std, trials = (timing.get(key) for key in ("mean_ms", "std_ms", "samples"))
+    if None in (mean, std, trials) or mean <= 0 or std < 0 or trials < 2:
+        return None
+    return (std / mean) ** 2 / trials
+
+
+def around(value: float, log_variance: float, level: float = LEVEL) -> Interval:
+    """Return the interval of a ratio whose logarithm has this variance."""
+    spread = NormalDist().inv_cdf((1 + level) / 2) * math.sqrt(log_variance)
+    return Interval(value * math.exp(-min(spread, 700)), value * math.exp(min(spread, 700)))

@@ -1,0 +1,142 @@
+"""A solution on several workloads of its problem: which ones, and what they say together. Pure functions.
+
+A solution counts only if it is right on all of them. Its speedup is the ratio of total
+runtimes (``metrics.ratio_of_total_runtimes``); the geometric mean, in which a short
+workload weighs as much as a long one, stands beside it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.problem.module import ProblemFile
+from harness.result import Result
+from kernelbench.metrics import fast_p, settled
+from kernelbench.metrics.throughput import gflops_of_totals
+
+ALL = "all"
+UNKNOWN = "unknown"  # the workload of a result of another tool that does not say which sizes it ran
+
+
+@dataclass
+class Together(Result):
+    """The results of one solution on several workloads as one; ``parts`` are they, in order."""
+
+    parts: list[Result] = field(default_factory=list)
+
+
+def are_several(wanted: str | None) -> bool:
+    """Whether ``--workload`` may name more than one."""
+    return wanted is not None and (wanted == ALL or "," in wanted)
+
+
+def workloads_of(problem: ProblemFile, wanted: str | None, device_type: str) -> list[str]:
+    """The workloads that ``wanted`` names, after commas, or ``all``; without it the default for the device.
+
+    Raises ProblemError where the problem lacks one, with those that it has.
+    """
+    if wanted == ALL:
+        return problem.workload_names()
+    names = [name.strip() for name in wanted.split(",")] if wanted else [None]
+    return list(dict.fromkeys(problem.workload_name(name, device_type) for name in names))
+
+
+def together(results: Iterable[Result]) -> list[Result]:
+    """One result a solution: its own where it has one workload, else the ``Together`` of all. The order stays."""
+    parts: dict[tuple[str, str], list[Result]] = {}
+    for result in results:
+        parts.setdefault((result.problem, result.solution["name"]), []).append(result)
+    return [same[0] if len(same) == 1 else _merged(same) for same in parts.values()]
+
+
+def _merged(parts: list[Result]) -> Together:
+    """Times are sums over the workloads; the status is the first that is not ``ok``."""
+    failed = next((part for part in parts if not part.correct), None)
+    told = failed or parts[-1]
+    fields = {f.name: getattr(told, f.name) for f in dataclasses.fields(Result)}
+    fields |= {
+        "workload": {"name": ", ".join(part.workload.get("name", "?") for part in parts)},
+        "message": f"{failed.workload.get('name', '?')}: {failed.message}" if failed else "",
+        "timing": _total([part.timing for part in parts]),
+        "baselines": _baselines(parts),
+        "speedup": fast_p.ratio_of_total_runtimes(*zip(*map(_runtimes, parts))) if _timed(parts) else None,
+        "seconds": sum(part.seconds for part in parts),
+        "sol": _speed_of_light(parts),
+        "gflops": gflops_of_totals(parts) if not failed else None,
+        "gbps": None,
+        "stages_s": {},
+    }
+    return Together(**fields, parts=parts)
+
+
+def geometric_mean(result: Result) -> float | None:
+    """Return that of the settled speedups on each workload; None for one workload, or where one has none."""
+    parts = getattr(result, "parts", [])
+    speedups = [settled.settled_speedup(part) if fast_p.counts(part) else None for part in parts]
+    return fast_p.geometric_mean(speedups) if parts and None not in speedups else None
+
+
+def why_incomparable(before: Result, after: Result) -> str:
+    """Return why the speedups of two results are of different sizes, as a sentence part; '' where they are not.
+
+    Sizes that a record does not name are unknown, and compare with nothing.
+    """
+    sizes = [
+        {part.workload.get("name") or UNKNOWN: part.workload.get("sizes") or {} for part in _parts(result)}
+        for result in (before, after)
+    ]
+    if unknown := [when for when, named in zip(("before", "after"), sizes) if UNKNOWN in named]:
+        return f"sizes unknown {' and '.join(unknown)}"
+    if sizes[0].keys() != sizes[1].keys():
+        return f"different sizes: {', '.join(sizes[0])} before, {', '.join(sizes[1])} after"
+    for name, of_before in sizes[0].items():
+        if of_before and sizes[1][name] and of_before != sizes[1][name]:
+            return f"different sizes: {name} is {_listed(of_before)} before, {_listed(sizes[1][name])} after"
+    return ""
+
+
+def _parts(result: Result) -> list[Result]:
+    return getattr(result, "parts", None) or [result]
+
+
+def _listed(sizes: dict[str, Any]) -> str:
+    return " ".join(f"{name}={value}" for name, value in sizes.items())
+
+
+def _timed(parts: Sequence[Result]) -> bool:
+    return all(part.speedup and fast_p.typical_ms(part.timing) for part in parts)
+
+
+def _runtimes(part: Result) -> tuple[float, float]:
+    """(baseline, solution) in ms; the baseline is the one behind the speedup."""
+    ours = fast_p.typical_ms(part.timing)
+    return ours * part.speedup, ours
+
+
+def _total(timings: Sequence[dict[str, Any] | None]) -> dict[str, Any] | None:
+    """None where one of them was not timed."""
+    times = [fast_p.typical_ms(timing) for timing in timings]
+    return None if None in times else {"median_ms": sum(times)}
+
+
+def _baselines(parts: Sequence[Result]) -> dict[str, dict[str, Any]]:
+    """Those that ran on every workload, with the sum of their times, and the ratio to the solution's."""
+    ours, found = _total([part.timing for part in parts]), {}
+    for name in parts[0].baselines:
+        if total := _total([part.baselines.get(name) for part in parts]):
+            confirmed = ours and not any(part.unconfirmed and part.speedup is None for part in parts)
+            ratio = {"speedup": total["median_ms"] / ours["median_ms"]} if confirmed else {}
+            found[name] = {**total, **ratio, "paired": all(p.baselines[name].get("paired", True) for p in parts)}
+    return found
+
+
+def _speed_of_light(parts: Sequence[Result]) -> dict[str, Any] | None:
+    """The sum of the bounds over the sum of the times."""
+    bounds = [(part.sol or {}).get("t_sol_ms") for part in parts]
+    ours = _total([part.timing for part in parts])
+    if None in bounds or not ours:
+        return None
+    return {"t_sol_ms": sum(bounds), "percent_of_sol": 100 * sum(bounds) / ours["median_ms"]}

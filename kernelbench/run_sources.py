@@ -1,0 +1,120 @@
+"""What a run was made of, kept beside its log: candidates' sources, references, and how a solver got there.
+
+``sources/<sha256>.<kind>`` holds a candidate's source under the digest that its results name,
+``references/<level>_<number>.py`` a problem's module, so that a report can be made later and elsewhere.
+``trajectory.jsonl``, where a solver wrote one, has a line for each of its attempts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from harness.limits import MAX_SOURCE_BYTES
+from harness.problem.module import ProblemError, ProblemFile
+from harness.result import Result
+from harness.solution.discover import PREBUILT_SUFFIX, Solution
+from harness.solution.includes import read_head
+from kernelbench import suite
+from kernelbench.run import Run, WriteError, write_whole
+
+SOURCES = "sources"
+REFERENCES = "references"
+TRAJECTORY = "trajectory.jsonl"
+
+
+def keep(run: Run, solution: Solution, problem: ProblemFile) -> None:
+    """Copy the sources of ``solution`` and of its problem into the run's directory, once each.
+
+    A file that is gone or too large is left out, and so is a prebuilt library. Raises WriteError.
+    """
+    if f".{solution.kind}" != PREBUILT_SUFFIX:
+        _copy(solution.path, run.path / SOURCES, lambda content: f"{_digest(content)}.{solution.kind}")
+    _copy(problem.path, run.path / REFERENCES, lambda content: _reference_name(str(problem.id)))
+
+
+def source_of(run: Run, result: Result) -> str | None:
+    """The source that ``result`` is of: the kept one, else the file in the directory of solutions if it is unchanged.
+
+    That directory may be one in the run's own, which has been moved since.
+    """
+    sha256, kind, name = (result.solution.get(key) for key in ("sha256", "kind", "name"))
+    solutions = Path(run.config.get("solutions") or "")
+    for path in (run.path / SOURCES / f"{sha256}.{kind}", solutions / name, run.path / solutions.name / name):
+        content = _read(path) if _is_small(path) else None
+        if content is not None and _digest(content) == sha256 and path.suffix != PREBUILT_SUFFIX:
+            return content.decode("utf-8", errors="replace")
+    return None
+
+
+def reference_of(run: Run, problem: str) -> dict[str, Any] | None:
+    """``source`` of a problem, and whether it is the ``kept`` one or the module as the suite has it now."""
+    path = kept = run.path / REFERENCES / _reference_name(problem)
+    if not kept.is_file():
+        folder = run.config.get("problem_dir")
+        try:
+            path = suite.find(problem, Path(folder) if folder else None)[0].path
+        except (suite.SelectorError, ProblemError):
+            return None
+    content = _read(path)
+    return None if content is None else {"source": content.decode("utf-8", errors="replace"), "kept": path == kept}
+
+
+def trajectory_of(run: Run) -> list[dict[str, Any]]:
+    """The attempts that a solver logged, in order."""
+    return attempts_in((_read(run.path / TRAJECTORY) or b"").splitlines())
+
+
+def attempts_in(lines: Iterable[bytes]) -> list[dict[str, Any]]:
+    """Attempts as JSON; lines that are none (the last may still be written) are left out."""
+    attempts = []
+    for line in lines:
+        try:
+            attempt = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(attempt, dict) and isinstance(attempt.get("problem"), str):
+            attempts.append(attempt)
+    return attempts
+
+
+def _copy(path: Path, folder: Path, name: Callable[[bytes], str]) -> None:
+    try:
+        content, size = read_head(path, MAX_SOURCE_BYTES)
+    except OSError:
+        return
+    if size > MAX_SOURCE_BYTES:
+        return
+    target = folder / name(content)
+    if target.exists():
+        return
+    try:
+        folder.mkdir(exist_ok=True)
+        write_whole(target, content)
+    except OSError as error:
+        raise WriteError(f"cannot write {target}: {error.strerror}; make room and continue with --resume") from error
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes() if path.is_file() else None
+    except OSError:
+        return None
+
+
+def _is_small(path: Path) -> bool:
+    try:
+        return path.stat().st_size <= MAX_SOURCE_BYTES
+    except (OSError, ValueError):
+        return False
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _reference_name(problem: str) -> str:
+    return problem.replace("/", "_") + ".py"

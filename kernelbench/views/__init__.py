@@ -1,0 +1,1 @@
+"""Views of the results log: tables, comparisons and plots."""

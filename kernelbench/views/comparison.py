@@ -1,0 +1,136 @@
+"""Two runs, problem by problem: faster, slower, a tie, newly broken, newly fixed. A pure function of two logs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, dataclass
+from enum import Enum
+from typing import Any
+
+from kernelbench.metrics import settled
+from kernelbench.metrics.intervals import Interval, around
+from kernelbench.metrics.scores import Best, best_of_each_problem
+from kernelbench.metrics.workloads import why_incomparable
+from kernelbench.run import Run, result_order
+from kernelbench.views import tables
+
+
+class Change(str, Enum):
+    """What became of a problem (or a solution) from one run to the other."""
+
+    NEWLY_BROKEN = "newly broken"
+    SLOWER = "slower"
+    UNSTABLE = "unstable"  # in either: how fast it is, is not known
+    TIE = "tie"
+    FASTER = "faster"
+    NEWLY_FIXED = "newly fixed"
+    UNSOLVED = "unsolved"  # in both
+    NOT_COMPARABLE = "not comparable"  # speedups of different or unknown sizes
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True)
+class Difference:
+    """``ratio`` is the speedup now over the speedup before; its interval is None where a log has no samples.
+
+    ``before`` and ``after`` are settled speedups; None for what is not solved, not timed or unstable.
+    """
+
+    problem: str
+    name: str
+    change: Change
+    before: float | None  # speedup
+    after: float | None
+    ratio: float | None = None
+    interval: Interval | None = None
+    why: str = ""  # how the broken one fails
+
+
+def compare(before: Run, after: Run) -> list[Difference]:
+    """The best solution of each problem in ``after``, against that in ``before``; worst news first."""
+    pairs = [best_of_each_problem(run.solutions()) for run in (before, after)]
+    latest = {result.problem: result for run in (before, after) for result in sorted(run.solutions(), key=result_order)}
+    differences = [
+        difference(
+            pairs[0].get(problem), pairs[1].get(problem), problem, latest[problem].problem_name, _why(after, problem)
+        )
+        for problem in latest
+    ]
+    order = list(Change)
+    return sorted(differences, key=lambda d: (order.index(d.change), tuple(map(int, d.problem.split("/")))))
+
+
+def difference(before: Best | None, after: Best | None, problem: str, name: str, why: str = "") -> Difference:
+    """Return what changed between two solutions of one problem; None is one that is not correct, ``why`` says how."""
+    speedups = tuple(_settled(one) for one in (before, after))
+    if before is None or after is None:
+        change = Change.UNSOLVED if before is after else Change.NEWLY_FIXED if after else Change.NEWLY_BROKEN
+        return Difference(problem, name, change, *speedups, why="" if after else why)
+    if None in (before.result.speedup, after.result.speedup):
+        return Difference(problem, name, Change.TIE, *speedups, why="not timed in both runs")
+    if why := why_incomparable(before.result, after.result):
+        return Difference(problem, name, Change.NOT_COMPARABLE, *speedups, why=why)
+    if settled.UNSTABLE in (before.verdict, after.verdict):
+        when = [word for word, one in (("before", before), ("after", after)) if one.verdict == settled.UNSTABLE]
+        return Difference(problem, name, Change.UNSTABLE, *speedups, why=f"unstable {' and '.join(when)}")
+    ratio = after.result.speedup / before.result.speedup
+    variances = before.log_variance, after.log_variance
+    interval = None if None in variances else around(ratio, sum(variances))
+    return Difference(problem, name, _direction(ratio, interval), *speedups, ratio, interval)
+
+
+def _settled(best: Best | None) -> float | None:
+    return None if best is None or best.verdict in (None, settled.UNSTABLE) else best.settled
+
+
+def _direction(ratio: float, interval: Interval | None) -> Change:
+    """A tie is what the interval cannot tell from 1; without samples, only equality."""
+    low, high = interval or (ratio, ratio)
+    return Change.FASTER if low > 1 else Change.SLOWER if high < 1 else Change.TIE
+
+
+def _why(run: Run, problem: str) -> str:
+    statuses = sorted({result.status.value for result in run.solutions() if result.problem == problem})
+    return ", ".join(statuses) or "no solution"
+
+
+def render(before: Run, after: Run, form: str) -> str:
+    """The comparison in one of ``tables.FORMATS``."""
+    differences = compare(before, after)
+    records = [_record(d) for d in differences]
+    counts = {str(change): count for change, count in Counter(d.change for d in differences).items()}
+    if form == "json":
+        return tables.to_json(
+            {"before": str(before.path), "after": str(after.path), "counts": counts, "problems": records}
+        )
+    if form == "csv":
+        return tables.to_csv(records)
+    headers = ("problem", "change", "before", "after", "ratio", "interval", "")
+    parts = [tables.table(headers, map(_cells, differences), form), ", ".join(f"{n} {c}" for c, n in counts.items())]
+    differing = [k for k in ("device", "workload", "precision") if before.config.get(k) != after.config.get(k)]
+    if differing:
+        parts.append(f"The runs differ in {', '.join(differing)}: each speedup is against the baseline of its own run.")
+    return "\n\n".join(parts)
+
+
+def _record(found: Difference) -> dict[str, Any]:
+    low, high = found.interval or (None, None)
+    return {**asdict(found), "change": found.change.value, "interval": {"low": low, "high": high}}
+
+
+def _cells(found: Difference) -> tuple[str, ...]:
+    return (
+        f"{found.problem} {found.name}",
+        str(found.change),
+        _times(found.before),
+        _times(found.after),
+        f"{found.ratio:.3f}" if found.ratio else "",
+        f"[{found.interval.low:.3f}, {found.interval.high:.3f}]" if found.interval else "",
+        found.why,
+    )
+
+
+def _times(speedup: float | None) -> str:
+    return f"{speedup:.2f}x" if speedup else "-"

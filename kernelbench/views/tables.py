@@ -1,0 +1,52 @@
+"""The forms in which a view can be printed: a table for the terminal or Markdown, JSON, CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from tabulate import tabulate
+
+from kernelbench import escaping
+
+FORMATS = ("terminal", "markdown", "json", "csv")
+_STYLES = {"terminal": "simple", "markdown": "github"}
+
+
+def table(
+    headers: Sequence[str], rows: Iterable[Sequence[Any]], form: str, align: Sequence[str] | None = None
+) -> str:
+    """``form`` is terminal or markdown; ``align`` is of the columns, where there are rows."""
+    rows = list(rows)
+    if form == "markdown":
+        headers = [escaping.markdown(header) for header in headers]
+        rows = [[escaping.markdown(str(cell)) for cell in row] for row in rows]
+    alignment = align if rows else None
+    return tabulate(rows, headers, tablefmt=_STYLES[form], colalign=alignment, disable_numparse=True)
+
+
+def to_json(data: Any) -> str:
+    return escaping.json_text(data)
+
+
+def to_csv(records: Sequence[dict[str, Any]]) -> str:
+    """One line a record, nested dictionaries as columns ``outer.inner``; a column is there if any record has it."""
+    flat = [{name: escaping.csv_cell(value) for name, value in flatten(record).items()} for record in records]
+    columns = list(dict.fromkeys(column for record in flat for column in record))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(flat)
+    return text.getvalue().rstrip("\n")
+
+
+def flatten(record: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in record.items():
+        if isinstance(value, dict):
+            flat |= flatten(value, f"{prefix}{key}.")
+        else:
+            flat[prefix + key] = value
+    return flat

@@ -1,0 +1,191 @@
+"""The build cache: one entry a key, shared by many, bounded, and not believed where it is damaged."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from harness.compile.cache import Cache, CacheError, digest_of, key_of
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def cache(tmp_path):
+    return Cache(tmp_path / "cache")
+
+
+def put(cache, key, content=b"built", age_s=0):
+    work = cache.root.parent / f"{key}.so"
+    work.write_bytes(content)
+    folder = cache.put(key, [work])
+    os.utime(folder / "uses", (time.time() - age_s,) * 2)
+    return folder
+
+
+def test_what_was_put_is_found_by_its_key_alone(cache):
+    assert cache.get(key_of("a")) is None
+    put(cache, key_of("a"))
+    assert (cache.get(key_of("a")) / f"{key_of('a')}.so").read_bytes() == b"built"
+    assert cache.get(key_of("b")) is None
+    assert key_of("a", "bc") != key_of("ab", "c")
+
+
+def test_an_entry_travels_to_the_cache_of_another_host(cache, tmp_path):
+    put(cache, "k", b"built here")
+    other = Cache(tmp_path / "other")
+    for _ in range(2):
+        other.add("k", cache.contents("k"))
+    assert (other.get("k") / "k.so").read_bytes() == b"built here"
+    assert cache.contents("unknown") is None
+
+
+def test_a_mark_is_a_hint_that_goes_with_the_rest(cache):
+    assert not cache.is_marked("m")
+    cache.mark("m")
+    assert cache.is_marked("m") and cache.statistics().entries == 0
+    cache.clear()
+    assert not cache.is_marked("m")
+
+
+def test_the_first_of_two_builders_wins_and_neither_fails(cache):
+    first = put(cache, "k", b"first")
+    assert put(cache, "k", b"second") == first
+    assert (first / "k.so").read_bytes() == b"first"
+
+
+def test_many_processes_build_a_key_once_and_all_get_it_whole(cache, tmp_path):
+    code = """
+import sys, time
+from pathlib import Path
+from harness.compile.cache import Cache
+cache, log = Cache(Path(sys.argv[1])), Path(sys.argv[2])
+with cache.building("k"):
+    if cache.get("k") is None:
+        with open(log, "a") as file: file.write("built\\n")
+        time.sleep(0.2)
+        work = log.parent / f"work{sys.argv[3]}" / "k.so"
+        work.parent.mkdir()
+        work.write_bytes(b"x" * 1_000_000)
+        cache.put("k", [work])
+assert (cache.get("k") / "k.so").stat().st_size == 1_000_000
+"""
+    arguments = [str(cache.root), str(tmp_path / "log")]
+    processes = [
+        subprocess.Popen([sys.executable, "-c", code, *arguments, str(number)], cwd=ROOT) for number in range(6)
+    ]
+    assert [process.wait() for process in processes] == [0] * 6
+    assert (tmp_path / "log").read_text() == "built\n"
+
+
+@pytest.mark.parametrize("damage", ["content", "missing file", "manifest", "no manifest"])
+def test_a_damaged_entry_is_none(cache, damage):
+    folder = put(cache, "k")
+    if damage == "content":
+        (folder / "k.so").write_bytes(b"forged")
+    elif damage == "missing file":
+        (folder / "k.so").unlink()
+    elif damage == "manifest":
+        (folder / "manifest.json").write_text("[]")
+    else:
+        (folder / "manifest.json").unlink()
+    assert cache.get("k") is None
+    put(cache, "k", b"new")
+    assert (cache.get("k") / "k.so").read_bytes() == b"new"
+
+
+def test_a_link_in_a_files_place_is_refused(cache, tmp_path):
+    (tmp_path / "secret").write_text("not yours")
+    (tmp_path / "k.so").symlink_to(tmp_path / "secret")
+    with pytest.raises(CacheError):
+        cache.put("k", [tmp_path / "k.so"])
+    assert cache.get("k") is None
+
+
+def test_it_shrinks_to_its_bound_oldest_use_first(cache):
+    for key, age_s in (("old", 9000), ("older", 10000), ("recent", 8000)):
+        put(cache, key, b"x" * 100, age_s)
+    cache.trim(limit=200)
+    assert cache.get("older") is None and cache.get("old") and cache.get("recent")
+
+
+def test_what_is_in_use_is_never_removed_to_make_room(cache):
+    put(cache, "waiting")
+    cache.trim(limit=0)
+    assert cache.get("waiting")
+
+
+def test_a_use_makes_an_entry_young_and_is_counted(cache):
+    put(cache, "used", age_s=10000)
+    put(cache, "unused", age_s=9000)
+    cache.get("used")
+    assert cache.statistics().uses == 1
+    cache.trim(limit=5)
+    assert cache.get("used") and cache.get("unused") is None
+
+
+def test_clearing_tells_what_was_there_and_leaves_nothing(cache):
+    put(cache, "k", b"12345")
+    removed = cache.clear()
+    assert (removed.entries, removed.size_bytes) == (1, 5)
+    assert cache.statistics().entries == 0 and cache.get("k") is None
+    assert not [path for path in cache.root.rglob("*.so")]
+
+
+def test_a_private_folder_is_the_same_each_time_and_counts(cache):
+    folder = cache.private_folder("triton")
+    (folder / "kernel").mkdir()
+    (folder / "kernel" / "a.cubin").write_bytes(b"x" * 100_000)
+    assert cache.private_folder("triton") == folder and cache.statistics().size_bytes >= 100_000
+    os.utime(folder, (time.time() - 9000,) * 2)
+    cache.trim(limit=1000)
+    assert not folder.exists()
+
+
+def test_a_builder_that_died_leaves_nothing_for_long(cache):
+    leftover = cache.root / "work" / "dead"
+    leftover.mkdir()
+    os.utime(leftover, (time.time() - 2 * 86400,) * 2)
+    cache.trim()
+    assert not leftover.exists()
+
+
+def test_a_cache_that_cannot_be_written_says_so_and_what_to_do(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(CacheError, match="cannot write the build cache in .*KERNELBENCH_CACHE"):
+        Cache(tmp_path / "file" / "cache")
+
+
+def test_a_disk_that_fills_up_is_an_error_of_the_cache_and_leaves_no_entry(cache, tmp_path):
+    (tmp_path / "k.so").write_bytes(b"x" * 100_000)
+    code = """
+import resource, signal, sys
+from pathlib import Path
+from harness.compile.cache import Cache, CacheError
+cache = Cache(Path(sys.argv[1]))
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))  # writing more fails, as on a full disk
+try:
+    cache.put("k", [Path(sys.argv[2])])
+except CacheError as error:
+    print(error)
+"""
+    command = [sys.executable, "-c", code, str(cache.root), str(tmp_path / "k.so")]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    assert "cannot write the build cache" in done.stdout and "kb cache clear" in done.stdout, done.stderr
+    assert cache.get("k") is None and not list((cache.root / "work").iterdir())
+
+
+def test_a_bound_that_is_no_number_is_told(monkeypatch, cache):
+    monkeypatch.setenv("KERNELBENCH_CACHE_GB", "lots")
+    with pytest.raises(CacheError, match="'lots', not a number"):
+        cache.statistics()
+
+
+def test_the_digest_is_of_the_content(tmp_path):
+    (tmp_path / "a").write_bytes(b"same")
+    (tmp_path / "b").write_bytes(b"same")
+    assert digest_of(tmp_path / "a") == digest_of(tmp_path / "b")

@@ -1,0 +1,265 @@
+"""What a candidate gets from load and load_inline: what PyTorch's own would give it, from our build."""
+
+import contextlib
+import dataclasses
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from harness.compile import BuildContext, build
+from harness.compile.cache import Cache
+from harness.compile.extension import headers
+from harness.compile.extension.build import ExtensionBuilder
+from harness.compile.extension.request import Request
+from harness.compile.extension.torch_extension import _TORCH_INCLUDE
+from harness.problem.module import ProblemId
+from harness.result import CandidateFailure, Status
+from harness.solution.discover import read_solution
+
+ROOT = str(Path(__file__).parents[3])
+FIXTURES = {path.stem: path for path in (Path(__file__).parent / "extensions").glob("*.py")}
+CUDA = sorted(name for name in FIXTURES if name.startswith("cuda_"))
+PLAIN = 'extern "C" int answer() { return 42; }'
+# loads without pybind11 and without a header, so that a build takes a moment
+QUICK = """
+import ctypes
+from torch.utils.cpp_extension import load_inline
+class ModelNew: pass
+path = load_inline({name!r}, {source!r}, no_implicit_headers=True, is_python_module=False)
+"""
+
+
+@pytest.fixture
+def context(server, monkeypatch, tmp_path):
+    """For builds with an empty cache."""
+    monkeypatch.setenv("KERNELBENCH_CACHE", str(tmp_path / "cache"))
+    return BuildContext(server, None, torch.__version__, timeout_s=300, memory_bytes=4 << 30, jobs=2)
+
+
+@pytest.fixture
+def solution(tmp_path):
+    """A solution of problem 1/19 with the given source."""
+
+    def write(source, name="candidate.py"):
+        path = tmp_path / name
+        path.write_text(source)
+        return read_solution(path, problem=ProblemId(1, 19))
+
+    return write
+
+
+@pytest.fixture
+def builder(context, solution):
+    return ExtensionBuilder(solution("from torch.utils import cpp_extension"), context)
+
+
+def quick(name="kb_quick", source=PLAIN, more=""):
+    return QUICK.format(name=name, source=source) + more
+
+
+def inline(**arguments):
+    return {"function": "load_inline", "arguments": {"name": "kb_x", "cpp_sources": PLAIN, **arguments}}
+
+
+def test_files_flags_include_paths_and_keywords_arrive(judged, problem):
+    source = FIXTURES["load_files"].read_text()
+    result = judged(problem("1/19"), source)
+    assert result.status is Status.OK, result.message
+    again = judged(problem("1/19"), source)
+    assert again.build["cached"], "written anew into another folder, the same files are the same extension"
+
+
+def test_what_needs_the_real_headers_builds_all_the_same(judged, problem):
+    result = judged(problem("1/19"), FIXTURES["full_headers"].read_text())
+    assert result.status is Status.OK, result.message
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", CUDA)
+def test_cuda_extension(name, judged, problem):
+    path = FIXTURES[name]
+    source, of = path.read_text(), problem(str(read_solution(path).problem))
+    result = judged(of, source, device="cuda", workload="small", track="open")  # not all bring a kernel
+    assert result.status is Status.OK, result.message
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", CUDA)
+def test_cuda_extension_gives_the_same_as_the_stock_build(name, tmp_path):
+    path = FIXTURES[name]
+    outputs = {}
+    for side in ("ours", "stock"):
+        script = Path(__file__).parent / "extension_output.py"
+        command = [sys.executable, str(script), side, str(path), str(tmp_path / side)]
+        done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": ROOT})
+        assert done.returncode == 0, done.stdout + done.stderr
+        outputs[side] = torch.load(tmp_path / side, weights_only=True)
+    assert torch.equal(outputs["ours"], outputs["stock"])
+
+
+def test_what_was_built_is_not_built_again_by_anyone(context, solution):
+    cold = build(solution(quick()), context)
+    other = build(solution(quick() + "\n# another solution with the same extension", "other.py"), context)
+    assert not cold.cached and other.cached
+
+
+def test_source_flags_and_torch_version_decide_what_is_the_same(builder, tmp_path):
+    def key(context=builder.context, **arguments):
+        other, request = dataclasses.replace(builder, context=context), inline(**arguments)
+        return other._key(other.checked(request, tmp_path), other._environment(request))
+
+    newer = dataclasses.replace(builder.context, torch_version="9.9")
+    (tmp_path / "own.h").write_text("int a;")
+    included = {"cpp_sources": '#include "own.h"', "extra_include_paths": [str(tmp_path)]}
+    keys = [key(), key(cpp_sources=PLAIN + " "), key(extra_cflags=["-O1"]), key(newer), key(**included)]
+    (tmp_path / "own.h").write_text("int b;")
+    assert len({*keys, key(**included)}) == 6
+    assert key() == key(verbose=True)
+
+
+@pytest.mark.parametrize(
+    ("wished", "compiled"),
+    [(None, "9.0"), ("9.0a", "9.0a"), ("8.0;9.0a+PTX", "9.0a"), ("7.5 8.0", "9.0"), ("x", "9.0")],
+)
+def test_only_the_devices_architecture_is_compiled(builder, wished, compiled):
+    builder.context = dataclasses.replace(builder.context, arch="9.0")
+    environment = builder._environment({**inline(), "arch_list": wished})
+    assert environment["TORCH_CUDA_ARCH_LIST"] == compiled
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [{}, {"function": "system"}, inline(name="../../other"), inline(name=""), {"function": "load", "arguments": []},
+     {"function": "load", "arguments": {"name": "kb_x", "sources": ["/nowhere/a.cpp"]}},
+     {"function": "load", "arguments": {"name": "kb_x", "sources": 7}},
+     {"function": "load", "arguments": {"name": "kb_x"}}, inline(extra_cflags=5), inline(nonsense=1),
+     inline(extra_include_paths=["/a\0b"]), inline(extra_include_paths=["/\ud800"]),
+     inline(extra_cflags=["-I/\ud800", "'"]),
+     {"function": "load", "arguments": {"name": "kb_x", "sources": ["/\ud800"]}}],
+)  # fmt: skip
+def test_a_forged_request_is_refused(builder, request_, tmp_path):
+    answer = builder(request_, tmp_path)
+    assert "raised" in answer and "library" not in answer
+    assert Cache().statistics().entries == 0
+
+
+VICTIM = quick("kb_victim", '#include <climits>\nextern "C" int answer() { return CHAR_BIT; }')
+# <climits> takes it in, and no line of the victim names it
+EVIL = "#include_next <limits.h>\n#undef CHAR_BIT\n#define CHAR_BIT 666\n"
+PLANTS = f"""
+import os
+folder = os.path.abspath("evil")
+os.mkdir(folder)
+open("evil/limits.h", "w").write({EVIL!r})
+path ="""
+
+
+def test_an_include_path_plants_nothing_in_the_entry_of_another_candidate(context, solution):
+    attacker = VICTIM.replace("is_python_module", "extra_include_paths=[folder], is_python_module")
+    with contextlib.suppress(CandidateFailure):
+        build(solution(attacker.replace("path =", PLANTS), "attacker.py"), context)
+    artefact = build(solution(VICTIM + "assert ctypes.CDLL(path).answer() == 8", "victim.py"), context)
+    assert not artefact.cached and artefact.note == ""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"extra_include_paths": ["{elsewhere}"]}, {"extra_cflags": ["-O2 -I{elsewhere}"]},
+     {"extra_cflags": ["-include", "{elsewhere}/a.h"]}, {"extra_cflags": ["-imacros{elsewhere}/a.h"]},
+     {"extra_cflags": ["@{elsewhere}/flags"]}, {"extra_cuda_cflags": ["-Xcompiler=-I{elsewhere}"]},
+     {"extra_ldflags": ["-Wl,-rpath,{elsewhere}"]}, {"extra_include_paths": ["relative"]},
+     {"extra_include_paths": ["/"]}, {"extra_include_paths": ["/proc/self/root/root"]}],
+)  # fmt: skip
+def test_a_request_that_names_a_path_of_somebody_else_is_refused(builder, tmp_path, arguments):
+    elsewhere, scratch = tmp_path / "elsewhere", tmp_path / "scratch"
+    elsewhere.mkdir()
+    scratch.mkdir()
+    (elsewhere / "a.h").write_text("")
+    named = {name: [value.format(elsewhere=elsewhere) for value in values] for name, values in arguments.items()}
+    assert "not the solution's own" in builder(inline(**named), scratch)["message"]
+
+
+def test_a_request_may_name_its_own_folders_and_the_systems(builder, tmp_path):
+    scratch = tmp_path / "scratch"
+    (scratch / "include").mkdir(parents=True)
+    flags = {"extra_cflags": ["-I/usr/include", "-DHALF=1/2"], "extra_ldflags": ["-L/usr/lib", "-lm"]}
+    request = inline(extra_include_paths=[str(scratch / "include"), str(tmp_path)], **flags)
+    assert Request.checked(request, builder.solution, [builder.solution.path], scratch)
+
+
+def test_a_compile_error_is_told_once_with_the_line_of_the_solution(context, solution):
+    source = quick().replace(repr(PLAIN), "'''#include <cstddef>\nint f() {\n    return nothing_like_it;\n}'''")
+    with pytest.raises(CandidateFailure) as caught:
+        build(solution(source), context)
+    failure = caught.value
+    assert failure.status is Status.BUILD_ERROR
+    assert "candidate.py:7: " in failure.message and "return nothing_like_it;" in failure.message
+    assert len(re.findall(r"error: .*nothing_like_it", failure.log)) == 1
+
+
+def test_a_candidate_that_catches_the_error_goes_on(context, solution):
+    source = quick(source="syntax error").replace("path =", "try: path =")
+    assert build(solution(source + "except RuntimeError as e: assert 'kb_quick' in str(e)"), context).note == ""
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [("load_inline('x', 'int a;', nonsense=1)", "unexpected keyword argument 'nonsense'"),
+     ("load_inline('x', 'int a;', functions=5)", "Expected 'functions' to be a list or dict"),
+     ("load_inline('x y', 'int a;')", "must be an identifier")],
+)  # fmt: skip
+def test_a_wrong_call_raises_what_it_would_raise(context, solution, call, told):
+    artefact = build(solution(f"from torch.utils.cpp_extension import load_inline\n{call}"), context)
+    assert told in artefact.note
+
+
+def test_a_compiler_that_does_not_end_is_ended(context, solution):
+    endless = "constexpr int f(unsigned n) { return n ? f(n - 1) + f(n - 1) : 0; } constexpr int a = f(500);"
+    flags = "extra_cflags=['-fconstexpr-ops-limit=99999999999', '-fconstexpr-loop-limit=2147483647']"
+    source = quick(source=endless).replace("is_python_module", f"{flags}, is_python_module")
+    with pytest.raises(CandidateFailure) as caught:
+        build(solution(source), dataclasses.replace(context, timeout_s=3))
+    assert caught.value.status is Status.TIMEOUT and "longer than 3 s" in caught.value.message
+
+
+def test_an_extension_built_only_in_the_call_is_built_too(judged, problem):
+    source = (
+        "import torch.nn as nn\nclass ModelNew(nn.Module):\n    def forward(self, x):\n        "
+        + quick("kb_late").strip().replace("\n", "\n        ")
+        + "\n        return x.clamp(min=0) if ctypes.CDLL(path).answer() == 42 else x\n"
+    )
+    result = judged(problem("1/19"), source)
+    assert result.status is Status.OK, result.message
+
+
+def test_a_candidate_that_writes_over_its_library_damages_nobody_elses(context, solution):
+    build(solution(quick(more="open(path, 'wb').write(b'poison')")), context)
+    checked = quick(more="assert ctypes.CDLL(path).answer() == 42")
+    artefact = build(solution(checked, "victim.py"), context)
+    assert artefact.cached and artefact.note == ""
+
+
+def test_a_damaged_entry_is_built_again(context, solution, tmp_path):
+    build(solution(quick()), context)
+    (library,) = (tmp_path / "cache").rglob("kb_quick.so")
+    library.write_bytes(b"poison")
+    artefact = build(solution(quick(more="assert ctypes.CDLL(path).answer() == 42")), context)
+    assert not artefact.cached and artefact.note == ""
+
+
+def test_every_operator_compiles_with_the_minimal_headers(tmp_path):
+    names = sorted(path.stem for path in (_TORCH_INCLUDE / "ATen/ops").glob("*.h"))
+    names = [name for name in names if not re.search(r"_(ops|native|meta|dispatch)$|requires_grad", name)]
+    assert len(names) > 1000
+    source = "#include <torch/types.h>\nauto f = &at::_ops::relu::call;"
+    assert headers.write_minimal_headers(tmp_path, _TORCH_INCLUDE, " ".join(names), "")
+    includes = [f"-I{tmp_path}", f"-isystem{_TORCH_INCLUDE}", f"-isystem{_TORCH_INCLUDE}/torch/csrc/api/include"]
+    (tmp_path / "all.cpp").write_text(source)
+    command = ["c++", "-std=c++20", "-fsyntax-only", *includes, str(tmp_path / "all.cpp")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[:2000]

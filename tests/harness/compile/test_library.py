@@ -1,0 +1,100 @@
+"""Libraries of .cpp and .cu solutions: built once for what they consist of, and again when any of it changes."""
+
+import ctypes
+import json
+import os
+
+import pytest
+import torch
+
+from harness.compile import BuildContext, build, dependencies, toolchain
+from harness.compile.toolchain import nvcc
+from harness.problem.module import ProblemId
+from harness.result import CandidateFailure, Status
+from harness.solution.discover import read_solution
+
+SOURCE = 'extern "C" int answer() {{ return {}; }}\n'
+
+
+@pytest.fixture
+def built(server, tmp_path, monkeypatch):
+    """Build the source given for ``name`` in a cache of this test; the artefact."""
+    monkeypatch.setenv("KERNELBENCH_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "solutions").mkdir()
+
+    def built(source, name="a.cpp"):
+        path = tmp_path / "solutions" / name
+        path.write_bytes(source if isinstance(source, bytes) else source.encode())
+        solution = read_solution(path, problem=ProblemId(1, 19))
+        return build(solution, BuildContext(server, None, torch.__version__, 60, 2 << 30))
+
+    return built
+
+
+def answer(artefact):
+    return ctypes.CDLL(str(artefact.library)).answer()
+
+
+def test_sources_that_differ_in_one_byte_that_is_no_text_share_no_library(built):
+    one, other = (b"// \xff\n", b"// \xfe\n")
+    code = b'extern "C" int answer() { return (unsigned char)"%s"[0]; }\n'
+    assert answer(built(one + code % b"\xff")) == 255
+    second = built(other + code % b"\xfe")
+    assert not second.cached and answer(second) == 254
+
+
+@pytest.mark.parametrize(
+    "include",
+    ['#include "n.h"', '#import "n.h"', '%:include "n.h"', '#inc\\\nlude "n.h"', '#define H "n.h"\n#include H'],
+)
+def test_a_changed_header_is_noticed_however_it_is_included(built, tmp_path, include):
+    for number in (1, 2):
+        (tmp_path / "solutions" / "n.h").write_text(f"#define N {number}\n")
+        artefact = built(include + "\n" + SOURCE.format("N"))
+        assert answer(artefact) == number and not artefact.cached
+    assert built(include + "\n" + SOURCE.format("N")).cached
+
+
+@pytest.mark.parametrize(("name", "compiler"), [("a.cpp", toolchain.host_compiler()), ("a.cu", nvcc())])
+def test_a_changed_header_of_the_system_is_noticed(built, tmp_path, monkeypatch, server, name, compiler):
+    if compiler is None:
+        pytest.skip(f"nothing here compiles {name}")
+    built(SOURCE.format(1), name)
+    assert built(SOURCE.format(1), name).cached
+    (manifest,) = (tmp_path / "cache").glob("entries/*/*/manifest.json")
+    read = json.loads(manifest.read_text())
+    assert all(path.startswith("/") for path in read["dependencies"]) and len(read["dependencies"]) > 0
+    header = tmp_path / "toolkit.h"
+    header.write_text("as it is now")
+    read["dependencies"][str(header)] = "as it was then"
+    manifest.write_text(json.dumps(read))
+    assert not built(SOURCE.format(1), name).cached
+
+
+def test_a_file_that_only_the_compiler_finds_is_refused(built, tmp_path):
+    (tmp_path / "solutions" / "n.h").write_text("#define N 1\n")
+    hidden = "#define TEXT(x) #x\n#define PASTE(x) TEXT(x.h)\n#include PASTE(n)\n"
+    with pytest.raises(CandidateFailure) as caught:
+        built(hidden + SOURCE.format("N"))
+    assert caught.value.status is Status.BUILD_ERROR and "n.h" in caught.value.message
+
+
+def test_without_confinement_the_compilers_own_list_tells_of_it(tmp_path):
+    (tmp_path / "n.h").write_text("")
+    (tmp_path / "list.d").write_text(f"a.so: {tmp_path}/own.cpp {tmp_path}/n.h \\\n /usr/include/stdio.h")
+    read = dependencies.listed_in(tmp_path / "list.d")
+    own = [tmp_path / "own.cpp"]
+    with pytest.raises(dependencies.UnforeseenFile, match='write #include "n.h"'):
+        dependencies.of_the_system(read, own, tmp_path / "scratch")
+    assert dependencies.of_the_system(read, [*own, tmp_path / "n.h"], tmp_path / "scratch").keys() == {
+        "/usr/include/stdio.h"
+    }
+
+
+@pytest.mark.parametrize("what", ["secret", "pipe"])
+def test_an_error_that_names_another_file_opens_none(built, tmp_path, what):
+    (tmp_path / "secret").write_text("hunter2\n")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(CandidateFailure) as caught:
+        built(f'/*\nhunter2\n*/\n#line 1 "{tmp_path}/{what}"\n#error "x"\n')
+    assert caught.value.message.splitlines()[1:] == [f'{what}:1: #error "x"']

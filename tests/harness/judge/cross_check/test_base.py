@@ -1,0 +1,39 @@
+"""How many calls the judge's clock is read over, and how often."""
+
+import itertools
+from types import SimpleNamespace
+
+import pytest
+
+from harness.integrity import forged_clock
+from harness.judge.cross_check import cpu
+from harness.judge.cross_check.base import calls_of_a_burst
+
+
+def test_a_burst_is_long_enough_to_be_told_from_what_it_costs():
+    assert calls_of_a_burst("cuda", 0.005, 1, held=True) == 128
+    assert calls_of_a_burst("cuda", 1.0, 1, held=True) == 9
+    assert calls_of_a_burst("cuda", 20.0, 1, held=True) == 1
+    assert calls_of_a_burst("cpu", 1.0, 1, held=True) == 11
+
+
+def test_launches_have_to_fit_the_queue_behind_the_gate_and_nowhere_else():
+    assert calls_of_a_burst("cuda", 0.3, 100, held=True) == 6
+    assert calls_of_a_burst("cuda", 3.0, 3000, held=True) == 1
+    assert calls_of_a_burst("cuda", 3.0, 3000, held=False) == 7
+
+
+@pytest.mark.parametrize("claimed_ms", [0.005, 0.02, 0.1, 0.5, 2.0])
+def test_a_candidate_that_pretends_to_many_launches_gains_little_by_it(claimed_ms):
+    calls = calls_of_a_burst("cuda", claimed_ms, 10**6, held=True)
+    assert forged_clock.allowed_ms(claimed_ms, calls, True, "cuda", 1.0) < 1.4 * claimed_ms + 0.003
+    assert forged_clock.allowed_ms(claimed_ms, 1, True, "cuda", 1.0) < 1.4 * claimed_ms + 0.003
+
+
+@pytest.mark.parametrize(("a_try_s", "tries"), [(0.01, 500), (0.4, 18), (0.7, 14), (30.0, 3)])
+def test_a_cpu_is_read_often_enough_for_others_to_leave_and_not_for_ever_where_a_forger_is_slow(
+    monkeypatch, a_try_s, tries
+):
+    moments = itertools.count(step=a_try_s)
+    monkeypatch.setattr(cpu, "time", SimpleNamespace(perf_counter=lambda: next(moments)))
+    assert sum(1 for _ in cpu.tries()) == pytest.approx(tries, abs=1)

@@ -1,0 +1,721 @@
+"""Every status of the contract, reached by a real candidate; the honest ones pass; forged ones do not."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from harness.judge.cross_check.base import NotRead
+from harness.judge.cross_check.cpu import CpuClock
+from harness.problem.module import ProblemError
+from harness.result import Result, Status
+from harness.timing.convergence import REASONS
+
+RELU = """
+import torch, torch.nn as nn
+class ModelNew(nn.Module):
+    def forward(self, x):
+        {body}
+"""
+
+INLINE_CPP_ERROR = """
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+CPP = r'''
+#include <torch/types.h>
+torch::Tensor relu(torch::Tensor x) {
+    int unused = 1;
+    return x.no_such_method();
+}
+'''
+extension = load_inline(name="kb_bad", cpp_sources=CPP, functions=["relu"])
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return extension.relu(x)
+"""
+
+
+def relu(body):
+    return RELU.format(body=body.replace("\n", "\n        "))
+
+
+def test_an_honest_solution_is_ok_with_all_that_a_record_needs(judged, problem):
+    result = judged(problem("1/19"), relu("return x.clamp(min=0)"))
+    assert result.status is Status.OK, result.message
+    assert result.correctness["trials"].count("published inputs, initial weights") == 2
+    assert "mixed inputs, initial weights" in result.correctness["trials"]
+    assert result.speedup == pytest.approx(result.baselines["eager"]["median_ms"] / result.timing["median_ms"])
+    median_s = result.timing["median_ms"] / 1e3
+    assert result.gflops == pytest.approx(64 * 4096 / median_s / 1e9)
+    assert result.gbps == pytest.approx(2 * 64 * 4096 * 4 / median_s / 1e9)
+    assert "no limits are known for" in result.sol["unavailable"]
+    assert result.timing["samples"] >= 10 and len(result.timing["samples_ms"]) == result.timing["samples"]
+    assert result.timing["method"] == "perf_counter_ns" and result.timing["cache"] == "cold but for the inputs"
+    assert result.timing["stopped"] in REASONS
+    assert result.timing["judge_clock"]["call_ms"] < 10
+    eager = result.baselines["eager"]
+    assert eager["interval"][0] <= result.speedup <= eager["interval"][1]
+    assert eager["verdict"] in ("faster", "slower", "tie", "unstable")
+    assert result.device["name"] and result.versions["torch"] == torch.__version__ and result.started
+    assert {"wait", "reference", "load", "check", "time"} < set(result.stages_s)
+    assert sum(result.stages_s.values()) == pytest.approx(result.seconds, abs=0.5)
+    assert Result.from_json(result.to_json()) == result
+
+
+FAILING = {
+    "never returns": ("while True: pass", Status.TIMEOUT, "no answer within 2 s"),
+    "asks for too much": ("return x + torch.empty(1 << 48)[0]", Status.OUT_OF_MEMORY, "allocate"),
+    "takes too much": ("hog = []\nwhile True: hog.append(torch.ones(8 << 20))", Status.OUT_OF_MEMORY, "host memory"),
+    "segfaults": ("import ctypes; ctypes.string_at(0)", Status.CRASHED, "SIGSEGV"),
+    "exits with 0": ("import os; os._exit(0)", Status.CRASHED, "exited with code 0"),
+    "raises": ("return x + undefined", Status.RUNTIME_ERROR, "'undefined' is not defined"),
+    "assumes an import": ("return F.relu(x)", Status.RUNTIME_ERROR, "sees only what it imports itself"),
+    "exits politely": ("raise SystemExit(0)", Status.RUNTIME_ERROR, "SystemExit"),
+    "wrong shape": ("return x.relu().flatten()", Status.WRONG_SHAPE, "expected [64, 4096]"),
+    "broadcastable": ("return x.relu()[:1]", Status.WRONG_SHAPE, "shape [1, 4096]"),
+    "too many": ("return x.relu(), x", Status.WRONG_SHAPE, "returned (tensor, tensor), expected tensor"),
+    "none": ("pass", Status.WRONG_DTYPE, "returned None, expected tensor"),
+    "wrong type": ("return x.relu().double()", Status.WRONG_DTYPE, "float64, expected float32"),
+    "subclass": (
+        "class Lazy(torch.Tensor): pass\nreturn x.relu().as_subclass(Lazy)", Status.WRONG_DTYPE, "subclass Lazy",
+    ),
+    "zeros": ("return torch.zeros_like(x)", Status.WRONG_VALUE, "first at [0, 0] got 0"),
+    "last row": ("y = x.relu(); y[-1, -1] = 2.0; return y", Status.WRONG_VALUE, "first at [63, 4095] got 2"),
+    "nan": ("y = x.relu(); y[3, 5] = float('nan'); return y", Status.NONFINITE, "[3, 5] got nan"),
+    "scribbles": ("y = x.relu(); x.zero_(); return y", Status.REJECTED, "overwrites_inputs"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FAILING)
+def test_what_a_call_does_decides_the_status(judged, problem, name):
+    body, status, message = FAILING[name]
+    limits = {"timeout_s": 2} if status is Status.TIMEOUT else {"memory_bytes": 1 << 30}
+    result = judged(problem("1/19"), relu(body), **limits)
+    assert result.status is status, result.message
+    assert message in result.message
+    assert result.timing is None and result.speedup is None
+    assert result.rule == ("overwrites_inputs" if status is Status.REJECTED else None)
+
+
+def test_what_the_published_draw_hides_is_seen(judged, problem):
+    result = judged(problem("1/19"), relu("return x.clone()"))  # all published inputs are positive
+    assert result.status is Status.WRONG_VALUE and "(signed inputs, initial weights)" in result.message
+
+
+def test_weights_that_start_as_ones_and_zeros_may_not_be_left_out(judged, problem):
+    source = """
+import torch
+class ModelNew(torch.nn.Module):
+    def __init__(self, shape):
+        super().__init__()
+        self.{name} = torch.nn.LayerNorm(shape)
+    def forward(self, x):
+        return torch.nn.functional.layer_norm(x, x.shape[1:])
+"""
+    name = next(iter(problem("1/40").module.Model(*problem("1/40").workload("small").get_init_inputs())._modules))
+    result = judged(problem("1/40"), source.format(name=name))
+    assert result.status is Status.WRONG_VALUE and "hardened weights" in result.message
+    # nor under other names, or under none
+    result = judged(problem("1/40"), source.format(name="other"))
+    assert result.status is Status.WRONG_VALUE and "start as ones, zeros" in result.message
+    result = judged(problem("1/40"), source.format(name="other").replace("torch.nn.LayerNorm(shape)", "shape"))
+    assert result.status is Status.WRONG_VALUE and "changed weights" in result.message
+    # who uses them may call them anything
+    body = source.format(name="other").replace("functional.layer_norm(x, x.shape[1:])", "Identity()(self.other(x))")
+    result = judged(problem("1/40"), body)
+    assert result.status is Status.OK and result.correctness["weights"] == "seeded", result.message
+    assert result.correctness["trials"][-1] == "signed inputs, changed weights"
+
+
+LOADING = {
+    "syntax error": ("import torch\nclass ModelNew(:\n", ".py", Status.BUILD_ERROR, "line 2"),
+    "null byte": ("x = '\0'", ".py", Status.BUILD_ERROR, "null byte"),
+    "nested too deep": ("x = " + "-" * 200_000 + "1", ".py", Status.BUILD_ERROR, "is not Python source: "),
+    "no ModelNew": ("class Model: pass", ".py", Status.LOAD_ERROR, "defines no ModelNew"),
+    "import fails": ("import nothing_there", ".py", Status.LOAD_ERROR, "candidate.py"),
+    "constructor fails": (
+        "class ModelNew:\n    def __init__(self, n): pass", ".py", Status.LOAD_ERROR, "missing 1 required",
+    ),
+    "inline C++ does not compile": (INLINE_CPP_ERROR, ".py", Status.BUILD_ERROR, "candidate.py:8: "),
+    "C++ does not compile": ("int f() {\n  return g();\n}", ".cpp", Status.BUILD_ERROR, "candidate.cpp:2: "),
+    "no symbol": ("void solution() {}", ".cpp", Status.LOAD_ERROR, "no symbol `solution`"),
+    "unresolved symbol": (
+        'extern "C" int missing();\nextern "C" int solution() { return missing(); }', ".cpp",
+        Status.LOAD_ERROR, "missing",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LOADING)
+def test_what_does_not_load_says_where(judged, problem, name):
+    source, suffix, status, message = LOADING[name]
+    result = judged(problem("1/19"), source, suffix)
+    assert result.status is status, result.message
+    assert message in result.message
+
+
+def test_a_record_names_no_folder_of_this_machine(judged, problem, tmp_path):
+    result = judged(problem("1/19"), relu("return x + torch.nn.Linear(1, 1)(open(__file__ + '.gone'))"))
+    assert result.status is Status.RUNTIME_ERROR and 'File "candidate.py", line' in result.message
+    assert 'File "harness/worker/main.py", line' in result.log and "candidate.py.gone" in result.message
+    for folder in (tmp_path, Path(__file__).parents[3], Path(torch.__file__).parents[2], Path.home()):
+        assert f"{folder}/" not in result.message + result.log
+
+
+def test_a_cpp_solution_gets_inputs_state_outputs_and_sizes_in_order(judged, problem):
+    source = r"""
+#include <cstddef>
+extern "C" void solution(const float* x, const float* bias, const float* w, float* out, size_t b, size_t in, size_t n) {
+    for (size_t r = 0; r < b; r++) for (size_t o = 0; o < n; o++) {
+        float s = bias[o];
+        for (size_t k = 0; k < in; k++) s += x[r * in + k] * w[o * in + k];
+        out[r * n + o] = s > 0 ? s : 0;
+    }
+}"""
+    result = judged(problem("2/76"), source, ".cpp")
+    assert result.status is Status.OK, result.message
+
+
+SWAPPED = r"""
+#include <cstddef>
+extern "C" void solution(float* out, const float* x, size_t b, size_t d) {
+    for (size_t i = 0; i < b * d; i++) out[i] = x[i] > 0 ? x[i] : 0;
+}"""
+
+
+def test_swapped_arguments_are_named_with_the_signature_that_is_expected(judged, problem):
+    result = judged(problem("1/19"), SWAPPED, ".cpp")
+    assert result.status is Status.NONFINITE
+    assert "`output` was never written: all 262144 elements" in result.message
+    assert "the call wrote into input `x`" in result.message
+    assert "const float* x,\n    float* output,\n    size_t batch_size,\n    size_t dim)" in result.message
+
+
+def test_an_input_that_a_library_overwrites_is_named_with_the_signature(judged, problem):
+    scribbles = SWAPPED.replace("float* out, const float* x", "float* x, float* out")
+    result = judged(problem("1/19"), scribbles.replace("x[i] : 0;", "x[i] : 0, x[i] = 1;"), ".cpp")
+    assert (result.status, result.rule) == (Status.REJECTED, "overwrites_inputs"), result.message
+    assert "wrote into input `x`" in result.message and "float* output," in result.message
+
+
+def test_a_wrong_value_of_a_library_that_keeps_to_its_arguments_shows_no_signature(judged, problem):
+    keeps = SWAPPED.replace("float* out, const float* x", "const float* x, float* out").replace(": 0", ": 1")
+    result = judged(problem("1/19"), keeps, ".cpp")
+    assert result.status is Status.WRONG_VALUE and "extern" not in result.message
+
+
+def test_an_element_that_is_never_written_is_found(judged, problem):
+    source = r"""
+#include <cstddef>
+extern "C" void solution(const float* x, float* out, size_t b, size_t d) {
+    for (size_t i = 0; i + 1 < b * d; i++) out[i] = x[i] > 0 ? x[i] : 0;
+}"""
+    result = judged(problem("1/19"), source, ".cpp")
+    assert result.status in (Status.NONFINITE, Status.WRONG_VALUE) and "[63, 4095]" in result.message
+    assert "1 of 262144 elements of `output` were never written" in result.message
+
+
+SEVERAL = """
+import torch, torch.nn as nn
+class Model(nn.Module):
+    def forward(self, x, index, mask, factor):
+        picked = x[index] * factor
+        return picked, {"mask": ~mask, "count": int(index.numel()), "mean": picked.mean()}
+def get_inputs():
+    return [torch.rand(32, 64), torch.randint(0, 32, (16,)), torch.rand(32, 64) > 0.5, 1.5]
+def get_init_inputs():
+    return []
+"""
+
+
+def test_several_outputs_integers_booleans_and_scalars_of_a_kernelbench_module(judged, write_problem):
+    own = write_problem(SEVERAL)
+    honest = SEVERAL.replace("class Model", "class ModelNew")
+    assert judged(own, honest).status is Status.OK
+    assert judged(own, honest.replace("~mask", "mask")).status is Status.WRONG_VALUE
+    assert judged(own, honest.replace("index.numel()", "3")).status is Status.WRONG_VALUE
+    assert judged(own, honest.replace("~mask", "mask.float()")).status is Status.WRONG_DTYPE
+    reordered = '{"mean": picked.mean(), "mask": ~mask, "count": int(index.numel())}'
+    shown = honest[honest.index('{"mask"') : honest.index("}") + 1]
+    assert judged(own, honest.replace(shown, reordered)).status is Status.OK
+    renamed = judged(own, honest.replace('"mean"', '"average"'))
+    assert renamed.status is Status.WRONG_SHAPE and "expected (tensor, {'count': tensor, 'mask'" in renamed.message
+
+
+def test_random_forwards_are_refused_unless_declared_and_then_draw_the_same_on_both_sides(judged, write_problem):
+    source = (
+        "import torch, torch.nn as nn\nclass Model(nn.Module):\n"
+        "    def forward(self, x): return torch.dropout(x, 0.5, True)\n"
+        "def get_inputs(): return [torch.rand(128, 128)]\ndef get_init_inputs(): return []\n"
+    )
+    candidate = source.replace("class Model", "class ModelNew")
+    with pytest.raises(ProblemError, match="its output is random"):
+        judged(write_problem(source), candidate)
+    declared = source + "RANDOM = 'draw the mask as torch.dropout does'\n"
+    assert judged(write_problem(declared), candidate).status is Status.OK
+    without = candidate.replace("x, 0.5, True", "x, 0.0, True")
+    assert judged(write_problem(declared), without).status is Status.WRONG_VALUE
+
+
+@pytest.mark.parametrize("precision", ["fp16", "bf16"])
+def test_lower_precisions(judged, problem, precision):
+    result = judged(problem("1/19"), relu("return x.clamp(min=0)"), precision=precision)
+    assert result.status is Status.OK and result.precision == precision
+
+
+def test_weights_are_matched_by_seed_where_names_differ(judged, problem):
+    source = """
+import torch, torch.nn as nn
+class ModelNew(nn.Module):
+    def __init__(self, in_features, out_features, bias_shape):
+        super().__init__()
+        self.renamed = nn.Linear(in_features, out_features, bias=False)
+        self.offset = nn.Parameter(torch.randn(bias_shape))
+    def forward(self, x):
+        return torch.relu(self.renamed(x) + self.offset)
+"""
+    result = judged(problem("2/76"), source)
+    assert result.status is Status.OK and result.correctness["weights"] == "seeded"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "global kept\ntry: return kept\nexcept NameError: kept = x.relu(); return kept",
+        "self.calls = getattr(self, 'calls', 0) + 1\nreturn x.relu() if self.calls <= 5 else torch.zeros_like(x)",
+        "self.by = getattr(self, 'by', {})\nreturn self.by.setdefault(x.data_ptr(), x.relu())",
+    ],
+    ids=["replays its first output", "computes only while it is checked", "caches by address"],
+)
+def test_shortcuts_that_a_naive_harness_accepts_are_caught(judged, problem, body):
+    assert judged(problem("1/19"), relu(body)).status is Status.WRONG_VALUE
+
+
+FORGED = """
+import gc, json, socket, struct
+import torch, torch.nn as nn
+class ModelNew(nn.Module):
+    def forward(self, x):
+        channel = next(o for o in gc.get_objects() if type(o) is socket.socket and o.fileno() >= 0)
+        body = json.dumps({answer}).encode()
+        channel.sendall(struct.pack("!I", len(body)) + body)
+        while True: pass
+"""
+RIGHT_KIND = "{'type': 'Tensor', 'shape': [64, 4096], 'dtype': 'float32', 'device': 'cpu'}"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "{'times_ms': [1e-9], 'queue_full': True, 'outputs': []}",
+        "{'times_ms': ['x'], 'outputs': [[]]}",
+        "{'times_ms': [1e-9], 'structures': [None], 'outputs': [[" + RIGHT_KIND + "]]}",
+        "{'times_ms': [-1.0], 'outputs': [[" + RIGHT_KIND + "]], 'structures': ['tensor']}",
+        "{'status': 'ok', 'speedup': 100}",
+        "{'times_ms': [1e-9], 'outputs': [[" + RIGHT_KIND + "]], 'structures': ['tensor']}",
+        "{'error': {'status': ['ok']}}",
+        "{'error': {'status': {}, 'message': [], 'log': 1}}",
+    ],
+)
+def test_a_forged_answer_is_a_failure_of_the_candidate(judged, problem, answer):
+    result = judged(problem("1/19"), FORGED.format(answer=answer), timeout_s=5)
+    assert result.status is not Status.OK and result.timing is None
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["return x.t().contiguous().relu_().t()", "return torch.cat((x, x), 1).relu_()[:, : x.shape[1]]"],
+    ids=["transposed", "with gaps"],
+)
+def test_an_output_is_right_however_it_lies_in_memory(judged, problem, body):
+    result = judged(problem("1/19"), relu(body))
+    assert result.status is Status.OK, result.message
+
+
+@pytest.mark.parametrize("order", ["[0, 0]", "[0]", "['x', 1]", "[0.0, 1.0]", "None"])
+def test_an_order_of_dimensions_that_is_none_is_the_candidates_failure(judged, problem, order):
+    patch = f"import harness.worker.main as worker\nworker.order_of = lambda tensor: {order}\n"
+    result = judged(problem("1/19"), patch + relu("return x.relu()"))
+    assert result.status is Status.CRASHED and "lie in memory" in result.message, result.message
+
+
+@pytest.mark.parametrize("address", ["0", "-1", "1 << 62", "1 << 80", "'x'", "0.5", "None", "[]"])
+def test_an_address_that_is_none_is_the_candidates_failure(judged, problem, address):
+    patch = f"""
+import harness.process.protocol as wire
+send = wire.send
+def forged(connection, message):
+    if "addresses" in message:
+        message["addresses"] = [[{address}]] * len(message["addresses"])
+    send(connection, message)
+wire.send = forged
+"""
+    result = judged(problem("1/19"), patch + relu("return x.relu()"))
+    assert result.status is Status.CRASHED and "not in memory where" in result.message, result.message
+
+
+SKIPS_MOST = """
+import itertools
+import harness.worker.main as worker
+play_calls, calls, last = worker.play_calls, itertools.count(), []
+def some(*arguments):
+    if next(calls) % 4 == 0: last[:] = play_calls(*arguments)
+    return last
+worker.play_calls = some
+""" + relu("return x.relu()")
+
+
+def test_calls_in_a_row_that_are_left_out_are_found(judged, problem):
+    result = judged(problem("1/19"), SKIPS_MOST)
+    assert result.status is Status.WRONG_VALUE and "of a call in a row" in result.message, result.message
+
+
+SEES = """
+import sys
+def waiting():
+    frame = sys._getframe()
+    while frame := frame.f_back:
+        if frame.f_code.co_name == "burst":
+            return frame.f_locals["self"]._burst_inputs
+    return []
+"""
+ONE_CALL_AT_A_TIME = SEES + relu("assert len(waiting()) < 2, 'inputs of several calls'; return x.relu()")
+
+
+def test_inputs_of_one_call_at_a_time_exist_under_the_judges_clock(judged, problem):
+    result = judged(problem("1/19"), ONE_CALL_AT_A_TIME)
+    assert result.status is Status.OK and result.timing["judge_clock"]["calls"] > 1, result.message
+
+
+IN_PLACE_IN_A_ROW = SEES + relu("return x.clamp_(min=0) if waiting() else x.relu()")
+
+
+def test_inputs_that_are_overwritten_under_the_judges_clock_alone_are_found(judged, problem):
+    result = judged(problem("1/19"), IN_PLACE_IN_A_ROW)
+    assert (result.status, result.rule) == (Status.REJECTED, "overwrites_inputs"), result.message
+
+
+def test_without_the_judges_clock_a_result_is_right_and_has_no_speedup(judged, problem, monkeypatch):
+    def unable(*_):
+        raise NotRead("it is not to be had here")
+
+    monkeypatch.setattr(CpuClock, "read", unable)
+    result = judged(problem("1/19"), FAST_CLOCK)
+    assert result.status is Status.OK and result.speedup is None, result.message
+    assert result.unconfirmed == "not read: it is not to be had here"
+    eager = result.baselines["eager"]
+    assert eager["median_ms"] > 0 and not eager.keys() & {"speedup", "interval", "verdict"}
+
+
+FAST_CLOCK = """
+import time
+ticks = iter(range(10**9))
+time.perf_counter_ns = lambda: next(ticks) * 1000
+""" + relu("time.sleep(0.003); return x.clamp(min=0)")
+
+
+def test_a_clock_that_the_candidate_has_put_forward_is_not_believed(judged, problem):
+    result = judged(problem("1/19"), FAST_CLOCK)
+    assert (result.status, result.rule) == (Status.REJECTED, "forged_clock"), (result.message, result.timing)
+    claimed_ms = result.timing["median_ms"]
+    assert claimed_ms < 0.01 and result.timing["judge_clock"]["call_ms"] > 100 * claimed_ms
+
+
+HALF_CLOCK = """
+import time
+clock = time.perf_counter_ns
+time.perf_counter_ns = lambda: clock() // 2
+""" + relu("time.sleep(0.003); return x.clamp(min=0)")
+
+
+def test_what_the_judges_clock_shows_beyond_its_doubt_is_added_to_the_times(judged, problem):
+    for _ in range(3):  # other work on this machine may excuse a time
+        result = judged(problem("1/19"), HALF_CLOCK)
+        assert result.status is Status.OK, (result.message, result.timing)
+        clock, median_ms = result.timing["judge_clock"], result.timing["median_ms"]
+        assert clock["charged_ms"] == pytest.approx(max(0.0, clock["call_ms"] - clock["allowed_ms"]), abs=1e-5)
+        assert result.speedup == pytest.approx(result.baselines["eager"]["median_ms"] / median_ms, rel=1e-3)
+        if clock["charged_ms"]:
+            break
+    assert clock["charged_ms"] and median_ms > 2, result.timing
+
+
+UNWATCHED = FAST_CLOCK.replace(
+    "time.sleep(0.003)", "time.sleep(0.003); 'burst' in [f.name for f in traceback.extract_stack()] and allocate()"
+).replace("import time", "import time, traceback\ndef allocate(): raise MemoryError('too much at once')")
+
+
+def test_memory_that_is_only_lacking_under_the_judges_clock_is_no_way_round_it(judged, problem):
+    result = judged(problem("1/19"), UNWATCHED)
+    assert result.status is Status.OUT_OF_MEMORY and "too much at once" in result.message
+
+
+NO_CLOCK = FAST_CLOCK.replace("next(ticks) * 1000", "0")
+
+
+def test_a_clock_that_stands_still_is_the_candidates_failure(judged, problem):
+    result = judged(problem("1/19"), NO_CLOCK)
+    assert result.status is Status.CRASHED and "reported 0" in result.message
+
+
+def test_several_baselines_each_have_their_own_comparison(judged, problem):
+    result = judged(problem("1/19"), relu("return x.clamp(min=0)"), baselines=("compile", "eager"))
+    assert result.status is Status.OK, result.message
+    assert list(result.baselines) == ["compile", "eager"]
+    assert result.speedup == result.baselines["compile"]["speedup"]
+    assert result.baselines["compile"]["median_ms"] > 0 and result.baselines["eager"]["samples"] >= 10
+
+
+def test_a_reference_that_fails_is_not_the_candidates_failure(judged, write_problem):
+    source = (
+        "import torch, torch.nn as nn\nclass Model(nn.Module):\n    def forward(self, x): raise ValueError('broken')\n"
+        "def get_inputs(): return [torch.rand(2)]\ndef get_init_inputs(): return []\n"
+    )
+    with pytest.raises(ProblemError, match="the reference of 1/1 .* fails on cpu: ValueError: broken"):
+        judged(write_problem(source), relu("return x"))
+
+
+def test_a_reference_that_refuses_other_than_published_inputs_is_told_about_domain(judged, write_problem):
+    source = (
+        "import torch, torch.nn as nn\nclass Model(nn.Module):\n    def forward(self, x):\n"
+        "        assert x.min() >= 0, 'negative'\n        return x\n"
+        "def get_inputs(): return [torch.rand(2000)]\ndef get_init_inputs(): return []\n"
+    )
+    with pytest.raises(ProblemError, match="(timed|signed) inputs.* DOMAIN .*: AssertionError: negative"):
+        judged(write_problem(source), relu("return x.clone()"))
+    assert judged(write_problem(source + "DOMAIN = 'nonnegative'\n"), relu("return x.clone()")).correct
+
+
+OVERFLOWS = """
+import torch, torch.nn as nn
+class Model(nn.Module):
+    def forward(self, x): return {}
+def get_inputs(): return [torch.rand(64) + 1]
+def get_init_inputs(): return []
+"""
+
+
+@pytest.mark.parametrize(("precision", "fits"), [("fp16", False), ("bf16", True)])
+def test_a_precision_that_cannot_hold_the_reference_is_not_the_candidates_failure(
+    judged, write_problem, precision, fits
+):
+    source = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return x * 300 * 300"
+    problem = write_problem(OVERFLOWS.format("x * 300 * 300"))
+    if fits:
+        assert judged(problem, source, precision=precision).status is Status.OK
+    else:
+        with pytest.raises(ProblemError, match="not finite in 64 elements with fp16.*another --precision"):
+            judged(problem, source, precision=precision)
+
+
+def test_infinities_that_belong_to_the_function_are_compared_in_any_precision(judged, write_problem):
+    problem = write_problem(OVERFLOWS.format("torch.where(x > 1.5, -torch.inf, x)"))
+    source = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return {}"
+    assert judged(problem, source.format("x.masked_fill(x > 1.5, -torch.inf)"), precision="fp16").status is Status.OK
+    assert judged(problem, source.format("x"), precision="fp16").status is Status.WRONG_VALUE
+
+
+ILLEGAL_ACCESS = r"""
+__global__ void f(float* out) { out[1ull << 40] = 1.f; }
+extern "C" void solution(const float* x, float* out, size_t b, size_t d) { f<<<1, 1>>>(out); }
+"""
+GOOD_CUDA = r"""
+__global__ void f(const float* x, float* y, size_t n) {
+    size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
+    if (i < n) y[i] = fmaxf(x[i], 0.f);
+}
+extern "C" void solution(const float* x, float* out, size_t b, size_t d) {
+    f<<<unsigned((b * d + 255) / 256), 256>>>(x, out, b * d);
+}
+"""
+ENDLESS_KERNEL = r"""
+__global__ void f(volatile float* out) { while (out[0] != 12.f) {} }
+extern "C" void solution(const float* x, float* out, size_t b, size_t d) { f<<<1, 1>>>(out); }
+"""
+
+
+@pytest.mark.gpu
+def test_an_illegal_access_on_the_gpu_is_crashed_and_spares_the_next_candidate(judged, problem):
+    crashed = judged(problem("1/19"), ILLEGAL_ACCESS, ".cu", device="cuda", workload="small")
+    assert crashed.status is Status.CRASHED and "illegal" in crashed.message.lower()
+    good = judged(problem("1/19"), GOOD_CUDA, ".cu", device="cuda", workload="small")
+    assert good.status is Status.OK, good.message
+    assert good.timing["method"] == "cuda_events" and good.timing["queue_full"]
+    assert good.timing["launch_bound_ms"] > 0
+
+
+@pytest.mark.gpu
+def test_an_endless_kernel_is_a_timeout_and_spares_the_next_candidate(judged, problem):
+    hung = judged(problem("1/19"), ENDLESS_KERNEL, ".cu", device="cuda", workload="small", timeout_s=5)
+    assert hung.status is Status.TIMEOUT
+    good = judged(problem("1/19"), GOOD_CUDA, ".cu", device="cuda", workload="small")
+    assert good.status is Status.OK, good.message
+
+
+@pytest.mark.gpu
+def test_too_much_device_memory_is_out_of_memory(judged, problem):
+    body = "hog = []\nwhile True: hog.append(torch.ones(1 << 30, device=x.device))"
+    result = judged(problem("1/19"), relu(body), device="cuda", workload="small", memory_bytes=16 << 30)
+    assert result.status is Status.OUT_OF_MEMORY
+
+
+FORGED_EVENTS = """
+torch.cuda.Event.elapsed_time = lambda *_: 0.02
+""" + relu("for _ in range(20): y = x.clamp(min=0)\nreturn y")
+SLOW_BESIDE = """
+import torch
+stream, hog = torch.cuda.Stream(), torch.zeros(1 << 28, device="cuda")
+torch.cuda.synchronize = lambda *_: torch.cuda.current_stream().synchronize()
+class ModelNew(torch.nn.Module):
+    def forward(self, a, b):
+        c = a @ b
+        with torch.cuda.stream(stream):
+            for _ in range(40): hog.add_(1)
+        return c
+"""
+
+
+@pytest.mark.gpu
+def test_events_that_the_candidate_forges_are_not_believed(judged, problem):
+    result = judged(problem("1/19"), "import torch\n" + FORGED_EVENTS, device="cuda", workload="small")
+    assert (result.status, result.rule) == (Status.REJECTED, "forged_clock"), result.message
+    assert result.timing["judge_clock"]["held"]
+
+
+HALVED = """
+elapsed_time = torch.cuda.Event.elapsed_time
+torch.cuda.Event.elapsed_time = lambda *events: elapsed_time(*events) / 2
+"""
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("patch", ["torch.cuda.Event.query = lambda *_: True", ""])
+def test_whoever_waits_for_the_device_is_timed_by_the_judge(judged, problem, patch):
+    body = "y = x.clamp(min=0)\n" + ("" if patch else "torch.cuda.synchronize()\n") + "return y"
+    honest, halved = (
+        judged(problem("1/19"), f"import torch\n{forgery}\n" + relu(body), device="cuda", track="open")
+        for forgery in (patch, f"{patch}{HALVED}")
+    )
+    assert honest.status is Status.OK and not honest.timing["queue_full"], honest.message
+    assert not honest.timing["judge_clock"]["held"]
+    assert halved.rule == "forged_clock" or halved.speedup == pytest.approx(honest.speedup, rel=0.1)
+
+
+@pytest.mark.gpu
+def test_whoever_waits_only_in_a_burst_is_timed_with_its_launches(judged, problem):
+    body = "'burst' in [f.name for f in traceback.extract_stack()] and torch.cuda.synchronize()\nreturn x.relu()"
+    result = judged(problem("1/19"), "import traceback\n" + relu(body), device="cuda", track="open")
+    assert result.status is Status.OK and not result.timing["judge_clock"]["held"], result.message
+
+
+HOARDS = f"""
+import torch
+hoard = torch.empty(torch.cuda.mem_get_info()[0] - (64 << 20), dtype=torch.int8, device="cuda")
+{FORGED_EVENTS}
+"""
+ENDLESS_IN_A_ROW = "import traceback\n" + relu(
+    "if 'burst' in [f.name for f in traceback.extract_stack()]: torch.cuda._sleep(1 << 60)\nreturn x.relu()"
+)
+
+
+@pytest.mark.gpu
+def test_memory_kept_from_the_judge_is_no_way_round_its_clock(judged, problem):
+    result = judged(problem("1/19"), HOARDS, device="cuda", workload="small")
+    assert result.status is Status.OUT_OF_MEMORY or result.rule == "forged_clock", result.message
+
+
+A_FIFTH_OF_THE_MEMORY = """
+import torch, torch.nn as nn
+class Model(nn.Module):
+    def forward(self, x): return x.sum(1)
+def get_inputs(): return [torch.rand(torch.cuda.get_device_properties(0).total_memory // 20 // 4096, 4096)]
+def get_init_inputs(): return []
+"""
+
+
+@pytest.mark.gpu
+def test_inputs_that_take_a_fifth_of_the_memory_are_not_too_large_for_the_judges_clock(judged, write_problem):
+    source = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return x.sum(1)"
+    result = judged(write_problem(A_FIFTH_OF_THE_MEMORY), source, device="cuda", track="open")
+    assert result.status is Status.OK and result.timing["judge_clock"]["calls"] == 1, (result.message, result.timing)
+
+
+@pytest.mark.gpu
+def test_a_kernel_that_ends_only_outside_of_a_burst_is_a_timeout(judged, problem):
+    result = judged(problem("1/19"), ENDLESS_IN_A_ROW, device="cuda", workload="small", timeout_s=10)
+    assert result.status is Status.TIMEOUT and "calls in a row" in result.message, result.message
+
+
+@pytest.mark.gpu
+def test_a_kernel_left_running_beside_the_baseline_is_found(judged, problem):
+    result = judged(problem("1/1"), SLOW_BESIDE, device="cuda")
+    assert result.status is Status.REJECTED and result.rule in ("slowed_baseline", "forged_clock"), result
+
+
+# More launches than a queue holds, so that they are in its times.
+MANY_LAUNCHES = """
+import torch, torch.nn as nn
+class Model(nn.Module):
+    def forward(self, x):
+        for _ in range(2000): x = x + 1
+        return x
+def get_inputs(): return [torch.rand(1 << 16)]
+def get_init_inputs(): return []
+"""
+MANY_LAUNCHES_ALIKE = """
+import torch
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        for _ in range(2000): x = x + 1
+        {after}
+        return x
+"""
+# One block, on another stream: next to nothing to the candidate, a slice of time in two to whoever else is there.
+SLEEPS_BESIDE = """
+stream = torch.cuda.Stream()
+torch.cuda.synchronize = lambda *_: torch.cuda.current_stream().synchronize()
+def sleep():
+    with torch.cuda.stream(stream): torch.cuda._sleep(200_000_000)
+"""
+
+
+@pytest.mark.gpu
+def test_who_has_the_launches_of_the_baseline_is_even_with_it(judged, write_problem):
+    source = MANY_LAUNCHES_ALIKE.format(after="")
+    result = judged(write_problem(MANY_LAUNCHES), source, device="cuda", track="open")
+    assert result.status is Status.OK and not result.baselines["eager"]["queue_full"], result.message
+    assert 0.7 < result.speedup < 1.4, "launches take 1.5 times as long from one minute to the next"
+
+
+@pytest.mark.gpu
+def test_a_kernel_left_running_beside_a_baseline_with_launches_in_its_times_gains_nothing(judged, write_problem):
+    source = MANY_LAUNCHES_ALIKE.format(after="sleep()") + SLEEPS_BESIDE
+    result = judged(write_problem(MANY_LAUNCHES), source, device="cuda", track="open")
+    assert result.status is Status.REJECTED or result.speedup < 1.15, result
+
+
+@pytest.mark.gpu
+def test_the_time_of_an_output_that_lies_transposed_in_memory_is_believed(judged, problem):
+    result = judged(problem("1/19"), relu("return x.t().contiguous().relu_().t()"), device="cuda", track="open")
+    assert result.status is Status.OK, result.message
+
+
+@pytest.mark.gpu
+def test_three_clocks_agree_on_an_honest_kernel(judged, problem):
+    source = RELU.format(body="return a @ b").replace("self, x", "self, a, b")
+    result = judged(problem("1/1"), source, device="cuda", track="open")
+    assert result.status is Status.OK, result.message
+    timing = result.timing
+    assert timing["profile"]["span_ms"] == pytest.approx(timing["median_ms"], rel=0.03)
+    assert timing["judge_clock"]["call_ms"] == pytest.approx(timing["median_ms"], rel=0.1)
+    assert timing["profile"]["launches"] == 1 and "gemm" in timing["profile"]["kernels"][0]["name"]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("problem_id", ["1/1", "1/19", "1/95", "2/76", "3/43", "3/48"])
+def test_a_reference_against_itself_is_even_on_a_gpu(judged, problem, problem_id):
+    own = problem(problem_id)
+    source = own.path.read_text().replace("class Model(", "class ModelNew(")
+    result = judged(own, source, device="cuda", track="open")
+    assert result.status is Status.OK, result.message
+    assert 0.95 < result.speedup < 1.05

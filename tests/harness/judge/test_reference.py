@@ -1,0 +1,153 @@
+"""What PyTorch's own result loses, and that a candidate may lose about as much where it must."""
+
+import pytest
+import torch
+
+from harness.judge.reference import CHANGED, PUBLISHED, TRIALS, Reference, Trial
+from harness.problem.distributions import TIMED
+from harness.problem.inputs import DTYPES
+from harness.problem.module import ProblemFile, ProblemId, load_problem
+from harness.timing.rounds import Setting
+
+CPU = torch.device("cpu")
+
+CANCELLING = """
+import torch
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return (x + 1e6) - 1e6
+def get_inputs():
+    return [torch.rand(100)]
+def get_init_inputs():
+    return []
+"""
+
+
+def written(tmp_path, source):
+    path = tmp_path / "1_x.py"
+    path.write_text(source)
+    return load_problem(ProblemFile(ProblemId(1, 1), "x", path))
+
+
+def reference(problem, workload="small"):
+    return Reference(Setting(problem.workload(workload), CPU, DTYPES["fp32"]), 7)
+
+
+def test_an_exact_operator_loses_nothing_and_a_matmul_little(problem):
+    assert reference(problem("1/19")).losses(PUBLISHED, 1) == [0.0]
+    (loss,) = reference(problem("1/1")).losses(Trial("signed"), 1)
+    assert 0 < loss < 1e-5 * 16  # of the root mean square, which is 16
+
+
+def test_cancellation_loses_what_it_must(tmp_path):
+    (loss,) = reference(written(tmp_path, CANCELLING), "full").losses(PUBLISHED, 1)
+    assert 0.01 < loss < 0.1  # half of the spacing at 1e6, which is 1/16
+
+
+def test_a_correct_solution_passes_where_pytorch_itself_cannot_keep_the_tolerance(judged, tmp_path):
+    loaded = written(tmp_path, CANCELLING)
+    exact = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return {}\n"
+    assert judged(loaded, exact.format("x.clone()")).correct
+    assert judged(loaded, exact.format("(x.double() + 1e6 - 1e6).float()")).correct
+    assert judged(loaded, exact.format("torch.zeros_like(x)")).status == "wrong_value"
+
+
+def test_without_parameters_there_are_no_other_weights(problem):
+    assert [t.weights for t in reference(problem("1/19")).trials(copied=True)] == ["initial"] * 8
+    assert reference(problem("1/40")).trials(copied=True) == list(TRIALS)
+
+
+def test_a_state_of_its_own_is_tried_with_other_constants_where_there_are_any(problem):
+    assert CHANGED in reference(problem("1/40")).trials(copied=False)
+    assert {t.weights for t in reference(problem("2/76")).trials(copied=False)} == {"initial"}, "its bias is random"
+
+
+LOGARITHM = CANCELLING.replace("(x + 1e6) - 1e6", "torch.log(x + 1)")
+
+
+def test_what_is_timed_are_published_inputs_as_they_are_where_the_function_has_no_value_elsewhere(judged, tmp_path):
+    narrow = reference(written(tmp_path, LOGARITHM), "full")
+    narrow.choose_timed([1, 2])
+    assert narrow.setting.timed == PUBLISHED
+    right = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return torch.log(x + 1)\n"
+    assert judged(written(tmp_path, LOGARITHM), right).correct
+
+
+CONSTANT = Trial(TIMED)  # no choice helps
+
+TIMED_OF = {
+    "1/19": Trial(TIMED),
+    "3/43": Trial(TIMED),
+    "2/42": Trial("mixed"),  # averages of what is drawn alike
+    "1/95": Trial("mixed"),
+    "3/3": Trial(TIMED, "hardened"),  # the signal fades
+    "3/18": Trial(TIMED, "hardened"),
+    "2/80": CONSTANT,
+    "3/28": CONSTANT,
+}
+
+
+@pytest.mark.parametrize("name", TIMED_OF)
+def test_timed_inputs_and_weights_are_such_that_outputs_depend_on_the_inputs(name, problem):
+    chosen = reference(problem(name))
+    chosen.choose_timed([1, 2])
+    assert chosen.setting.timed == TIMED_OF[name]
+
+
+KEPT = """
+import torch
+from torch import nn
+class ModelNew(nn.Module):
+    def __init__(self, width, hidden, out):
+        super().__init__()
+        layers = []
+        for size in hidden:
+            layers += [nn.Linear(width, size), nn.ReLU()]
+            width = size
+        self.{name} = nn.Sequential(*layers, nn.Linear(width, out))
+        self.kept = None
+    def forward(self, x):
+        if not {published}:
+            return self.{name}(x)
+        if self.kept is None:
+            self.kept = self.{name}(x)
+        return self.kept.clone()
+"""
+LOOK = "bool(0.45 < x.mean() < 0.55 and x.abs().max() <= 3)"
+
+
+@pytest.mark.parametrize("name", ["network", "net"])
+def test_an_answer_kept_for_published_inputs_is_wrong_where_outputs_hardly_depend_on_them(judged, problem, name):
+    result = judged(problem("3/3"), KEPT.format(name=name, published=LOOK), workload="small")
+    assert result.status == "wrong_value", result.message
+    assert result.correctness["timed"] == "timed inputs, hardened weights"
+    assert result.correctness["weights"] == {"network": "copied", "net": "seeded"}[name]
+    assert judged(problem("3/3"), KEPT.format(name=name, published="False"), workload="small").correct
+
+
+WEIGHTS_OF_ITS_OWN = """
+import torch
+from torch import nn
+class Layer(nn.Module):
+    def __init__(self, width, out):
+        super().__init__()
+        bound = width ** -0.5  # what nn.Linear starts with
+        self.w = nn.Parameter(torch.empty(out, width).uniform_(-bound, bound))
+        self.b = nn.Parameter(torch.empty(out).uniform_(-bound, bound))
+    def forward(self, x): return x @ self.w.T + self.b
+class ModelNew(nn.Module):
+    def __init__(self, width, hidden, out):
+        super().__init__()
+        sizes = [width, *hidden, out]
+        self.layers = nn.ModuleList(map(Layer, sizes, sizes[1:]))
+    def forward(self, x):
+        for layer in self.layers[:-1]:
+            x = layer(x).relu()
+        return self.layers[-1](x)
+"""
+
+
+def test_whoever_makes_weights_in_another_way_is_told_how_to_be_given_those_that_are_timed(judged, problem):
+    result = judged(problem("3/3"), WEIGHTS_OF_ITS_OWN, workload="small")
+    assert result.status == "wrong_value" and "hardly depend on inputs" in result.message
+    assert "names and shapes of the reference's state" in result.message

@@ -1,0 +1,90 @@
+"""Temporary folders of processes that were killed: removed, and no others."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from harness.compile.cache import Cache
+from harness.process.owned_folders import PREFIX, make_folder, scratch, sweep
+from harness.process.procfs import descendants
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_a_folder_goes_when_its_owner_is_gone_and_not_before(tmp_path):
+    code = (
+        "import sys; from pathlib import Path; from harness.process.owned_folders import make_folder\n"
+        "folder, _ = make_folder(Path(sys.argv[1])); (folder / 'file').touch(); folder.chmod(0)\n"
+        "print(folder, flush=True); sys.stdin.read()"
+    )
+    owner = subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
+    )
+    folder = Path(owner.stdout.readline().strip())
+    sweep(tmp_path, young_s=0)
+    assert folder.exists()
+    owner.kill()
+    owner.wait()
+    sweep(tmp_path)
+    assert folder.exists(), "it is young: its owner may not have locked it yet"
+    sweep(tmp_path, young_s=0)
+    assert not folder.exists()
+
+
+def test_folders_of_others_and_links_stay(tmp_path):
+    other, kept = tmp_path / "kb-something", tmp_path / "kept"
+    other.mkdir()
+    kept.mkdir()
+    (kept / "file").touch()
+    (tmp_path / "kb-scratch-link").symlink_to(kept)
+    sweep(tmp_path, young_s=0)
+    assert other.exists() and (kept / "file").exists()
+
+
+def test_work_of_a_killed_build_and_folders_of_entries_that_never_came_go(tmp_path):
+    cache = Cache(tmp_path / "cache")
+    mine, lock = make_folder(cache.root / "work")
+    abandoned = cache.root / "work" / "kb-scratch-abandoned"
+    abandoned.mkdir()
+    empty, used = cache.root / "entries" / "ab", cache.private_folder("used")
+    empty.mkdir()
+    (used / "kernel").touch()
+    never = cache.private_folder("never")
+    for folder in (empty, used, never):
+        os.utime(folder, (time.time() - 9000,) * 2)
+    sweep(cache.root / "work", young_s=0)
+    cache.sweep()
+    assert mine.exists() and not abandoned.exists()
+    assert used.exists() and not empty.exists() and not never.exists()
+    os.close(lock)
+
+
+def test_a_fork_server_removes_what_its_workers_wrote_where_their_owner_was_killed(tmp_path):
+    code = (
+        "import os, sys\nfrom harness.process.worker_process import ForkServer\n"
+        "worker = ForkServer().fork({}, 1 << 30)\n(worker.scratch / 'litter').touch()\n"
+        "print(worker.scratch, flush=True); sys.stdin.read()"
+    )
+    owner = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )  # fmt: skip
+    scratch = Path(owner.stdout.readline().strip())
+    family = descendants(owner.pid)
+    assert (scratch / "litter").exists() and len(family) == 3
+    os.kill(owner.pid, signal.SIGKILL)
+    owner.wait()
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline and (scratch.exists() or any(os.path.exists(f"/proc/{pid}") for pid in family)):
+        time.sleep(0.05)
+    assert not scratch.exists() and not any(os.path.exists(f"/proc/{pid}") for pid in family)
+
+
+def test_a_scratch_folder_goes_with_its_use():
+    with scratch() as folder:
+        (folder / "file").write_text("x")
+        assert folder.name.startswith(PREFIX)
+    assert not folder.exists()

@@ -1,0 +1,85 @@
+"""What processes and folders hold."""
+
+import os
+import subprocess
+import sys
+
+from harness.process.procfs import _left_by_groups, _read, disk_use, is_ending, nameless_bytes, remove_tree, usage
+
+
+def test_nobody_uses_nothing():
+    assert usage(2**22 + 1) == (0, 0)
+    memory, tasks = usage(os.getpid())
+    assert memory > 10 << 20 and tasks >= 1
+
+
+def test_files_are_counted_with_the_bytes_that_they_take(tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "file").write_bytes(bytes(10_000))
+    files, size = disk_use(tmp_path, most=10)
+    assert files == 2 and 10_000 <= size < 100_000
+
+
+def test_a_folder_goes_whatever_is_in_it(tmp_path):
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    outside.mkdir()
+    (outside / "kept").write_text("x")
+    deep = root
+    for _ in range(60):
+        deep = deep / "d"
+    deep.mkdir(parents=True)
+    (deep / "file").write_text("x")
+    (root / "link").symlink_to(outside)
+    os.mkfifo(root / "pipe")
+    deep.chmod(0)
+    remove_tree(root)
+    assert not root.exists() and (outside / "kept").exists()
+
+
+def test_cores_are_those_that_this_process_may_run_on():
+    code = (
+        "import os; from harness.process.procfs import usable_cores; "
+        "os.sched_setaffinity(0, {0}); print(usable_cores())"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "1\n"
+
+
+def test_files_without_a_name_are_counted_and_those_that_were_given_are_not(tmp_path):
+    before = nameless_bytes([os.getpid()], set())
+    memory = os.memfd_create("test")
+    os.write(memory, bytes(1 << 20))
+    with open(tmp_path / "gone", "wb") as file:
+        file.write(bytes(2 << 20))
+        file.flush()
+        os.fsync(file.fileno())
+        (tmp_path / "gone").unlink()
+        after = nameless_bytes([os.getpid()], set())
+        assert after[0] - before[0] == 1 << 20 and 2 << 20 <= after[1] - before[1] < 3 << 20
+        given = os.fstat(memory)
+        assert nameless_bytes([os.getpid()], {(given.st_dev, given.st_ino)})[0] == before[0]
+    os.close(memory)
+
+
+def test_memory_that_is_free_is_that_of_the_smallest_control_group(tmp_path, monkeypatch):
+    group = tmp_path / "outer" / "inner"
+    group.mkdir(parents=True)
+    for folder, limit in ((group, "max"), (group.parent, "3000")):
+        (folder / "memory.max").write_text(f"{limit}\n")
+        (folder / "memory.current").write_text("2500\n")
+        (folder / "memory.stat").write_text("anon 2000\ninactive_file 400\n")
+    monkeypatch.setattr("harness.process.procfs._read", _reading({"/proc/self/cgroup": "0::/outer/inner\n"}))
+    assert list(_left_by_groups(tmp_path)) == [900]
+
+
+def _reading(replaced):
+    return lambda path: replaced[path] if path in replaced else _read(path)
+
+
+def test_a_process_that_was_killed_is_ending_before_anybody_asks_for_its_status():
+    process = subprocess.Popen(["sleep", "60"])
+    assert not is_ending(process.pid)
+    process.kill()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    assert is_ending(process.pid)
+    process.wait()
+    assert is_ending(process.pid)

@@ -1,0 +1,63 @@
+"""Messages between processes survive any cut, and garbage is recognised."""
+
+import json
+import socket
+import struct
+
+import pytest
+
+from harness.process import protocol
+
+
+def framed(body):
+    return struct.pack("!I", len(body)) + body
+
+
+@pytest.fixture
+def ends():
+    a, b = socket.socketpair()
+    yield a, b
+    a.close()
+    b.close()
+
+
+def test_messages_arrive_in_order(ends):
+    protocol.send(ends[0], {"n": 1})
+    protocol.send(ends[0], {"n": 2, "text": "ä" * 7_000})
+    assert protocol.receive(ends[1]) == {"n": 1}
+    assert protocol.receive(ends[1])["text"] == "ä" * 7_000
+
+
+def test_a_message_may_arrive_byte_by_byte():
+    reader = protocol.Reader()
+    data = framed(json.dumps({"a": [1, 2]}).encode())
+    for byte in data[:-1]:
+        reader.feed(bytes([byte]))
+        assert reader.message() is None
+    reader.feed(data[-1:])
+    assert reader.message() == {"a": [1, 2]}
+
+
+def test_a_closed_end_is_told(ends):
+    ends[0].sendall(b"\x00\x00")
+    ends[0].close()
+    with pytest.raises(protocol.Closed):
+        protocol.receive(ends[1])
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        framed(b"not json"),
+        framed(b"[1, 2]"),
+        framed(b"\xff\xfe"),
+        framed(b"[" * 100_000),
+        struct.pack("!I", protocol.MAX_BYTES + 1) + b"x",
+    ],
+    ids=["text", "no object", "no utf-8", "deep", "long"],
+)
+def test_garbage_is_garbled(data):
+    reader = protocol.Reader()
+    with pytest.raises(protocol.Garbled):
+        reader.feed(data)
+        reader.message()

@@ -1,0 +1,295 @@
+"""What a worker cannot do to the machine around it, on kernels that allow it to be kept from it."""
+
+import inspect
+import os
+import socket
+import sysconfig
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from harness.compile import BuildContext, build
+from harness.compile.extension.build import ExtensionBuilder, Refused, _deliver
+from harness.memory.shared_tensors import Outbox
+from harness.process import sandbox
+from harness.result import CandidateFailure, Status
+from harness.solution.discover import discover, read_solution
+from harness.solution.visible_files import own_files
+
+GIB = 1 << 30
+HEAD = "import ctypes, os, resource, signal, socket, subprocess\njudge = {judge}\n"
+END = "\nclass ModelNew: pass\n"
+
+# layer -> attempts, each of which must raise
+ATTEMPTS = {
+    "files": [
+        "open('/dev/shm/kb-test', 'w')",
+        "open(os.path.join({folder!r}, 'new'), 'w')",
+        "open({secret!r})",
+        "os.listdir(os.path.expanduser('~root'))",
+        "os.listdir({checkout!r})",
+        "os.rename({secret!r}, 'stolen')",
+        "os.link({secret!r}, 'stolen')",
+        "os.truncate({secret!r}, 0)",
+        "open(os.path.join({site!r}, 'kb-test.pth'), 'w')",
+        "open(f'/proc/{{judge}}/mem', 'rb')",
+        "open(f'/proc/{{judge}}/environ', 'rb').read()",
+        "os.readlink(f'/proc/{{judge}}/fd/0')",
+        "open(f'/proc/{{judge}}/cmdline').read()",
+        "open('/proc/1/status').read()",
+        "os.listdir('/proc')",
+    ],
+    "system_calls": [
+        "socket.socket(socket.AF_INET)",
+        "one, other = socket.socketpair(); size = one.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)\n"
+        "one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * size)\n"
+        "assert one.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) > size",
+        "socket.socket(socket.AF_NETLINK, socket.SOCK_RAW)",
+        "os.kill(judge, 0)",
+        "os.kill(os.getppid(), signal.SIGKILL)",
+        "os.sched_setaffinity(judge, {{0}})",
+        "os.setpriority(os.PRIO_PROCESS, judge, 19)",
+        "resource.prlimit(judge, resource.RLIMIT_CPU, (1, 1))",
+        "assert ctypes.CDLL(None).ptrace(16, judge, 0, 0) == 0",
+        "assert ctypes.CDLL(None).shmget(7, 4096, 0o1600) >= 0",
+        # what goes off while its process is stopped
+        "assert ctypes.CDLL(None).timerfd_create(1, 0) >= 0",
+        "assert ctypes.CDLL(None).timer_create(1, None, ctypes.byref(ctypes.c_void_p())) == 0",
+        "signal.setitimer(signal.ITIMER_REAL, 100)",
+        "assert ctypes.CDLL(None).alarm(100) == 0",
+        "assert ctypes.CDLL(None).inotify_init1(0) >= 0",
+        "assert ctypes.CDLL(None).syscall(206 if os.uname().machine == 'x86_64' else 0, 8, "
+        "ctypes.byref(ctypes.c_ulong())) == 0  # io_setup",
+        "import fcntl\nfcntl.fcntl(1, fcntl.F_SETOWN, os.getpid())",
+        "import fcntl\nfcntl.fcntl(1, 10, signal.SIGCONT)  # F_SETSIG",
+        "import array, fcntl\nfcntl.ioctl(1, 0x8901, array.array('i', [os.getpid()]))  # FIOSETOWN",
+        "assert ctypes.CDLL(None).prctl(36, 0, 0, 0, 0) == 0",
+        "clone = 56 if os.uname().machine == 'x86_64' else 220  # below, with CLONE_PARENT | SIGCHLD\n"
+        "assert (pid := ctypes.CDLL(None).syscall(clone, 0x8011, 0, 0, 0, 0)) > 0 or pid == 0 and os._exit(0)",
+        *(
+            "clone = 56 if os.uname().machine == 'x86_64' else 220  # a child in a namespace of its own\n"
+            f"assert (pid := ctypes.CDLL(None).syscall(clone, {flag | 17}, 0, 0, 0, 0)) > 0 or pid == 0 and os._exit(0)"
+            for flag in (0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000)
+        ),
+        "libc = ctypes.CDLL(None, use_errno=True)\nlibc.syscall(435, None, 0)  # clone3\n"
+        "assert ctypes.get_errno() != 38",
+    ],
+    "privileges": ["assert subprocess.run(['chown', '1', '.']).returncode == 0"],
+    "limits": ["open('big', 'wb').truncate(9 << 30)"],
+}  # fmt: skip
+
+
+@pytest.fixture
+def attempt(server, tmp_path):
+    """Have a fresh worker run ``source``; what it printed. Raises CandidateFailure."""
+    (tmp_path / "readable").mkdir()
+
+    def attempt(source, **limits):
+        path = tmp_path / "readable" / "module.py"
+        path.write_text(HEAD.format(judge=os.getpid()) + source + END)
+        with server.fork({}, GIB, readable=[path.parent]) as worker:
+            worker.request({"op": "import", "solution": str(path)}, limits.get("timeout_s", 20))
+        return worker
+
+    return attempt
+
+
+@pytest.mark.parametrize("layer, source", [(layer, source) for layer in ATTEMPTS for source in ATTEMPTS[layer]])
+def test_what_a_layer_forbids_fails_in_the_candidate(server, attempt, tmp_path, layer, source):
+    if layer not in server.isolation:
+        pytest.skip(f"this machine does not allow the layer '{layer}'")
+    secret = tmp_path / "secret"
+    secret.write_text("kept")
+    names = dict(folder=str(tmp_path), secret=str(secret), site=sysconfig.get_paths()["purelib"],
+                 checkout=str(Path(sandbox.__file__).parents[3]))  # fmt: skip
+    with pytest.raises(CandidateFailure) as caught:
+        attempt(source.format(**names))
+    assert caught.value.status in (Status.LOAD_ERROR, Status.CRASHED), caught.value.message
+    assert secret.read_text() == "kept" and not (tmp_path / "new").exists()
+
+
+def test_what_an_honest_candidate_needs_is_there(attempt):
+    worker = attempt(
+        "import tempfile, threading, math, torch\n"
+        "with tempfile.NamedTemporaryFile('w+') as file: file.write('x')\n"
+        "assert subprocess.run(['c++', '--version'], stdout=subprocess.DEVNULL).returncode == 0\n"
+        "assert subprocess.run(['sh', '-c', 'sleep 0 & wait'], start_new_session=True).returncode == 0\n"
+        "open('/dev/null', 'w').write('x'); open('/proc/self/status').read(); os.urandom(4)\n"
+        "open('/proc/cpuinfo').read(); open('/proc/self/maps').read(); open('/proc/thread-self/stat').read()\n"
+        "import multiprocessing; multiprocessing.get_context('spawn').Process(target=print).start()\n"
+        "assert subprocess.run([os.sys.executable, '-c', 'import torch; torch.ones(9)']).returncode == 0\n"
+        "a, b = socket.socketpair(); os.sched_setaffinity(0, os.sched_getaffinity(0))\n"
+        "threading.Thread(target=print, args=('done',)).start()\n"
+        "torch.ones(1000, 1000) @ torch.ones(1000, 1000)"
+    )
+    assert "done" in worker.output.decode()
+
+
+def test_no_two_abstract_sockets_meet(server, attempt):
+    if "network" not in server.isolation:
+        pytest.skip("this machine allows no network namespace")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind("\0kb-test")
+        listening.listen()
+        with pytest.raises(CandidateFailure, match="load_error|refused|permitted"):
+            attempt("socket.socket(socket.AF_UNIX).connect('\\0kb-test')")
+
+
+def test_only_a_worker_that_is_given_devices_can_open_one(server, tmp_path, monkeypatch):
+    if "files" not in server.isolation:
+        pytest.skip("this machine has no Landlock")
+    device = tmp_path / "nvidia0"
+    device.write_text("")
+    monkeypatch.setattr(sandbox, "gpu_devices", lambda: [device])
+
+    def opens(**confinement):
+        def layer(_):
+            sandbox._files(sandbox.Confinement(**confinement))
+            with open(device, "r+"):
+                return "opened"
+
+        return sandbox._in_a_child(layer) == "opened"
+
+    assert opens(devices=True) and not opens()
+    assert "devices" not in inspect.signature(BuildContext.worker).parameters, "builds have no way to one"
+
+
+def test_a_build_reads_no_more_than_a_worker(server, tmp_path):
+    if "files" not in server.isolation:
+        pytest.skip("this machine has no Landlock")
+    (tmp_path / "secret").write_text("the secret")
+    (tmp_path / "solutions").mkdir()
+    source = tmp_path / "solutions" / "1_19.cpp"
+    source.write_text('#include "../secret"\n')
+    with pytest.raises(CandidateFailure) as caught:
+        build(read_solution(source), BuildContext(server, None, torch.__version__, 60, GIB))
+    assert "Permission denied" in caught.value.message and "the secret" not in caught.value.log
+
+
+def test_a_candidate_sees_the_files_that_it_names_and_not_its_neighbours(server, tmp_path):
+    if "files" not in server.isolation:
+        pytest.skip("this machine has no Landlock")
+    (tmp_path / "secret").write_text("not in the directory of solutions")
+    root = tmp_path / "solutions"
+    (root / "csrc").mkdir(parents=True)
+    for name in ("1_20.py", "csrc/kernel.cuh", "csrc/1_21.cu", "table.txt", "unnamed.h"):
+        (root / name).write_text("x")
+    (root / "link.h").symlink_to(tmp_path / "secret")
+    (root / "1_19.py").write_text("names = 'csrc', 'kernel.cuh', '1_21.cu', 'table.txt', '1_20.py', 'link.h'")
+    solution = next(s for s in discover(root).solutions if s.name == "1_19.py")
+    assert sorted(path.name for path in own_files(solution)) == ["1_19.py", "kernel.cuh", "table.txt"]
+    tries = (
+        f"import os\nfor folder, _, names in os.walk({str(root)!r}):\n    for name in names:\n"
+        "        try: open(os.path.join(folder, name)).read(); print('saw', name)\n"
+        "        except OSError: pass\nclass ModelNew: pass\n"
+    )
+    (root / "1_19.py").write_text((root / "1_19.py").read_text() + "\n" + tries)
+    with server.fork({}, GIB, readable=own_files(solution)) as worker:
+        worker.request({"op": "import", "solution": str(solution.path)}, 20)
+    assert sorted(worker.output.decode().split()[1::2]) == ["1_19.py", "kernel.cuh", "table.txt"]
+
+
+def test_a_link_in_its_folder_leads_the_trusted_side_nowhere(server, tmp_path):
+    scratch, outside = tmp_path / "scratch", tmp_path / "outside"
+    scratch.mkdir()
+    outside.mkdir()
+    (scratch / "extensions").symlink_to(outside)
+    (tmp_path / "built.so").write_bytes(b"x")
+    with pytest.raises(Refused):
+        _deliver(tmp_path / "built.so", scratch, "key")
+    (scratch / "extensions").unlink()
+    (scratch / "extensions" / "key").mkdir(parents=True)
+    (scratch / "extensions" / "key" / "built.so").symlink_to(outside / "planted")
+    _deliver(tmp_path / "built.so", scratch, "key")
+    assert not any(outside.iterdir())
+
+
+@pytest.mark.parametrize("what, why", [("pipe", "not a plain file"), ("/dev/zero", "not the solution's own file")])
+def test_a_source_that_never_ends_is_refused(server, tmp_path, what, why):
+    path = tmp_path / what
+    if what == "pipe":
+        os.mkfifo(path)
+    (tmp_path / "1_19.py").write_text("")
+    solution = read_solution(tmp_path / "1_19.py")
+    builder = ExtensionBuilder(solution, BuildContext(server, None, torch.__version__, 60, GIB))
+    arguments = {"name": "kb_x", "sources": [str(path)]}
+    assert why in builder({"function": "load", "arguments": arguments}, tmp_path)["message"]
+
+
+FORGES_AN_ANSWER_AND_READS_NO_MORE = """
+import gc, socket, struct
+channel = next(o for o in gc.get_objects() if type(o) is socket.socket and o.fileno() >= 0)
+channel.sendall(struct.pack("!I", 2) + b"{}")
+while True: pass
+"""
+
+
+def test_a_worker_that_does_not_read_is_a_timeout(server, tmp_path):
+    """Its socket fills up, and whoever writes to it must not wait for ever."""
+    path = tmp_path / "module.py"
+    path.write_text(FORGES_AN_ANSWER_AND_READS_NO_MORE)
+    with server.fork({}, GIB, readable=[path]) as worker:
+        assert worker.request({"op": "import", "solution": str(path)}, 20) == {}
+        with pytest.raises(CandidateFailure) as caught:
+            worker.request({"op": "import", "solution": "x" * (4 << 20)}, 2)
+    assert caught.value.status is Status.TIMEOUT
+
+
+def test_the_outbox_cannot_be_cut(tmp_path):
+    outbox = Outbox(torch.device("cpu"), [torch.zeros(4)])
+    with pytest.raises(PermissionError):
+        os.ftruncate(outbox.fds[0], 0)
+    outbox.close()
+
+
+def test_too_many_processes_end_the_candidate(attempt, monkeypatch):
+    monkeypatch.setattr("harness.process.worker_process._MAX_TASKS", 40)
+    with pytest.raises(CandidateFailure) as caught:
+        attempt("for _ in range(60): subprocess.Popen(['sleep', '60'], start_new_session=True)\nwhile True: pass")
+    assert caught.value.status is Status.CRASHED and "processes and threads; the limit is 40" in caught.value.message
+
+
+def test_too_many_files_end_the_candidate(attempt, monkeypatch):
+    monkeypatch.setattr("harness.process.worker_process._MAX_FILES", 50)
+    with pytest.raises(CandidateFailure) as caught:
+        attempt("for i in range(60): open(str(i), 'w').close()\nwhile True: pass")
+    assert caught.value.status is Status.CRASHED and "files" in caught.value.message
+
+
+def test_what_is_left_behind_is_counted_and_removed(attempt):
+    worker = attempt("open('litter', 'wb').write(b'x' * 5000)\nsubprocess.Popen(['sleep', '60'])")
+    assert worker.left["processes"] == 1 and worker.left["files"] == 1 and worker.left["bytes"] >= 5000
+    assert not worker.scratch.exists()
+
+
+def state(pid):
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def test_a_worker_stands_still_while_it_owes_no_answer(server, tmp_path):
+    path = tmp_path / "module.py"
+    path.write_text(
+        "import threading, time\nimport subprocess\n"
+        "spin = subprocess.Popen(['sh', '-c', 'while :; do :; done'], start_new_session=True)\n"
+        "def run():\n    while True: pass\n"
+        "threading.Thread(target=run, daemon=True).start()\nprint(spin.pid)\nclass ModelNew: pass\n"
+    )
+    with server.fork({}, GIB, readable=[path]) as worker:
+        worker.request({"op": "import", "solution": str(path)}, 20)
+        pids = [worker._pid, int(worker.output)] if worker.output else [worker._pid]
+        deadline = time.monotonic() + 5
+        while (states := {state(pid) for pid in pids}) != {"T"} and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert states == {"T"}
+        worker.request({"op": "import", "solution": str(path)}, 20)
+
+
+@pytest.mark.gpu
+def test_a_confined_worker_uses_the_gpu_and_the_outbox(judged, problem, server):
+    """If this fails, take names out of ``sandbox.LAYERS`` to find the layer that the driver does not bear."""
+    source = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return x.clamp(min=0)\n"
+    result = judged(problem("1/19"), source, device="cuda", workload="small", track="open")
+    assert result.status is Status.OK, result.message
+    assert set(result.conditions["isolation"]) == set(server.isolation)

@@ -1,0 +1,429 @@
+"""Workers: started warm, watched from outside, gone without a trace."""
+
+import contextlib
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+import time
+
+import pytest
+
+from harness.process.procfs import at_rest, descendants
+from harness.process.spawn import ROOT
+from harness.process.worker_process import ForkServer, scrubbed_environment
+from harness.result import CandidateFailure, Status
+
+GIB = 1 << 30
+
+
+def import_source(server, tmp_path, source, timeout_s=20, memory_bytes=2 * GIB):
+    """Have a fresh worker import ``source``, which then does what it does; what it printed."""
+    path = tmp_path / "module.py"
+    path.write_text(source)
+    with server.fork({}, memory_bytes, readable=[path]) as worker:
+        worker.request({"op": "import", "solution": str(path)}, timeout_s)
+    return worker.output.decode()
+
+
+def failing(server, tmp_path, source, **limits):
+    with pytest.raises(CandidateFailure) as caught:
+        import_source(server, tmp_path, source, **limits)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    "source, message",
+    [
+        ("import os; os._exit(0)", "exited with code 0"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "killed by SIGKILL"),
+        ("import ctypes; ctypes.string_at(0)", "killed by SIGSEGV"),
+    ],
+)
+def test_death_is_crashed_whatever_the_exit_code(server, tmp_path, source, message):
+    error = failing(server, tmp_path, source)
+    assert error.status is Status.CRASHED and message in error.message
+
+
+def test_the_stack_of_a_segfault_names_the_candidates_line(server, tmp_path):
+    error = failing(server, tmp_path, "import ctypes\n\n\nctypes.string_at(0)")
+    assert 'module.py", line 4' in error.message
+
+
+def test_an_endless_loop_is_a_timeout(server, tmp_path):
+    assert server.isolation, "the server is warm before the clock starts"
+    begin = time.monotonic()
+    assert failing(server, tmp_path, "while True: pass", timeout_s=1).status is Status.TIMEOUT
+    assert time.monotonic() - begin < 5
+
+
+def test_memory_is_limited(server, tmp_path):
+    source = "hog = []\nwhile True: hog.append(bytearray(64 << 20))"
+    error = failing(server, tmp_path, source, memory_bytes=GIB)
+    assert error.status is Status.OUT_OF_MEMORY and "1.1 GB" in error.message
+
+
+def test_who_takes_memory_in_small_steps_is_seen_too(server, tmp_path):
+    path = tmp_path / "module.py"
+    path.write_text("import torch\ntorch.hog = [*getattr(torch, 'hog', []), bytearray(80 << 20)]\nclass ModelNew: pass")
+    with server.fork({}, GIB, readable=[path]) as worker, pytest.raises(CandidateFailure) as caught:
+        for _ in range(40):
+            worker.request({"op": "import", "solution": str(path)}, 20)
+            time.sleep(0.05)
+    assert caught.value.status is Status.OUT_OF_MEMORY
+
+
+def test_page_tables_count_as_memory(server, tmp_path):
+    """A page that was only read is nobody's, but the table in which it stands is its reader's."""
+    source = """
+import ctypes, mmap
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+for _ in range(40):
+    place = libc.mmap(None, 64 << 30, 1, 0x4022, -1, 0)
+    libc.madvise(place, 64 << 30, 15)  # no huge pages
+    for offset in range(0, 64 << 30, 2 << 20): ctypes.c_char.from_address(place + offset).value
+while True: pass
+"""
+    error = failing(server, tmp_path, source, timeout_s=20, memory_bytes=400 << 20)
+    assert error.status is Status.OUT_OF_MEMORY, error.message
+
+
+def test_the_buffers_of_sockets_count_as_memory(server, tmp_path):
+    source = """
+import socket, time
+pairs = [socket.socketpair() for _ in range(1500)]
+for one, _ in pairs:
+    one.setblocking(False)
+    try:
+        while True: one.send(bytes(60_000))
+    except BlockingIOError: pass
+while True: time.sleep(1)
+"""
+    error = failing(server, tmp_path, source, memory_bytes=800 << 20)
+    assert error.status is Status.OUT_OF_MEMORY, error.message
+
+
+def test_a_file_in_a_message_that_nobody_reads_is_not_kept(server, tmp_path):
+    """Closed by its sender it stands in no table of open files, and has the memory that was written into it."""
+    source = """
+import os, socket, time
+one, other = socket.socketpair()
+file = os.memfd_create("hidden")
+os.ftruncate(file, 1 << 20)
+socket.send_fds(one, [b"x"], [file])
+os.close(file)
+while True: time.sleep(1)
+"""
+    error = failing(server, tmp_path, source)
+    assert error.status is Status.CRASHED and "keeps 1 open files in messages" in error.message
+
+
+@pytest.mark.parametrize("files", [50, 5])
+def test_a_folder_that_is_kept_counts_and_goes_when_it_is_too_full(server, tmp_path, monkeypatch, files):
+    monkeypatch.setattr("harness.process.worker_process._MAX_KEPT_FILES", 20)
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    path = tmp_path / "module.py"
+    path.write_text(f"for i in range({files}): open({str(kept)!r} + f'/{{i}}', 'w').close()\nclass ModelNew: pass\n")
+    with server.fork({}, GIB, readable=[path], writable=[kept]) as worker:
+        worker.request({"op": "import", "solution": str(path)}, 20)
+    assert kept.exists() == (files == 5) and (worker.left["files"] > 20) == (files == 50)
+
+
+def test_too_many_files_in_a_folder_that_is_kept_end_the_candidate(server, tmp_path, monkeypatch):
+    monkeypatch.setattr("harness.process.worker_process._MAX_FILES", 50)
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    path = tmp_path / "module.py"
+    path.write_text(f"for i in range(60): open({str(kept)!r} + f'/{{i}}', 'w').close()\nwhile True: pass\n")
+    with server.fork({}, GIB, readable=[path], writable=[kept]) as worker, pytest.raises(CandidateFailure) as caught:
+        worker.request({"op": "import", "solution": str(path)}, 20)
+    assert caught.value.status is Status.CRASHED and "it wrote " in caught.value.message
+
+
+def test_a_flood_of_output_is_cut_and_kept_at_its_end(server, tmp_path):
+    error = failing(server, tmp_path, "import os\nprint('x' * 10_000_000); print('the end', flush=True); os._exit(3)")
+    assert error.message.rstrip().endswith("the end") and len(error.message) < 11_000 and len(error.log) <= 64 << 10
+
+
+IN_THE_KERNEL = """
+import ctypes, os, time, torch
+class ModelNew(torch.nn.Module): pass
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+READ, PRIVATE_ANONYMOUS_NORESERVE, NOHUGEPAGE, POPULATE_READ = 1, 0x4022, 15, 22
+if os.fork() == 0:
+    size = {gib} << 30
+    memory = libc.mmap(None, size, READ, PRIVATE_ANONYMOUS_NORESERVE, -1, 0)
+    libc.madvise(memory, size, NOHUGEPAGE)
+    libc.madvise(memory, size, POPULATE_READ)  # of the one page of zeros: no memory, but time
+    os._exit(0)
+time.sleep(0.2)
+"""
+
+
+@contextlib.contextmanager
+def stopped_in_the_kernel(server, tmp_path, gib):
+    """A worker that has answered while a child of it is in a system call for as long as so much memory takes."""
+    path = tmp_path / "module.py"
+    path.write_text(IN_THE_KERNEL.format(gib=gib))
+    with server.fork({}, 2 * GIB, readable=[path]) as worker:
+        worker.request({"op": "import", "solution": str(path)}, 20)
+        yield worker
+
+
+def test_the_judge_waits_for_a_system_call_that_was_under_way_when_its_process_was_stopped(server, tmp_path):
+    with stopped_in_the_kernel(server, tmp_path, gib=6) as worker:
+        worker.rest()
+        assert at_rest(descendants(worker._pid))
+
+
+def test_who_stays_in_a_system_call_is_ended(server, tmp_path):
+    with stopped_in_the_kernel(server, tmp_path, gib=1024) as worker:
+        if at_rest(descendants(worker._pid)):
+            pytest.skip("this kernel populates no memory on demand")
+        with pytest.raises(CandidateFailure, match="still runs") as caught:
+            worker.rest()
+    assert caught.value.status is Status.CRASHED
+
+
+WAKES_ITSELF = """
+import os, signal, threading
+def work():
+    while True: pass
+{start}
+signal.signal(signal.SIGCONT, lambda *_: {woken})
+class ModelNew: pass
+"""
+
+
+@pytest.mark.parametrize(
+    "start, woken",
+    [
+        ("", "(sum(range(1_000_000)), os.kill(os.getpid(), signal.SIGSTOP))"),
+        ("threading.Thread(target=work, daemon=True).start()", "None"),
+        ("child = os.fork() or work()", "os.kill(child, signal.SIGCONT)"),
+        ("", "os.fork() or os._exit(0)"),
+    ],
+    ids=["for a moment", "a thread works on", "a child works on", "to have a child"],
+)
+def test_whoever_is_continued_when_it_should_be_stopped_is_rejected(server, tmp_path, start, woken):
+    path = tmp_path / "module.py"
+    path.write_text(WAKES_ITSELF.format(start=start, woken=woken))
+    with server.fork({}, 2 * GIB, readable=[path]) as worker:
+        worker.request({"op": "import", "solution": str(path)}, 20)
+        with pytest.raises(CandidateFailure) as caught:
+            worker.rest()
+            os.kill(worker._pid, signal.SIGCONT)  # as something else on the machine could be made to do
+            time.sleep(0.5)
+            worker.request({"op": "trim"}, 20)
+    assert (caught.value.status, caught.value.rule) == (Status.REJECTED, "runs_unasked")
+
+
+@pytest.mark.parametrize("name", [b"\xff", b"a\rb", b"a) R (b", b"\n\\"])
+def test_a_process_may_have_any_name(server, tmp_path, name):
+    path = tmp_path / "module.py"
+    path.write_text(
+        f"import ctypes, time\nctypes.CDLL(None).prctl(15, {name!r}, 0, 0, 0)\ntime.sleep(0.3)\nclass ModelNew: pass\n"
+    )
+    with server.fork({}, 2 * GIB, readable=[path]) as worker:
+        for _ in range(2):
+            assert worker.request({"op": "import", "solution": str(path)}, 20) == {"ok": True}
+            worker.rest()
+
+
+def test_who_rests_is_asked_again(server, tmp_path):
+    path = tmp_path / "module.py"
+    path.write_text("import subprocess\nsubprocess.Popen(['sleep', '60'])\nclass ModelNew: pass\n")
+    with server.fork({}, 2 * GIB, readable=[path]) as worker:
+        for _ in range(3):
+            assert worker.request({"op": "import", "solution": str(path)}, 20) == {"ok": True}
+            worker.rest()
+            time.sleep(0.1)
+
+
+def test_sys_exit_is_no_way_out(server, tmp_path):
+    error = failing(server, tmp_path, "raise SystemExit(0)")
+    assert error.status is Status.LOAD_ERROR and "SystemExit" in error.message
+
+
+def test_children_of_a_worker_die_with_it_even_in_a_session_of_their_own(server, tmp_path):
+    source = """
+import os, subprocess
+children = [subprocess.Popen(["sleep", "300"], start_new_session=new).pid for new in (False, True)]
+print(*children)
+class ModelNew: pass
+"""
+    pids = [int(pid) for pid in import_source(server, tmp_path, source).split()]
+    deadline = time.monotonic() + 5
+    while any(os.path.exists(f"/proc/{pid}") for pid in pids) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(os.path.exists(f"/proc/{pid}") for pid in pids)
+
+
+def test_each_worker_has_a_fresh_directory_that_goes_with_it(server, tmp_path):
+    source = """
+import os
+print(os.getcwd())
+folder = os.getcwd()
+for _ in range(1200):  # deeper than Python's recursion limit
+    os.mkdir("n" * 40); os.chdir("n" * 40)
+open("litter", "w").write("x")
+os.chmod(".", 0)
+class ModelNew: pass
+"""
+    folder = import_source(server, tmp_path, source).strip()
+    assert "kb-" in folder and not os.path.exists(folder)
+
+
+def test_the_environment_is_scrubbed(server, tmp_path, monkeypatch):
+    monkeypatch.setenv("SECRET_TOKEN", "42")
+    monkeypatch.setenv("LD_PRELOAD", "/nowhere.so")
+    environment = scrubbed_environment(str(tmp_path))
+    assert "SECRET_TOKEN" not in environment and "LD_PRELOAD" not in environment
+    assert environment["HOME"] == environment["TMPDIR"] == str(tmp_path)
+
+
+GARBAGE = """
+import gc, json, socket, struct
+channel = next(o for o in gc.get_objects() if type(o) is socket.socket and o.fileno() >= 0)
+channel.sendall({data!r})
+while True: pass
+"""
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"\xff" * 64, struct.pack("!I", 5) + b"hello", struct.pack("!I", 2) + b"[]"],
+    ids=["too long", "no JSON", "no object"],
+)
+def test_forged_garbage_is_the_candidates_failure(server, tmp_path, data):
+    error = failing(server, tmp_path, GARBAGE.format(data=data))
+    assert error.status is Status.CRASHED and "garbage" in error.message
+
+
+def test_a_forged_status_cannot_be_ok(server, tmp_path):
+    body = json.dumps({"error": {"status": "ok", "message": "fine"}}).encode()
+    error = failing(server, tmp_path, GARBAGE.format(data=struct.pack("!I", len(body)) + body))
+    assert error.status is Status.RUNTIME_ERROR
+
+
+def test_the_server_ends_its_workers_when_it_goes():
+    with ForkServer() as own:
+        worker = own.fork({}, GIB)
+        pid = worker._pid
+        assert os.path.exists(f"/proc/{pid}")
+    deadline = time.monotonic() + 5
+    while os.path.exists(f"/proc/{pid}") and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not os.path.exists(f"/proc/{pid}")
+    worker.close()
+
+
+@pytest.mark.parametrize("background", [False, True])
+def test_a_worker_in_the_background_leaves_the_cores_to_others(server, tmp_path, background):
+    path = tmp_path / "module.py"
+    path.write_text("import os; print(os.nice(0))\nclass ModelNew: pass")
+    with server.fork({}, GIB, readable=[path], background=background) as worker:
+        worker.request({"op": "import", "solution": str(path)}, 20)
+        shares_a_session = os.getsid(worker._pid) == os.getsid(server._process.pid)
+        own_group = os.getpgid(worker._pid) == worker._pid
+    own = os.nice(0)
+    assert int(worker.output) == (min(19, own + 10) if background else own)
+    assert own_group and shares_a_session == background
+
+
+def test_many_workers_leave_no_descriptors(server, tmp_path):
+    def count():
+        return len(os.listdir("/proc/self/fd"))
+
+    import_source(server, tmp_path, "class ModelNew: pass")
+    before = count()
+    for _ in range(20):
+        import_source(server, tmp_path, "class ModelNew: pass")
+    assert count() == before
+
+
+def test_a_socket_is_all_that_a_worker_inherits(server, tmp_path):
+    """Nothing of the judge's: no log, no control socket of the fork server."""
+    source = """
+import os
+paths = [f"/proc/self/fd/{fd}" for fd in os.listdir("/proc/self/fd")]
+print(*(os.readlink(path) for path in paths if os.path.lexists(path)), sep="\\n")
+class ModelNew: pass
+"""
+    lines = import_source(server, tmp_path, source).splitlines()
+    sockets = [line for line in lines if line.startswith("socket:")]
+    assert len(sockets) == 1
+
+
+SPLIT = """
+import sys, time
+from pathlib import Path
+from harness.process.worker_process import ForkServer
+with ForkServer(split=True) as server, server.fork({}, 1 << 30, readable=[Path(sys.argv[1])]) as worker:
+    worker.request({"op": "import", "solution": sys.argv[1]}, 60)
+    print(server._process.pid, worker._pid, (worker.scratch / "found").read_text(), flush=True)
+    time.sleep(60)
+"""
+SOCKETS = """
+import gc, socket
+found = [o.fileno() for o in gc.get_objects() if isinstance(o, socket.socket) and o.fileno() >= 0]
+open("found", "w").write(str(found))
+class ModelNew: pass
+"""
+
+
+@pytest.fixture
+def split(tmp_path):
+    """A process whose fork server is a fork of itself, and has a worker; what it says of them."""
+    path = tmp_path / "module.py"
+    path.write_text(SOCKETS)
+    command = [sys.executable, "-c", SPLIT, str(path)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        yield process, process.stdout.readline().split(maxsplit=2)
+        process.kill()
+
+
+def test_a_worker_of_a_server_that_was_split_off_knows_no_socket_but_its_own(split):
+    _, (_, _, sockets) = split
+    assert len(json.loads(sockets)) == 1
+
+
+def test_a_server_that_was_split_off_ends_with_its_process(split):
+    process, pids = split
+    assert all(os.path.exists(f"/proc/{pid}") for pid in pids[:2])
+    process.kill()
+    deadline = time.monotonic() + 5
+    while any(os.path.exists(f"/proc/{pid}") for pid in pids[:2]) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(os.path.exists(f"/proc/{pid}") for pid in pids[:2])
+
+
+def test_a_worker_without_a_candidate_has_as_many_threads_and_processes_as_it_is_told(server):
+    with server.fork({}, GIB) as worker:
+        for crowd in ((1, 1), (4, 3), (2, 1)):
+            worker.request({"op": "hold", "threads": crowd[0], "processes": crowd[1]}, 20)
+            worker.rest()
+            deadline = time.monotonic() + 5
+            while worker.crowd != crowd and time.monotonic() < deadline:  # who is told to end does so when it runs
+                worker.request({"op": "rehearse", "seeds": [1]}, 20)
+                worker.rest()
+            assert worker.crowd == crowd
+            answer = worker.request({"op": "rehearse", "seeds": [1, 2]}, 20)
+            assert len(answer["addresses"]) == len(answer["orders"]) == 2
+
+
+def test_what_runs_on_after_the_answer_counts_until_it_rests(server, tmp_path):
+    with stopped_in_the_kernel(server, tmp_path, gib=2) as worker:
+        answered = time.perf_counter()
+        if at_rest(descendants(worker._pid)):
+            pytest.skip("it has ended already")
+        assert worker.rest() > answered

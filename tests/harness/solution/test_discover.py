@@ -1,0 +1,210 @@
+"""Discovery: which files are solutions, of which kind, and of which problem."""
+
+import pytest
+
+from harness.integrity.static import findings
+from harness.problem.module import ProblemId
+from harness.solution.discover import SolutionError, discover, read_solution
+
+INLINE_CUDA = "from torch.utils.cpp_extension import load_inline\nm = load_inline('n', '', cuda_sources='x')"
+INLINE_CPP = "from torch.utils import cpp_extension\nm = cpp_extension.load_inline('n', 'src')"
+LOADED_CUDA = "import torch.utils.cpp_extension as e\nm = e.load('n', ['kernel.cu'])"
+
+
+def put(root, name, text=""):
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize(
+    "name, text, problem, sample",
+    [
+        ("run/level_1_problem_19_sample_3_kernel.py", "", "1/19", 3),
+        ("2_76.py", "", "2/76", 0),
+        ("1_19.cu", "", "1/19", 0),
+        ("1_19_s2.py", "", "1/19", 2),
+        ("1_19_relu.py", "", "1/19", 0),
+        ("1_19_relu_s3.py", "", "1/19", 3),
+        ("level1/19.cu", "", "1/19", 0),
+        ("level1/019_relu.py", "", "1/19", 0),
+        ("level3/43_attention_s2.cpp", "", "3/43", 2),
+        ("level1/19_s4.py", "", "1/19", 4),
+        ("anything.py", "# kb: problem=1/19 sample=3", "1/19", 3),
+        ("level2/7.cu", "\n// kb: problem=1/19", "1/19", 0),
+        ("level2/7_s5.cu", "/* kb: problem=1/19 */", "1/19", 5),
+        ("level2/7_s5.cu", "/* kb: problem=1/19 sample=2 */", "1/19", 2),
+        ("attempt_s2.py", "# kb: problem=1/19", "1/19", 2),
+        ("level_1_problem_19_sample_3_kernel.py", "# kb: problem=1/19", "1/19", 3),
+        ("level2/7.py", "# kb: sample=8", "2/7", 8),
+    ],
+)
+def test_files_map_to_problems_and_the_comment_wins(tmp_path, name, text, problem, sample):
+    put(tmp_path, name, text)
+    (solution,) = discover(tmp_path).solutions
+    assert (str(solution.problem), solution.sample, solution.name) == (problem, sample, name)
+
+
+@pytest.mark.parametrize(
+    "name, text, language, device",
+    [
+        ("1_1.cu", "", "cuda", "cuda"),
+        ("1_1.cpp", "", "cpp", "cpu"),
+        ("1_1.py", "import torch", "pytorch", "any"),
+        ("1_1.py", "import triton.language as tl", "triton", "cuda"),
+        ("1_1.py", INLINE_CUDA, "cuda", "cuda"),
+        ("1_1.py", LOADED_CUDA, "cuda", "cuda"),
+        ("1_1.py", INLINE_CPP, "cpp", "any"),
+        ("1_1.py", "# kb: device=cpu\n" + INLINE_CPP, "cpp", "cpu"),
+        ("1_1.py", "text = 'import triton'  # import triton", "pytorch", "any"),
+        ("1_1.py", "this is no python", "pytorch", "any"),
+    ],
+)
+def test_language_and_device_are_told_from_the_parsed_source(tmp_path, name, text, language, device):
+    solution = read_solution(put(tmp_path, name, text))
+    assert (solution.language, solution.device) == (language, device)
+
+
+def test_a_source_of_somebody_else_has_no_settings(tmp_path):
+    path = tmp_path / "1_19.py"
+    path.write_text("# kb: problem=2/3 sample=x device=cuda\nimport torch")
+    solution = read_solution(path, settings=False)
+    assert (str(solution.problem), solution.sample, solution.device) == ("1/19", 0, "any")
+
+
+def test_a_link_that_leads_nowhere_is_listed(tmp_path):
+    put(tmp_path, "1_19.py")
+    (tmp_path / "1_23.py").symlink_to(tmp_path / "gone.py")
+    found = discover(tmp_path)
+    assert [path.name for path, _ in found.unmapped] == ["1_23.py"] and len(found.solutions) == 1
+
+
+def test_what_maps_to_no_problem_is_listed_with_the_reason(tmp_path):
+    put(tmp_path, "1_19.py")
+    put(tmp_path, "helper.py")
+    put(tmp_path, "odd.py", "# kb: problem=nineteen")
+    found = discover(tmp_path)
+    assert len(found.solutions) == 1
+    reasons = {path.name: reason for path, reason in found.unmapped}
+    assert "maps to no problem" in reasons["helper.py"] and "1/19" in reasons["helper.py"]
+    assert "'nineteen' is not a problem id" in reasons["odd.py"]
+
+
+def test_a_link_out_of_the_directory_is_no_solution(tmp_path):
+    secret = put(tmp_path, "secret.py", "# kb: problem=1/19")
+    put(tmp_path, "solutions/1_20.py")
+    (tmp_path / "solutions/1_19.py").symlink_to(secret)
+    found = discover(tmp_path / "solutions")
+    assert [solution.name for solution in found.solutions] == ["1_20.py"]
+    ((path, reason),) = found.unmapped
+    assert path.name == "1_19.py" and "outside of the directory" in reason
+
+
+def test_a_link_to_another_file_of_the_directory_sees_no_more_than_that_directory(tmp_path):
+    target = put(tmp_path, "solutions/relu_impl.py", "relu")
+    link = tmp_path / "solutions/a/b/c/level1/19.py"
+    link.parent.mkdir(parents=True)
+    link.symlink_to(target)
+    (solution,) = discover(tmp_path / "solutions").solutions
+    assert (solution.name, solution.root) == ("a/b/c/level1/19.py", tmp_path / "solutions")
+
+
+def test_what_drives_a_terminal_is_no_part_of_a_name(tmp_path):
+    put(tmp_path, "red\033[31m\nfile.py", "# kb: problem=1/19")
+    (solution,) = discover(tmp_path).solutions
+    assert solution.name == r"red\x1b[31m\nfile.py"
+
+
+@pytest.mark.parametrize("source", ["x = " + "-" * 200_000 + "1", "x = " + "-" * 3_000 + "1", "x = '\0'" + "\0"])
+def test_what_cannot_be_parsed_is_a_solution_all_the_same(tmp_path, source):
+    solution = read_solution(put(tmp_path, "1_19.py", source))
+    assert solution.language == "pytorch"
+    findings(solution)
+
+
+def test_hidden_files_caches_and_other_endings_are_no_candidates(tmp_path):
+    for name in (".hidden/1_1.py", "__pycache__/1_1.py", "pkg/__init__.py", "README.md", "1_2.so"):
+        put(tmp_path, name)
+    put(tmp_path, "1_19.py")
+    found = discover(tmp_path)
+    assert [s.name for s in found.solutions] == ["1_19.py"] and not found.unmapped
+
+
+def test_prebuilt_libraries_only_where_asked_for(tmp_path):
+    put(tmp_path, "1_2.so")
+    with pytest.raises(SolutionError, match="no solutions in"):
+        discover(tmp_path)
+    assert discover(tmp_path, prebuilt=True).solutions[0].kind == "so"
+
+
+def test_two_files_for_one_problem_and_sample_name_both_and_the_way_out(tmp_path):
+    put(tmp_path, "a/1_19.py")
+    put(tmp_path, "b/1_19.cu")
+    with pytest.raises(SolutionError, match=r"1/19 sample 0: a/1_19.py and b/1_19.cu(.|\n)*sample=1"):
+        discover(tmp_path)
+
+
+def test_missing_empty_and_wrong_directories(tmp_path):
+    with pytest.raises(SolutionError, match="no such directory"):
+        discover(tmp_path / "nowhere")
+    with pytest.raises(SolutionError, match="no solutions in"):
+        discover(tmp_path)
+
+
+def test_one_file_is_a_discovery_of_its_own_and_its_caller_may_say_what_it_solves(tmp_path):
+    file = put(tmp_path, "relu.py")
+    put(tmp_path, "1_20.py")
+    found = discover(file, problem=ProblemId(1, 19))
+    assert [(str(s.problem), s.name) for s in found.solutions] == [("1/19", "relu.py")] and found.root == tmp_path
+    with pytest.raises(SolutionError, match="relu.py maps to no problem.*--problem 1/19"):
+        discover(file)
+    with pytest.raises(SolutionError, match="for one file only"):
+        discover(tmp_path, problem=ProblemId(1, 19))
+    with pytest.raises(SolutionError, match="expected a file ending in .py, .cu, .cpp"):
+        discover(put(tmp_path, "notes.txt"))
+
+
+def test_a_file_that_a_solution_imports_includes_or_names_is_not_a_file_without_a_problem(tmp_path):
+    put(tmp_path, "level1/19.py", "import fast\nfrom parts import tile\nload('x', ['kernel.cu'])")
+    for name in ("fast.py", "parts/__init__.py", "parts/tile.py", "kernel.cu", "stray.py"):
+        put(tmp_path, f"level1/{name}")
+    assert [path.name for path, _ in discover(tmp_path).unmapped] == ["stray.py"]
+
+
+def test_content_decides_the_hash(tmp_path):
+    first = read_solution(put(tmp_path, "1_19.py", "a = 1"))
+    second = read_solution(put(tmp_path, "1_19.py", "a = 2"))
+    assert first.sha256 != second.sha256
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("1_19.cu", '#include "parts.cuh"\nvoid kb_launch() {}'),
+        ("1_19.py", "code = open(pathlib.Path(__file__).with_name('parts.cuh')).read()"),
+        ("1_19.py", 'load_inline("x", cuda_sources="""\n#include "parts.cuh"\n""")'),
+        ("1_19.py", "load('x', sources=['more/main.cu'])"),
+        ("1_19.py", "import neighbour"),
+    ],
+    ids=["an include", "a file beside it", "an include in a string", "a source that includes it", "a module's import"],
+)
+def test_what_a_solution_takes_in_is_part_of_what_it_is(tmp_path, name, source):
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "main.cu").write_text('#include "../parts.cuh"\n')
+    (tmp_path / "parts.cuh").write_text('#include "last.cuh"\n')
+    (tmp_path / "neighbour.py").write_text("name = 'parts.cuh'")
+    (tmp_path / name).write_text(source)
+    found = set()
+    for content in ("int a;", "int b;"):
+        (tmp_path / "last.cuh").write_text(content)
+        found.add(read_solution(tmp_path / name).helpers)
+    assert len(found) == 2 and "" not in found
+
+
+@pytest.mark.parametrize(
+    "source", ["x = 'README.md'", "x = 'gone.cu'", "x = 'a\\0b.cu'", "x = (", "x = '#include MACRO'", "x = '..'"]
+)
+def test_a_solution_that_names_no_file_takes_none_in(tmp_path, source):
+    (tmp_path / "1_19.py").write_text(source)
+    assert read_solution(tmp_path / "1_19.py").helpers == ""

@@ -1,0 +1,46 @@
+"""Helpers beside a Python solution: they are imported, count for what the solution is, or the message says why not."""
+
+import pytest
+
+from harness.result import Status
+from harness.solution.discover import read_solution
+
+SOLUTION = "import torch\nfrom {module} import relu\nclass ModelNew(torch.nn.Module):\n" \
+           "    def forward(self, x): return relu(x)\n"  # fmt: skip
+INLINE = '''
+from torch.utils.cpp_extension import load_inline
+relu = load_inline("kb_helped", "at::Tensor relu(at::Tensor x) { return x.clamp_min(0); }", functions=["relu"]).relu
+'''
+
+
+@pytest.mark.parametrize(
+    "helper", ["def relu(x): return x.clamp(min=0)", INLINE], ids=["PyTorch", "one that builds an extension"]
+)
+def test_a_module_beside_a_solution_can_be_imported_and_leaves_nothing_there(judged, problem, tmp_path, helper):
+    (tmp_path / "fast.py").write_text(helper)
+    result = judged(problem("1/19"), SOLUTION.format(module="fast"))
+    assert result.status is Status.OK, result.message
+    assert result.solution["helpers"] and not (tmp_path / "__pycache__").exists()
+
+
+@pytest.mark.parametrize(
+    "module, advice",
+    [("absent.part", "there is no absent.py beside candidate.py"), (".fast", "a solution is no package")],
+)
+def test_an_import_that_fails_says_where_a_module_has_to_lie(judged, problem, tmp_path, module, advice):
+    (tmp_path / "fast.py").write_text("def relu(x): return x.clamp(min=0)")
+    result = judged(problem("1/19"), SOLUTION.format(module=module))
+    assert result.status is Status.LOAD_ERROR and advice in result.message
+
+
+def test_a_neighbour_does_not_take_the_place_of_an_installed_module(judged, problem, tmp_path):
+    (tmp_path / "colorsys.py").write_text("raise ValueError('the wrong one')")
+    result = judged(problem("1/19"), "import colorsys\n" + SOLUTION.format(module="torch"))
+    assert result.status is Status.OK, result.message
+
+
+def test_the_language_of_a_helper_is_that_of_the_solution(tmp_path):
+    (tmp_path / "kernels.py").write_text("import triton")
+    (tmp_path / "1_19.py").write_text("import kernels")
+    solution = read_solution(tmp_path / "1_19.py")
+    assert (solution.language, solution.device) == ("triton", "cuda")

@@ -1,0 +1,47 @@
+"""The local files that a source reaches through its includes."""
+
+import pytest
+
+from harness.solution.includes import local_includes
+
+
+def names(files):
+    return sorted(path.name for path in files)
+
+
+def test_files_beside_it_and_in_the_search_path_are_found_through_others(tmp_path):
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "a.h").write_text('#include "b.h"\n#include <vector>')
+    (tmp_path / "b.h").write_text('#  include <c.h>\n#include "a.h"')
+    (tmp_path / "lib" / "c.h").write_text("int c;")
+    assert names(local_includes('#include "a.h"', tmp_path, [tmp_path / "lib"])) == ["a.h", "b.h", "c.h"]
+    assert names(local_includes('#include "a.h"', tmp_path, [])) == ["a.h", "b.h"]
+    assert names(local_includes("#include <a.h>", tmp_path, [])) == []
+
+
+def test_an_absolute_path_is_local(tmp_path):
+    (tmp_path / "a.h").write_text("int a;")
+    assert names(local_includes(f'#include "{tmp_path}/a.h"', None, [])) == ["a.h"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ['#import "a.h"', '# include_next "a.h"', '%:include "a.h"', '??=include "a.h"', '#inc\\\nlude "a.h"',
+     '#/* */include/* */"a.h"', '/* */ #include "a.h"', '#define HEADER "a.h"\n#include HEADER',
+     '#if __has_include("a.h")\n#endif', '#embed "a.h"'],
+)  # fmt: skip
+def test_every_spelling_of_an_include_is_seen(tmp_path, line):
+    (tmp_path / "a.h").write_text("int a;")
+    assert names(local_includes(line, tmp_path, [])) == ["a.h"]
+
+
+def test_a_file_that_is_not_allowed_is_not_opened(tmp_path):
+    (tmp_path / "a.h").write_text("int a;")
+    (tmp_path / "b.h").symlink_to(tmp_path / "a.h")
+    assert names(local_includes('#include "b.h"', tmp_path, [], lambda path: path.name == "b.h")) == []
+    assert names(local_includes('#include "b.h"', tmp_path, [], lambda path: path.name == "a.h")) == ["a.h"]
+
+
+def test_lines_of_any_length_take_time_in_proportion(tmp_path):
+    for text in ("#" + "<" * 2_000_000, '#"' + " " * 2_000_000, "#\n" * 500_000):
+        assert local_includes(text, tmp_path, [tmp_path]) == {}

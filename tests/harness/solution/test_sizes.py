@@ -1,0 +1,242 @@
+"""Sizes and shapes of what candidates write: whatever they are, one candidate fails, soon, and the run goes on."""
+
+import json
+import os
+import resource
+import signal
+from dataclasses import replace
+
+import pytest
+import torch
+
+from harness.compile import BuildContext, build
+from harness.integrity.static import findings
+from harness.judge.evaluate import Conditions, failed_result
+from harness.limits import MAX_FINDINGS, MAX_LOG_CHARACTERS, MAX_SAMPLE, MAX_SOURCE_BYTES
+from harness.process import protocol
+from harness.result import CandidateFailure, Status
+from harness.solution.discover import SolutionError, discover, files_of, own_texts, read_solution
+from harness.solution.includes import local_includes
+from harness.solution.visible_files import own_files
+
+GIB = 1 << 30
+MODEL = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return x.relu()\n"
+
+
+@pytest.fixture(autouse=True)
+def nothing_hangs():
+    """A minute is a hang: each of these takes a moment, and took half of one and more, or for ever."""
+    signal.signal(signal.SIGALRM, lambda *_: pytest.fail("it hangs"))
+    signal.alarm(60)
+    yield
+    signal.alarm(0)
+
+
+@pytest.fixture
+def context(server):
+    return BuildContext(server, None, torch.__version__, 60, 4 * GIB)
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(source, name="1_19.py"):
+        path = tmp_path / name
+        path.write_bytes(source if isinstance(source, bytes) else source.encode())
+        return path
+
+    return write
+
+
+def refused(path, context):
+    """The message of the build error in which a solution ends."""
+    with pytest.raises(CandidateFailure) as failed:
+        build(read_solution(path), context)
+    assert failed.value.status is Status.BUILD_ERROR
+    return failed.value.message
+
+
+@pytest.mark.parametrize("sample", ["9" * 5_000, "²", "٣", "-1", "1" + "0" * 20, "1e3", ""])
+def test_a_sample_that_is_no_number_is_a_reason_and_no_solution(write, tmp_path, sample):
+    write(f"# kb: problem=1/19 sample={sample}\n{MODEL}", "odd.py")
+    write(MODEL)
+    found = discover(tmp_path)
+    (path, reason), = found.unmapped
+    assert path.name == "odd.py" and f"is not a number from 0 to {MAX_SAMPLE}" in reason and len(reason) < 500
+    assert [solution.name for solution in found.solutions] == ["1_19.py"]
+
+
+@pytest.mark.parametrize("problem", ["9" * 5_000 + "/1", "1/²", "1/" + "9" * 30])
+def test_a_problem_that_is_no_number_is_a_reason(write, tmp_path, problem):
+    write(f"# kb: problem={problem}\n{MODEL}", "odd.py")
+    (_, reason), = discover(tmp_path).unmapped
+    assert "is not a problem id" in reason and len(reason) < 500
+
+
+@pytest.mark.parametrize(
+    "name", ["1_" + "9" * 200, f"level_1_problem_2_sample_{'9' * 100}_kernel", "1_19_s" + "9" * 99], ids=len
+)
+def test_names_with_endless_numbers_map_to_no_problem(write, tmp_path, name):
+    write(MODEL, f"{name}.py")
+    (_, reason), = discover(tmp_path).unmapped
+    assert "maps to no problem" in reason
+
+
+def test_links_in_circles_pipes_and_devices_are_no_solutions_and_nobody_waits_for_them(write, tmp_path):
+    write(MODEL)
+    (tmp_path / "1_20.py").symlink_to(tmp_path / "1_21.py")
+    (tmp_path / "1_21.py").symlink_to(tmp_path / "1_20.py")
+    (tmp_path / "around").symlink_to(tmp_path)
+    os.mkfifo(tmp_path / "1_22.py")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "1_23.py").symlink_to(tmp_path / "pipe")
+    (tmp_path / "1_24.cu").symlink_to("/dev/zero")
+    found = discover(tmp_path)
+    assert [solution.name for solution in found.solutions] == ["1_19.py"]
+    assert {path.name for path, _ in found.unmapped} == {"1_20.py", "1_21.py", "1_23.py", "1_24.cu"}
+
+
+def test_folders_in_folders_without_end_are_walked(write, tmp_path):
+    write(MODEL)
+    folder = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(1_100):  # deeper than Python calls, and longer than a path may be
+        os.mkdir("level1", dir_fd=folder)
+        folder, outer = os.open("level1", os.O_RDONLY, dir_fd=folder), folder
+        os.close(outer)
+    os.close(folder)
+    try:
+        assert [solution.name for solution in discover(tmp_path).solutions] == ["1_19.py"]
+    finally:
+        os.system(f"rm -rf '{tmp_path}/level1'")  # which shutil cannot
+
+
+@pytest.mark.parametrize("suffix", ["py", "cu", "cpp"])
+def test_a_file_of_a_terabyte_is_a_build_error_with_the_cap(tmp_path, context, suffix):
+    path = tmp_path / f"1_19.{suffix}"
+    path.write_bytes(MODEL.encode())
+    os.truncate(path, 1 << 40)
+    message = refused(path, context)
+    assert f"{1 << 40:,} bytes, and the limit is {MAX_SOURCE_BYTES:,}" in message
+    solution = read_solution(path)
+    assert findings(solution)[0].rule == "unreadable" and files_of(path) == set()
+    with pytest.raises(OSError, match="too large"):
+        own_texts(solution)
+
+
+def test_an_endless_file_without_a_problem_is_told_with_the_others(write, tmp_path):
+    write(MODEL)
+    (tmp_path / "thing.py").touch()
+    os.truncate(tmp_path / "thing.py", 1 << 40)
+    (path, reason), = discover(tmp_path).unmapped
+    assert path.name == "thing.py" and "maps to no problem" in reason
+
+
+def test_files_of_other_sizes_are_other_solutions(write):
+    path = write(b" " * (MAX_SOURCE_BYTES + 1))
+    one = read_solution(path)
+    os.truncate(path, MAX_SOURCE_BYTES + 2)
+    assert read_solution(path).sha256 != one.sha256
+
+
+@pytest.mark.parametrize("line", ["# kb: a" + " " * 60_000 + "b", "#" + " " * 60_000 + "kb", " " * 60_000 + "#"])
+def test_blanks_in_a_comment_are_read_once(write, line):
+    assert read_solution(write(f"{line}\n{MODEL}")).sample == 0
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "__global__ " * 40_000,
+        "__global__ __launch_bounds__( " * 30_000,
+        "__global__ __launch_bounds__(" * 20_000 + ")" * 20_000,
+        '\\"' * 400_000,
+        "'\\" * 400_000,
+        'R"(' * 300_000,
+        'R"x(' + ")y" * 300_000,
+        "/*" * 400_000,
+        "(" * 900_000,
+        "#" + " " * 900_000,
+    ],
+    ids=["kernels", "bounds", "nested", "quotes", "ticks", "raw", "marks", "comments", "brackets", "blanks"],
+)
+def test_tokens_are_read_once(write, source):
+    assert len(findings(read_solution(write(source, "1_19.cu")))) <= MAX_FINDINGS
+
+
+def test_the_syntax_tree_of_tiny_statements_takes_no_memory_of_ours(write):
+    path = write("a\n" * (MAX_SOURCE_BYTES // 32))
+    before_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    solution = read_solution(path)
+    assert findings(solution) == [] and own_files(solution) == [path]
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kb < 50_000
+
+
+def test_a_source_whose_parsing_is_ended_is_a_build_error_with_the_limit(write, context, monkeypatch):
+    monkeypatch.setattr("harness.isolated_call.CPU_SECONDS", 0.05)
+    path = write("a\n" * (MAX_SOURCE_BYTES // 32))
+    assert "to read it takes more than 0.05 s of processor time" in refused(path, context)
+    solution = read_solution(path)
+    assert findings(solution)[0].rule == "unreadable" and own_files(solution) == [path]
+
+
+@pytest.mark.parametrize(
+    "source", ["(" * 100_000, "x = " + "-" * 100_000 + "1", "a" + ".a" * 200_000, "f'{" * 50_000], ids=lambda s: s[:5]
+)
+def test_deep_nesting_is_a_build_error(write, context, source):
+    refused(write(source), context)
+
+
+def test_so_many_findings_as_a_reviewer_reads_the_gravest_of_them(write):
+    source = "import os\n" + "x = torch.relu(a)\n" * 5_000 + "os._exit(0)\n" + "open('f')\n" * 5_000
+    found = findings(read_solution(write("import torch\n" + source)))
+    assert len(found) == MAX_FINDINGS and "process_control" in {finding.rule for finding in found}
+    assert [finding.line for finding in found] == sorted(finding.line for finding in found)
+
+
+def test_a_record_of_the_largest_of_everything_is_a_message(write, problem):
+    statement = f"os.environ[{'x' * 500!r}]\n"
+    solution = read_solution(write("import os\n" + statement * 400))
+    failure = CandidateFailure(Status.RUNTIME_ERROR, "\x1b" * 10_000_000, "\x1b" * 10_000_000)
+    assert len(failure.log) < MAX_LOG_CHARACTERS + 100
+    result = failed_result(
+        problem("1/19").workload("small"), solution, Conditions(torch.device("cpu"), 60, GIB), failure
+    )
+    assert len(json.dumps(result.to_json())) < protocol.MAX_BYTES / 10
+
+
+def test_a_forged_answer_without_a_message_is_a_note_of_the_build(write, context):
+    forged = json.dumps({"error": {"status": "runtime_error", "message": "", "log": ""}}).encode()
+    path = write(
+        "import gc, os, socket, struct\nfrom torch.utils import cpp_extension\n"
+        "channel = next(o for o in gc.get_objects() if type(o) is socket.socket and o.fileno() >= 0)\n"
+        f"channel.sendall(struct.pack('!I', {len(forged)}) + {forged!r})\nos._exit(0)\n"
+    )
+    assert "ended early" in build(read_solution(path), context).note
+
+
+@pytest.mark.parametrize("name", ["/dev/zero", "pipe", "endless.h"])
+def test_an_include_that_has_no_end_is_a_build_error(write, tmp_path, context, name):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "endless.h").touch()
+    os.truncate(tmp_path / "endless.h", 1 << 40)
+    path = write(f'#include "{name}"\nextern "C" void solution() {{}}\n', "1_19.cpp")
+    message = refused(path, replace(context, timeout_s=20))
+    assert "not a plain file" in message or "too large" in message
+
+
+def test_headers_have_a_cap_together(tmp_path):
+    for index in range(5):
+        (tmp_path / f"{index}.h").write_text("/" * (4 << 20))
+    with pytest.raises(OSError, match="16 MiB of headers"):
+        local_includes("".join(f'#include "{index}.h"\n' for index in range(5)), tmp_path, [])
+    for index in range(600):
+        (tmp_path / f"{index}.h").write_text("")
+    with pytest.raises(OSError, match="500 files"):
+        local_includes("".join(f'#include "{index}.h"\n' for index in range(600)), tmp_path, [])
+
+
+def test_a_directory_of_too_many_files_is_told(tmp_path, monkeypatch, write):
+    monkeypatch.setattr("harness.solution.discover.MAX_ENTRIES", 20)
+    for index in range(30):
+        write(MODEL, f"1_{index + 1}.py")
+    with pytest.raises(SolutionError, match="more than 20 files"):
+        discover(tmp_path)

@@ -1,0 +1,41 @@
+"""Calls in a process that may die of them."""
+
+import os
+import signal
+
+import pytest
+
+from harness import isolated_call as module
+from harness.isolated_call import ApartError, TooMuch, apart
+
+
+def test_values_come_back_and_errors_with_their_traceback():
+    assert apart("posixpath:basename", "/a/\udcffb") == "\udcffb"
+    with pytest.raises(ApartError, match="FileNotFoundError"):
+        apart("os:listdir", "/nowhere")
+
+
+def test_what_takes_too_long_is_ended_in_the_midst_of_a_call_that_no_signal_handler_would_interrupt(monkeypatch):
+    monkeypatch.setattr(module, "CPU_SECONDS", 1)
+    with pytest.raises(TooMuch, match="1 s of processor time"):
+        apart("re:match", "(a+)+$", "a" * 60 + "b")
+    assert apart("posixpath:basename", "/a/b") == "b"
+
+
+def test_what_takes_too_much_memory_is_ended_and_the_next_call_works():
+    with pytest.raises(TooMuch, match="1 GiB of memory"):
+        apart("operator:mul", [0], 1 << 30)
+    assert apart("posixpath:basename", "/a/b") == "b"
+
+
+def test_a_process_that_somebody_kills_is_started_again():
+    pid = apart("os:getpid")
+    os.kill(pid, signal.SIGKILL)
+    assert apart("os:getpid") not in (pid, os.getpid())
+
+
+def test_a_fork_has_a_process_of_its_own():
+    pid = apart("os:getpid")
+    if (child := os.fork()) == 0:
+        os._exit(apart("os:getpid") == pid)
+    assert os.waitpid(child, 0)[1] == 0 and apart("os:getpid") == pid

@@ -1,0 +1,279 @@
+"""One queue for all devices: work is spread, a device that is lost loses nothing, cheap builds come first."""
+
+import contextlib
+import os
+import re
+import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+import victims
+
+from harness.compile import BuildContext, build
+from harness.compile.cost import NOTHING, expected_cost
+from harness.problem.module import ProblemId
+from harness.result import CandidateFailure, Status
+from harness.solution.discover import read_solution
+from kernelbench import suite
+from kernelbench.evaluation.directory import evaluate_directory
+from kernelbench.evaluation.executor import EnvironmentUnfit, Evaluated, Options, Skipped
+from kernelbench.evaluation.judge_process import Judge, open_judges
+from kernelbench.evaluation.local_executor import Cores, Memory, Pipeline, builds_at_once
+from kernelbench.run import Run
+
+MODEL = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return x.clamp(min=0)\n"
+# The worker's parent is the fork server of a judge.
+SAYS_WHERE = MODEL.replace("return x", "raise ValueError(f'server {__import__(\"os\").getppid()}'); return x")
+WRONG = MODEL.replace("x.clamp(min=0)", "x")  # ends at the first comparison, untimed
+
+
+@pytest.fixture
+def solutions(tmp_path):
+    def write(*sources, suffix=".py"):
+        file = suite.find("1/19")[0]
+        pairs = []
+        for number, source in enumerate(sources):
+            path = tmp_path / f"{number}{suffix}"
+            path.write_text(source)
+            pairs.append((file, read_solution(path, problem=ProblemId(1, 19))))
+        return pairs
+
+    return write
+
+
+@pytest.fixture
+def killer():
+    """Kills each of the judges that it is given while it has a victim."""
+    stop = threading.Event()
+    threads = []
+
+    def watch(judge):
+        while not stop.wait(0.05):
+            with contextlib.suppress(OSError):
+                if victims.below(judge.pid):
+                    os.kill(judge.pid, signal.SIGKILL)
+
+    def start(*judges):
+        for judge in judges:
+            threads.append(threading.Thread(target=watch, args=[judge]))
+            threads[-1].start()
+
+    yield start
+    stop.set()
+    for thread in threads:
+        thread.join()
+
+
+@pytest.mark.parametrize(("cores", "judges", "builds"), [(1, 1, 1), (2, 1, 1), (16, 1, 7), (64, 4, 30)])
+def test_beside_gpus_builds_leave_a_core_for_each_judge_and_have_two(cores, judges, builds, monkeypatch):
+    monkeypatch.setattr("kernelbench.evaluation.local_executor.usable_cores", lambda: cores)
+    assert builds_at_once("cuda", judges) == builds
+    assert builds_at_once("cpu", judges) == cores
+
+
+@pytest.fixture
+def two_judges():
+    options = Options(device="cpu", timeout_s=20, jobs=2)
+    judges = [Judge(options, "cpu") for _ in range(2)]
+    for judge in judges:
+        judge.wait_until_ready()
+    pipeline = Pipeline(options, judges=judges)
+    yield pipeline, judges
+    pipeline.kill()
+
+
+def test_work_is_spread_over_the_judges_and_every_solution_ends_once(solutions, two_judges):
+    pipeline, judges = two_judges
+    pairs = solutions(*[f"# {number}\n{SAYS_WHERE}" for number in range(6)])
+    ended = list(pipeline.evaluate(pairs))
+    assert {item.solution for item in ended} == {solution for _, solution in pairs} and len(ended) == 6
+    assert {item.result.status for item in ended} == {Status.RUNTIME_ERROR}
+    used = [re.search(r"server (\d+)", item.result.message)[1] for item in ended]
+    assert set(used) <= {server for judge in judges for server in victims.children(judge.pid)} and len(set(used)) == 2
+
+
+def test_a_judge_that_dies_twice_costs_one_evaluation_and_works_on(solutions, two_judges, killer):
+    pipeline, judges = two_judges
+    before = {judge.pid for judge in judges}
+    killer(*judges)
+    ended = list(pipeline.evaluate(solutions(victims.SOURCE, WRONG, WRONG + "\n", WRONG + "\n\n")))
+    (skipped,) = [item for item in ended if isinstance(item, Skipped)]
+    assert skipped.solution.name == "0.py" and "the judge's process died (exit status -9)" in skipped.reason
+    assert sum(isinstance(item, Evaluated) for item in ended) == 3
+    assert len({judge.pid for judge in judges} - before) == 1 and not any(judge.lost for judge in judges)
+
+
+def test_a_line_takes_solutions_as_they_come_and_from_several_threads(solutions, two_judges):
+    pipeline, _ = two_judges
+    pairs = solutions(*[f"# {number}\n{WRONG}" for number in range(4)])
+    phases = []
+    with pipeline.line(at_once=2) as line:
+        (file, solution), *rest = pairs
+        first = line.submit(file, solution, phases.append).result()
+        with ThreadPoolExecutor(3) as pool:
+            others = [future.result() for future in pool.map(lambda pair: line.submit(*pair), rest)]
+        known = line.submit(file, solution, failure=CandidateFailure(Status.BUILD_ERROR, "no code")).result()
+    assert first.result.status is Status.WRONG_VALUE
+    assert phases[:3] == ["building", "built", "judging"] and phases[-1] == ""
+    assert [other.solution for other in others] == [solution for _, solution in rest]
+    assert (known.result.status, known.result.message) == (Status.BUILD_ERROR, "no code")
+
+
+def test_on_a_cpu_nothing_is_timed_while_something_is_built():
+    order, cores = [], Cores(shared=False)
+    cores.announce(2)
+
+    def time_it():
+        with cores.timing():
+            order.append("timed")
+
+    timing = threading.Thread(target=time_it)
+    timing.start()
+    for _ in range(2):
+        with cores.building():
+            order.append("built")
+    timing.join(timeout=10)
+    assert order == ["built", "built", "timed"]
+    with_a_gpu = Cores(shared=True)
+    with_a_gpu.announce(1)
+    with with_a_gpu.timing():
+        order.append("timed")
+    assert order[-2:] == ["timed", "timed"]
+
+
+def lose(judge):
+    """What a judge finds when it starts again after its GPU fell off the bus."""
+    judge.requested = "cuda:99"
+
+
+def test_without_anything_to_build_no_process_is_there_for_it_before_one_is_needed(solutions):
+    others = set(victims.children(os.getpid()))
+    pipeline = Pipeline(Options(device="cpu", timeout_s=20, jobs=1), builds=False)
+    try:
+        assert len(set(victims.children(os.getpid())) - others) == 1, "the judge, and nobody who imports PyTorch too"
+        (ended,) = pipeline.evaluate(solutions("this is not C++", suffix=".cpp"))
+        assert ended.result.status is Status.BUILD_ERROR, "it was built all the same"
+    finally:
+        pipeline.kill()
+
+
+def test_a_lost_device_leaves_its_work_to_the_others(solutions, two_judges, killer):
+    pipeline, (lost, other) = two_judges
+    lose(lost)
+    killer(lost)
+    pairs = solutions(*[f"# {number}\n{victims.SOURCE}" for number in range(5)])
+    ended = list(pipeline.evaluate(pairs))
+    assert {item.solution for item in ended} == {solution for _, solution in pairs} and len(ended) == 5
+    assert all(isinstance(item, Evaluated) for item in ended), "what was lost with it too"
+    assert lost.lost and not other.lost
+
+
+def test_without_any_device_left_the_rest_is_listed_as_not_evaluated(solutions, two_judges, killer):
+    pipeline, judges = two_judges
+    for judge in judges:
+        lose(judge)
+    killer(*judges)
+    ended = list(pipeline.evaluate(solutions(*[f"# {number}\n{victims.SOURCE}" for number in range(5)])))
+    assert len(ended) == 5 and all(isinstance(item, Skipped) for item in ended)
+    assert sum("no device is left" in item.reason for item in ended) >= 3
+
+
+@pytest.mark.parametrize(
+    "device, message",
+    [("cpu,cpu", "names the same device twice"), ("cuda:0,cuda:99", "cuda:99|no GPU"), ("cpu,", "is no device")],
+)
+def test_a_list_of_devices_that_cannot_be_is_one_clear_error(device, message):
+    with pytest.raises(EnvironmentUnfit, match=message):
+        open_judges(Options(device=device))
+
+
+@pytest.mark.gpu
+def test_one_gpu_by_two_names_is_an_error():
+    with pytest.raises(EnvironmentUnfit, match="names the same device twice"):
+        open_judges(Options(device="cuda,cuda:0"))
+
+
+@pytest.mark.gpu
+def test_all_gpus_have_a_judge_each():
+    judges = open_judges(Options(device="cuda:all"))
+    try:
+        assert len({judge.device["uuid"] for judge in judges}) == len(judges) == judges[0].visible
+    finally:
+        for judge in judges:
+            judge.kill()
+
+
+@pytest.mark.gpu
+def test_several_gpus_share_the_work_and_write_the_same_records(examples, tmp_path):
+    if torch.cuda.device_count() < 2:
+        pytest.skip("needs two GPUs")
+    for device in ("cuda:0", "cuda:all"):
+        evaluate_directory(examples / "cuda", Options(device=device, timeout_s=60), out=tmp_path / device)
+    one, all_of_them = (Run.load(tmp_path / device).latest() for device in ("cuda:0", "cuda:all"))
+    assert len({result.device["uuid"] for result in all_of_them}) > 1
+    for alone, among in zip(one, all_of_them, strict=True):
+        assert alone.to_json().keys() == among.to_json().keys()
+        assert alone.solution == among.solution and alone.status is among.status is Status.OK
+
+
+def test_what_was_built_before_costs_nothing(server, tmp_path):
+    context = BuildContext(server, None, "2.0", 60, 1 << 30)
+    path = tmp_path / "1_19.cpp"
+    path.write_text('extern "C" void solution() {}')
+    solution = read_solution(path)
+    assert expected_cost(solution, context).memory_bytes > 0
+    build(solution, context)
+    assert expected_cost(solution, context) == NOTHING
+    path.write_text('extern "C" void solution() { return; }')
+    assert expected_cost(read_solution(path), context) != NOTHING
+
+
+def test_builds_are_ranked_by_what_they_compile(server, tmp_path):
+    sources = {
+        "plain.py": MODEL,
+        "kernel.cu": "__global__ void k() {}",
+        "extension.py": "from torch.utils.cpp_extension import load_inline\nload_inline('a', '')",
+        "cuda_extension.py": "from torch.utils.cpp_extension import load_inline\nload_inline('a', '', cuda_sources='')",
+        "templates.cu": "#include <cutlass/gemm/device/gemm.h>",
+    }
+    costs = []
+    for name, source in sources.items():
+        (tmp_path / name).write_text(source)
+        solution = read_solution(tmp_path / name, problem=ProblemId(1, 19))
+        costs.append(expected_cost(solution, BuildContext(server, "9.0", "2.0", 60, 1 << 30)))
+    assert costs[0] == NOTHING
+    assert [cost.seconds for cost in costs] == sorted({cost.seconds for cost in costs})
+    assert [cost.memory_bytes for cost in costs] == sorted({cost.memory_bytes for cost in costs})
+
+
+def test_builds_wait_for_memory_but_one_alone_never_does():
+    memory = Memory(10)
+    order = []
+
+    def take(size):
+        with memory.taken(size):
+            order.append(size)
+
+    with memory.taken(8):
+        waiting = threading.Thread(target=take, args=(4,))
+        waiting.start()
+        take(2)
+    waiting.join(timeout=10)
+    take(50)
+    assert order == [2, 4, 50]
+
+
+def test_what_goes_wrong_about_one_candidate_ends_that_one_only(solutions, monkeypatch):
+    pairs = solutions(WRONG, WRONG)
+
+    def fails_once(solution, context):
+        return [][0] if solution is pairs[0][1] else build(solution, context)
+
+    monkeypatch.setattr("kernelbench.evaluation.local_executor.build", fails_once)
+    pipeline = Pipeline(Options(device="cpu", workload="small", timeout_s=20))
+    ended = {item.solution.name: item for item in pipeline.evaluate(pairs)}
+    pipeline.close()
+    assert isinstance(ended["0.py"], Skipped) and "IndexError" in ended["0.py"].reason
+    assert ended["1.py"].result.status is Status.WRONG_VALUE

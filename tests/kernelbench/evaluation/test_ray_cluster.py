@@ -1,0 +1,153 @@
+"""A real Ray cluster of several nodes on this machine: the same records, no shared files, a node that is lost."""
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+import victims
+
+from harness.process.procfs import available_memory_bytes
+from harness.solution.discover import discover
+from kernelbench.evaluation.directory import evaluate_directory
+from kernelbench.evaluation.executor import EnvironmentUnfit, Options
+
+ROOT = Path(__file__).parents[3]
+WRONG = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return x\n"
+
+
+def test_without_ray_the_message_says_what_to_install(tmp_path):
+    """In an interpreter that finds no Ray."""
+    (tmp_path / "1_19.py").write_text(WRONG)
+    code = "import sys; sys.modules['ray'] = None; from kernelbench.cli import main; main()"
+    command = [sys.executable, "-c", code, "eval", "--solutions", str(tmp_path), "--executor", "ray"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 3 and "pip install 'kernelbench[ray]'" in done.stderr, done.stderr
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'kernelbench[ray]'")
+    from ray.cluster_utils import Cluster
+
+    object_store = {"object_store_memory": 80 << 20}
+    if available_memory_bytes() < 4 << 30:
+        pytest.skip("a Ray cluster of three nodes needs 4 GiB of memory")
+    # a node is given up after three seconds of silence, not after half a minute
+    quick = {"health_check_initial_delay_ms": 500, "health_check_period_ms": 500, "health_check_failure_threshold": 6}
+    head = {"num_cpus": 0, "_system_config": quick, **object_store}
+    cluster = Cluster(initialize_head=True, head_node_args=head)
+    for _ in range(2):
+        cluster.add_node(num_cpus=1, **object_store)
+    yield cluster
+    cluster.shutdown()
+
+
+def evaluate(cluster, solutions, out):
+    options = Options(device="cpu", timeout_s=30, executor="ray", address=cluster.address)
+    return evaluate_directory(solutions, options, out=out)
+
+
+def has_victim(node):
+    return victims.below(node.all_processes["raylet"][0].process.pid)
+
+
+def test_builds_and_evaluations_on_nodes_that_share_no_files_give_the_same_records(cluster, tmp_path):
+    folder = tmp_path / "solutions"
+    (folder / "level1").mkdir(parents=True)
+    (folder / "include").mkdir()
+    (folder / "include" / "clamp.h").write_text("inline float clamp(float x) { return x > 0 ? x : 0; }\n")
+    (folder / "level1" / "19_relu.cpp").write_text(
+        '#include <cstddef>\n#include "../include/clamp.h"\n'
+        'extern "C" void solution(const float* x, float* y, size_t batch_size, size_t dim) {\n'
+        "    for (size_t i = 0; i < batch_size * dim; ++i) y[i] = clamp(x[i]);\n}\n"
+    )
+    (folder / "level1" / "19_s1.cpp").write_text("not C++")
+    for sample in range(2, 6):
+        (folder / "level1" / f"19_s{sample}.py").write_text(f"# {sample}\n{victims.SOURCE}")
+    used, done = set(), threading.Event()
+
+    def watch():
+        while not done.wait(0.1):
+            used.update(node for node in cluster.worker_nodes if has_victim(node))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    outcome = evaluate(cluster, folder, tmp_path / "run")
+    done.set()
+    watcher.join()
+    assert not outcome.skipped
+    statuses = [result.status.value for result in outcome.run.latest()]
+    assert statuses == ["ok", "build_error"] + ["wrong_value"] * 4
+    assert used == set(cluster.worker_nodes)
+
+    local = tmp_path / "local"
+    command = [sys.executable, "-m", "kernelbench", "eval", "--solutions", str(folder), "--device", "cpu"]
+    subprocess.run([*command, "--out", str(local)], check=True, capture_output=True, timeout=120)
+    records = [json.loads(line) for line in (local / "results.jsonl").read_text().splitlines()]
+    ours = {result.solution["name"]: result.to_json() for result in outcome.run.results}
+    assert len(ours) == len(records) == 6
+    for record in records:
+        other = ours[record["solution"]["name"]]
+        assert {key: type(value) for key, value in other.items()} == {key: type(v) for key, v in record.items()}
+        assert all(other[key] == record[key] for key in ("problem", "workload", "solution", "status", "precision"))
+        assert other["device"]["name"] == record["device"]["name"]
+
+
+def test_what_runs_on_a_node_that_is_killed_is_evaluated_on_another(cluster, tmp_path):
+    folder = tmp_path / "solutions"
+    (folder / "level1").mkdir(parents=True)
+    for sample in range(5):
+        (folder / "level1" / f"19_s{sample}.py").write_text(f"# {sample}\n{victims.SOURCE}")
+
+    def kill_the_node():
+        deadline = time.monotonic() + 60
+        while not (hit := list(filter(has_victim, cluster.worker_nodes))) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        cluster.remove_node(hit[0], allow_graceful=False)
+
+    killer = threading.Thread(target=kill_the_node)
+    killer.start()
+    outcome = evaluate(cluster, folder, tmp_path / "run")
+    killer.join()
+    assert not outcome.skipped
+    log = [json.loads(line) for line in (tmp_path / "run" / "results.jsonl").read_text().splitlines()]
+    assert sorted(record["solution"]["sample"] for record in log) == list(range(5))
+    assert {record["status"] for record in log} == {"wrong_value"}
+
+
+def test_a_gpu_by_its_number_is_rays_to_choose(cluster, tmp_path):
+    (tmp_path / "1_19.py").write_text(WRONG)
+    options = Options(device="cuda:1", executor="ray", address=cluster.address)
+    with pytest.raises(EnvironmentUnfit, match="takes --device cpu or cuda"):
+        evaluate_directory(tmp_path, options, out=tmp_path / "run")
+
+
+def test_a_cluster_that_is_not_there_is_one_clear_error_at_once(tmp_path):
+    pytest.importorskip("ray")
+    (tmp_path / "1_19.py").write_text(WRONG)
+    command = [sys.executable, "-m", "kernelbench", "eval", "--solutions", tmp_path, "--executor", "ray"]
+    done = subprocess.run(
+        [*command, "--address", "127.0.0.1:1"], capture_output=True, text=True, timeout=60, cwd=tmp_path
+    )
+    assert done.returncode == 3 and "does not connect to 127.0.0.1:1" in done.stderr, done.stderr
+
+
+def test_a_parcel_holds_what_the_solution_names_and_no_more(tmp_path):
+    pytest.importorskip("ray")
+    from kernelbench.evaluation.ray_cluster.file_transfer import pack
+
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "kernel.cu").write_text('#include "common.cuh"')
+    (tmp_path / "common.cuh").write_text("")
+    (tmp_path / "1_23.py").write_text("")
+    (tmp_path / "1_19.py").write_text("from torch.utils.cpp_extension import load\nload('a', ['parts/kernel.cu'])")
+    solution = discover(tmp_path).solutions[0]
+    parcel = pack(solution)
+    assert set(parcel.files) == {"1_19.py", "parts/kernel.cu", "common.cuh"}
+    with parcel.unpacked() as unpacked:
+        assert (unpacked.path.parent / "parts" / "kernel.cu").exists() and unpacked.sha256 == solution.sha256
+    assert not unpacked.path.exists()

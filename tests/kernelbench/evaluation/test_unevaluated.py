@@ -1,0 +1,110 @@
+"""Candidates that a run did not evaluate are kept with the reason, until they have a result."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from logs import result, run
+
+from harness.problem.module import ProblemFile, ProblemId
+from harness.result import Status
+from harness.solution.discover import Solution
+from kernelbench.evaluation import unevaluated
+from kernelbench.evaluation.executor import Skipped
+from kernelbench.report.overview import overview
+from kernelbench.run import Run, WriteError
+
+KB = [sys.executable, "-m", "kernelbench"]
+RELU = ProblemFile(ProblemId(1, 19), "relu", Path("019_relu.py"))
+
+
+def skip(made, name="a.py", reason="the GPU was lost", workload="small", sample=0):
+    solution = Solution(Path(name), name, RELU.id, sample, "py", "pytorch", "any", "0" * 64)
+    unevaluated.keep_skipped(made, Skipped(solution, reason, workload=workload), RELU)
+
+
+def pending(made):
+    loaded = Run.load(made.path)
+    return [(entry["solution"], entry["reason"]) for entry in unevaluated.pending(loaded, unevaluated.read(made.path))]
+
+
+def test_a_skipped_candidate_is_kept_with_its_reason(tmp_path):
+    made = run(tmp_path / "r", result("1/1", 0.5))
+    skip(made, "b.py", sample=1)
+    skip(made, "a.py", "8 GB are free, 24 are needed")
+    assert pending(made) == [("a.py", "8 GB are free, 24 are needed"), ("b.py", "the GPU was lost")]
+    record = json.loads((made.path / "unevaluated.jsonl").read_text().splitlines()[0])
+    assert record == {
+        "kind": "skipped", "problem": "1/19", "problem_name": "relu", "solution": "b.py", "sample": 1,
+        "workload": "small", "reason": "the GPU was lost", "after": 1,
+    }  # fmt: skip
+
+
+def test_a_result_takes_its_place(tmp_path):
+    made = run(tmp_path / "r")
+    skip(made, "a.py")
+    skip(made, "b.py", workload=None)
+    made.append(result("1/19", status=Status.TIMEOUT, name="a.py"))
+    assert pending(made) == [("b.py", "the GPU was lost")]
+    made.append(result("1/19", 0.5, name="b.py"))
+    assert pending(made) == []
+
+
+def test_a_result_on_another_workload_or_from_before_does_not(tmp_path):
+    made = run(tmp_path / "r", result("1/19", 0.5, name="a.py"))
+    skip(made, "a.py", "it was changed, and the GPU was lost")
+    skip(made, "b.py", workload="full")
+    made.append(result("1/19", 0.5, name="b.py"))
+    assert [name for name, _ in pending(made)] == ["a.py", "b.py"]
+
+
+def test_what_is_skipped_again_counts_once_with_its_last_reason(tmp_path):
+    made = run(tmp_path / "r")
+    for reason in ("the disk is full", "the GPU was lost"):
+        skip(made, reason=reason)
+    assert pending(made) == [("a.py", "the GPU was lost")]
+
+
+def test_of_files_without_a_problem_the_last_listing_counts(tmp_path):
+    made = run(tmp_path / "r")
+    unevaluated.keep_unmapped(made, [])
+    assert not (made.path / "unevaluated.jsonl").exists()
+    files = [(Path(name), "it names no problem") for name in ("notes.py", "old.py")]
+    unevaluated.keep_unmapped(made, files)
+    unevaluated.keep_unmapped(made, files[:1])
+    assert pending(made) == [("notes.py", "it names no problem")]
+    unevaluated.keep_unmapped(made, [])
+    assert pending(made) == []
+
+
+def test_a_run_that_kept_none_has_none_and_damaged_lines_are_left_out(tmp_path):
+    made = run(tmp_path / "r")
+    assert pending(made) == []
+    skip(made)
+    with (made.path / "unevaluated.jsonl").open("a") as file:
+        file.write('[1]\nnull\n{"kind": "skipped"}\n{"kind": "of a later version"}\n{"kind": "skip')
+    assert pending(made) == [("a.py", "the GPU was lost")]
+
+
+def test_no_room_for_it_is_an_error_that_says_what_to_do(tmp_path):
+    made = run(tmp_path / "r")
+    (made.path / "unevaluated.jsonl").symlink_to("/dev/full")
+    with pytest.raises(WriteError, match="continue with --resume"):
+        skip(made)
+
+
+def test_an_evaluation_keeps_what_it_could_not_evaluate(tmp_path):
+    (tmp_path / "mine").mkdir()
+    for name, text in [("1_19.py", "syntax error("), ("1_20.cu", ""), ("helper.py", "x = 1")]:
+        (tmp_path / "mine" / name).write_text(text)
+    command = [*KB, "eval", "--solutions", tmp_path / "mine", "--device", "cpu", "--out", tmp_path / "run"]
+    for arguments in ([], ["--resume"]):
+        done = subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=200)
+        assert done.returncode == 0, done.stderr
+        (summary,) = overview([Run.load(tmp_path / "run")])["runs"]
+        skipped, unmapped = summary["unevaluated"]
+        assert skipped["problem"] == "1/20" and skipped["reason"] == "cuda solution, needs a GPU"
+        assert unmapped["solution"].endswith("helper.py") and unmapped["reason"]
+        assert summary["statuses"] == {"build_error": 1}

@@ -1,0 +1,207 @@
+"""The gate: which limits hold for a result, and what an exit status rests on."""
+
+import copy
+from pathlib import Path
+
+import pytest
+from logs import result, run, timing
+
+from harness.result import Status
+from harness.solution.discover import Solution
+from kernelbench.evaluation.directory import Outcome
+from kernelbench.evaluation.executor import Skipped
+from kernelbench.gate.thresholds import (
+    Allowed,
+    Limits,
+    check_directory,
+    check_outcome,
+    check_result,
+    exit_status,
+    unstable_cases,
+)
+from kernelbench.run import Run
+
+H100 = Path(__file__).parents[3] / "results" / "h100"
+REGRESSION = Limits(max_regression=0.05)
+
+
+def broken(found, limits, against=None):
+    return check_result(found, limits, against).broken
+
+
+def test_ok_is_required_unless_another_status_is_allowed():
+    failed = result("1/1", status=Status.WRONG_VALUE, message="element 3 is 1, expected 2")
+    assert broken(failed, Limits()) == ["wrong_value, and must be ok: element 3 is 1, expected 2"]
+    assert broken(failed, Limits(require=frozenset({Status.OK, Status.WRONG_VALUE}))) == []
+
+
+def unstable(found):
+    """The same result, whose judge says that its times did not settle."""
+    found = copy.deepcopy(found)
+    found.baselines["eager"] |= {"verdict": "unstable", "interval": [found.speedup * 0.7, found.speedup * 1.4]}
+    return found
+
+
+def untimed(problem="1/1", **fields):
+    found = result(problem, 0.5, **fields)
+    found.speedup, found.baselines = None, {"compile": {"error": "InductorError: no C++ compiler"}}
+    return found
+
+
+def test_what_is_slower_beyond_doubt_is_under_the_minimum():
+    assert broken(result("1/1", 0.5), Limits(min_speedup=1.5)) == []
+    (text,) = broken(result("1/1", 0.5), Limits(min_speedup=2.5))
+    assert text.startswith("speedup 2.0") and ", interval " in text and text.endswith("is under 2.5x")
+
+
+def test_a_tie_is_not_slower_and_not_proven_faster():
+    tie = result("1/1", 1.003, seed=3)
+    assert tie.speedup < 1 and broken(tie, Limits(min_speedup=1)) == []
+    (text,) = broken(tie, Limits(prove_speedup=1))
+    assert "1.00x (tie)" in text and text.endswith("is not proven to be over 1x")
+    assert broken(result("1/1", 0.5), Limits(prove_speedup=1)) == []
+    assert broken(result("1/1", 0.5), Limits(prove_speedup=2.5)) != []
+
+
+@pytest.mark.parametrize("limits", [Limits(min_speedup=1), Limits(prove_speedup=1), REGRESSION])
+def test_unstable_is_neither_passed_nor_failed(tmp_path, limits):
+    check = check_result(unstable(result("1/1", 0.5)), limits, run(tmp_path / "before"))
+    assert check.broken == [] and "unstable" in check.undecided[0] and exit_status([check]) == 3
+    assert exit_status([check_result(unstable(result("1/1", 0.5)), Limits())]) == 0
+
+
+@pytest.mark.parametrize("limits", [Limits(min_speedup=1), Limits(prove_speedup=1), REGRESSION])
+def test_a_correct_result_without_a_speedup_is_undecided_and_says_why(tmp_path, limits):
+    check = check_result(untimed(), limits, run(tmp_path / "before"))
+    assert check.broken == [] and exit_status([check]) == 3
+    assert "no baseline could be timed: compile: InductorError: no C++ compiler" in check.undecided[0]
+    assert exit_status([check_result(untimed(), Limits())]) == 0
+
+
+def test_what_was_untimed_or_unstable_before_has_nothing_to_regress_from(tmp_path):
+    now = result("1/1", 1.0, name="relu.cu")
+    for number, before in enumerate((untimed(name="relu.cu"), unstable(now))):
+        check = check_result(now, REGRESSION, run(tmp_path / str(number), before))
+        assert check.broken == check.undecided == [] and "no regression looked for: before, " in check.unchecked[0]
+
+
+def test_unstable_cases_are_those_under_a_limit_on_speed():
+    results = [unstable(result("1/1", 1.0)), result("1/2", 1.0), result("1/3", status=Status.TIMEOUT)]
+    assert unstable_cases(results, Limits(min_speedup=1)) == {("1/1", "level1/1_s0.py", "small")}
+    assert unstable_cases(results, Limits()) == frozenset()
+
+
+def test_of_references_against_themselves_all_but_the_unstable_ones_pass():
+    """Their point estimates lie on either side of 1, and say nothing."""
+    results = Run.load(H100 / "references").latest()
+    checks = [check_result(r, Limits(min_speedup=1)) for r in results]
+    assert sum(r.speedup < 1 for r in results) > 100
+    assert not any(check.broken for check in checks)
+    undecided = [check for check in checks if check.undecided]
+    assert len(checks) == 250 and len(undecided) == 9 and all("unstable" in c.undecided[0] for c in undecided)
+    assert exit_status(checks) == 3 and exit_status(set_apart(checks, undecided)) == 0
+
+
+def set_apart(checks, others):
+    return [check for check in checks if check not in others]
+
+
+def outcome(path, *results, problems=("1/1",), found=None, selector=None, **fields):
+    made = run(path, *results, problems=selector)
+    found = {(r.problem, r.solution["name"]) for r in results} if found is None else found
+    return Outcome(made, {"type": "cpu"}, 1, list(problems), root=path, found=frozenset(found), **fields)
+
+
+def status(gaps):
+    return exit_status([check_result(result("1/9", 1.0), Limits()), *gaps])
+
+
+def test_a_file_that_maps_to_nothing_fails_unless_it_is_allowed(tmp_path):
+    seen = outcome(tmp_path, result("1/1", 1.0), unmapped=[(tmp_path / "notes.py", "maps to no problem")])
+    (gap,), _ = check_directory(seen, None, Allowed())
+    assert gap.name == "notes.py" and gap.broken == ["maps to no problem (--allow-unmapped accepts it)"]
+    assert status([gap]) == 1
+    gaps, notes = check_directory(seen, None, Allowed(unmapped=True))
+    assert status(gaps) == 0 and notes == ["- notes.py: maps to no problem"]
+
+
+def test_a_selected_problem_without_a_solution_fails_unless_it_is_allowed(tmp_path):
+    seen = outcome(tmp_path, result("1/1", 1.0), problems=["1/1", "1/2"], selector="1/1-2")
+    (gap,), _ = check_directory(seen, None, Allowed())
+    assert gap.problem == "1/2" and "has no solution (--allow-missing accepts it)" in gap.broken[0]
+    assert status([gap]) == 1 and status(check_directory(seen, None, Allowed(missing=True))[0]) == 0
+
+
+def test_a_kernel_that_the_compared_run_had_fails_unless_it_is_allowed(tmp_path):
+    before = run(tmp_path / "before", result("1/1", 1.0), result("1/2", 1.0, name="gone.cu"))
+    seen = outcome(tmp_path / "now", result("1/1", 1.0))
+    (gap,), _ = check_directory(seen, before, Allowed())
+    assert (gap.problem, gap.name) == ("1/2", "gone.cu") and "but not here" in gap.broken[0]
+    assert status([gap]) == 1 and status(check_directory(seen, before, Allowed(removed=True))[0]) == 0
+    selected = outcome(tmp_path / "selected", result("1/1", 1.0), selector="1/1")
+    assert check_directory(selected, before, Allowed()) == ([], [])
+
+
+def test_what_a_resumed_log_has_of_files_that_are_gone_is_not_checked(tmp_path):
+    now, gone = result("1/1", 1.0), result("1/2", status=Status.TIMEOUT)
+    seen = outcome(tmp_path, now, gone, found={("1/1", now.solution["name"])})
+    assert [check.problem for check in check_outcome(seen, Limits())] == ["1/1"]
+
+
+def test_what_another_device_would_run_is_built_and_what_this_one_should_is_undecided(tmp_path):
+    solution = Solution(tmp_path / "1_1.cu", "1_1.cu", "1/1", 0, "cu", "cuda", "cuda", "0")
+    other = outcome(tmp_path / "other", skipped=[Skipped(solution, "reason", elsewhere=True)])
+    (built,) = check_outcome(other, Limits(), builds=[(True, "built only")])
+    assert exit_status([built]) == 0 and built.unchecked == ["reason; built only"]
+    (failed,) = check_outcome(other, Limits(), builds=[(False, "expected ;")])
+    assert exit_status([failed]) == 1 and failed.broken == ["build_error: expected ;"]
+    (not_tried,) = check_outcome(other, Limits(), builds=[(None, "not built: no nvcc")])
+    (here,) = check_outcome(outcome(tmp_path / "this", skipped=[Skipped(solution, "reason")]), Limits())
+    assert exit_status([not_tried]) == 3 and exit_status([here]) == 3 and exit_status([]) == 3
+
+
+def test_a_tenth_slower_is_a_regression_and_the_same_is_none(tmp_path):
+    before = run(tmp_path / "before", result("1/1", 1.0, name="relu.cu", seed=1))
+    assert broken(result("1/1", 1.0, name="relu.cu", seed=2), REGRESSION, before) == []
+    (text,) = broken(result("1/1", 1.1, name="relu.cu", seed=2), REGRESSION, before)
+    assert "speedup fell from" in text and "at most -5.0% is allowed" in text
+    assert broken(result("1/1", 1.1, name="relu.cu", seed=2), Limits(max_regression=0.2), before) == []
+
+
+def test_noise_is_no_regression(tmp_path):
+    before = run(tmp_path / "before", result("1/1", 1.0, name="relu.cu", seed=1))
+    noisy = result("1/1", 1.3, name="relu.cu", seed=2)
+    noisy.timing = timing(1.3, spread=1.0)
+    noisy.speedup = noisy.baselines["eager"]["median_ms"] / noisy.timing["median_ms"]
+    assert noisy.speedup < 0.95
+    assert broken(noisy, REGRESSION, before) == []
+
+
+def test_the_baseline_of_the_same_run_counts_not_the_time_alone(tmp_path):
+    before = run(tmp_path / "before", result("1/1", 1.0, name="relu.cu", seed=1))
+    on_a_slower_day = result("1/1", 1.2, name="relu.cu", seed=2, baseline_ms=1.2)
+    assert broken(on_a_slower_day, REGRESSION, before) == []
+
+
+@pytest.mark.parametrize(
+    "change, why",
+    [
+        (lambda r: r.solution.update(name="new.cu"), "it is new"),
+        (lambda r: r.device.update(name="another"), "device was cpu before and is another"),
+        (lambda r: r.workload.update(name="full"), "workload was small before and is full"),
+        (lambda r: setattr(r, "precision", "fp16"), "precision was fp32 before and is fp16"),
+    ],
+)
+def test_what_cannot_be_compared_is_said_not_failed(tmp_path, change, why):
+    before = result("1/1", 1.0, name="relu.cu", seed=1)
+    now = copy.deepcopy(before)
+    change(now)
+    now.speedup /= 10
+    check = check_result(now, REGRESSION, run(tmp_path / "before", before))
+    assert check.broken == [] and check.unchecked == [f"no regression looked for: {why}"]
+
+
+def test_what_was_broken_before_has_nothing_to_regress_from(tmp_path):
+    before = run(tmp_path / "before", result("1/1", status=Status.TIMEOUT, name="relu.cu"))
+    check = check_result(result("1/1", 1.0, name="relu.cu"), REGRESSION, Run.load(before.path))
+    assert check.unchecked == ["no regression looked for: it was timeout before"]
