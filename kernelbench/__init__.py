@@ -13,11 +13,11 @@ __version__ = "0.1.0"
 
 _MODULES = {
     "EvaluationError": "evaluator.client",
-    "Reward": "rewards",
+    "Reward": "rl",
     "evaluate": "api",
     "load_problem": "api",
-    "reward": "rewards",
-    "rewards": "rewards",
+    "reward": "rl",
+    "rewards": "rl",
 }
 
 __all__ = list(_MODULES)

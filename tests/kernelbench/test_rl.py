@@ -12,7 +12,7 @@ import kernelbench
 from harness.problem.module import ProblemError
 from harness.result import Status
 from kernelbench import EvaluationError
-from kernelbench.rewards import MAX_SOURCE, shaped
+from kernelbench.rl import MAX_SOURCE, shaped
 
 GOOD = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return x.clamp(min=0)\n"
 WRONG = GOOD.replace("clamp(min=0)", "neg()")
@@ -210,6 +210,6 @@ def test_mistakes_of_the_caller_are_exceptions():
 
 
 def test_the_functions_are_not_hidden_by_modules_of_their_names():
-    code = "import sys, kernelbench, kernelbench.api, kernelbench.rewards\nassert 'torch' not in sys.modules\n"
+    code = "import sys, kernelbench, kernelbench.api, kernelbench.rl\nassert 'torch' not in sys.modules\n"
     code += "assert all(callable(getattr(kernelbench, name)) for name in kernelbench.__all__)"
     subprocess.run([sys.executable, "-c", code], check=True)
