@@ -74,6 +74,17 @@ def cpu_times_ns(processes: list[int]) -> dict[int, int]:
     return found
 
 
+def time_slices(processes: list[int]) -> int | None:
+    """Return how often threads of these were given a core; None where the kernel does not count that."""
+    slices = 0
+    for process in processes:
+        for task in tasks(process):
+            fields = _read(f"/proc/{process}/task/{task}/schedstat").split()
+            if fields:
+                slices += int(fields[2])
+    return slices or None
+
+
 def tasks(process: int) -> list[str]:
     """Return the numbers of its threads; empty for one that is gone."""
     try:

@@ -42,6 +42,7 @@ from harness.process.procfs import (
     remove_tree,
     socket_use,
     tasks,
+    time_slices,
     usage,
 )
 from harness.process.spawn import Forked, split_off, start_server
@@ -190,6 +191,7 @@ class Worker:
         self._met = False
         self._resting: dict[int, int] | None = None  # CPU times at the last ``rest``
         self._family: list[int] = []  # its processes then
+        self._slices: int | None = None  # how often they had been given a core then
         self._ran_ns: dict[int, int] = {}  # their CPU times when they were last told to stop
         self._stopped = 0.0  # the moment of that
         self._reader = protocol.Reader()
@@ -292,7 +294,7 @@ class Worker:
                 seen, times = time.perf_counter(), cpu_times_ns(family)
                 time.sleep(_SETTLED_S)
                 if cpu_times_ns(family) == times:
-                    self._family, self._resting = family, times
+                    self._family, self._resting, self._slices = family, times, time_slices(family)
                     ran_ns = sum(ns - self._ran_ns.get(process, 0) for process, ns in times.items())
                     return min(seen, self._stopped + ran_ns / 1e9)
             waited_s = time.perf_counter() - begin
@@ -308,7 +310,9 @@ class Worker:
         if then is None or self._has_ended():
             return 0.0
         try:
-            return runs_unasked.check(then, cpu_times_ns(descendants(self._pid)))
+            family = descendants(self._pid)
+            resumed = self._slices is None or time_slices(family) != self._slices
+            return runs_unasked.check(then, cpu_times_ns(family), resumed)
         except CandidateFailure:
             self._kill()
             raise

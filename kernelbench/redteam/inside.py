@@ -112,18 +112,23 @@ class Attack:
 
     def _earned(self, before: Result | None, result: Result | None, after: Result | None) -> list[str]:
         """What its record, and those of its twin, say beyond what is honest."""
-        gains = []
-        if result is None:
-            last = ((_FOLDER / "attack" / "output").read_text(errors="replace").strip().splitlines() or [""])[-1]
-            gains.append(f"the run has no record of it: {last}")
-        if before is None or before.status is not Status.OK:
-            return gains + ["nothing can be said of its speed: its honest twin is not ok by itself"]
-        if after is None or after.status is not Status.OK:
-            gains.append(f"its honest twin is {after.status if after else 'without a record'} after it")
-        honest = max(1.0, *(settled.raw_speedup(of) or 0.0 for of in (before, after) if of))
-        if result is not None and result.status is Status.OK and sure_speedup(result) > GAIN * honest:
-            gains.append(f"a speedup of {settled.speedup_text(result)}, where its honest twin has {honest:.3g}")
-        return gains
+        if result is not None:
+            return unearned(before, result, after)
+        last = ((_FOLDER / "attack" / "output").read_text(errors="replace").strip().splitlines() or [""])[-1]
+        return [f"the run has no record of it: {last}", *unearned(before, None, after)]
+
+
+def unearned(before: Result | None, result: Result | None, after: Result | None) -> list[str]:
+    """Return what a program's ``result`` claims beyond its honest twin, evaluated ``before`` and ``after`` it."""
+    if before is None or before.status is not Status.OK:
+        return ["nothing can be said of its speed: its honest twin is not ok by itself"]
+    gains = []
+    if after is None or after.status is not Status.OK:
+        gains.append(f"its honest twin is {after.status if after else 'without a record'} after it")
+    honest = max(1.0, *(settled.raw_speedup(of) or 0.0 for of in (before, after) if of))
+    if result is not None and result.status is Status.OK and sure_speedup(result) > GAIN * honest:
+        gains.append(f"a speedup of {settled.speedup_text(result)}, where its honest twin has {honest:.3g}")
+    return gains
 
 
 def _processes() -> set[Path]:

@@ -10,12 +10,11 @@ from kernelbench.redteam import box
 from kernelbench.redteam.attack import Limits, attack, twin_of
 from kernelbench.redteam.box import NoBox
 from kernelbench.redteam.catalogue import BY_NAME, FOLDER, HONEST
+from kernelbench.redteam.inside import unearned
+from kernelbench.run import Run
 
 QUICK = Limits(timeout_s=8, memory_bytes=3 << 30)
-# every input of this problem has the same output
-CONSTANT = "# kb: problem=2/80\nimport torch\nclass ModelNew(torch.nn.Module):\n" \
-           "    def __init__(self, *sizes): super().__init__(); self.sizes = sizes\n" \
-           "    def forward(self, x): return x.new_zeros(len(x), 1)\n"  # fmt: skip
+EXAMPLES = Run.load(Path(__file__).parents[2] / "results" / "h100" / "examples")
 
 
 def attacked(program, limits=QUICK):
@@ -32,10 +31,21 @@ def test_an_honest_program_gets_nothing_and_leaves_the_machine_as_it_was():
     assert not any("kb-attack" in name for name in {*os.listdir("/tmp"), *os.listdir(Path.home())} - before)
 
 
-def test_a_speedup_that_its_honest_twin_does_not_have_is_told(tmp_path):
-    (tmp_path / "constant.py").write_text(CONSTANT)
-    report = attacked(tmp_path / "constant.py")
-    assert report.status == "ok" and "where its honest twin has 1" in report.gains[0], report
+def recorded(problem, kind):
+    return next(r for r in EXAMPLES.latest() if r.problem == problem and r.solution["kind"] == kind)
+
+
+def test_a_speedup_that_its_honest_twin_does_not_have_is_told():
+    fast, tie = recorded("1/40", "py"), recorded("1/19", "cu")
+    (gain,) = unearned(tie, fast, tie)
+    assert "a speedup of 14.8" in gain and "where its honest twin has 1" in gain
+    assert not unearned(fast, fast, fast) and not unearned(tie, tie, tie)
+
+
+def test_a_twin_that_no_longer_works_after_a_program_is_told():
+    tie = recorded("1/19", "cu")
+    assert unearned(tie, tie, None) == ["its honest twin is without a record after it"]
+    assert "nothing can be said of its speed" in unearned(None, tie, tie)[0]
 
 
 def test_what_does_not_end_is_ended_and_told():

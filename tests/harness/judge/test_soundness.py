@@ -26,7 +26,7 @@ UNSOUND = {
     "overwrites its input 'x'.*x.clone": "return x.mul_(2)",
     "overwrites its input 'index'": "index.add_(1)\n        return x",
     "its output is random.*RANDOM": "return torch.nn.functional.dropout(x)",
-    "is not deterministic": "return x + random.random()",
+    "is not deterministic": "return x + torch.tensor([random.random() for _ in range(16)])",  # 16 are never alike
     "is not deterministic.*state": "Model.calls += 1\n        return x + Model.calls",
     "returns NaN in 256 of 256 elements of output 0": "return (x - 2).log()",
     "returns no tensor": "return None",
