@@ -4,6 +4,7 @@ MAX_SOURCE_BYTES = 4 << 20  # a million characters of any alphabet; the longest 
 MAX_HEADER_BYTES = 4 << 20  # whole libraries come as one header
 MAX_INCLUDED_FILES = 500  # that a source takes in
 MAX_INCLUDED_BYTES = 16 << 20  # of these together
+MAX_LOOKUPS = 100_000  # of names that a source and what it includes may include, each in every place
 MAX_LIBRARY_BYTES = 2 << 30  # of a prebuilt library, as large as linkers make them
 MAX_ENTRIES = 200_000  # in a directory of solutions: 250 problems with 100 samples each, and as many helpers
 MAX_SAMPLE = 999_999_999  # fits all formats that results are written in

@@ -203,11 +203,19 @@ def _entries(folder: Path) -> list[os.DirEntry]:
         return []
 
 
+def shared_memory_bytes() -> int:
+    """Return what all shared memory of the host takes: mapped or not, with a name or without."""
+    return _meminfo_bytes()["Shmem"]
+
+
+def _meminfo_bytes() -> dict[str, int]:
+    with open("/proc/meminfo") as meminfo:
+        return {line.split(":")[0]: int(line.split()[1]) * 1024 for line in meminfo}
+
+
 def available_memory_bytes() -> int:
     """Return the free memory of the host in bytes; in a container what its limit leaves, if that is less."""
-    with open("/proc/meminfo") as meminfo:
-        fields = {line.split(":")[0]: int(line.split()[1]) * 1024 for line in meminfo}
-    return min([fields["MemAvailable"], *_left_by_groups()])
+    return min([_meminfo_bytes()["MemAvailable"], *_left_by_groups()])
 
 
 def _left_by_groups(mount: Path = Path("/sys/fs/cgroup")) -> Iterator[int]:

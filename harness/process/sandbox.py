@@ -285,10 +285,14 @@ _AF_UNIX = 1
 # What clone3 is asked no filter can read, and glibc does without.
 _CLONE, _CLONE3, _CLONE_PARENT = (56, 220), (435, 435), 0x8000
 _CLONE_NAMESPACES = 0x7E020000  # mounts, control groups, name of the host, System V, users, processes, network
+# The kernel may not continue a suspended process at another's end: as that one's exit signal, or as its parent's.
+_SIGCONT, _EXIT_SIGNAL = 18, 0xFF
 
 _ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  # column above, AUDIT_ARCH_*
 # BPF_LD|W|ABS, BPF_JMP|JEQ|K, JGE, JSET, BPF_RET|K
+# BPF_ALU|AND|K
 _LOAD, _JUMP_EQUAL, _JUMP_AT_LEAST, _JUMP_IF_SET, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_AND = 0x54
 _NUMBER_AT, _ARCHITECTURE_AT, _ARGUMENTS_AT = 0, 4, 16  # in struct seccomp_data
 _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
 _EPERM, _ENOSYS, _X32 = 1, 38, 0x40000000
@@ -340,12 +344,27 @@ def _filter(column: int, architecture: int, pid: int, signals: bool) -> list[tup
         test += [(_RETURN, 0, 0, otherwise), (_RETURN, 0, 0, among)]
         program.extend([(_JUMP_EQUAL, 0, len(test), number), *test])
 
-    def without_flags(number: int, flags: int) -> None:
-        """Refused where the first argument has one of them."""
-        test = [(_LOAD, 0, 0, _ARGUMENTS_AT), (_JUMP_IF_SET, 0, 1, flags)]
-        program.extend([(_JUMP_EQUAL, 0, 4, number), *test, (_RETURN, 0, 0, refuse), (_RETURN, 0, 0, allow)])
+    def when(number: int, test: list[tuple[int, int, int, int]]) -> None:
+        """``test`` ends in a verdict whichever way it goes."""
+        program.extend([(_JUMP_EQUAL, 0, len(test), number), *test])
 
-    without_flags(_CLONE[column], _CLONE_PARENT | _CLONE_NAMESPACES)
+    when(_CLONE[column], [
+        (_LOAD, 0, 0, _ARGUMENTS_AT),
+        (_JUMP_IF_SET, 2, 0, _CLONE_PARENT | _CLONE_NAMESPACES),
+        (_AND, 0, 0, _EXIT_SIGNAL),
+        (_JUMP_EQUAL, 0, 1, _SIGCONT),
+        (_RETURN, 0, 0, refuse),
+        (_RETURN, 0, 0, allow),
+    ])  # fmt: skip
+    when(_PRCTL[column], [
+        (_LOAD, 0, 0, _ARGUMENTS_AT),
+        (_JUMP_EQUAL, 3, 0, _PR_SET_CHILD_SUBREAPER),
+        (_JUMP_EQUAL, 0, 3, _PR_SET_PDEATHSIG),
+        (_LOAD, 0, 0, _ARGUMENTS_AT + 8),
+        (_JUMP_EQUAL, 0, 1, _SIGCONT),
+        (_RETURN, 0, 0, refuse),
+        (_RETURN, 0, 0, allow),
+    ])  # fmt: skip
     always(_CLONE3[column], _ERRNO | _ENOSYS)
     for numbers in _REFUSED.values():
         always(numbers[column], refuse)
@@ -360,7 +379,6 @@ def _filter(column: int, architecture: int, pid: int, signals: bool) -> list[tup
     by_argument(_IOCTL[column], 1, _IOCTL_OWNERS, refuse, allow)
     by_argument(_SOCKET[column], 0, [_AF_UNIX], allow, refuse)
     by_argument(_SETSOCKOPT[column], 2, [_SO_SNDBUF, _SO_SNDBUFFORCE], pretend, allow)
-    by_argument(_PRCTL[column], 0, [_PR_SET_CHILD_SUBREAPER], refuse, allow)
     if signals:
         for numbers in _SIGNALS.values():
             by_argument(numbers[column], 0, [0, pid, -pid], allow, refuse)

@@ -40,6 +40,7 @@ from harness.process.procfs import (
     is_ending,
     nameless_bytes,
     remove_tree,
+    shared_memory_bytes,
     socket_use,
     tasks,
     time_slices,
@@ -191,6 +192,7 @@ class Worker:
         self._met = False
         self._resting: dict[int, int] | None = None  # CPU times at the last ``rest``
         self._family: list[int] = []  # its processes then
+        self._shared_bytes = shared_memory_bytes()
         self._slices: int | None = None  # how often they had been given a core then
         self._ran_ns: dict[int, int] = {}  # their CPU times when they were last told to stop
         self._stopped = 0.0  # the moment of that
@@ -294,7 +296,10 @@ class Worker:
                 seen, times = time.perf_counter(), cpu_times_ns(family)
                 time.sleep(_SETTLED_S)
                 if cpu_times_ns(family) == times:
+                    gone = self._ran_ns.keys() - times.keys()
                     self._family, self._resting, self._slices = family, times, time_slices(family)
+                    if gone:  # nobody knows how long they ran
+                        return seen
                     ran_ns = sum(ns - self._ran_ns.get(process, 0) for process, ns in times.items())
                     return min(seen, self._stopped + ran_ns / 1e9)
             waited_s = time.perf_counter() - begin
@@ -409,6 +414,7 @@ class Worker:
         self._checked = now
         used, tasks = usage(self._pid)
         used += self._check_sockets()
+        self._check_shared_memory(used)
         if used > self._memory_bytes:
             limit = f"the limit is {self._memory_bytes / 1e9:.1f} GB"
             self._stop(Status.OUT_OF_MEMORY, f"the process took {used / 1e9:.1f} GB of host memory; {limit}")
@@ -433,6 +439,19 @@ class Worker:
             message = f"it keeps {self._files_in_messages} open files in messages that nobody reads"
             self._stop(Status.CRASHED, message)
         return size
+
+    def _check_shared_memory(self, used: int) -> None:
+        """Raise MachineFault where far more of it appeared than /proc shows of this worker: it is nobody's, or hidden.
+
+        Pages of a shared mapping that were unmapped again are in no process's account.
+        """
+        grown = shared_memory_bytes() - self._shared_bytes
+        if self._group is None and grown - used > self._memory_bytes:
+            self._kill()
+            raise MachineFault(
+                f"shared memory of this machine grew by {grown / 1e9:.1f} GB while a candidate ran, whose processes "
+                f"show {used / 1e9:.1f} GB; give workers a control group, or stop what takes it"
+            )
 
     def _stop(self, status: Status, message: str) -> None:
         self._kill()

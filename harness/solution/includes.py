@@ -13,7 +13,7 @@ import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from harness.limits import MAX_HEADER_BYTES, MAX_INCLUDED_BYTES, MAX_INCLUDED_FILES, MAX_SOURCE_BYTES
+from harness.limits import MAX_HEADER_BYTES, MAX_INCLUDED_BYTES, MAX_INCLUDED_FILES, MAX_LOOKUPS, MAX_SOURCE_BYTES
 
 _CONTINUED = re.compile(r"\\[ \t]*\r?\n")
 _HASHES = ("#", "%:", "??=")  # by which a line of the preprocessor begins
@@ -29,14 +29,21 @@ def local_includes(
     the folders of ``search``; what is in neither is the toolchain's. Only files whose
     real path is ``allowed`` are opened. Branches of the preprocessor are not evaluated.
 
-    Raises OSError where these are more, or larger, than sources are, or are no plain files.
+    Raises OSError where these are more, or larger, than sources are, or are no plain files, and where there are too
+    many places to look.
     """
     found: dict[Path, str] = {}
-    left = MAX_INCLUDED_BYTES
+    left, lookups = MAX_INCLUDED_BYTES, 0
     pending = [(source, folder)]
     while pending:
         text, beside = pending.pop()
-        for file in _reached(text, beside, search):
+        for path in _places(text, beside, search):
+            lookups += 1
+            if lookups > MAX_LOOKUPS:
+                raise OSError(errno.E2BIG, f"its includes and include paths name more than {MAX_LOOKUPS:,} places")
+            if not _is_there(path):
+                continue
+            file = Path(os.path.realpath(path))
             if file in found or not allowed(file):
                 continue
             data = read_bytes(file, MAX_HEADER_BYTES, in_place=True)
@@ -49,13 +56,12 @@ def local_includes(
     return found
 
 
-def _reached(source: str, beside: Path | None, search: list[Path]) -> Iterator[Path]:
-    """The real path of everything that is where a line of the preprocessor may mean it to be."""
+def _places(source: str, beside: Path | None, search: list[Path]) -> Iterator[str]:
+    """Yield every path that a line of the preprocessor may mean."""
     for name, quoted in _names(source):
         places = [*([beside] if quoted and beside else []), *search] if not os.path.isabs(name) else [Path("/")]
-        for path in (os.path.join(place, name) for place in places):
-            if _is_there(path):
-                yield Path(os.path.realpath(path))
+        for place in places:
+            yield os.path.join(place, name)
 
 
 def _names(source: str) -> Iterator[tuple[str, bool]]:

@@ -22,6 +22,8 @@ _TEXTS = ("sources", "cpp_sources", "cuda_sources")
 _LISTS = ("extra_cflags", "extra_cuda_cflags", "extra_ldflags", "extra_include_paths")
 _NAME = re.compile(r"[A-Za-z_]\w{0,127}", re.ASCII)
 _MAX_CHARACTERS = 64 << 20  # of the files of one extension
+_MAX_ITEMS = 500  # sources, flags or include paths of one extension
+_MAX_FLAG_CHARACTERS = 64 << 10  # of all its flags and include paths: they are taken apart one character at a time
 _UNKEYED = ("verbose", "keep_intermediates")
 _BY_CONTENT = ("sources", "extra_include_paths")
 _SEARCHED = ("-I", "-isystem", "-iquote", "-idirafter")
@@ -52,6 +54,8 @@ class Request:
             raise Refused(f"the name of an extension must be an identifier, not {arguments.get('name')!r}")
         if not all(_is_texts(arguments.get(name)) for name in (*_TEXTS, *_LISTS)):
             raise Refused("sources, flags and include paths of an extension are strings or lists of strings")
+        if reason := _excess(arguments):
+            raise Refused(reason)
         arguments = arguments | {name: _listed(arguments[name]) for name in _TEXTS if name in arguments}
         made = cls(function, arguments, solution, tuple(own), Path(os.path.realpath(scratch)))
         for path in made._named():
@@ -164,6 +168,16 @@ def _is_texts(value: Any) -> bool:
     return (
         value is None or isinstance(value, str) or (isinstance(value, list) and all(isinstance(v, str) for v in value))
     )
+
+
+def _excess(arguments: dict[str, Any]) -> str:
+    """Return which limit a request exceeds, or ''."""
+    for name in (*_TEXTS, *_LISTS):
+        if len(_listed(arguments.get(name))) > _MAX_ITEMS:
+            return f"{name} of an extension has more than {_MAX_ITEMS} items"
+    if sum(len(text) for name in _LISTS for text in _listed(arguments.get(name))) > _MAX_FLAG_CHARACTERS:
+        return f"flags and include paths of an extension have more than {_MAX_FLAG_CHARACTERS:,} characters"
+    return ""
 
 
 def _listed(value: str | list[str] | None) -> list[str]:

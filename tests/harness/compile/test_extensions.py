@@ -184,6 +184,16 @@ def test_a_request_that_names_a_path_of_somebody_else_is_refused(builder, tmp_pa
     assert "not the solution's own" in builder(inline(**named), scratch)["message"]
 
 
+@pytest.mark.parametrize(
+    "arguments, message",
+    [({"extra_include_paths": ["/usr/include"] * 501}, "extra_include_paths of an extension has more than 500 items"),
+     ({"extra_cflags": ["-D" + "A" * 70_000]}, "have more than 65,536 characters")],
+    ids=["items", "characters"],
+)  # fmt: skip
+def test_a_request_of_too_many_or_too_long_flags_is_refused(builder, tmp_path, arguments, message):
+    assert message in builder(inline(**arguments), tmp_path)["message"]
+
+
 def test_a_request_may_name_its_own_folders_and_the_systems(builder, tmp_path):
     scratch = tmp_path / "scratch"
     (scratch / "include").mkdir(parents=True)

@@ -12,6 +12,7 @@ import torch
 
 from harness.compile import BuildContext, build
 from harness.compile.extension.build import ExtensionBuilder, Refused, _deliver
+from harness.faults import MachineFault
 from harness.memory.shared_tensors import Outbox
 from harness.process import sandbox
 from harness.result import CandidateFailure, Status
@@ -66,6 +67,9 @@ ATTEMPTS = {
         "import fcntl\nfcntl.fcntl(1, 10, signal.SIGCONT)  # F_SETSIG",
         "import array, fcntl\nfcntl.ioctl(1, 0x8901, array.array('i', [os.getpid()]))  # FIOSETOWN",
         "assert ctypes.CDLL(None).prctl(36, 0, 0, 0, 0) == 0",
+        "assert ctypes.CDLL(None).prctl(1, signal.SIGCONT, 0, 0, 0) == 0  # PR_SET_PDEATHSIG",
+        "clone = 56 if os.uname().machine == 'x86_64' else 220  # a child whose end continues its parent\n"
+        "assert (pid := ctypes.CDLL(None).syscall(clone, 18, 0, 0, 0, 0)) > 0 or pid == 0 and os._exit(0)",
         "clone = 56 if os.uname().machine == 'x86_64' else 220  # below, with CLONE_PARENT | SIGCHLD\n"
         "assert (pid := ctypes.CDLL(None).syscall(clone, 0x8011, 0, 0, 0, 0)) > 0 or pid == 0 and os._exit(0)",
         *(
@@ -256,6 +260,21 @@ def test_too_many_files_end_the_candidate(attempt, monkeypatch):
     with pytest.raises(CandidateFailure) as caught:
         attempt("for i in range(60): open(str(i), 'w').close()\nwhile True: pass")
     assert caught.value.status is Status.CRASHED and "files" in caught.value.message
+
+
+def test_shared_memory_that_no_process_maps_is_noticed(attempt, monkeypatch):
+    monkeypatch.setattr("harness.process.memory_cgroup.make", lambda limit: None)
+    hidden = (
+        "import mmap, time\nkept = []\n"
+        "for _ in range(7):\n"
+        "    kept.append(mmap.mmap(-1, 256 << 20))\n"
+        "    for at in range(0, 256 << 20, 1 << 20):\n"
+        "        kept[-1][at : at + (1 << 20)] = b'x' * (1 << 20)\n"
+        "        kept[-1].madvise(mmap.MADV_DONTNEED, at, 1 << 20)\n"
+        "time.sleep(60)"
+    )
+    with pytest.raises(MachineFault, match="shared memory of this machine grew by 1.[1-9] GB"):
+        attempt(hidden, timeout_s=30)
 
 
 def test_what_is_left_behind_is_counted_and_removed(attempt):

@@ -5,6 +5,7 @@ import os
 import resource
 import signal
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -240,3 +241,9 @@ def test_a_directory_of_too_many_files_is_told(tmp_path, monkeypatch, write):
         write(MODEL, f"1_{index + 1}.py")
     with pytest.raises(SolutionError, match="more than 20 files"):
         discover(tmp_path)
+
+
+def test_includes_and_include_paths_are_looked_up_so_many_times_only():
+    source = "".join(f'#include "x{i}.h"\n' for i in range(2_000))
+    with pytest.raises(OSError, match="name more than 100,000 places"):
+        local_includes(source, None, [Path(f"/usr/include/{i}") for i in range(500)])
