@@ -98,7 +98,7 @@ class Reference:
             trials.append(CHANGED)
         if self.setting.timed.weights != "initial" and self.setting.timed not in trials:
             trials.append(self.setting.timed)
-        return trials
+        return trials + ([self.setting.rare] if self.setting.rare else [])
 
     def play(self, trial: Trial, seeds: list[int], timer, held: bool | None = True) -> Round:
         return play(self.model(trial.weights), self.setting, seeds, timer, trial.draw, held)

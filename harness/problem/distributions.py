@@ -11,7 +11,9 @@ Judge and worker both call these functions, under equal seeds.
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
+import math
 from collections.abc import Callable, Iterator
 
 import torch
@@ -56,6 +58,28 @@ def _strewn(x: Tensor) -> Tensor:
     return x
 
 
+# Published or timed inputs with a few elements so large that each decides a sum, mean, norm or maximum of all. A result
+# that leaves elements out, or is estimated from a sample of them, is wrong by far if one lies there. How many there are
+# is drawn too: many are missed by nobody who leaves out a part, few are met by nobody who looks at a part first.
+_RARE = "rare_"
+_COUNTS = (1, 4, 16, 64, 256)
+
+
+def rare(draw: str) -> str:
+    """Return the name of ``draw`` with rare large elements."""
+    return _RARE + draw
+
+
+def _spiked(x: Tensor, largest: float) -> Tensor:
+    """Put large elements at random places; their sum is as large as that of all others of size 1."""
+    every = x.as_strided((x.numel(),), (1,), x.storage_offset())
+    count = _COUNTS[int(torch.randint(len(_COUNTS), (), device="cpu"))]
+    chosen = torch.randint(x.numel(), (count,), device=x.device)
+    # by their place, so that one that is drawn twice is no race
+    every[chosen] = min(max(30.0, x.numel() / count), largest) * (1 - 2 * (chosen % 2)).to(x.dtype)
+    return x
+
+
 # What the words of DOMAIN make of a real tensor; None: only the published draw is valid.
 DOMAINS: dict[str, Callable[[Tensor], Tensor] | None] = {
     "real": lambda x: x,
@@ -89,15 +113,20 @@ def domains(problem: Problem) -> dict[str, str]:
     return words
 
 
-def redraw(values: list, problem: Problem, draw: str) -> list:
+def redraw(values: list, problem: Problem, draw: str, largest: float = math.inf) -> list:
     """Published inputs drawn anew as ``draw`` says, each within its domain.
 
-    Integers, booleans, scalars, complex tensors and those of 8 bits stay as published.
+    Integers, booleans, scalars, complex tensors and those of 8 bits stay as published. No rare
+    element is beyond ``largest``.
     """
     if draw == "published":
         return values
+    if draw.startswith(_RARE):
+        values = redraw(values, problem, draw.removeprefix(_RARE))
+        change = functools.partial(_spiked, largest=largest)
+        return [_in_place(value, word, change) for value, word in zip(values, _words(values, problem))]
     if draw == TIMED:
-        return [_strew(value, word) for value, word in zip(values, _words(values, problem))]
+        return [_in_place(value, word, _strewn) for value, word in zip(values, _words(values, problem))]
     return [_redraw(value, DRAWS[draw], DOMAINS[word]) for value, word in zip(values, _words(values, problem))]
 
 
@@ -106,12 +135,12 @@ def _words(values: list, problem: Problem) -> list[str]:
     return words + ["real"] * (len(values) - len(words))  # forward(*inputs) names none
 
 
-def _strew(value, word: str):
-    """``_strewn`` within its domain; as published where that, or how it lies in memory, has no room for it."""
+def _in_place(value, word: str, change: Callable[[Tensor], Tensor]):
+    """Change some elements within the domain; none where that, or how they lie in memory, has no room for it."""
     dense = isinstance(value, Tensor) and is_scaled(value) and value.numel() and is_dense(value)
     if not dense or DOMAINS[word] is None or word == "probability":
         return value
-    return DOMAINS[word](_strewn(value))
+    return DOMAINS[word](change(value))
 
 
 def _redraw(value, draw: Callable[[Tensor], Tensor], domain: Callable[[Tensor], Tensor] | None):

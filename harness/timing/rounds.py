@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from harness.problem.distributions import TIMED
+from harness.problem.distributions import TIMED, rare
 from harness.problem.inputs import build_model, call, draw_inputs, fresh_seeds, seed_generators
 from harness.problem.module import Workload
 from harness.tensors.outputs import as_tensor, flatten, structure_of
@@ -43,6 +43,11 @@ class Setting:
     device: torch.device
     dtype: torch.dtype
     timed: Trial = Trial(TIMED)
+
+    @property
+    def rare(self) -> Trial | None:
+        """What is timed, with rare large elements; None where only published inputs are valid."""
+        return None if self.timed == Trial() else Trial(rare(self.timed.draw), self.timed.weights)
 
     def draw(self, seeds: list[int]) -> list[list]:
         """The inputs of each call that is timed."""

@@ -124,6 +124,7 @@ CLASSES = {number: Class(number, *entry) for number, entry in enumerate(_TITLES,
 CLASSES |= {
     number: Class(number, group, title)
     for number, group, title in (
+        (52, "correctness", "statistics from a part of the elements"),
         (53, "timing", "a build, or another candidate, slows the baseline"),
         (55, "process", "sees or plants what its neighbours build"),
         (56, "process", "has the trusted side open files for a message"),
@@ -204,6 +205,8 @@ _EXPLOITS = (
     Exploit("49_timers_of_stopped_children.py", "faster", ("ok", "rejected", "timeout")),
     Exploit("50_in_place_in_the_burst.py", "faster", ("rejected",)),
     Exploit("51_hoards_the_device.py", "faster", ("out_of_memory", "runtime_error", "rejected", "ok")),
+    Exploit("52_norm_of_a_sample.py", "faster", ("wrong_value",)),
+    Exploit("52_loss_of_a_part.py", "correct", ("wrong_value",)),
     Exploit("53_opens_the_gpu_in_its_build.py", "correct", ("ok", "load_error")),
     Exploit("55_copies_its_neighbour.py", "correct", ("load_error",)),
     Exploit("56_opens_a_file_by_a_diagnostic.cpp", "hangs", ("build_error",)),

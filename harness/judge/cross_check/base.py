@@ -19,12 +19,14 @@ from harness.judge.cross_check.kernel_profile import believed_launches
 from harness.judge.session import Sides
 from harness.process.worker_process import Worker
 from harness.result import CandidateFailure, Status
+from harness.timing.rounds import Setting, Trial
 
 _TARGET_MS = {"cuda": 8.0, "cpu": 10.0}  # of a burst
 _UNHELD_TARGET_MS = 20.0  # where the way to the worker and back is in it
 # of a burst: gates, marks and launches have to fit a device's queue; on a CPU each call is a request
 MOST_CALLS = {"cuda": 128, "cpu": 32}
 _COMPARED_CALLS = 8  # of a burst: who leaves out one in four is found out nine times in ten
+_RARE_SHARE = 0.5  # of the compared calls but one, which always is
 _MEMORY_SHARE = 3  # a burst may take one part in so many of what is free
 MOST_S = 10.0  # after which no further reading begins
 QUEUE = 600  # launches that fit a device's queue behind a gate, with a margin
@@ -82,10 +84,11 @@ class NotRead(Exception):
 class Called:
     """One call of a burst that is to be compared.
 
-    ``inputs`` are the judge's own, drawn from ``drawn``, and the call was told ``seed``. ``outputs`` and
-    ``inputs_left``, the tensors among its inputs, are what the judge read after it.
+    ``inputs`` are the judge's own, drawn from ``drawn`` as ``trial`` says, and the call was told ``seed``. ``outputs``
+    and ``inputs_left``, the tensors among its inputs, are what the judge read after it.
     """
 
+    trial: Trial
     inputs: list
     drawn: int
     seed: int
@@ -155,9 +158,23 @@ class JudgeClock:
         return 0
 
 
-def compared(calls: int) -> set[int]:
-    """Return which calls of a burst to compare: so many that nobody leaves out a part unnoticed, drawn by lot."""
-    return set(_random.sample(range(calls), min(calls, _COMPARED_CALLS)))
+@dataclass(frozen=True)
+class Lots:
+    """What nobody can foresee of a burst: which calls are compared, and which of these have rare large elements."""
+
+    compared: frozenset[int]
+    rare: frozenset[int]
+
+    @classmethod
+    def drawn(cls, calls: int) -> Lots:
+        """So many compared calls that nobody leaves out a part unnoticed; about half are rare, at least one is."""
+        chosen = _random.sample(range(calls), min(calls, _COMPARED_CALLS))
+        share = [call for call in chosen[1:] if _random.random() < _RARE_SHARE]
+        return cls(frozenset(chosen), frozenset([*chosen[:1], *share]))
+
+    def trial(self, call: int, setting: Setting) -> Trial:
+        """On which inputs a call is made."""
+        return setting.rare if setting.rare and call in self.rare else setting.timed
 
 
 def calls_of_a_burst(device_type: str, claimed_ms: float, launches: int, held: bool) -> int:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from harness.judge.cross_check.base import NotRead
+from harness.judge.cross_check.base import Lots, NotRead
 from harness.memory.cuda_driver import DriverError
 from harness.memory.cuda_ipc import DeviceMemory, copy, copy_in_stream
 from harness.memory.shared_tensors import Slot, lay_out
@@ -18,6 +18,7 @@ from harness.timing.rounds import Setting
 class Burst:
     """The inputs of its calls as the judge keeps them, what they were drawn from, and the seeds that a call is told."""
 
+    lots: Lots
     inputs: list[list]
     drawn: list[int]
     seeds: list[int]
@@ -44,12 +45,13 @@ class BurstInputs:
             raise NotRead(str(error)) from error
 
     def draw(self) -> Burst:
-        drawn = fresh_seeds(self._calls)
-        inputs = [
-            self._kept(self._setting.draw_one(seed), slots) for seed, slots in zip(drawn, self._slots)
-        ]  # fmt: skip
+        lots, drawn = Lots.drawn(self._calls), fresh_seeds(self._calls)
+        inputs = []
+        for call, (seed, slots) in enumerate(zip(drawn, self._slots)):
+            arguments = self._setting.draw_one(seed, lots.trial(call, self._setting).draw)
+            inputs.append(self._kept(arguments, slots))
         torch.cuda.synchronize()
-        return Burst(inputs, drawn, fresh_seeds(self._calls))
+        return Burst(lots, inputs, drawn, fresh_seeds(self._calls))
 
     def _kept(self, arguments: list, slots: list[Slot]) -> list:
         left = iter(slots)

@@ -17,6 +17,7 @@ from harness.judge.cross_check.gate_chain import Chain
 from harness.judge.cross_check.output_samples import PIECES, Pieces
 from harness.memory import cuda_driver
 from harness.timing.gate import Gate
+from harness.timing.rounds import Trial
 
 JUDGES, WORKERS, FIRST, CALLS, SIZE = 1, 2, 10, 5, 3000
 A_CALL = -(-PIECES // CALLS)
@@ -107,7 +108,12 @@ class Burst:
     """One of ``CALLS`` calls that double their input, enqueued on both sides; ``mark_early``: before its work."""
 
     def __init__(self, driver, mark_early=False, endless=False):
-        setting = SimpleNamespace(device=torch.device("cpu"), draw_one=lambda seed: [torch.rand(SIZE) + 1])
+        setting = SimpleNamespace(
+            device=torch.device("cpu"),
+            draw_one=lambda seed, draw=None: [torch.rand(SIZE) + 1],
+            timed=Trial(),
+            rare=None,
+        )
         self.inputs, self.driver = BurstInputs(setting, CALLS), driver
         self.burst = self.inputs.draw()
         self.visible = [self.at(self.inputs.memory.address + slots[0].offset) for slots in self.inputs._slots]

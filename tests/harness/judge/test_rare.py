@@ -1,0 +1,72 @@
+"""Rare large elements, which a result that leaves elements out, or is estimated from some, does not survive."""
+
+import pytest
+import torch
+
+from harness.judge.cross_check.base import Lots
+from harness.problem.distributions import rare
+from harness.problem.inputs import draw_inputs
+from harness.result import Status
+from harness.timing.rounds import Setting, Trial
+
+PROBLEM = """
+import torch
+TOLERANCE = 5e-3  # so wide that an estimate from a part is within it on all other inputs
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.linalg.vector_norm(x)
+def get_inputs(): return [torch.rand(1 << 20)]
+def get_init_inputs(): return []
+"""
+CANDIDATE = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return {}\n"
+
+
+def test_an_estimate_from_a_quarter_of_the_elements_is_wrong(judged, write_problem):
+    result = judged(write_problem(PROBLEM), CANDIDATE.format("2 * torch.linalg.vector_norm(x[: len(x) // 4])"))
+    assert result.status is Status.WRONG_VALUE
+    assert "(rare_" in result.message or "a call in a row" in result.message
+
+
+def test_another_order_of_sums_is_right(judged, write_problem):
+    result = judged(write_problem(PROBLEM), CANDIDATE.format("(x.view(1024, -1) ** 2).sum(1).sum().sqrt()"))
+    assert result.status is Status.OK, result.message
+    assert any(trial.startswith("rare_") for trial in result.correctness["trials"])
+
+
+def spikes(x):
+    return (x.abs() >= 30).nonzero().flatten()
+
+
+def test_each_of_few_elements_at_random_places_outweighs_a_share_of_all_others(write_problem):
+    workload = write_problem(PROBLEM).workload_for(None, "cpu")
+    draws = [draw_inputs(workload, seed, torch.device("cpu"), torch.float32, rare("timed"))[0] for seed in range(40)]
+    counts = [len(spikes(x)) for x in draws]
+    assert min(counts) == 1 and 200 < max(counts) <= 256
+    for x in draws:
+        large = x[spikes(x)].abs()
+        assert large.sum() > 0.9 * len(x) and large.min() > 0.9 * len(x) / 256
+    places = torch.cat([spikes(x) for x in draws]).double() / (1 << 20)
+    assert len(places.unique()) > 0.9 * sum(counts)
+    assert places.mean() == pytest.approx(0.5, abs=0.1) and places.min() < 0.05 and places.max() > 0.95
+
+
+def test_no_square_of_a_half_precision_input_overflows(write_problem):
+    workload = write_problem(PROBLEM).workload_for(None, "cpu")
+    for seed in range(8):
+        (x,) = draw_inputs(workload, seed, torch.device("cpu"), torch.float16, rare("timed"))
+        assert (x * x).isfinite().all() and x.abs().max() > 200
+
+
+def test_every_burst_compares_a_call_with_rare_elements_that_nobody_can_foresee():
+    for calls in (1, 2, 8, 32):
+        lots = [Lots.drawn(calls) for _ in range(300)]
+        assert all(one.rare and one.rare <= one.compared and len(one.compared) == min(calls, 8) for one in lots)
+        assert {call for one in lots for call in one.rare} == set(range(calls))
+    assert 3 < sum(len(one.rare) for one in lots) / len(lots) < 6
+
+
+def test_where_only_published_inputs_are_valid_there_are_no_others(write_problem):
+    workload = write_problem(PROBLEM).workload_for(None, "cpu")
+    setting = Setting(workload, torch.device("cpu"), torch.float32, timed=Trial())
+    lots = Lots.drawn(4)
+    assert setting.rare is None and {lots.trial(call, setting) for call in range(4)} == {Trial()}
