@@ -8,7 +8,7 @@
 # GPUs for `hostile` and `scaling`; `kernelbench` needs KERNELBENCH=DIR, a checkout of it. Python is $PYTHON or python3.
 set -u
 
-all="order tests extensions spread accuracy accuracy_small aa_small sensitivity examples rounds redteam hostile scaling kernelbench"
+all="order tests extensions spread accuracy accuracy_small aa_small sensitivity examples rounds redteam sanitize hostile scaling kernelbench"
 if [ $# = 0 ]; then sed -n '2,/^set/s/^# \{0,1\}//p' "$0"; echo "Steps: $all"; exit 2; fi
 out=$(mkdir -p "$1" && cd "$1" && pwd) && shift || exit
 cd "$(dirname "$0")/.." || exit
@@ -25,7 +25,8 @@ ids() { echo "$2" | sed "s#[0-9][0-9]*#$1/&#g"; }
 
 # Whether the GPU is in order: nothing that is measured on one that is not means anything.
 order() { kb doctor --ceilings; }
-tests() { python -m pytest -q -m gpu -p no:cacheprovider tests/harness/timing/test_timing.py tests/harness/judge/test_evaluate.py; }
+tests() { python -m pytest -q -m gpu -p no:cacheprovider tests/harness/timing tests/harness/judge tests/harness/memory \
+    tests/harness/process/test_sandbox.py; }
 extensions() { python -m pytest -q -m gpu -p no:cacheprovider tests/harness/compile/test_extensions.py; }
 spread() { python scripts/bench/timing_spread.py --relu 1.2,1.6,3,8,16,32 --runs 10 --json "$out/spread_short.json"; }
 accuracy() {
@@ -50,6 +51,13 @@ rounds() {
       --json "$out/rounds.json"
 }
 redteam() { kb redteam --device cuda -o "$out/redteam.md"; }
+# A correct kernel, and one that writes past its output: the second must be told with its line.
+sanitize() {
+  local relu=$out/1_19_past_its_end.cu
+  sed 's/if (i < n4)/if (true)/; s/(n4 + 255) \/ 256/(n4 + 511) \/ 256/' examples/cuda/relu.cu >"$relu"
+  kb time examples/cuda/relu.cu --problem 1/19 --sanitize --json >"$out/sanitize_ok.json" || return
+  ! kb time "$relu" --problem 1/19 --sanitize --json >"$out/sanitize_wrong.json"
+}
 hostile() { python scripts/bench/hostile.py --count 500 --device "$devices" --json "$out/hostile.json"; }
 scaling() {
   python scripts/bench/scaling.py --solutions examples/inline_cuda --variants 64 \

@@ -81,6 +81,8 @@ def evaluate(
             _Evaluation(workload, solution, artefact, conditions, server, phase, stages).into(result)
         result.status = Status.OK
     except CandidateFailure as failure:
+        if artefact.library and conditions.device.type == "cpu" and "SIGSEGV" in failure.message:
+            failure.message += _GUARDED
         _record_failure(result, solution, failure)
     stages.end()
     result.stages_s = stages.seconds
@@ -297,6 +299,9 @@ class _Evaluation:
         return judged
 
 
+_GUARDED = (
+    "\na guard page lies behind every input, weight and output: it may have read or written past the end of one"
+)
 _CHANGED = (
     "weights of the reference that start as ones, zeros or another constant were changed, and so were "
     "tensors of the candidate that start as the same constant of as many elements"

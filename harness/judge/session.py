@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from harness.faults import MachineFault, is_of_machine
-from harness.integrity import overwritten_inputs
+from harness.integrity import out_of_bounds, overwritten_inputs
 from harness.judge import argument_order, soundness
 from harness.judge.compare import Criterion, Errors, check_kind, check_structure, check_values, strict_criterion
 from harness.judge.conditions import Conditions
@@ -256,7 +256,9 @@ class Sides:
         limits = self._conditions
         # the worker's own deadline is earlier: this one is for a hang around it
         with within("a step of the candidate", 2 * (limits.timeout_s + limits.build_timeout_s) + 60):
-            return self.worker.request(request, limits.timeout_s)
+            answer = self.worker.request(request, limits.timeout_s)
+        out_of_bounds.check(answer.get("overruns"))
+        return answer
 
 
 def number(value: Any) -> float:

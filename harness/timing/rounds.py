@@ -43,6 +43,7 @@ class Setting:
     device: torch.device
     dtype: torch.dtype
     timed: Trial = Trial(TIMED)
+    place: Callable[[list], list] | None = None  # where inputs are put for the model, outside of its time
 
     @property
     def rare(self) -> Trial | None:
@@ -55,7 +56,8 @@ class Setting:
 
     def draw_one(self, seed: int, draw: str | None = None) -> list:
         """The inputs of one call: those that are timed, or drawn as one of ``hardened.DRAWS``."""
-        return draw_inputs(self.workload, seed, self.device, self.dtype, draw or self.timed.draw)
+        inputs = draw_inputs(self.workload, seed, self.device, self.dtype, draw or self.timed.draw)
+        return self.place(inputs) if self.place else inputs
 
     def build(self, model_class: type, seed: int, weights: str = "initial"):
         return build_model(model_class, self.workload, seed, self.device, self.dtype, weights)

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from harness.memory.guarded import GuardedBuffers
 from harness.result import CandidateFailure, Status
 from harness.tensors.dtypes import marked
 
@@ -44,8 +45,16 @@ class LibraryModel(torch.nn.Module):
     ``prepare`` must have been called for each ``forward``.
     """
 
-    def __init__(self, path: Path, state: dict[str, torch.Tensor], outputs: list[dict], scalars: list[dict]):
+    def __init__(
+        self,
+        path: Path,
+        state: dict[str, torch.Tensor],
+        outputs: list[dict],
+        scalars: list[dict],
+        guards: GuardedBuffers | None = None,
+    ):
         super().__init__()
+        self._guards = guards or GuardedBuffers()
         try:
             self._function = ctypes.CDLL(str(path)).solution
         except OSError as error:
@@ -57,7 +66,9 @@ class LibraryModel(torch.nn.Module):
                 "`kb starter` prints the whole signature",
             ) from None
         self._function.restype = None
-        self._state = [value.detach().contiguous() for value in state.values()]
+        self._state = [
+            self._guards.hold(value.detach().contiguous(), name, lasting=True) for name, value in state.items()
+        ]
         self._outputs = [(o["shape"], getattr(torch, o["dtype"])) for o in outputs]
         self._scalars = [_C_NUMBERS[s["c_type"]](s["value"]) for s in scalars]
         self._prepared: list[list[torch.Tensor]] = []
@@ -65,7 +76,11 @@ class LibraryModel(torch.nn.Module):
     def prepare(self, calls: int, device: torch.device) -> None:
         """Allocate and mark the outputs of the next ``calls`` calls, outside of what is timed."""
         self._prepared = [
-            [marked(shape, dtype, device, call) for shape, dtype in self._outputs] for call in range(calls)
+            [
+                self._guards.hold(marked(shape, dtype, device, call), f"output {index}")
+                for index, (shape, dtype) in enumerate(self._outputs)
+            ]
+            for call in range(calls)
         ]
         self._prepared.reverse()
 

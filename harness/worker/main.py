@@ -19,6 +19,7 @@ import torch
 
 from harness.job import decode_problem
 from harness.memory.cuda_ipc import shared
+from harness.memory.guarded import GuardedBuffers
 from harness.memory.placement import Places
 from harness.memory.shared_tensors import OpenedOutbox, lay_out
 from harness.problem.inputs import DTYPES, copy_changed_constants, copy_matching_state, tensors_of
@@ -109,6 +110,7 @@ class Candidate:
         self._round = Round([], [], [])
         self._inputs_like: list = []  # those of a call: another draw would take as much memory as a call's inputs
         self._models: dict[str, Any] = {}
+        self._guards = GuardedBuffers()  # of a library, which allocates nothing itself
         self._gate: Gate | None = None
         self._places: Places | None = None  # without a GPU
         self.path = Path("solution")
@@ -132,7 +134,10 @@ class Candidate:
             self._places = Places(self._device)
         pin_math_modes()
         self._problem = load_problem(decode_problem(problem))
-        self._setting = Setting(self._problem.workload(workload), self._device, DTYPES[precision], Trial(*timed))
+        # on a GPU a second copy of large inputs would not fit
+        place = self._guarded if library and self._device.type == "cpu" else None
+        dtype = DTYPES[precision]
+        self._setting = Setting(self._problem.workload(workload), self._device, dtype, Trial(*timed), place)
         self._seed = seed
         self._library = (Path(library), signature) if library else None
         self._model_class = None
@@ -149,7 +154,7 @@ class Candidate:
         reference = self._setting.build(self._problem.module.Model, self._seed, weights)
         if self._library:
             path, signature = self._library
-            self._models[weights] = LibraryModel(path, reference.state_dict(), **signature)
+            self._models[weights] = LibraryModel(path, reference.state_dict(), **signature, guards=self._guards)
             copied = True
         elif weights == "changed":
             model = self._models[weights] = self._setting.build(self._model_class, self._seed)
@@ -180,7 +185,15 @@ class Candidate:
             "empty_ms": self._round.empty_ms,
             "structures": self._round.structures,
             "outputs": [[self._describe(leaf) for leaf in leaves] for leaves in self._round.outputs],
+            "overruns": self._guards.overruns(),
         }
+
+    def _guarded(self, inputs: list) -> list:
+        """Inputs whose surroundings tell if the library wrote there."""
+        return [
+            self._guards.hold(value, f"input {index}") if isinstance(value, torch.Tensor) else value
+            for index, value in enumerate(inputs)
+        ]
 
     def launch_bound(self, seeds: list[int]) -> dict:
         self._round = Round([], [], [])
@@ -190,6 +203,7 @@ class Candidate:
     def _prepared(self, weights: str, calls: int):
         """The model, with outputs for so many calls if it is a library."""
         model = self._models[weights]
+        self._guards.begin()
         if self._library:
             model.prepare(calls, self._device)
         return model
@@ -226,10 +240,11 @@ class Candidate:
 
     def prepare_burst(self, calls: int) -> dict:
         """Do what is to be done before a burst of so many calls and is no part of it."""
+        overruns = self._guards.overruns()  # of the burst before
         self._burst_left = []
         self._burst_model = self._prepared(self._setting.timed.weights, calls)
         self._synchronize()
-        return {"ok": True}
+        return {"overruns": overruns}
 
     def burst(self, seeds: list[int], first: int = 0, number: int = 0) -> dict:
         """Call the model on the burst's inputs, from ``first`` on; say where the outputs lie.
@@ -259,7 +274,7 @@ class Candidate:
     def close_burst(self) -> dict:
         self._burst_inputs = self._burst_left = None
         self._burst_memory.close()
-        return {"ok": True}
+        return {"overruns": self._guards.overruns()}
 
     def trim(self) -> dict:
         """Give the device memory back that the allocator keeps."""
@@ -270,6 +285,7 @@ class Candidate:
     def clear(self) -> dict:
         """As ``trim``, and what the last round left goes first."""
         self._round = Round([], [], [])
+        self._guards.begin()
         return self.trim()
 
     def move(self) -> dict:

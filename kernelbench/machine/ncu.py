@@ -7,22 +7,15 @@ under it as the user's own program, outside of the harness's process border.
 from __future__ import annotations
 
 import csv
-import glob
 import io
-import json
-import os
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterable
 from typing import Any
 
 from harness.integrity.library_only import own_kernels
 from harness.integrity.origin import Origin
-from harness.job import encode_problem, encode_solution
 from harness.problem.module import ProblemFile
-from harness.process.spawn import ROOT
 from harness.solution.discover import Solution
+from kernelbench.machine import under_tool
 
 # field of a record -> metric of ncu, in base units: ns, percent, registers a thread
 METRICS = {
@@ -35,7 +28,6 @@ METRICS = {
 }
 _PLACES = ("/usr/local/cuda/bin/ncu", "/opt/nvidia/nsight-compute/*/ncu")
 _MOST_LAUNCHES = 200
-_TIMEOUT_S = 600
 _TOLD_LINES = 8
 
 
@@ -50,36 +42,23 @@ def counters(
 
     Raises NsightError.
     """
-    job = {
-        "problem": encode_problem(problem),
-        "solution": encode_solution(solution),
-        "workload": workload,
-        "precision": precision,
-        "device": device,
-    }
-    command = [
+    tool = [
         _ncu(), "--csv", "--page", "raw", "--print-units", "base", "--profile-from-start", "off",
         "--target-processes", "application-only", "--launch-count", str(_MOST_LAUNCHES),
-        "--metrics", ",".join(METRICS.values()), sys.executable, "-m", "harness.worker.profile_target", json.dumps(job),
+        "--metrics", ",".join(METRICS.values()),
     ]  # fmt: skip
-    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=_TIMEOUT_S, env={**os.environ, "PYTHONPATH": path}
-        )
-    except subprocess.TimeoutExpired:
-        raise NsightError(f"ncu was not done within {_TIMEOUT_S} s") from None
-    except OSError as error:
-        raise NsightError(f"{command[0]} does not start: {error.strerror}") from error
+        done = under_tool.run(tool, problem, solution, workload, precision, device)
+    except under_tool.ToolError as error:
+        raise NsightError(str(error)) from error
     return by_kernel(read(done.stdout, done.stderr))
 
 
 def _ncu() -> str:
-    homes = [os.path.join(os.environ[name], "bin", "ncu") for name in ("CUDA_HOME", "CUDA_PATH") if name in os.environ]
-    found = [path for place in (*homes, *_PLACES) for path in sorted(glob.glob(place), reverse=True)]
-    if ncu := shutil.which("ncu") or next(iter(found), None):
-        return ncu
-    raise NsightError("there is no ncu on the PATH: install Nsight Compute, which is part of the CUDA toolkit")
+    try:
+        return under_tool.find("ncu", _PLACES, "Nsight Compute")
+    except under_tool.ToolError as error:
+        raise NsightError(str(error)) from error
 
 
 def read(output: str, errors: str = "") -> list[dict[str, Any]]:

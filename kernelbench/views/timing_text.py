@@ -297,3 +297,17 @@ def _shortened(name: str) -> str:
 def ms(value: float) -> str:
     """A time in ms with four significant digits and its unit."""
     return f"{value * 1e3:.4g} us" if value < 1 else f"{value:.4g} ms"
+
+
+def sanitized(errors: list[dict[str, Any]] | str) -> str:
+    """Return the errors of compute-sanitizer as lines, or why there are none to show."""
+    if isinstance(errors, str):
+        return f"compute-sanitizer: {errors}"
+    if not errors:
+        return "compute-sanitizer: no error in memcheck, racecheck and initcheck"
+    lines = [
+        f"  {e['check']}: {e['error']}, {e['count']} times, in {e['kernel'] or 'an unknown kernel'}"
+        + (f" at {e['place']}" if e["place"] else "")
+        for e in errors
+    ]
+    return "\n".join(["compute-sanitizer:", *lines])

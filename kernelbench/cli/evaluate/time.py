@@ -14,6 +14,7 @@ from harness.result import Result
 from harness.solution.discover import read_solution
 from kernelbench import escaping
 from kernelbench.cli import (
+    GATE_FAILED,
     INTERRUPTED,
     UNFIT,
     WRONG_USAGE,
@@ -54,12 +55,15 @@ from kernelbench.views.plotting import PictureError
 @click.option("--ncu", is_flag=True,
               help="Add counters of Nsight Compute. It runs the solution as a program of yours, outside the "
                    "harness's process border: only for what you trust.")  # fmt: skip
+@click.option("--sanitize", is_flag=True,
+              help="Run one call under compute-sanitizer (memcheck, racecheck, initcheck) and list its errors with "
+                   "their lines. Only for what you trust, as --ncu.")  # fmt: skip
 @click.option("--picture", type=OutputFile(), metavar="FILE",
               help="Draw the samples into a .png, .svg or .pdf file.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the record as JSON.")
 def command(
     solution, run, problem, problem_dir, device, workload, precision, baselines, cv_target, clock_mhz, track, timeout,
-    ncu, picture, as_json,
+    ncu, sanitize, picture, as_json,
 ) -> None:  # fmt: skip
     """Evaluate one solution and show everything about its timing.
 
@@ -72,8 +76,8 @@ def command(
       kb time kernel.cu --problem 1/19 --baseline eager,compile --ncu --picture timing.png
       kb time --from runs/mine 1/19
     """
-    if run and ncu:
-        raise click.UsageError("--ncu runs a solution, and --from shows a result that is there already")
+    if run and (ncu or sanitize):
+        raise click.UsageError("--ncu and --sanitize run a solution, and --from shows a result that is there already")
     options = Options(
         device, workload, precision, timeout_s=timeout, baselines=baselines, cv_target=cv_target,
         clock_mhz=clock_mhz, track=track,
@@ -84,6 +88,7 @@ def command(
         else:
             file, result = _evaluated(Path(solution), options, problem, problem_dir)
         counters = _counters(file, Path(solution), result, device or "cuda") if ncu else None
+        sanitized = _sanitized(file, Path(solution), result, device or "cuda") if sanitize else None
         if picture:
             from kernelbench.views.timing_plot import draw
 
@@ -96,9 +101,13 @@ def command(
         fail(error, WRONG_USAGE)
     if as_json:
         record = result.to_json() | {"settled": settled.to_json(result)} | ({"ncu": counters} if ncu else {})
-        say_json(record)
+        say_json(record | ({"sanitizer": sanitized} if sanitize else {}))
     else:
         say(timing_text.page(result, counters))
+        if sanitize:
+            say(f"\n{timing_text.sanitized(sanitized)}")
+    if sanitize and not isinstance(sanitized, str) and sanitized:
+        sys.exit(GATE_FAILED)
 
 
 def _evaluated(
@@ -125,6 +134,20 @@ def _recorded(path: Path, wanted: str) -> Result:
         names = "\n".join(f"  {r.problem} {r.solution['name']} ({r.workload['name']})" for r in found)
         raise RunError(f"{path} has {len(found)} results of '{wanted}'; name one of the solutions:\n{names}")
     return found[0]
+
+
+def _sanitized(file: ProblemFile, path: Path, result: Result, device: str) -> list | str:
+    """The errors that compute-sanitizer finds, or why it was not run."""
+    from kernelbench.machine import sanitizer
+
+    if result.device.get("type") != "cuda":
+        return "not run: compute-sanitizer needs a GPU"
+    say("compute-sanitizer runs the solution as a program of yours, outside the harness's process border", err=True)
+    try:
+        solution = read_solution(path, problem=file.id)
+        return sanitizer.errors(file, solution, result.workload["name"], result.precision, device)
+    except sanitizer.ToolError as error:
+        return f"not run: {error}"
 
 
 def _counters(file: ProblemFile, path: Path, result: Result, device: str) -> list | str:

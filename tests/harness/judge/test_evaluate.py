@@ -124,7 +124,7 @@ class ModelNew(torch.nn.Module):
     body = source.format(name="other").replace("functional.layer_norm(x, x.shape[1:])", "Identity()(self.other(x))")
     result = judged(problem("1/40"), body)
     assert result.status is Status.OK and result.correctness["weights"] == "seeded", result.message
-    assert result.correctness["trials"][-1] == "signed inputs, changed weights"
+    assert "signed inputs, changed weights" in result.correctness["trials"]
 
 
 LOADING = {

@@ -53,8 +53,9 @@ def test_a_correct_solution_passes_where_pytorch_itself_cannot_keep_the_toleranc
 
 
 def test_without_parameters_there_are_no_other_weights(problem):
-    assert [t.weights for t in reference(problem("1/19")).trials(copied=True)] == ["initial"] * 8
-    assert reference(problem("1/40")).trials(copied=True) == list(TRIALS)
+    assert [t.weights for t in reference(problem("1/19")).trials(copied=True)] == ["initial"] * 9
+    layer_norm = reference(problem("1/40"))
+    assert layer_norm.trials(copied=True) == [*TRIALS, layer_norm.setting.rare]
 
 
 def test_a_state_of_its_own_is_tried_with_other_constants_where_there_are_any(problem):

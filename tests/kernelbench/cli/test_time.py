@@ -161,7 +161,7 @@ def test_wrong_input_is_one_clear_error(solution, tmp_path):
         (solution, "--problem", "1/19", "--workload", "x", "--device", "cpu"): "no workload 'x'; it has: full",
         ("--from", made.path, "1/2"): "has no result of '1/2'",
         ("--from", made.path, "1/19"): "has 2 results of '1/19'",
-        ("--from", made.path, "1/19", "--ncu"): "--ncu runs a solution",
+        ("--from", made.path, "1/19", "--ncu"): "--ncu and --sanitize run a solution",
     }
     for arguments, message in cases.items():
         done = kb(*arguments)

@@ -1,0 +1,71 @@
+"""Errors that compute-sanitizer finds in the kernels of one call, with the line of the source where it is known.
+
+References
+----------
+NVIDIA, Compute Sanitizer User Manual: https://docs.nvidia.com/compute-sanitizer/
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from harness.problem.module import ProblemFile
+from harness.solution.discover import Solution
+from kernelbench.machine import under_tool
+from kernelbench.machine.under_tool import ToolError
+
+CHECKS = ("memcheck", "racecheck", "initcheck")
+_PLACES = ("/usr/local/cuda/bin/compute-sanitizer", "/usr/local/cuda-*/bin/compute-sanitizer")
+_MOST_ERRORS = 20
+_MARK = "========="
+_AT = re.compile(r"\bat (?P<kernel>.+?)\+0x[0-9a-f]+(?: in (?P<place>\S+:\d+))?")
+_SUMMARY = re.compile(r"(?:ERROR|RACECHECK) SUMMARY: (\d+) ")
+_NOISE = ("COMPUTE-SANITIZER", "ERROR SUMMARY", "RACECHECK SUMMARY", "LEAK SUMMARY", "Saved host backtrace")
+
+
+def errors(
+    problem: ProblemFile, solution: Solution, workload: str, precision: str, device: str
+) -> list[dict[str, Any]]:
+    """Return the errors of one call of a solution, from each of ``CHECKS``.
+
+    A record has ``check``, ``error``, ``kernel`` and ``place`` (file:line, '' without line information) and ``count``,
+    how often it occurred. Raises ToolError.
+    """
+    tool = under_tool.find("compute-sanitizer", _PLACES, "Compute Sanitizer")
+    found = []
+    for check in CHECKS:
+        done = under_tool.run([tool, "--tool", check], problem, solution, workload, precision, device)
+        found += read(check, done.stdout + "\n" + done.stderr)
+    return found
+
+
+def read(check: str, output: str) -> list[dict[str, Any]]:
+    """Return the errors in what the tool printed, equal ones once; raise ToolError where it did not get to the end."""
+    lines = [line[len(_MARK) :] for line in output.splitlines() if line.startswith(_MARK)]
+    if not any(_SUMMARY.search(line) for line in lines):
+        told = [line for line in output.splitlines() if line.strip()][-8:]
+        raise ToolError("\n  ".join([f"compute-sanitizer --tool {check} came to no end; it says:", *told]))
+    counted: dict[tuple[str, str, str], int] = {}
+    for title, details in _blocks(lines):
+        at = next((match for line in details if (match := _AT.search(line))), None)
+        key = (title, at["kernel"].strip() if at else "", (at["place"] or "") if at else "")
+        counted[key] = counted.get(key, 0) + 1
+    return [
+        {"check": check, "error": error, "kernel": kernel, "place": place, "count": count}
+        for (error, kernel, place), count in list(counted.items())[:_MOST_ERRORS]
+    ]
+
+
+def _blocks(lines: list[str]) -> list[tuple[str, list[str]]]:
+    """Return each error's first line and those that are indented below it."""
+    blocks: list[tuple[str, list[str]]] = []
+    for line in lines:
+        text = line.strip()
+        if not text or any(noise in text for noise in _NOISE):
+            continue
+        if line.startswith("  ") and blocks:
+            blocks[-1][1].append(text)
+        elif not line.startswith("  "):
+            blocks.append((text, [text]))
+    return blocks

@@ -1,0 +1,57 @@
+"""Run a candidate as a program of its own under a tool of the CUDA toolkit.
+
+The candidate has no judge and no limits around it then: it may do whatever its user may do.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from harness.job import encode_problem, encode_solution
+from harness.problem.module import ProblemFile
+from harness.process.spawn import ROOT
+from harness.solution.discover import Solution
+
+_TIMEOUT_S = 600
+
+
+class ToolError(Exception):
+    """The tool is not there, or did not do its work; the message says what to do."""
+
+
+def find(name: str, places: Sequence[str], package: str) -> str:
+    """Return the path of a tool on the PATH, in CUDA_HOME or at ``places`` (patterns); raise ToolError."""
+    homes = [os.path.join(os.environ[home], "bin", name) for home in ("CUDA_HOME", "CUDA_PATH") if home in os.environ]
+    found = [path for place in (*homes, *places) for path in sorted(glob.glob(place), reverse=True)]
+    if tool := shutil.which(name) or next(iter(found), None):
+        return tool
+    raise ToolError(f"there is no {name} on the PATH: install {package}, which is part of the CUDA toolkit")
+
+
+def run(
+    tool: Sequence[str], problem: ProblemFile, solution: Solution, workload: str, precision: str, device: str
+) -> subprocess.CompletedProcess[str]:
+    """Run one call of a solution under the command ``tool``; raise ToolError where that does not start or end."""
+    job = {
+        "problem": encode_problem(problem),
+        "solution": encode_solution(solution),
+        "workload": workload,
+        "precision": precision,
+        "device": device,
+    }
+    command = [*tool, sys.executable, "-m", "harness.worker.profile_target", json.dumps(job)]
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    environment = {**os.environ, "PYTHONPATH": path}
+    name = os.path.basename(tool[0])
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, env=environment)
+    except subprocess.TimeoutExpired:
+        raise ToolError(f"{name} was not done within {_TIMEOUT_S} s") from None
+    except OSError as error:
+        raise ToolError(f"{tool[0]} does not start: {error.strerror}") from error
