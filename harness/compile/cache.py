@@ -19,12 +19,14 @@ import hashlib
 import json
 import os
 import shutil
+import stat
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.faults import MachineFault
+from harness.limits import MAX_BUILT_BYTES
 from harness.process.deadline import take_lock
 from harness.process.owned_folders import make_folder, sweep
 from harness.process.procfs import remove_tree
@@ -69,6 +71,19 @@ def limit_bytes() -> int:
         return int(float(configured or DEFAULT_GB) * 1e9)
     except ValueError:
         raise CacheError(f"KERNELBENCH_CACHE_GB is {configured!r}, not a number of gigabytes") from None
+
+
+def built_bytes(path: Path) -> int:
+    """Return the size of what a build made; raise ValueError, with the reason, where that is no library to keep."""
+    try:
+        status = path.lstat()
+    except OSError:
+        raise ValueError(f"the build left no {path.name}") from None
+    if not stat.S_ISREG(status.st_mode):
+        raise ValueError(f"the build left no plain file {path.name}")
+    if status.st_size > MAX_BUILT_BYTES:
+        raise ValueError(f"{path.name} has {status.st_size:,} bytes; the limit is {MAX_BUILT_BYTES:,}")
+    return status.st_size
 
 
 def key_of(*parts: str) -> str:

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from harness.compile.artefact import Artefact, BuildContext, ToolchainError
-from harness.compile.cache import Cache, key_of
+from harness.compile.cache import Cache, built_bytes, key_of
 from harness.compile.dependencies import UnforeseenFile, listed_in, of_the_system
 from harness.compile.diagnostics import compiler_errors, killed_by
 from harness.compile.toolchain import Compiler, host_compiler, host_cpu, nvcc
@@ -70,9 +70,13 @@ def _compile(solution: Solution, compiler: Compiler, flags: tuple[str, ...], con
                 if own_files(solution) != own or _key(solution, own, compiler, flags) != key:
                     raise CandidateFailure(Status.BUILD_ERROR, "the source changed while it was compiled; run it again")
                 try:
-                    dependencies = of_the_system(listed_in(read), own, worker.scratch)
-                except UnforeseenFile as file:
-                    raise CandidateFailure(Status.BUILD_ERROR, f"{solution.name}: {file}") from None
+                    built_bytes(library)
+                    listed = listed_in(read)
+                    if not listed:
+                        raise ValueError("the compiler does not say what it has read")
+                    dependencies = of_the_system(listed, own, worker.scratch)
+                except (UnforeseenFile, ValueError) as error:
+                    raise CandidateFailure(Status.BUILD_ERROR, f"{solution.name}: {error}") from None
                 entry = cache.put(key, [library], dependencies)
     compiled_by = f"{Path(compiler.path).name} {compiler.version}"
     return Artefact(entry / _LIBRARY, cached=cached, flags=flags, compiler=compiled_by, keys=(key,))

@@ -16,6 +16,7 @@ from pathlib import Path
 _MOST_PROCESSES = 10_000  # of one family: a fork bomb is not followed for ever
 _MEMORY = ("RssAnon", "RssShmem", "VmPTE")  # in /proc/PID/status
 _PF_EXITING = 0x4  # of the flags in /proc/PID/stat
+_FILES_IN_MEMORY = ("/memfd:", "/dev/zero", "/SYSV", "/dev/shm/")  # names of shared mappings in /proc/PID/maps
 _PR_SET_PDEATHSIG = 1
 _CPUCLOCK_SCHED = 2  # of a whole process, as clock_getcpuclockid(3) numbers them
 
@@ -46,6 +47,16 @@ def at_rest(processes: list[int]) -> bool:
             if state and state[0] not in "TtZX":
                 return False
     return True
+
+
+def identities(processes: list[int]) -> set[tuple[int, str]]:
+    """Return number and start time of each of these that is there: numbers are used again."""
+    found = set()
+    for process in processes:
+        fields = _read(f"/proc/{process}/stat").rpartition(")")[2].split()
+        if fields:
+            found.add((process, fields[19]))
+    return found
 
 
 def is_ending(process: int) -> bool:
@@ -93,6 +104,12 @@ def tasks(process: int) -> list[str]:
         return []
 
 
+def tasks_that_stop(process: int) -> list[str]:
+    """Return its threads; none of one that has ended and waits for its parent, which costs nobody time."""
+    state = _read(f"/proc/{process}/stat").rpartition(")")[2].split()[:1]
+    return [] if not state or state[0] in "ZX" else tasks(process)
+
+
 def _read(path: str) -> str:
     """Empty where there is no such file any more. The name of a process in it is any bytes, ``\\r`` among them."""
     data = b""
@@ -119,11 +136,12 @@ def usage(pid: int) -> tuple[int, int]:
 
 
 def nameless_bytes(processes: list[int], given: set[tuple[int, int]]) -> tuple[int, int]:
-    """What files without a name take that these have open, in memory and on disks; those ``given`` are not theirs.
+    """What files without a name take that these have open or mapped, in memory and on disks; without those ``given``.
 
-    A file is told by device and inode.
+    A file is told by device and inode. One that is only mapped counts as far as it is mapped, where this user may not
+    look behind a mapping (CAP_CHECKPOINT_RESTORE).
     """
-    found: dict[tuple[int, int], tuple[bool, int]] = {}
+    found = _mapped_files(processes)
     for process in processes:
         folder = f"/proc/{process}/fd"
         with contextlib.suppress(OSError):
@@ -135,6 +153,25 @@ def nameless_bytes(processes: list[int], given: set[tuple[int, int]]) -> tuple[i
                         found[file.st_dev, file.st_ino] = in_memory, file.st_blocks * 512
     theirs = [of for file, of in found.items() if file not in given]
     return sum(size for memory, size in theirs if memory), sum(size for memory, size in theirs if not memory)
+
+
+def _mapped_files(processes: list[int]) -> dict[tuple[int, int], tuple[bool, int]]:
+    """Return whether it is in memory, and the bytes, of each shared mapping of a file without a name."""
+    found: dict[tuple[int, int], tuple[bool, int]] = {}
+    for process in processes:
+        for line in _read(f"/proc/{process}/maps").split("\n"):
+            fields = line.split(None, 5)
+            if len(fields) < 6 or fields[1][3] != "s" or not fields[5].endswith("(deleted)"):
+                continue
+            begin, end = (int(address, 16) for address in fields[0].split("-"))
+            major, minor = (int(part, 16) for part in fields[3].split(":"))
+            file = os.makedev(major, minor), int(fields[4])
+            in_memory = fields[5].startswith(_FILES_IN_MEMORY)
+            size = int(fields[2], 16) + end - begin
+            with contextlib.suppress(OSError):
+                size = os.stat(f"/proc/{process}/map_files/{fields[0]}").st_blocks * 512
+            found[file] = in_memory, max(size, found.get(file, (in_memory, 0))[1])
+    return found
 
 
 def socket_use(processes: list[int]) -> tuple[int, int]:

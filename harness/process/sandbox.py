@@ -272,9 +272,10 @@ _OWN_ONLY = {
     "sched_setattr": (314, 274, 0), "prlimit64": (302, 261, 0), "setpriority": (141, 140, 1),
     "ioprio_set": (251, 30, 1),
 }  # fmt: skip
-_SIGNALS = {"kill": (62, 129), "tgkill": (234, 131)}
-_SIGNALS_REFUSED = {"tkill": (200, 130), "rt_sigqueueinfo": (129, 138), "rt_tgsigqueueinfo": (297, 240),
-                    "pidfd_send_signal": (424, 424)}  # fmt: skip
+# With the place of the signal among its arguments: nobody may send SIGCONT, which undoes a SIGSTOP that comes first.
+_SIGNALS = {"kill": ((62, 129), 1), "tgkill": ((234, 131), 2)}
+_QUEUED = {"tkill": ((200, 130), 1), "rt_sigqueueinfo": ((129, 138), 1), "rt_tgsigqueueinfo": ((297, 240), 2),
+           "pidfd_send_signal": ((424, 424), 1)}  # fmt: skip
 _SOCKET, _SETSOCKOPT, _PRCTL = (41, 198), (54, 208), (157, 167)
 _SO_SNDBUF, _SO_SNDBUFFORCE = 7, 32  # what lies in buffers is seen by their number only
 # Signals for what others do to its files. That they are asked for by O_ASYNC does no harm without an owner.
@@ -379,13 +380,30 @@ def _filter(column: int, architecture: int, pid: int, signals: bool) -> list[tup
     by_argument(_IOCTL[column], 1, _IOCTL_OWNERS, refuse, allow)
     by_argument(_SOCKET[column], 0, [_AF_UNIX], allow, refuse)
     by_argument(_SETSOCKOPT[column], 2, [_SO_SNDBUF, _SO_SNDBUFFORCE], pretend, allow)
-    if signals:
-        for numbers in _SIGNALS.values():
-            by_argument(numbers[column], 0, [0, pid, -pid], allow, refuse)
-        for numbers in _SIGNALS_REFUSED.values():
+    for numbers, place in _SIGNALS.values():
+        when(numbers[column], _signal_test(place, [0, pid, -pid] if signals else None, refuse))
+    for numbers, place in _QUEUED.values():
+        if signals:
             always(numbers[column], refuse)
+        else:
+            when(numbers[column], _signal_test(place, None, refuse))
     program.append((_RETURN, 0, 0, allow))
     return program
+
+
+def _signal_test(place: int, targets: list[int] | None, refuse: int) -> list[tuple[int, int, int, int]]:
+    """Refuse SIGCONT, and where ``targets`` are given every process but these."""
+    test = [
+        (_LOAD, 0, 0, _ARGUMENTS_AT + 8 * place),
+        (_JUMP_EQUAL, 0, 1, _SIGCONT),
+        (_RETURN, 0, 0, refuse),
+    ]
+    if targets:
+        test.append((_LOAD, 0, 0, _ARGUMENTS_AT))
+        for position, target in enumerate(targets):
+            test.append((_JUMP_EQUAL, len(targets) - position, 0, target & 0xFFFFFFFF))
+        test.append((_RETURN, 0, 0, refuse))
+    return [*test, (_RETURN, 0, 0, _ALLOW)]
 
 
 _ENTER: dict[str, Callable[[Confinement], str]] = {

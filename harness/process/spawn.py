@@ -6,6 +6,7 @@ import contextlib
 import functools
 import importlib
 import os
+import re
 import select
 import signal
 import socket
@@ -15,6 +16,13 @@ import traceback
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+# What servers may know of our environment: workers are forked from some, and can read all that these were started
+# with. So no key to anything is among it, whatever its name.
+_PASSED_ON = re.compile(
+    r"(CUDA|NVIDIA|NVCC|CUDNN|CUBLAS|TORCH|PYTORCH|TRITON|KERNELBENCH|OMP|MKL|OPENBLAS|KMP|GOMP|RAY|XDG|LC)_\w+"
+    r"|PATH|LD_LIBRARY_PATH|LIBRARY_PATH|CPATH|LANG|TZ|HOME|USER|LOGNAME|TMPDIR|TEMP|TMP|CC|CXX|MAX_JOBS|VIRTUAL_ENV"
+)
+_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
 _START_S = 60.0  # for a new process; what it imports is no part of that
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -36,7 +44,7 @@ def start_server(module: str, connection: socket.socket, bound: bool = True) -> 
         subprocess.Popen,
         [sys.executable, "-I", "-c", start],
         # threads of PyTorch that have nothing to do must not spin while the other side is timed
-        env={**os.environ, "OMP_WAIT_POLICY": "PASSIVE"},
+        env=environment() | {"OMP_WAIT_POLICY": "PASSIVE"},
         pass_fds=[connection.fileno()],
         stdin=subprocess.DEVNULL,
         start_new_session=True,
@@ -44,6 +52,11 @@ def start_server(module: str, connection: socket.socket, bound: bool = True) -> 
     process = _starter(os.getpid()).submit(popen).result(_START_S) if bound else popen()
     connection.close()
     return process
+
+
+def environment() -> dict[str, str]:
+    """Return what a server is started with of this process's environment."""
+    return {k: v for k, v in os.environ.items() if _PASSED_ON.fullmatch(k) and not _SECRET.search(k)}
 
 
 @functools.cache

@@ -37,12 +37,14 @@ from harness.process.procfs import (
     cpu_times_ns,
     descendants,
     disk_use,
+    identities,
     is_ending,
     nameless_bytes,
     remove_tree,
     shared_memory_bytes,
     socket_use,
     tasks,
+    tasks_that_stop,
     time_slices,
     usage,
 )
@@ -193,6 +195,8 @@ class Worker:
         self._resting: dict[int, int] | None = None  # CPU times at the last ``rest``
         self._family: list[int] = []  # its processes then
         self._shared_bytes = shared_memory_bytes()
+        self._rests = False  # whether anybody asks when it has come to rest, as on a CPU
+        self._present: set[tuple[int, str]] = set()  # its processes right after it was stopped
         self._slices: int | None = None  # how often they had been given a core then
         self._ran_ns: dict[int, int] = {}  # their CPU times when they were last told to stop
         self._stopped = 0.0  # the moment of that
@@ -248,6 +252,7 @@ class Worker:
             self._ran_ns = cpu_times_ns(self._family)
             self._signal(signal.SIGSTOP)
             self._stopped = time.perf_counter()
+            self._present = identities(descendants(self._pid)) if self._rests else set()
 
     def _exchange(self, message: dict[str, Any], timeout_s: float) -> dict[str, Any]:
         deadline = time.monotonic() + timeout_s
@@ -289,6 +294,7 @@ class Worker:
         CandidateFailure where it takes long.
         """
         self.check_rest()
+        self._rests = True
         begin = time.perf_counter()
         while self._exit_code is None:
             family = descendants(self._pid)  # it cannot grow: nobody forks who has been told to stop
@@ -296,9 +302,8 @@ class Worker:
                 seen, times = time.perf_counter(), cpu_times_ns(family)
                 time.sleep(_SETTLED_S)
                 if cpu_times_ns(family) == times:
-                    gone = self._ran_ns.keys() - times.keys()
                     self._family, self._resting, self._slices = family, times, time_slices(family)
-                    if gone:  # nobody knows how long they ran
+                    if self._present != identities(family):  # nobody knows how long those ran that are gone
                         return seen
                     ran_ns = sum(ns - self._ran_ns.get(process, 0) for process, ns in times.items())
                     return min(seen, self._stopped + ran_ns / 1e9)
@@ -325,7 +330,7 @@ class Worker:
     @property
     def crowd(self) -> tuple[int, int]:
         """Threads of its first process, and processes at the last ``rest``: all have to stop after each answer."""
-        return len(tasks(self._pid)), len(self._family)
+        return len(tasks(self._pid)), sum(map(bool, map(tasks_that_stop, self._family)))
 
     def _has_ended(self) -> bool:
         """Whether it was killed, as by a system that is short of memory; its next answer tells how."""
@@ -414,7 +419,6 @@ class Worker:
         self._checked = now
         used, tasks = usage(self._pid)
         used += self._check_sockets()
-        self._check_shared_memory(used)
         if used > self._memory_bytes:
             limit = f"the limit is {self._memory_bytes / 1e9:.1f} GB"
             self._stop(Status.OUT_OF_MEMORY, f"the process took {used / 1e9:.1f} GB of host memory; {limit}")
@@ -430,6 +434,7 @@ class Worker:
             if files > _MAX_FILES or size > _MAX_DISK_BYTES:
                 limit = f"the limit is {_MAX_FILES} and {_MAX_DISK_BYTES / 1e9:.1f} GB"
                 self._stop(Status.CRASHED, f"it wrote {files} files of {size / 1e9:.1f} GB together; {limit}")
+            self._check_shared_memory(used + in_memory + size)  # a temporary folder may be one in memory
 
     def _check_sockets(self) -> int:
         """Bytes that lie in their buffers; files that lie in messages are counted by nobody, and may pass only."""

@@ -130,6 +130,8 @@ CLASSES |= {
         (55, "process", "sees or plants what its neighbours build"),
         (56, "process", "has the trusted side open files for a message"),
         (59, "process", "keeps what no limit counts"),
+        (60, "the judge's clock", "works after its answer"),
+        (61, "process", "reads the user's environment"),
     )
 }
 
@@ -217,5 +219,7 @@ _EXPLOITS = (
     Exploit("56_opens_a_file_by_a_diagnostic.cpp", "hangs", ("build_error",)),
     Exploit("59_fills_its_cache_of_kernels.py", "traces", ("ok", "crashed", "timeout"), traces.kept_files(5_000)),
     Exploit("59_hides_memory_in_messages.py", "correct", ("crashed",)),
+    Exploit("60_works_after_its_answer.py", "faster", ("load_error", "runtime_error", "rejected")),
+    Exploit("61_reads_the_users_environment.py", "correct", ("wrong_value",)),
 )
 BY_NAME = {exploit.name: exploit for exploit in _EXPLOITS}

@@ -56,6 +56,7 @@ def examine(numbers: set[int] | None, device: str | None, watcher: Watcher | Non
     """A row for each class, of all or of ``numbers``; raises what ``evaluate_directory`` does."""
     chosen = numbers or set(CLASSES)
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # on a CPU, what else runs there must not be taken for a gain
+    os.environ.setdefault("KB_REDTEAM_API_KEY", "what no candidate may know")
     with owned_folders.scratch() as folder:
         for exploit in BY_NAME.values():
             if exploit.traces:

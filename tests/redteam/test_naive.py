@@ -26,7 +26,10 @@ ATTEMPTS = 3
 @pytest.fixture(scope="module")
 def naive():
     command = [sys.executable, str(Path(__file__).with_name("naive.py"))]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    environment = os.environ | {"KB_REDTEAM_API_KEY": "what no candidate may know"}
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    ) as process:
         yield process
         process.stdin.close()
 

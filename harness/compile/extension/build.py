@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from harness.compile.artefact import BuildContext, ToolchainError
-from harness.compile.cache import Cache, key_of
+from harness.compile.cache import Cache, built_bytes, key_of
 from harness.compile.dependencies import UnforeseenFile, of_the_system
 from harness.compile.diagnostics import killed_by
 from harness.compile.extension.request import Refused, Request
 from harness.compile.toolchain import host_compiler, host_cpu, nvcc
+from harness.limits import MAX_BUILT_TOGETHER_BYTES
 from harness.result import CandidateFailure, Status
 from harness.solution.discover import Solution
 from harness.solution.visible_files import own_files
@@ -39,6 +40,7 @@ class ExtensionBuilder:
     compiled: int = 0
     reused: int = 0
     seconds: float = field(default=0.0)
+    bytes: int = 0  # of what it built
     keys: list[str] = field(default_factory=list)
     libraries: list[Path] = field(default_factory=list)  # in the cache
 
@@ -84,11 +86,21 @@ class ExtensionBuilder:
                         return _failure(answer, built, scratch, key) | {"output": output}
                     if self._key(request, environment) != key:
                         raise Refused("a source of the extension changed while it was compiled; run it again")
+                    self._take_room(built / name)
                     entry = cache.put(key, [built / name], _dependencies(answer, files, worker.scratch))
                 self.compiled += 1
         self.keys.append(key)
         self.libraries.append(entry / name)
         return {"library": str(_deliver(entry / name, scratch, key)), "output": output}
+
+    def _take_room(self, library: Path) -> None:
+        """Raise Refused where a library is none, or is too large, or all of this candidate's are together."""
+        try:
+            self.bytes += built_bytes(library)
+        except ValueError as error:
+            raise Refused(str(error)) from None
+        if self.bytes > MAX_BUILT_TOGETHER_BYTES:
+            raise Refused(f"its extensions have more than {MAX_BUILT_TOGETHER_BYTES:,} bytes together")
 
     def checked(self, request: dict[str, Any], scratch: Path) -> Request:
         """The request, whoever wrote it; raises Refused."""
@@ -173,6 +185,8 @@ def _compile_request(request: Request) -> dict[str, Any]:
 def _dependencies(answer: dict[str, Any], files: list[Path], generated: Path) -> dict[str, str]:
     """The system's files that the compilers read; raises Refused where they read others that nobody foresaw."""
     read = answer.get("dependencies")
+    if not read:
+        raise Refused("the build does not say what it has read")
     try:
         return of_the_system(map(str, read), files, generated)
     except (TypeError, OSError):

@@ -24,6 +24,7 @@ _NAME = re.compile(r"[A-Za-z_]\w{0,127}", re.ASCII)
 _MAX_CHARACTERS = 64 << 20  # of the files of one extension
 _MAX_ITEMS = 500  # sources, flags or include paths of one extension
 _MAX_FLAG_CHARACTERS = 64 << 10  # of all its flags and include paths: they are taken apart one character at a time
+_SHELL = re.compile(r"[;|&`<>\n]|\$\(")  # ninja has a shell run the compiler
 _UNKEYED = ("verbose", "keep_intermediates")
 _BY_CONTENT = ("sources", "extra_include_paths")
 _SEARCHED = ("-I", "-isystem", "-iquote", "-idirafter")
@@ -175,6 +176,8 @@ def _excess(arguments: dict[str, Any]) -> str:
     for name in (*_TEXTS, *_LISTS):
         if len(_listed(arguments.get(name))) > _MAX_ITEMS:
             return f"{name} of an extension has more than {_MAX_ITEMS} items"
+    if any(_SHELL.search(text) for name in _LISTS for text in _listed(arguments.get(name))):
+        return "flags and include paths of an extension may not have characters that a shell acts on: ; | & ` $( < >"
     if sum(len(text) for name in _LISTS for text in _listed(arguments.get(name))) > _MAX_FLAG_CHARACTERS:
         return f"flags and include paths of an extension have more than {_MAX_FLAG_CHARACTERS:,} characters"
     return ""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.compile.cache import Cache, CacheError, digest_of, key_of
+from harness.compile.cache import Cache, CacheError, built_bytes, digest_of, key_of
 
 ROOT = Path(__file__).parents[3]
 
@@ -189,3 +189,23 @@ def test_the_digest_is_of_the_content(tmp_path):
     (tmp_path / "a").write_bytes(b"same")
     (tmp_path / "b").write_bytes(b"same")
     assert digest_of(tmp_path / "a") == digest_of(tmp_path / "b")
+
+
+@pytest.mark.parametrize("kind", ["nothing", "a folder", "a link", "too large"])
+def test_what_is_no_library_to_keep_is_the_builds_fault_with_the_reason(tmp_path, monkeypatch, kind):
+    monkeypatch.setattr("harness.compile.cache.MAX_BUILT_BYTES", 10)
+    library = tmp_path / "made.so"
+    if kind == "a folder":
+        library.mkdir()
+    elif kind == "a link":
+        library.symlink_to("/etc/passwd")
+    elif kind == "too large":
+        library.write_bytes(bytes(11))
+    reason = "made.so has 11 bytes; the limit is 10" if kind == "too large" else "the build left no"
+    with pytest.raises(ValueError, match=reason):
+        built_bytes(library)
+
+
+def test_a_library_to_keep_is_told_by_its_size(tmp_path):
+    (tmp_path / "made.so").write_bytes(bytes(10))
+    assert built_bytes(tmp_path / "made.so") == 10

@@ -15,6 +15,7 @@ from harness.compile.extension.build import ExtensionBuilder, Refused, _deliver
 from harness.faults import MachineFault
 from harness.memory.shared_tensors import Outbox
 from harness.process import sandbox
+from harness.process.worker_process import ForkServer
 from harness.result import CandidateFailure, Status
 from harness.solution.discover import discover, read_solution
 from harness.solution.visible_files import own_files
@@ -68,6 +69,11 @@ ATTEMPTS = {
         "import array, fcntl\nfcntl.ioctl(1, 0x8901, array.array('i', [os.getpid()]))  # FIOSETOWN",
         "assert ctypes.CDLL(None).prctl(36, 0, 0, 0, 0) == 0",
         "assert ctypes.CDLL(None).prctl(1, signal.SIGCONT, 0, 0, 0) == 0  # PR_SET_PDEATHSIG",
+        "os.kill(os.getpid(), signal.SIGCONT)",
+        "os.kill(0, signal.SIGCONT)",
+        "signal.raise_signal(signal.SIGCONT)",
+        "import threading\nsignal.pthread_kill(threading.get_ident(), signal.SIGCONT)",
+        "signal.pidfd_send_signal(os.pidfd_open(os.getpid()), signal.SIGCONT)",
         "clone = 56 if os.uname().machine == 'x86_64' else 220  # a child whose end continues its parent\n"
         "assert (pid := ctypes.CDLL(None).syscall(clone, 18, 0, 0, 0, 0)) > 0 or pid == 0 and os._exit(0)",
         "clone = 56 if os.uname().machine == 'x86_64' else 220  # below, with CLONE_PARENT | SIGCHLD\n"
@@ -262,18 +268,76 @@ def test_too_many_files_end_the_candidate(attempt, monkeypatch):
     assert caught.value.status is Status.CRASHED and "files" in caught.value.message
 
 
-def test_shared_memory_that_no_process_maps_is_noticed(attempt, monkeypatch):
+@pytest.mark.parametrize(
+    "status, hidden",
+    [
+        (Status.OUT_OF_MEMORY, "m = mmap.mmap(-1, 2 << 30)\nfor at in range(0, 1 << 30, 1 << 20): m[at] = 1\n"),
+        (Status.CRASHED,
+         "for i in range(9):\n"
+         "    fd = os.open(str(i), os.O_RDWR | os.O_CREAT)\n"
+         "    os.truncate(fd, 1 << 20)\n"
+         "    m = libc.mmap(None, 1 << 20, 1, 1, fd, 0)\n"
+         "    os.unlink(str(i)), os.close(fd)\n"),
+    ],
+    ids=["memory", "disk"],
+)  # fmt: skip
+def test_files_without_a_name_that_are_only_mapped_count(attempt, monkeypatch, status, hidden):
     monkeypatch.setattr("harness.process.memory_cgroup.make", lambda limit: None)
+    monkeypatch.setattr("harness.process.worker_process._MAX_DISK_BYTES", 8 << 20)
+    monkeypatch.setattr("harness.process.procfs.os.stat", _without_map_files(os.stat))
+    head = "import ctypes, mmap, time\nlibc = ctypes.CDLL(None)\nlibc.mmap.restype = ctypes.c_void_p\n"
+    head += "libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]\n"
+    with pytest.raises(CandidateFailure) as caught:
+        attempt(f"{head}{hidden}time.sleep(60)", timeout_s=20)
+    assert caught.value.status is status, caught.value.message
+
+
+def _without_map_files(stat):
+    """As for a user who may not look behind a mapping."""
+
+    def refused(path, **options):
+        if "map_files" in str(path):
+            raise PermissionError(path)
+        return stat(path, **options)
+
+    return refused
+
+
+def test_no_key_of_the_users_is_in_an_environment_or_in_memory(monkeypatch, tmp_path):
+    monkeypatch.setenv("OPENAI_API_KEY", "sesame-open")
+    monkeypatch.setenv("CUDA_SECRET_TOKEN", "sesame-open")
+    path = tmp_path / "module.py"
+    path.write_text(
+        "found = []\n"
+        "found.append(open('/proc/self/environ', 'rb').read())\n"
+        "memory = open('/proc/self/mem', 'rb', 0)\n"
+        "for line in open('/proc/self/maps'):\n"
+        "    begin, end = (int(part, 16) for part in line.split()[0].split('-'))\n"
+        "    try:\n"
+        "        memory.seek(begin)\n"
+        "        found.append(memory.read(min(end - begin, 64 << 20)))\n"
+        "    except (OSError, OverflowError, ValueError):\n"
+        "        pass\n"
+        "secret = bytes(reversed(b'nepo-emases'))  # not in memory before\n"
+        "assert not any(secret in data for data in found)\n"
+        "class ModelNew: pass\n"
+    )
+    with ForkServer() as server, server.fork({}, GIB, readable=[tmp_path]) as worker:
+        worker.request({"op": "import", "solution": str(path)}, 60)
+
+
+def test_shared_memory_that_hardly_anybody_maps_is_noticed(attempt, monkeypatch):
+    monkeypatch.setattr("harness.process.memory_cgroup.make", lambda limit: None)
+    monkeypatch.setattr("harness.process.procfs.os.stat", _without_map_files(os.stat))
     hidden = (
-        "import mmap, time\nkept = []\n"
-        "for _ in range(7):\n"
-        "    kept.append(mmap.mmap(-1, 256 << 20))\n"
-        "    for at in range(0, 256 << 20, 1 << 20):\n"
-        "        kept[-1][at : at + (1 << 20)] = b'x' * (1 << 20)\n"
-        "        kept[-1].madvise(mmap.MADV_DONTNEED, at, 1 << 20)\n"
+        "import mmap, time\nfd = os.memfd_create('x')\n"
+        "for _ in range(1700): os.write(fd, b'x' * (1 << 20))\n"
+        "libc = ctypes.CDLL(None)\n"
+        "libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]\n"
+        "libc.mmap(None, 4096, 1, 1, fd, 0), os.close(fd)\n"
         "time.sleep(60)"
     )
-    with pytest.raises(MachineFault, match="shared memory of this machine grew by 1.[1-9] GB"):
+    with pytest.raises(MachineFault, match="shared memory of this machine grew by 1.[5-9] GB"):
         attempt(hidden, timeout_s=30)
 
 
