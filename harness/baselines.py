@@ -12,12 +12,12 @@ if TYPE_CHECKING:  # the command line lists the names, and is quick
     import torch
 
 EAGER = "eager"
-FORMAT = 1  # of the record of one that is measured alone
+FORMAT = 2  # of the record of one that is measured alone
 COMPILING_CALLS = 3  # until nothing is compiled, recorded or tuned any more
 _ERROR_CHARACTERS = 2000
 
 
-def told(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     """Why one does not compile or run, short enough for a record."""
     return f"{type(error).__name__}: {error}"[:_ERROR_CHARACTERS]
 

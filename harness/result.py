@@ -16,7 +16,17 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from harness.limits import MAX_LOG_CHARACTERS, MAX_MESSAGE_CHARACTERS
 
-FORMAT = 1
+FORMAT = 2
+# What format 1 calls otherwise, by the part of a record.
+_RENAMED = {
+    "timing": {
+        "dry_rounds": "underfull_rounds", "between_runs": "run_to_run_rel", "places": "placements",
+        "judge_clock": "cross_check",
+    },
+    "cross_check": {"charged_ms": "penalty_ms", "held": "queue_held"},
+    "conditions": {"copy_share": "bandwidth_fraction"},
+    "stages_s": {"witness": "cross_check"},
+}  # fmt: skip
 
 
 class Status(str, Enum):
@@ -121,7 +131,7 @@ class Result:
     @property
     def unconfirmed(self) -> str:
         """Why the judge's own clock could not be read, in its words; '' where it was, or nothing is known of it."""
-        clock = (self.timing or {}).get("judge_clock")
+        clock = (self.timing or {}).get("cross_check")
         return clock if isinstance(clock, str) else ""
 
     def speedup_over_first(self) -> float | None:
@@ -136,8 +146,10 @@ class Result:
         """Inverse of ``to_json``; ValueError for a record of another format, or with values of other types."""
         if not isinstance(record, dict):
             raise ValueError("it is not an object")
+        if record.get("format") == 1:
+            record = upgraded(record)
         if record.get("format") != FORMAT:
-            raise ValueError(f"result format {record.get('format')!r} is not {FORMAT}, which this version reads")
+            raise ValueError(f"result format {record.get('format')!r} is not 1 or {FORMAT}, which this version reads")
         known = {f.name for f in dataclasses.fields(cls)}
         result = cls(**{**{k: v for k, v in record.items() if k in known}, "status": Status(record["status"])})
         result._check_types()
@@ -156,6 +168,33 @@ class Result:
             raise ValueError(f"solution.helpers is {self.solution['helpers']!r:.80}")
         if not all(isinstance(baseline, dict) for baseline in self.baselines.values()):
             raise ValueError("baselines are not statistics")
+
+
+def upgraded(record: dict[str, Any]) -> dict[str, Any]:
+    """Return a record of format 1 with the names of format 2."""
+    record = {**record, "format": FORMAT}
+    for part in ("conditions", "stages_s"):
+        record[part] = _renamed(record.get(part), part)
+    record["timing"] = upgraded_timing(record.get("timing"))
+    baselines = record.get("baselines")
+    if isinstance(baselines, dict):
+        record["baselines"] = {name: upgraded_timing(timing) for name, timing in baselines.items()}
+    return record
+
+
+def upgraded_timing(timing: Any) -> Any:
+    """Return the statistics of one side, as format 1 has them, with the names of format 2."""
+    timing = _renamed(timing, "timing")
+    if isinstance(timing, dict):
+        if timing.get("stopped") == "places":
+            timing["stopped"] = "placements"
+        if "cross_check" in timing:
+            timing["cross_check"] = _renamed(timing["cross_check"], "cross_check")
+    return timing
+
+
+def _renamed(values: Any, part: str) -> Any:
+    return {_RENAMED[part].get(k, k): v for k, v in values.items()} if isinstance(values, dict) else values
 
 
 @functools.cache

@@ -22,7 +22,7 @@ from harness.problem.inputs import DTYPES
 from harness.problem.math_modes import pin_math_modes
 from harness.problem.module import ProblemFile, load_problem
 from harness.process.procfs import usable_cores
-from harness.timing.rounds import Setting
+from harness.timing.rounds import RunConfig
 from kernelbench import suite
 
 _DRAWS = 3
@@ -59,7 +59,7 @@ def _refusal(job: tuple[ProblemFile, str, str, str]) -> str | None:
     file, precision, workload, device = job
     pin_math_modes()
     try:
-        setting = Setting(load_problem(file).workload(workload), devices.select(device), DTYPES[precision])
+        setting = RunConfig(load_problem(file).workload(workload), devices.select(device), DTYPES[precision])
         reference = Reference(setting, 0)
         found = [overflown(reference, seed) for seed in range(_DRAWS)]
     except Exception as error:

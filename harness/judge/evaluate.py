@@ -31,15 +31,15 @@ from harness.integrity.origin import Origin
 from harness.integrity.static import findings
 from harness.job import encode_problem
 from harness.judge.conditions import Conditions
-from harness.judge.cross_check.base import JudgeClock
-from harness.judge.cross_check.cpu import CpuClock
-from harness.judge.cross_check.gpu import GpuClock
+from harness.judge.cross_check.base import WallClockCheck
+from harness.judge.cross_check.cpu import CpuWallClockCheck
+from harness.judge.cross_check.gpu import GpuWallClockCheck
 from harness.judge.memory_needs import check_room
-from harness.judge.reference import CHANGED, PUBLISHED, Trial
-from harness.judge.session import Sides, number
+from harness.judge.reference import CHANGED, PUBLISHED, InputCase
+from harness.judge.session import EvaluationSession, number
 from harness.judge.stages import Stages
 from harness.judge.time_candidate import Measurement
-from harness.memory.shared_tensors import Outbox
+from harness.memory.shared_tensors import SharedTensors
 from harness.problem.inputs import fresh_seeds, tensors_of
 from harness.problem.math_modes import pin_math_modes
 from harness.problem.module import Problem, Workload
@@ -153,7 +153,7 @@ class _Evaluation:
         self._device = conditions.device
         self._on_gpu = self._device.type == "cuda"  # what runs there may open GPUs, and nobody else
         self._weight_seed = secrets.randbits(62)
-        self._sides = Sides(workload, conditions, self._weight_seed)
+        self._sides = EvaluationSession(workload, conditions, self._weight_seed)
 
     def into(self, result: Result) -> None:
         """Fill ``result`` as things become known; raises CandidateFailure where the candidate fails."""
@@ -189,8 +189,8 @@ class _Evaluation:
                 self._phase("time")
                 self._stages.begin("time")
                 contest = measurement.time(result)
-                self._stages.begin("witness")
-                self._phase("witness")
+                self._stages.begin("cross_check")
+                self._phase("cross-check")
                 contest = measurement.witness(result, contest)
                 result.correctness |= self._sides.errors.to_json()
                 self._stages.begin("close")
@@ -211,7 +211,7 @@ class _Evaluation:
         result.sol = headroom(self._workload, dtype, self._device, median_ms, result.conditions, clock_mhz)
         self._judge_identity(result, builder.libraries)
 
-    def _prepare(self) -> Outbox:
+    def _prepare(self) -> SharedTensors:
         """Learn from a call of the reference what one takes and returns; the memory for what comes back of it."""
         sides = self._sides
         example = sides.example()
@@ -223,7 +223,7 @@ class _Evaluation:
             sides.signature = signature_of(self._workload, example.inputs[0], model.state_dict(), sides.kinds)
         else:
             sides.structure = example.structures[0]
-        return Outbox(self._device, sides.kinds, inputs)
+        return SharedTensors(self._device, sides.kinds, inputs)
 
     def _judge_identity(self, result: Result, built: list[Path]) -> None:
         """Is the time possible, and is the work the solution's own?"""
@@ -249,14 +249,14 @@ class _Evaluation:
         except OSError:
             return None
 
-    def _clock(self) -> JudgeClock:
+    def _clock(self) -> WallClockCheck:
         """The judge's own, made while there is no candidate to disturb it."""
         limits, env = self._conditions, devices.environment_of_one(self._device)
 
         def fork(fds: list[int]) -> Worker:
             return self._server.fork(env, limits.memory_bytes, fds, devices=self._on_gpu)
 
-        return (GpuClock if self._on_gpu else CpuClock)(self._sides, limits.timeout_s, fork)
+        return (GpuWallClockCheck if self._on_gpu else CpuWallClockCheck)(self._sides, limits.timeout_s, fork)
 
     def _build_context(self) -> BuildContext:
         limits = self._conditions
@@ -279,7 +279,7 @@ class _Evaluation:
             outbox=self._sides.outbox.handle,
         )
 
-    def _check(self, copied: bool) -> list[Trial]:
+    def _check(self, copied: bool) -> list[InputCase]:
         """The correctness trials, one call each, every output compared; returns those that could be judged."""
         judged = []
         trials = self._sides.reference.trials(copied)
@@ -314,7 +314,7 @@ _NOT_COPIED = "With the names and shapes of the reference's state it would be gi
 
 
 @contextlib.contextmanager
-def _explained(trial: Trial, copied: bool) -> Iterator[None]:
+def _explained(trial: InputCase, copied: bool) -> Iterator[None]:
     """A failure under weights that only a part of the candidates gets says what these are."""
     try:
         yield

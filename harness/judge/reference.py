@@ -15,27 +15,27 @@ from harness.problem.distributions import DRAWS, TIMED, is_constant
 from harness.problem.module import ProblemError
 from harness.tensors.dtypes import is_finite, is_scaled
 from harness.timing import Round
-from harness.timing.rounds import Setting, Trial, outputs_of, play
+from harness.timing.rounds import InputCase, RunConfig, outputs_of, play
 
-PUBLISHED = Trial()
+PUBLISHED = InputCase()
 # The correctness checks. Twice as published, so that an answer kept from the first does not do for the second.
 TRIALS = (
     PUBLISHED,
-    *(Trial(draw) for draw in DRAWS),
-    Trial("signed", "hardened"),
-    Trial("mixed", "hardened"),
+    *(InputCase(draw) for draw in DRAWS),
+    InputCase("signed", "hardened"),
+    InputCase("mixed", "hardened"),
 )
 # Of a candidate with a state of its own, that nobody could copy other weights into: constants in it can be found.
-CHANGED = Trial("signed", "changed")
+CHANGED = InputCase("signed", "changed")
 # What may be timed: the first of these whose outputs tell one call's inputs from another's.
-_TIMED = (Trial(TIMED), Trial("mixed"), Trial(TIMED, "hardened"), Trial("mixed", "hardened"))
+_TIMED = (InputCase(TIMED), InputCase("mixed"), InputCase(TIMED, "hardened"), InputCase("mixed", "hardened"))
 TELLING = Criterion(tolerance=0.02)  # more than TF32 loses, and than is allowed for
 
 
 class Reference:
     """``Model`` of a problem, with weights from one seed."""
 
-    def __init__(self, setting: Setting, weight_seed: int):
+    def __init__(self, setting: RunConfig, weight_seed: int):
         self.setting = setting
         self._weight_seed = weight_seed
         self._models: dict[str, torch.nn.Module] = {}
@@ -47,7 +47,7 @@ class Reference:
         initial weights let all signal fade under the biases. Where nothing has finite outputs but published inputs,
         it is these: a function's domain may be narrower than what is declared of it.
         """
-        apart: dict[Trial, float] = {}
+        apart: dict[InputCase, float] = {}
         for trial in _TIMED:
             if trial.weights == "initial" or self._has_weights():
                 apart[trial] = self._apart(trial, seeds)
@@ -58,7 +58,7 @@ class Reference:
         if self.setting.timed.weights == "initial":  # else both are needed for the trials
             self.forget_others()
 
-    def _apart(self, trial: Trial, seeds: list[int]) -> float:
+    def _apart(self, trial: InputCase, seeds: list[int]) -> float:
         """How far the outputs of two calls are, at most; -1 if they are not finite."""
         ours, theirs = (self.outputs(trial, seed) for seed in seeds)
         if shapes := next(((list(a.shape), list(b.shape)) for a, b in zip(ours, theirs) if a.shape != b.shape), None):
@@ -86,7 +86,7 @@ class Reference:
         """Free all models but the timed one; they are built again when they are needed."""
         self._models = {w: model for w, model in self._models.items() if w == self.setting.timed.weights}
 
-    def trials(self, copied: bool) -> list[Trial]:
+    def trials(self, copied: bool) -> list[InputCase]:
         """Those of ``TRIALS`` that differ: without parameters there are no other weights.
 
         Other weights are for a candidate whose state is ``copied``; another one could leave out what starts as
@@ -100,10 +100,10 @@ class Reference:
             trials.append(self.setting.timed)
         return trials + ([self.setting.rare] if self.setting.rare else [])
 
-    def play(self, trial: Trial, seeds: list[int], timer, held: bool | None = True) -> Round:
+    def play(self, trial: InputCase, seeds: list[int], timer, held: bool | None = True) -> Round:
         return play(self.model(trial.weights), self.setting, seeds, timer, trial.draw, held)
 
-    def losses(self, trial: Trial, seed: int) -> list[float]:
+    def losses(self, trial: InputCase, seed: int) -> list[float]:
         """For each output of the call with ``seed``, the largest error of PyTorch's own result, in its units.
 
         Against the same model in FP64 on the same inputs and weights; with TF32
@@ -122,17 +122,17 @@ class Reference:
             own = self.outputs(trial, seed)
         return [largest_error(a, b) for a, b in zip(own, exact)]
 
-    def outputs(self, trial: Trial, seed: int) -> list[torch.Tensor]:
+    def outputs(self, trial: InputCase, seed: int) -> list[torch.Tensor]:
         """Of the call with ``seed``."""
         return outputs_of(self.model(trial.weights), self.setting, self._inputs(trial, seed), seed)
 
-    def in_fp64(self, trial: Trial, seed: int) -> list[torch.Tensor]:
+    def in_fp64(self, trial: InputCase, seed: int) -> list[torch.Tensor]:
         """Of the call with ``seed``, computed in FP64; RuntimeError where an operator lacks it, or the memory."""
         inputs = cast(self._inputs(trial, seed), torch.float64)
         with default_dtype(torch.float64):
             return outputs_of(copy.deepcopy(self.model(trial.weights)).double(), self.setting, inputs, seed)
 
-    def _inputs(self, trial: Trial, seed: int) -> list:
+    def _inputs(self, trial: InputCase, seed: int) -> list:
         return self.setting.draw_one(seed, trial.draw)
 
 

@@ -15,10 +15,10 @@ from harness.integrity import out_of_bounds, overwritten_inputs
 from harness.judge import argument_order, soundness
 from harness.judge.compare import Criterion, Errors, check_kind, check_structure, check_values, strict_criterion
 from harness.judge.conditions import Conditions
-from harness.judge.reference import PUBLISHED, Reference, Trial
+from harness.judge.reference import PUBLISHED, InputCase, Reference
 from harness.memory.cuda_ipc import DeviceMemory
-from harness.memory.placement import Places
-from harness.memory.shared_tensors import Outbox, lay_out
+from harness.memory.placement import Placement
+from harness.memory.shared_tensors import SharedTensors, lay_out
 from harness.problem.inputs import DTYPES, fresh_seeds, tensors_of
 from harness.problem.module import ProblemError, Workload
 from harness.problem.signature import Signature
@@ -28,7 +28,7 @@ from harness.result import CandidateFailure, Status
 from harness.tensors.dtypes import are_same, count_marked
 from harness.tensors.outputs import as_tensor
 from harness.timing import Round, timer_for
-from harness.timing.rounds import Setting, count_launches, play
+from harness.timing.rounds import RunConfig, count_launches, play
 
 _CACHE_MEMORY_SHARE = 4  # of the device's memory, what the judge's allocator may keep between rounds
 # What a process may keep besides its tensors: context, code, workspaces of libraries; and the context of a worker
@@ -36,7 +36,7 @@ _CACHE_MEMORY_SHARE = 4  # of the device's memory, what the judge's allocator ma
 _CONTEXT_BYTES = 5 << 29
 
 
-class Sides:
+class EvaluationSession:
     """``kinds`` are the reference's outputs without data, ``traffic`` the bytes of one call.
 
     ``worker`` is None before its start and after its end. ``signature`` is what a library is called with;
@@ -44,20 +44,20 @@ class Sides:
     """
 
     def __init__(self, workload: Workload, conditions: Conditions, weight_seed: int):
-        setting = Setting(workload, conditions.device, DTYPES[conditions.precision])
+        setting = RunConfig(workload, conditions.device, DTYPES[conditions.precision])
         self.reference = Reference(setting, weight_seed)
         self.timer = timer_for(conditions.device)
-        self._places = Places(conditions.device) if conditions.device.type == "cuda" else None
+        self._places = Placement(conditions.device) if conditions.device.type == "cuda" else None
         self.errors = Errors()
         self.kinds: list[torch.Tensor] = []
         self.structure: str | None = None
         self.signature: Signature | None = None
         self.worker: Worker | None = None
-        self.outbox: Outbox | None = None
+        self.outbox: SharedTensors | None = None
         self._workload, self._conditions = workload, conditions
         self.traffic = 0
         self._room_bytes = self._not_others()
-        self._losses: dict[tuple[Trial, int], float] = {}  # by trial and output
+        self._losses: dict[tuple[InputCase, int], float] = {}  # by trial and output
 
     @property
     def criteria(self) -> list[Criterion]:
@@ -65,13 +65,13 @@ class Sides:
         problem, precision = self._workload.problem, self.reference.setting.dtype
         return [strict_criterion(problem, precision, kind.dtype) for kind in self.kinds]
 
-    def play_candidate(self, trial: Trial, seeds: list[int], held: bool | None) -> Round:
+    def play_candidate(self, trial: InputCase, seeds: list[int], held: bool | None) -> Round:
         """The candidate's round; its outputs stay in the worker, what they look like is checked here.
 
         With ``held`` launches are kept out of its times; None: it has none.
         """
         if held is not None:
-            self.timer.settle()
+            self.timer.wait_for_bandwidth()
         answer = self.ask(op="run", seeds=seeds, draw=trial.draw, weights=trial.weights, held=held)
         outputs, structures, timed = answer.get("outputs"), answer.get("structures"), held is not None
         times = answer.get("times_ms") if timed else [None] * len(seeds)
@@ -86,10 +86,10 @@ class Sides:
         empty_ms = number(answer.get("empty_ms")) if self._conditions.device.type == "cuda" else 0.0
         return Round([], [], [number(t) for t in times], answer.get("queue_full") is True, empty_ms)
 
-    def play_reference(self, trial: Trial, seeds: list[int], held: bool | None = True) -> Round:
+    def play_reference(self, trial: InputCase, seeds: list[int], held: bool | None = True) -> Round:
         self.rest()
         if held is not None:
-            self.timer.settle()
+            self.timer.wait_for_bandwidth()
         drawn = "" if trial == PUBLISHED else str(trial)
         played = self.of_reference(lambda: self.reference.play(trial, seeds, self.timer, held), drawn)
         _give_memory_back(self._conditions.device)
@@ -124,7 +124,7 @@ class Sides:
     def play(self, model: Callable, seeds: list[int], held: bool = True) -> Round:
         """Times of another form of the reference on the inputs that are timed."""
         self.rest()
-        self.timer.settle()
+        self.timer.wait_for_bandwidth()
         with within("a baseline", self._conditions.build_timeout_s + self._conditions.reference_s):  # it may compile
             played = self.with_room(lambda: play(model, self.reference.setting, seeds, self.timer, held=held))
         played.outputs, played.inputs = [], []
@@ -134,7 +134,7 @@ class Sides:
         """How many kernels, copies and fills one call of a form of the reference starts on the device."""
         return self.with_room(lambda: count_launches(model, self.reference.setting, self.timer))
 
-    def compare(self, trial: Trial, seeds: list[int], call: int, reference: Round, with_inputs: bool) -> None:
+    def compare(self, trial: InputCase, seeds: list[int], call: int, reference: Round, with_inputs: bool) -> None:
         """Every output of one call of the last round, and with ``with_inputs`` what became of its inputs."""
         expected = [as_tensor(leaf) for leaf in reference.outputs[call]]
         inputs = tensors_of(reference.inputs[call]) if with_inputs or self.signature else []
@@ -156,7 +156,7 @@ class Sides:
         self.ask(op="fetch", call=call, what=what)
         return [functools.partial(self.outbox.read, slot) for slot in lay_out(like)]
 
-    def _compare_outputs(self, trial: Trial, call: int, seed: int, expected: list[torch.Tensor]) -> None:
+    def _compare_outputs(self, trial: InputCase, call: int, seed: int, expected: list[torch.Tensor]) -> None:
         for index, (read, tensor) in enumerate(zip(self._fetched(call, "outputs", expected), expected)):
             which = "the output" if len(expected) == 1 else f"output {index}"
             which += "" if trial == PUBLISHED else f" ({trial})"
@@ -167,7 +167,13 @@ class Sides:
             overwritten_inputs.check(self.with_room(read), tensor, index)
 
     def check_output(
-        self, read: Callable[[], torch.Tensor], expected: torch.Tensor, which: str, trial: Trial, index: int, seed: int
+        self,
+        read: Callable[[], torch.Tensor],
+        expected: torch.Tensor,
+        which: str,
+        trial: InputCase,
+        index: int,
+        seed: int,
     ) -> None:
         """Compare one output, if need be once more, knowing what PyTorch's own result loses on these inputs."""
         try:
@@ -180,11 +186,11 @@ class Sides:
             self._learn_losses(trial, seed)
             self._check_values(read, expected, which, trial, index)
 
-    def _check_values(self, read, expected: torch.Tensor, which: str, trial: Trial, index: int) -> None:
+    def _check_values(self, read, expected: torch.Tensor, which: str, trial: InputCase, index: int) -> None:
         criterion = replace(self.criteria[index], loss=self._losses.get((trial, index), 0.0))
         check_values(self.with_room(read), expected, criterion, which, self.errors)
 
-    def _learn_losses(self, trial: Trial, seed: int) -> None:
+    def _learn_losses(self, trial: InputCase, seed: int) -> None:
         """What PyTorch's own result loses on this call; kept for its trial, because it costs an FP64 forward."""
         losses = self.with_room(lambda: self.reference.losses(trial, seed))
         for output, loss in enumerate(losses):
@@ -201,7 +207,7 @@ class Sides:
         try:
             return action()
         except torch.OutOfMemoryError:
-            self.blame()
+            self.check_memory_hog()
             raise
 
     def rest(self) -> float:
@@ -230,7 +236,7 @@ class Sides:
             self.ask(op="move")
         self._places.change()
 
-    def blame(self) -> None:
+    def check_memory_hog(self) -> None:
         """Where memory is short: raises CandidateFailure if the candidate keeps more than a call takes.
 
         Its last round is freed, so nothing of that can be compared any more.

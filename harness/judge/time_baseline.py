@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from harness import device as devices
-from harness.baselines import BASELINES, COMPILING_CALLS, EAGER, FORMAT, told
+from harness.baselines import BASELINES, COMPILING_CALLS, EAGER, FORMAT, describe_error
 from harness.compile.cache import digest_of
 from harness.judge.overflow import overflown
 from harness.judge.reference import Reference
@@ -22,8 +22,8 @@ from harness.problem.math_modes import pin_math_modes
 from harness.problem.module import ProblemError, Workload
 from harness.tensors.outputs import as_tensor
 from harness.timing import Round, cupti, timer_for
-from harness.timing.interleaved import Contest, bytes_of_call, calls_a_round
-from harness.timing.rounds import Setting, count_launches, play
+from harness.timing.interleaved import InterleavedTiming, bytes_of_call, calls_a_round
+from harness.timing.rounds import RunConfig, count_launches, play
 
 
 def measure(
@@ -44,10 +44,10 @@ def measure(
     with devices.exclusive(device, phase):
         record["conditions"] = pin_math_modes()
         try:
-            setting = Setting(workload, device, DTYPES[precision])
+            setting = RunConfig(workload, device, DTYPES[precision])
             _fill(record, setting, configuration, memory_bytes, cv_target, phase)
         except Exception as error:
-            record["error"] = told(error)
+            record["error"] = describe_error(error)
         _clean_up(device)
     record["seconds"] = round(time.perf_counter() - begin, 3)
     return record
@@ -75,7 +75,7 @@ def blank_measurement(workload: Workload, configuration: str, device: torch.devi
     }
 
 
-def _fill(record, setting: Setting, configuration: str, memory_bytes: int, cv_target: float, phase) -> None:
+def _fill(record, setting: RunConfig, configuration: str, memory_bytes: int, cv_target: float, phase) -> None:
     timer = timer_for(setting.device)
     reference = Reference(setting, secrets.randbits(62))
     reference.choose_timed(fresh_seeds(2))
@@ -94,13 +94,13 @@ def _fill(record, setting: Setting, configuration: str, memory_bytes: int, cv_ta
     del played, inputs, outputs
 
     def play_round(calls: int, first: bool, waits: set[str]) -> dict[str, Round]:
-        timer.settle()
+        timer.wait_for_bandwidth()
         played = play(model, setting, fresh_seeds(calls), timer, held=configuration not in waits)
         played.outputs, played.inputs = [], []
         return {configuration: played}
 
     phase("time")
-    contest = Contest(play_round, timer, setting.device, cv_target)
+    contest = InterleavedTiming(play_round, timer, setting.device, cv_target)
     contest.run(calls_a_round(setting.device, memory_bytes, traffic))
     if setting.device.type == "cuda" and cupti.available():
         contest.launches[configuration] = count_launches(model, setting, timer)

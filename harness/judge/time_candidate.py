@@ -9,17 +9,17 @@ from typing import Any
 
 import torch
 
-from harness.baselines import BASELINES, COMPILING_CALLS, EAGER, told
+from harness.baselines import BASELINES, COMPILING_CALLS, EAGER, describe_error
 from harness.integrity import forged_clock, overwritten_inputs, slowed_baseline
 from harness.judge.conditions import Conditions
 from harness.judge.cross_check import kernel_profile
-from harness.judge.cross_check.base import Called, JudgeClock, NotHeld, NotRead, Reading
-from harness.judge.session import Sides, number
+from harness.judge.cross_check.base import Called, NotHeld, NotRead, Reading, WallClockCheck
+from harness.judge.session import EvaluationSession, number
 from harness.problem.inputs import fresh_seeds, tensors_of
 from harness.result import CandidateFailure, Result, Status
 from harness.tensors.dtypes import is_finite
 from harness.timing import Round, cupti
-from harness.timing.interleaved import CANDIDATE, PLACES, Contest, calls_a_round, net_times_ms
+from harness.timing.interleaved import CANDIDATE, PLACES, InterleavedTiming, calls_a_round, net_times_ms
 from harness.timing.rounds import outputs_of
 from harness.timing.speedup import Series
 
@@ -34,18 +34,24 @@ _random = random.SystemRandom()
 class Measurement:
     """Fills in what a result says about time; ``phase`` is told what goes on."""
 
-    def __init__(self, sides: Sides, conditions: Conditions, clock: JudgeClock, phase: Callable[[str], None]):
+    def __init__(
+        self,
+        sides: EvaluationSession,
+        conditions: Conditions,
+        clock: WallClockCheck,
+        phase: Callable[[str], None],
+    ):
         self._sides, self._conditions, self._clock, self._phase = sides, conditions, clock, phase
         self._baselines: dict[str, Callable] = {}
         self._unread = ""  # why the judge's own clock was not read: then nothing is said of a speedup
 
-    def time(self, result: Result, waits: set[str] = frozenset()) -> Contest:
+    def time(self, result: Result, waits: set[str] = frozenset()) -> InterleavedTiming:
         """Paired rounds of candidate and baselines; fills in what they tell."""
         baselines = {name: BASELINES[name](self._sides.reference.timed_model()) for name in self._conditions.baselines}
         self._baselines = {name: model for name, model in baselines.items() if self._runs(name, model, result)}
         calls = calls_a_round(self._conditions.device, self._conditions.memory_bytes, self._sides.traffic)
         limits = self._conditions
-        contest = Contest(self._timed_round, self._sides.timer, limits.device, limits.cv_target, waits)
+        contest = InterleavedTiming(self._timed_round, self._sides.timer, limits.device, limits.cv_target, waits)
         self._sides.clear()
         contest.run(calls)
         result.conditions |= contest.conditions()
@@ -53,7 +59,7 @@ class Measurement:
         self._note(result, contest)
         return contest
 
-    def _note(self, result: Result, contest: Contest) -> None:
+    def _note(self, result: Result, contest: InterleavedTiming) -> None:
         """What the rounds tell, as far as it is known by now how much two runs of the same may differ."""
         result.timing.update(contest.record(CANDIDATE))
         for name in self._baselines:
@@ -71,7 +77,7 @@ class Measurement:
         except CandidateFailure:
             raise
         except Exception as error:
-            result.baselines[name] = {"error": told(error)}
+            result.baselines[name] = {"error": describe_error(error)}
             return False
         return True
 
@@ -89,7 +95,7 @@ class Measurement:
                 played[name] = self._sides.play(model, seeds, name not in waits)
         return played
 
-    def witness(self, result: Result, contest: Contest) -> Contest:
+    def witness(self, result: Result, contest: InterleavedTiming) -> InterleavedTiming:
         """What CUPTI and the judge's own clock say about the candidate's time.
 
         Returns the contest that stands: another one where launches cannot be kept out of the candidate's calls.
@@ -106,7 +112,7 @@ class Measurement:
                 contest.launches[CANDIDATE] = kernel_profile.believed_launches(reported, timing["median_ms"])
                 self._note(result, contest)
             if any(map(contest.is_close, self._baselines)):
-                contest.run_elsewhere(self._sides.move)
+                contest.rerun_with_new_placement(self._sides.move)
                 self._sides.trim()
                 result.conditions |= contest.conditions()
                 self._note(result, contest)
@@ -118,20 +124,20 @@ class Measurement:
             self._unread = str(error)
         if self._unread:
             self._note(result, contest)
-            timing["judge_clock"] = f"not read: {self._unread}"
+            timing["cross_check"] = f"not read: {self._unread}"
             return contest
         allowed_ms = self._allowed_ms(result, reading)
-        timing["judge_clock"] = reading.to_json() | {"allowed_ms": round(allowed_ms, 6)}
+        timing["cross_check"] = reading.to_json() | {"allowed_ms": round(allowed_ms, 6)}
         kind = self._conditions.device.type
         forged_clock.check(timing["median_ms"], reading.call_ms, reading.calls, allowed_ms, reading.held, kind)
-        charged_ms = max(0.0, reading.call_ms - forged_clock.free_ms(timing["median_ms"], allowed_ms, reading.held))
-        timing["judge_clock"]["charged_ms"] = round(charged_ms, 6)
-        if charged_ms > 0:
-            contest.charge(CANDIDATE, charged_ms)
+        penalty_ms = max(0.0, reading.call_ms - forged_clock.free_ms(timing["median_ms"], allowed_ms, reading.held))
+        timing["cross_check"]["penalty_ms"] = round(penalty_ms, 6)
+        if penalty_ms > 0:
+            contest.add_penalty(CANDIDATE, penalty_ms)
             self._note(result, contest)
         return contest
 
-    def _reading(self, result: Result, contest: Contest) -> Reading:
+    def _reading(self, result: Result, contest: InterleavedTiming) -> Reading:
         """Raises NotRead where not even a burst of one call fits the memory, and not for want of the candidate's."""
         held = CANDIDATE not in contest.waits
         calls = self._clock.calls(result.timing["median_ms"], contest.launches.get(CANDIDATE, 1), held)
@@ -159,7 +165,7 @@ class Measurement:
             if made_room:
                 calls //= 2
             made_room = True
-        self._sides.blame()
+        self._sides.check_memory_hog()
         raise NotRead("a call's inputs and outputs, once more, do not fit the memory")
 
     def _allowed_ms(self, result: Result, reading: Reading) -> float:
@@ -189,7 +195,7 @@ class Measurement:
         for index, (left, tensor) in enumerate(zip(call.inputs_left, tensors_of(call.inputs))):
             overwritten_inputs.check(left, tensor, index)
 
-    def time_alone(self, result: Result, contest: Contest) -> None:
+    def time_alone(self, result: Result, contest: InterleavedTiming) -> None:
         """The baseline once more, when the candidate has ended: was it slower beside it?"""
         if self._conditions.device.type == "cpu":
             self._lower(result, contest, {name: self._alone_on_cpu_ms(contest, name) for name in self._baselines})
@@ -209,7 +215,7 @@ class Measurement:
         if any(beside.full):  # else the host was busy then, and launches are in its times
             slowed_baseline.check(beside_ms, alone_ms)
 
-    def _lower(self, result: Result, contest: Contest, alone_ms: dict[str, float]) -> None:
+    def _lower(self, result: Result, contest: InterleavedTiming, alone_ms: dict[str, float]) -> None:
         """Have the lower of two figures of each baseline count, so that nobody gains by slowing it."""
         lowered_ms = {}
         for name, ms in alone_ms.items():
@@ -221,7 +227,7 @@ class Measurement:
         for name, ms in alone_ms.items():
             result.baselines[name] |= {"alone_ms": ms, "lowered_ms": round(lowered_ms[name], 6)}
 
-    def _alone_on_cpu_ms(self, contest: Contest, name: str) -> float:
+    def _alone_on_cpu_ms(self, contest: InterleavedTiming, name: str) -> float:
         """A call of a baseline, in a few rounds like those of ``contest``, once the candidate has ended."""
         means_ms = []
         for _ in range(_ROUNDS_ALONE_ON_CPU):
@@ -230,7 +236,7 @@ class Measurement:
             means_ms.append(statistics.mean(times_ms))
         return statistics.median(means_ms)
 
-    def _alone_ms(self, contest: Contest, rounds: int) -> float:
+    def _alone_ms(self, contest: InterleavedTiming, rounds: int) -> float:
         """A call of the eager baseline, in so many rounds like those of ``contest``."""
         alone = Series()
         for _ in range(rounds):
@@ -242,7 +248,7 @@ class Measurement:
             alone.add(times_ms, played.queue_full, False)
         return statistics.median(alone.full_means_ms)
 
-    def _alone_elsewhere_ms(self, contest: Contest) -> float:
+    def _alone_elsewhere_ms(self, contest: InterleavedTiming) -> float:
         self._sides.move()
         self._alone_ms(contest, 1)  # allocates
         return self._alone_ms(contest, _ROUNDS_ALONE)

@@ -22,7 +22,7 @@ _FILLED_SHARE = 0.75  # of the gaps between what is in use: what lies in them ot
 _random = random.SystemRandom()
 
 
-class Places:
+class Placement:
     """Of what PyTorch's allocator keeps free on one device, in this process."""
 
     def __init__(self, device: torch.device):

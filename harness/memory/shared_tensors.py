@@ -55,7 +55,7 @@ def shared_file() -> int:
     return descriptor
 
 
-class Outbox:
+class SharedTensors:
     """The judge's end, with room for each of the lists of tensors, one list at a time.
 
     ``handle`` and ``fds`` are what the worker needs to open its own; where it holds
@@ -112,7 +112,7 @@ class Outbox:
         self.fds = []
 
 
-class OpenedOutbox:
+class OpenedSharedTensors:
     """The worker's end: write only."""
 
     def __init__(self, handle: dict, fds: list[int]):

@@ -1,8 +1,9 @@
 """How long one call takes: sampling on a device, statistics, when to stop.
 
 A timing method is one module with a class that has ``method``, ``limits`` (for
-``Convergence``), ``noise`` (for ``stability``), ``between_runs`` (for ``paired``),
-``run``, ``settle``, ``overhead_ms``, ``own_overhead_ms``, ``copy_share`` and ``describe``, and its line in ``METHODS``.
+``Convergence``), ``noise`` (for ``stability``), ``run_to_run_rel`` (for ``paired``),
+``run``, ``wait_for_bandwidth``, ``overhead_ms``, ``own_overhead_ms``, ``bandwidth_fraction`` and ``describe``, and
+its line in ``METHODS``.
 """
 
 from __future__ import annotations

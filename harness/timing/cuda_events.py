@@ -99,7 +99,7 @@ class CudaEvents:
         calls = self.profile(self._empty, [[]] * _EMPTY_CALLS, nothing)
         return trimmed_mean([sum(kernel.ms for kernel in kernels) for kernels in calls]) if calls else None
 
-    def copy_share(self) -> float | None:
+    def bandwidth_fraction(self) -> float | None:
         """Bytes a second that copies read and write now, of what the data sheet of the device says; None without one.
 
         A GPU that something else is on, or that is not in order, shows here: one that ran kernels 2 to 13 times
@@ -110,7 +110,7 @@ class CudaEvents:
         copied = 2 * (self._flush.numel() // 2) * _COPIES
         return copied / self._copies_ms(_COPIES) / 1e6 / self._limits.gbps
 
-    def settle(self) -> None:
+    def wait_for_bandwidth(self) -> None:
         """Wait until the device copies about as fast as it ever did; not for long, for others may be on it.
 
         Memory that a process gives back, or leaves at its end, the driver clears with a copy engine, and goes on
@@ -162,7 +162,7 @@ class CudaEvents:
             self._flush.zero_()
         return _like(activities[-1])
 
-    def between_runs(self, median_ms: float, launches: int) -> float:
+    def run_to_run_rel(self, median_ms: float, launches: int) -> float:
         """How far two runs of the same call, of so many launches, may differ; relative."""
         return _BETWEEN_RUNS + launches * _BETWEEN_LAUNCHES_MS / median_ms
 

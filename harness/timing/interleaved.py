@@ -27,11 +27,11 @@ _MEMORY_SHARE = 8  # a round's inputs and outputs may take one part in so many o
 PLACES, _CALLS_A_PLACE = 10, 2
 # Of a call's time: transposed convolutions of an H100 take up to 28 % longer in some places.
 _BY_ITS_PLACE = 0.35
-_LEAST_COPY_SHARE = 0.6  # of the data sheet's bandwidth; an H100 in order has 0.8
+_LEAST_BANDWIDTH_FRACTION = 0.6  # of the data sheet's bandwidth; an H100 in order has 0.8
 _LEAST_MS = 1e-3  # of any call: no kernel takes less, and what a timer adds is known no better
 
 
-class Contest:
+class InterleavedTiming:
     """``play(calls, first, waits)`` plays one round of all sides, the candidate as ``CANDIDATE``.
 
     Sides in ``waits`` have calls that wait for the device, or more launches than its queue holds: with
@@ -55,19 +55,19 @@ class Contest:
         self.launches: dict[str, int] = {}  # of a call, by name, once they are known
         self.stopped = ""
         self.places = 1  # in the device's memory
-        self._copy_shares: list[float | None] = []
+        self._bandwidth_fractions: list[float | None] = []
 
     def run(self, calls: int) -> None:
         """Rounds of so many calls, or of fewer where they take long."""
         call_s = self._warm_up(calls)
-        self._copy_shares.append(self._timer.copy_share())
+        self._bandwidth_fractions.append(self._timer.bandwidth_fraction())
         convergence = Convergence(self._cv_target, **self._timer.limits)
         self._calls = convergence.calls_a_round(calls, call_s)
         self._one_round()
         while (stopped := convergence.reason(*self.series.values(), decided=self._is_decided)) is None:
             self._one_round()
         self.stopped = stopped
-        self._copy_shares.append(self._timer.copy_share())
+        self._bandwidth_fractions.append(self._timer.bandwidth_fraction())
 
     def _warm_up(self, calls: int) -> float:
         """Seconds that a call of all sides takes in the last of some rounds."""
@@ -107,16 +107,16 @@ class Contest:
         found = self.comparison(baseline)
         return found["verdict"] in ("faster", "slower") and abs(found["speedup"] - 1) < _BY_ITS_PLACE
 
-    def run_elsewhere(self, move: Callable[[], None]) -> None:
+    def rerun_with_new_placement(self, move: Callable[[], None]) -> None:
         """Other rounds instead, each in other places of the memory: a median over them is neither side's luck."""
         self._played, self._overheads_ms, self._calls = {}, {}, min(self._calls, _CALLS_A_PLACE)
         for _ in range(PLACES):
             move()
             self._play(self._calls, False, self.waits)  # allocates
             self._one_round()
-        self.stopped, self.places = "places", PLACES
+        self.stopped, self.places = "placements", PLACES
 
-    def charge(self, name: str, ms: float) -> None:
+    def add_penalty(self, name: str, ms: float) -> None:
         """Raise all times of a side by so much, because another clock says so."""
         self._change(name, lambda time_ms: time_ms + ms)
 
@@ -136,18 +136,18 @@ class Contest:
             "calls_a_round": self._calls,
             "cv_target": self._cv_target,
             "stopped": self.stopped,
-            "places": self.places,
+            "placements": self.places,
             "stability": self.stability(name),
-            "between_runs": self._between_runs(name),
+            "run_to_run_rel": self._run_to_run_rel(name),
             "queue_full": series.queue_full,
-            "dry_rounds": series.full.count(False),
+            "underfull_rounds": series.full.count(False),
             "interrupted_rounds": len(self._played[name].rounds_ms) - len(series.rounds_ms),
             "throttled_samples": series.throttled_samples,
         } | summarise(series.rounds_ms)  # fmt: skip
 
     def comparison(self, baseline: str) -> dict[str, Any]:
         """Speedup over a baseline, its interval and the verdict: faster, slower, tie, or unstable if either side is."""
-        between = max(self._between_runs(name) for name in (baseline, CANDIDATE))
+        between = max(self._run_to_run_rel(name) for name in (baseline, CANDIDATE))
         ratio = ratio_of_medians(self.series[baseline], self.series[CANDIDATE], between)
         settled = all(self.stability(name) == "stable" for name in (baseline, CANDIDATE))
         return {
@@ -157,19 +157,19 @@ class Contest:
             "verdict": ratio.verdict if settled else "unstable",
         }
 
-    def _between_runs(self, name: str) -> float:
+    def _run_to_run_rel(self, name: str) -> float:
         median_ms = statistics.median(self.series[name].means_ms)
-        return round(self._timer.between_runs(median_ms, self.launches.get(name, 1)), 6)
+        return round(self._timer.run_to_run_rel(median_ms, self.launches.get(name, 1)), 6)
 
     def stability(self, name: str) -> str:
         """As of ``timing.stability``; 'disturbed' where the device itself was far slower than it should be."""
-        if any(share is not None and share < _LEAST_COPY_SHARE for share in self._copy_shares):
+        if any(share is not None and share < _LEAST_BANDWIDTH_FRACTION for share in self._bandwidth_fractions):
             return "disturbed"
         return stability(self.series[name].means_ms, self._timer.noise)
 
     def conditions(self) -> dict[str, Any]:
-        shares = [round(share, 3) for share in self._copy_shares if share is not None]
-        return self._observer.conditions() | ({"copy_share": shares} if shares else {})
+        shares = [round(share, 3) for share in self._bandwidth_fractions if share is not None]
+        return self._observer.conditions() | ({"bandwidth_fraction": shares} if shares else {})
 
 
 def net_times_ms(played: Round, overhead_ms: float) -> list[float]:

@@ -25,7 +25,7 @@ from harness.timing.cupti import breakdown
 
 
 @dataclass(frozen=True)
-class Trial:
+class InputCase:
     """On which draw of its inputs, and with which weights, a model is called."""
 
     draw: str = "published"
@@ -36,19 +36,19 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Setting:
+class RunConfig:
     """What a round is played on: the same on both sides of the process border."""
 
     workload: Workload
     device: torch.device
     dtype: torch.dtype
-    timed: Trial = Trial(TIMED)
+    timed: InputCase = InputCase(TIMED)
     place: Callable[[list], list] | None = None  # where inputs are put for the model, outside of its time
 
     @property
-    def rare(self) -> Trial | None:
+    def rare(self) -> InputCase | None:
         """What is timed, with rare large elements; None where only published inputs are valid."""
-        return None if self.timed == Trial() else Trial(rare(self.timed.draw), self.timed.weights)
+        return None if self.timed == InputCase() else InputCase(rare(self.timed.draw), self.timed.weights)
 
     def draw(self, seeds: list[int]) -> list[list]:
         """The inputs of each call that is timed."""
@@ -63,13 +63,13 @@ class Setting:
         return build_model(model_class, self.workload, seed, self.device, self.dtype, weights)
 
 
-def outputs_of(model, setting: Setting, inputs: list, seed: int) -> list[torch.Tensor]:
+def outputs_of(model, setting: RunConfig, inputs: list, seed: int) -> list[torch.Tensor]:
     """The leaves of one call's output; the call may overwrite its inputs."""
     seed_generators(seed, setting.device)
     return [as_tensor(leaf) for leaf in flatten(call(model, inputs))]
 
 
-def play_calls(model, setting: Setting, inputs: list[list], seeds: list[int]) -> list[list[torch.Tensor]]:
+def play_calls(model, setting: RunConfig, inputs: list[list], seeds: list[int]) -> list[list[torch.Tensor]]:
     """One call after the other: the leaves of their outputs, dense in memory in whatever order of dimensions."""
     with _no_collection():
         return [
@@ -83,7 +83,7 @@ def _dense(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def play(
-    model, setting: Setting, seeds: list[int], timer, draw: str | None = None, held: bool | None = True
+    model, setting: RunConfig, seeds: list[int], timer, draw: str | None = None, held: bool | None = True
 ) -> Round:
     """One call for each seed, each on inputs of its own that did not exist before this round.
 
@@ -114,18 +114,18 @@ def _untimed(call: Callable, draws: list[Callable[[], list]], before: list[Calla
     return Round(inputs, outputs, [])
 
 
-def launch_bound_ms(model, setting: Setting, seeds: list[int], timer) -> float:
+def launch_bound_ms(model, setting: RunConfig, seeds: list[int], timer) -> float:
     """Wall time a call, back to back and without a cold cache: device work plus what launching it costs."""
     return timer.launch_bound_ms(partial(call, model), setting.draw(seeds))
 
 
-def profile(model, setting: Setting, seeds: list[int], timer) -> dict[str, Any]:
+def profile(model, setting: RunConfig, seeds: list[int], timer) -> dict[str, Any]:
     """What the device ran in a typical one of so many calls."""
     before = [partial(seed_generators, seed, setting.device) for seed in seeds]
     return breakdown(timer.profile(partial(call, model), setting.draw(seeds), before))
 
 
-def count_launches(model, setting: Setting, timer) -> int:
+def count_launches(model, setting: RunConfig, timer) -> int:
     """How many kernels, copies and fills one call starts on the device, as CUPTI saw them."""
     return profile(model, setting, fresh_seeds(1), timer)["launches"]
 

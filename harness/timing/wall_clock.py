@@ -40,13 +40,13 @@ class WallClock:
         """The clock is read within a microsecond."""
         return 0.0
 
-    def copy_share(self) -> None:
+    def bandwidth_fraction(self) -> None:
         """No data sheet says what a CPU should reach."""
 
-    def settle(self) -> None:
+    def wait_for_bandwidth(self) -> None:
         """Nothing works on by itself: who was there before has been seen to rest."""
 
-    def between_runs(self, median_ms: float, launches: int) -> float:
+    def run_to_run_rel(self, median_ms: float, launches: int) -> float:
         """How far two runs of the same call may differ; relative."""
         return 0.03
 

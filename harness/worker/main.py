@@ -20,8 +20,8 @@ import torch
 from harness.job import decode_problem
 from harness.memory.cuda_ipc import shared
 from harness.memory.guarded import GuardedBuffers
-from harness.memory.placement import Places
-from harness.memory.shared_tensors import OpenedOutbox, lay_out
+from harness.memory.placement import Placement
+from harness.memory.shared_tensors import OpenedSharedTensors, lay_out
 from harness.problem.inputs import DTYPES, copy_changed_constants, copy_matching_state, tensors_of
 from harness.problem.math_modes import pin_math_modes
 from harness.problem.module import load_problem
@@ -31,7 +31,7 @@ from harness.tensors.outputs import as_tensor, kind_of
 from harness.tensors.strides import order_of
 from harness.timing import Round, timer_for
 from harness.timing.gate import Gate
-from harness.timing.rounds import Setting, Trial, launch_bound_ms, play, play_calls, profile
+from harness.timing.rounds import InputCase, RunConfig, launch_bound_ms, play, play_calls, profile
 from harness.worker import extensions
 from harness.worker.explain import explain
 from harness.worker.load import LibraryModel, load_module
@@ -112,7 +112,7 @@ class Candidate:
         self._models: dict[str, Any] = {}
         self._guards = GuardedBuffers()  # of a library, which allocates nothing itself
         self._gate: Gate | None = None
-        self._places: Places | None = None  # without a GPU
+        self._places: Placement | None = None  # without a GPU
         self.path = Path("solution")
         self.expects = Status.LOAD_ERROR
 
@@ -131,20 +131,20 @@ class Candidate:
         self._device = torch.device(device)
         if self._device.type == "cuda":
             torch.cuda.set_device(self._device)
-            self._places = Places(self._device)
+            self._places = Placement(self._device)
         pin_math_modes()
         self._problem = load_problem(decode_problem(problem))
         # on a GPU a second copy of large inputs would not fit
         place = self._guarded if library and self._device.type == "cpu" else None
         dtype = DTYPES[precision]
-        self._setting = Setting(self._problem.workload(workload), self._device, dtype, Trial(*timed), place)
+        self._setting = RunConfig(self._problem.workload(workload), self._device, dtype, InputCase(*timed), place)
         self._seed = seed
         self._library = (Path(library), signature) if library else None
         self._model_class = None
         if not library:
             extensions.install(self._ask)
             self._model_class = load_module(self.path)
-        self._outbox = OpenedOutbox(outbox, self._fds)
+        self._outbox = OpenedSharedTensors(outbox, self._fds)
         self._timer = timer_for(self._device)
         copied = self._build("initial")
         return {"weights": "copied" if copied else "seeded", "setup_s": time.perf_counter() - begin}
@@ -228,7 +228,7 @@ class Candidate:
     def open_burst(self, handle: dict, calls: int) -> dict:
         """Open the memory of the inputs of so many calls, which are like the last round's."""
         self._round = Round([], [], [])
-        self._burst_memory = OpenedOutbox(handle, self._fds[-1:])
+        self._burst_memory = OpenedSharedTensors(handle, self._fds[-1:])
         views = (self._burst_memory.view(slot) for slot in lay_out(tensors_of(self._inputs_like) * calls))
         self._burst_inputs = [
             [next(views) if isinstance(value, torch.Tensor) else value for value in self._inputs_like]

@@ -26,7 +26,7 @@ from harness.problem.signature import derive_signature
 from harness.process import owned_folders
 from harness.process.procfs import default_memory_bytes
 from harness.process.worker_process import ForkServer
-from harness.timing.rounds import Setting
+from harness.timing.rounds import RunConfig
 from harness.worker import extensions
 from harness.worker.load import LibraryModel, load_module
 
@@ -43,7 +43,7 @@ def main(job: dict[str, Any]) -> None:
         torch.cuda.set_device(device)
     pin_math_modes()
     problem, solution = load_problem(decode_problem(job["problem"])), decode_solution(job["solution"])
-    setting = Setting(problem.workload(job["workload"]), device, DTYPES[job["precision"]])
+    setting = RunConfig(problem.workload(job["workload"]), device, DTYPES[job["precision"]])
     with ForkServer() as server, owned_folders.scratch() as scratch:
         arch, memory = devices.architecture(device), default_memory_bytes()
         context = BuildContext(server, arch, torch.__version__, _BUILD_TIMEOUT_S, memory)
@@ -70,7 +70,7 @@ def _watched() -> Iterator[None]:
     torch.cuda.profiler.stop()
 
 
-def _model(setting: Setting, path: Path, library: Path | None):
+def _model(setting: RunConfig, path: Path, library: Path | None):
     reference = setting.build(setting.workload.problem.module.Model, _SEED)
     if library is None:
         model = setting.build(load_module(path), _SEED)

@@ -22,7 +22,7 @@ from harness import device as devices
 from harness.compile.cache import digest_of
 from harness.judge import soundness
 from harness.judge.compare import Criterion, Errors, check_values, strict_criterion
-from harness.judge.reference import PUBLISHED, Reference, Trial, cast, default_dtype
+from harness.judge.reference import PUBLISHED, InputCase, Reference, cast, default_dtype
 from harness.problem.inputs import DTYPES, call, seed_generators
 from harness.problem.math_modes import pin_math_modes
 from harness.problem.module import Workload
@@ -31,7 +31,7 @@ from harness.result import CandidateFailure
 from harness.sol.operators import trace
 from harness.tensors.dtypes import is_finite
 from harness.tensors.outputs import as_tensor, flatten
-from harness.timing.rounds import Setting
+from harness.timing.rounds import RunConfig
 from kernelbench.audit.answers import ANSWERS, Known
 from kernelbench.audit.mutants import LIMIT, STALE, Mutant, Mutating, Recorder, candidates
 from kernelbench.audit.mutations import Inapplicable
@@ -47,7 +47,7 @@ _EQUIVALENT = 1e-9  # of the root mean square, in FP64
 class Scene:
     """One trial: its inputs, what is expected, and the model that gives it."""
 
-    trial: Trial
+    trial: InputCase
     seed: int
     inputs: list
     expected: list[Tensor]
@@ -74,7 +74,7 @@ class _Examination:
     def __init__(self, workload: Workload, device: torch.device):
         self._workload, self._device = workload, device
         self._problem = workload.problem
-        self._reference = Reference(Setting(workload, device, DTYPES["fp32"]), _WEIGHT_SEED)
+        self._reference = Reference(RunConfig(workload, device, DTYPES["fp32"]), _WEIGHT_SEED)
         self._wide_models: dict[str, torch.nn.Module] = {}
 
     def check_soundness(self) -> None:
@@ -181,7 +181,7 @@ class _Examination:
 
     # -- mutants ------------------------------------------------------------------------------
 
-    def _killed_by(self, mutant: Mutant) -> Trial | None:
+    def _killed_by(self, mutant: Mutant) -> InputCase | None:
         """The first trial that the mutant fails; raises Equivalent where it computes the same function."""
         identical = True
         for scene in self.scenes:
@@ -258,7 +258,7 @@ class _Examination:
 
     # -- running ------------------------------------------------------------------------------
 
-    def _inputs(self, trial: Trial, seed: int) -> list:
+    def _inputs(self, trial: InputCase, seed: int) -> list:
         return self._reference.setting.draw_one(seed, trial.draw)
 
     def _run(self, model: torch.nn.Module, inputs: list, seed: int, mode=None) -> list[Tensor]:

@@ -28,7 +28,7 @@ from kernelbench.evaluation.executor import (
     closed_or_killed,
     open_executor,
 )
-from kernelbench.evaluation.stored_baselines import Comparisons, Present
+from kernelbench.evaluation.stored_baselines import BaselineKey, StoredBaselines
 from kernelbench.metrics.workloads import workloads_of
 from kernelbench.run import Run
 from kernelbench.views import leaderboard
@@ -99,13 +99,13 @@ def evaluate_directory(
     """
     watcher = watcher or Watcher()
     chosen = _choose(solutions, selector, problem_dir, prebuilt, _id_of(problem, problem_dir))
-    comparisons = Comparisons(options.baselines)
+    comparisons = StoredBaselines(options.baselines)
     executor = open_executor(options, builds=any(compiles(solution) for _, solution in chosen.pairs))
     with closed_or_killed(executor):
         device = executor.device
         unfit, fitting = _fitting(chosen.pairs, device["type"])
         cases = _cases(fitting, options.workload, device["type"])
-        present = Present(device["name"], executor.torch_version, options.precision)
+        present = BaselineKey(device["name"], executor.torch_version, options.precision)
         comparisons.check([(file, name) for file, _, name in cases], present)
         run = _open_run(solutions, chosen.root, options, device, selector, problem_dir, out, resume)
         todo = _todo(run, cases, again)
@@ -175,7 +175,7 @@ def _todo(run: Run, cases: list[Case], again: Collection[tuple[str, str, str | N
 
 
 def _record(
-    outcome: Outcome, comparisons: Comparisons, files: dict, watcher: Watcher, item: Evaluated | Skipped
+    outcome: Outcome, comparisons: StoredBaselines, files: dict, watcher: Watcher, item: Evaluated | Skipped
 ) -> None:
     """Write down what became of one candidate."""
     if isinstance(item, Evaluated):
@@ -198,13 +198,13 @@ def evaluate_one(
     """
     solution = read_file(path, problem=_id_of(problem, problem_dir))
     (file,) = suite.find(str(solution.problem), problem_dir)
-    comparisons = Comparisons(options.baselines)
+    comparisons = StoredBaselines(options.baselines)
     executor = open_executor(options, builds=compiles(solution))
     with closed_or_killed(executor):
         device = executor.device
         unfit, todo = _fitting([(file, solution)], device["type"])
         workload = file.workload_name(options.workload, device["type"])
-        present = Present(device["name"], executor.torch_version, options.precision)
+        present = BaselineKey(device["name"], executor.torch_version, options.precision)
         comparisons.check([(file, workload) for file, _ in todo], present)
         (item,) = unfit or executor.evaluate(todo, status, workload)
     if isinstance(item, Evaluated):

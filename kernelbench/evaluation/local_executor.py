@@ -69,10 +69,10 @@ class Pipeline:
                 yield end.result()
 
     @contextlib.contextmanager
-    def line(self, at_once: int, options: Options | None = None) -> Iterator[Line]:
+    def line(self, at_once: int, options: Options | None = None) -> Iterator[BuildQueue]:
         """Takes solutions as they come, about ``at_once`` of them in flight; left with an error, judges are killed."""
         server, self._server = self._server, ForkServer()
-        line = Line(options or self.options, self._judges, server, at_once)
+        line = BuildQueue(options or self.options, self._judges, server, at_once)
         try:
             yield line
         except BaseException:
@@ -92,7 +92,7 @@ class Pipeline:
             judge.kill()
 
 
-class Line:
+class BuildQueue:
     """Builds on all cores and one queue for all devices; ``submit`` may be called from several threads.
 
     On GPUs builds and evaluations overlap; on a CPU what is there to be built is built
@@ -114,8 +114,8 @@ class Line:
             self._server, judges[0].arch, judges[0].torch_version, options.build_timeout_s, options.memory_bytes,
             jobs=max(1, usable_cores() // min(jobs, at_once)),
         )  # fmt: skip
-        self._memory = Memory(int(available_memory_bytes() * _MEMORY_SHARE))
-        self._cores = Cores(shared=judges[0].device["type"] != "cpu")
+        self._memory = MemoryBudget(int(available_memory_bytes() * _MEMORY_SHARE))
+        self._cores = TimingLock(shared=judges[0].device["type"] != "cpu")
         self._pool = ThreadPoolExecutor(jobs)
         self._threads = [threading.Thread(target=self._judge, args=(judge,), daemon=True) for judge in judges]
         for thread in self._threads:
@@ -241,7 +241,7 @@ def builds_at_once(device_type: str, judges: int) -> int:
     return usable_cores() if device_type == "cpu" else max(1, (usable_cores() - judges) // _COMPILERS)
 
 
-class Cores:
+class TimingLock:
     """Keeps compilers off the cores that time a candidate, unless these are ``shared``: the candidate is on a GPU."""
 
     def __init__(self, shared: bool):
@@ -285,7 +285,7 @@ class Cores:
                 self._changed.notify_all()
 
 
-class Memory:
+class MemoryBudget:
     """How much of the host's memory builds may take together; one alone may take any amount."""
 
     def __init__(self, limit_bytes: int):

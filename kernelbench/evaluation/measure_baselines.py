@@ -13,7 +13,7 @@ from harness.job import encode_problem
 from harness.problem.module import ProblemFile
 from kernelbench.evaluation.executor import EnvironmentUnfit, Options, closed_or_killed
 from kernelbench.evaluation.judge_process import Judge, open_judges
-from kernelbench.evaluation.stored_baselines import BaselineError, BaselineFile, Present, default_file
+from kernelbench.evaluation.stored_baselines import BaselineError, BaselineFile, BaselineKey, default_file
 from kernelbench.metrics.workloads import workloads_of
 from kernelbench.run import WriteError
 from kernelbench.views import tables
@@ -73,7 +73,7 @@ def measure_selection(
         if len(judges) > 1:
             raise EnvironmentUnfit("baselines are measured on one device; name one with --device")
         (judge,) = judges
-        present = Present(judge.device["name"], judge.torch_version, options.precision)
+        present = BaselineKey(judge.device["name"], judge.torch_version, options.precision)
         cases = [
             Case(problem, workload, configuration)
             for problem in problems
@@ -123,7 +123,7 @@ def _open(path: Path) -> BaselineFile:
     return file
 
 
-def _known(file: BaselineFile, case: Case, present: Present) -> bool:
+def _known(file: BaselineFile, case: Case, present: BaselineKey) -> bool:
     try:
         return bool(file.find(case.problem, case.workload, case.configuration, present))
     except BaselineError:

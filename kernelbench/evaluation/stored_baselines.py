@@ -18,7 +18,7 @@ from harness.baselines import BASELINES, EAGER, FORMAT
 from harness.compile.cache import digest_of
 from harness.problem.math_modes import MATH_MODES
 from harness.problem.module import ProblemFile
-from harness.result import Result
+from harness.result import Result, upgraded_timing
 from harness.timing.statistics import round_means_ms
 from harness.timing.unpaired import ratio_of_runs
 from kernelbench.run import append_line, whole_lines
@@ -46,7 +46,7 @@ class Stored:
 
 
 @dataclass(frozen=True)
-class Present:
+class BaselineKey:
     """What a baseline must have been measured with to be comparable."""
 
     device: str  # as the driver names it
@@ -94,8 +94,10 @@ class BaselineFile:
         for number, line in enumerate(whole_lines(path, repair)[0], start=1):
             try:
                 record = json.loads(line)
+                if record["format"] == 1:
+                    record |= {"format": FORMAT, "timing": upgraded_timing(record["timing"])}
                 if record["format"] != FORMAT:
-                    raise ValueError(f"its format is {record['format']!r}, and not {FORMAT}")
+                    raise ValueError(f"its format is {record['format']!r}, and not 1 or {FORMAT}")
                 self._keep(record)
             except (ValueError, KeyError, TypeError) as error:
                 raise BaselineError(f"{path}, line {number}, is no measured baseline: {error}") from None
@@ -113,7 +115,7 @@ class BaselineFile:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.touch()
 
-    def find(self, problem: ProblemFile, workload: str, configuration: str, present: Present) -> dict[str, Any]:
+    def find(self, problem: ProblemFile, workload: str, configuration: str, present: BaselineKey) -> dict[str, Any]:
         """The newest record that holds. Raises BaselineError with the reason why none does."""
         what = f"{problem.id} ({workload}, {present.precision}, {configuration})"
         records = self._records.get((str(problem.id), workload, present.precision, configuration), [])
@@ -131,7 +133,7 @@ class BaselineFile:
         self._records.setdefault(key, []).append(record)
 
 
-def _stale(record: dict[str, Any], digest: str, present: Present) -> str:
+def _stale(record: dict[str, Any], digest: str, present: BaselineKey) -> str:
     """Why a record says nothing about the present; '' where it does."""
     if record["sha256"] != digest:
         return f"the problem has changed since {record['started'][:10]}"
@@ -144,7 +146,7 @@ def _stale(record: dict[str, Any], digest: str, present: Present) -> str:
     return ", ".join(different)
 
 
-class Comparisons:
+class StoredBaselines:
     """The baselines of an evaluation that are not timed in it."""
 
     def __init__(self, baselines: Sequence[str | Stored]):
@@ -156,7 +158,7 @@ class Comparisons:
                 raise BaselineError(f"there is no {stored.file}; `kb baseline` makes it")
         self._files = {stored.file: BaselineFile(stored.file) for stored in self._stored}
 
-    def check(self, cases: Sequence[tuple[ProblemFile, str]], present: Present) -> None:
+    def check(self, cases: Sequence[tuple[ProblemFile, str]], present: BaselineKey) -> None:
         """Raises BaselineError where one of these problems, with its workload, has no baseline that holds."""
         refused = list(dict.fromkeys(self._refusals(cases, present)))
         if refused:
@@ -164,7 +166,7 @@ class Comparisons:
             more = f"\n  and {len(refused) - _SHOWN} more" if len(refused) > _SHOWN else ""
             raise BaselineError(f"stored baselines are missing or stale; `kb baseline` measures them:\n{shown}{more}")
 
-    def _refusals(self, cases, present: Present) -> Iterator[str]:
+    def _refusals(self, cases, present: BaselineKey) -> Iterator[str]:
         for stored in self._stored:
             for problem, workload in cases:
                 try:
@@ -179,7 +181,7 @@ class Comparisons:
         """
         if not self._stored or "samples_ms" not in (result.timing or {}):
             return
-        present = Present(result.device["name"], result.versions["torch"], result.precision)
+        present = BaselineKey(result.device["name"], result.versions["torch"], result.precision)
         found = dict(result.baselines)
         for stored in self._stored:
             try:
@@ -200,7 +202,7 @@ def compared(result: Result, record: dict[str, Any], file: Path) -> dict[str, An
     theirs, ours = record["timing"], result.timing
     if result.unconfirmed:
         return {**theirs, **source, "clocks": record["conditions"]}
-    between = max(theirs["between_runs"], ours["between_runs"])
+    between = max(theirs["run_to_run_rel"], ours["run_to_run_rel"])
     ratio = ratio_of_runs(round_means_ms(theirs), round_means_ms(ours), between)
     settled = theirs["stability"] == ours["stability"] == "stable"
     return {

@@ -22,7 +22,7 @@ UNKNOWN = "unknown"  # the workload of a result of another tool that does not sa
 
 
 @dataclass
-class Together(Result):
+class CombinedResult(Result):
     """The results of one solution on several workloads as one; ``parts`` are they, in order."""
 
     parts: list[Result] = field(default_factory=list)
@@ -52,7 +52,7 @@ def together(results: Iterable[Result]) -> list[Result]:
     return [same[0] if len(same) == 1 else _merged(same) for same in parts.values()]
 
 
-def _merged(parts: list[Result]) -> Together:
+def _merged(parts: list[Result]) -> CombinedResult:
     """Times are sums over the workloads; the status is the first that is not ``ok``."""
     failed = next((part for part in parts if not part.correct), None)
     told = failed or parts[-1]
@@ -69,7 +69,7 @@ def _merged(parts: list[Result]) -> Together:
         "gbps": None,
         "stages_s": {},
     }
-    return Together(**fields, parts=parts)
+    return CombinedResult(**fields, parts=parts)
 
 
 def geometric_mean(result: Result) -> float | None:

@@ -10,7 +10,7 @@ from harness.result import Result
 from kernelbench.evaluation import unevaluated
 from kernelbench.metrics import fast_p, settled
 from kernelbench.metrics.scores import Scores, scores
-from kernelbench.metrics.workloads import Together, geometric_mean
+from kernelbench.metrics.workloads import CombinedResult, geometric_mean
 from kernelbench.report import records
 from kernelbench.run import Run
 from kernelbench.views import curves, ranking
@@ -77,7 +77,7 @@ def _over_workloads(results: Sequence[Result]) -> dict[str, dict[str, Any]]:
             "ms": fast_p.typical_ms(result.timing),
         }
         for result in results
-        if isinstance(result, Together)
+        if isinstance(result, CombinedResult)
     }
 
 

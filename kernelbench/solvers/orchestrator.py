@@ -24,7 +24,7 @@ from kernelbench import run_sources, suite
 from kernelbench.endpoint import ModelError
 from kernelbench.evaluation.confirmation import confirm_best, fresh
 from kernelbench.evaluation.executor import Evaluated, Options, Pair, Skipped, closed_or_killed
-from kernelbench.evaluation.local_executor import Line, Phase, Pipeline
+from kernelbench.evaluation.local_executor import BuildQueue, Phase, Pipeline
 from kernelbench.run import Run, RunError, WriteError
 from kernelbench.solvers.answers import NoCode
 from kernelbench.solvers.journal import SOLUTIONS, Attempt, Diverged, Journal
@@ -133,7 +133,7 @@ def _open_run(plan: Plan, selector, options: Options, device, out: Path, resume:
 
 
 class _Orchestrator:
-    def __init__(self, plan: Plan, options: Options, outcome: Outcome, line: Line, watcher: Watcher):
+    def __init__(self, plan: Plan, options: Options, outcome: Outcome, line: BuildQueue, watcher: Watcher):
         self._plan, self._options, self._outcome, self._line, self._watcher = plan, options, outcome, line, watcher
         self._run = outcome.run
         self._journal = Journal(self._run.path)

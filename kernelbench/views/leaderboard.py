@@ -16,7 +16,7 @@ from kernelbench import escaping
 from kernelbench.metrics import fast_p, settled, winners
 from kernelbench.metrics.scores import scores
 from kernelbench.metrics.throughput import gflops_mean
-from kernelbench.metrics.workloads import Together, geometric_mean, together
+from kernelbench.metrics.workloads import CombinedResult, geometric_mean, together
 from kernelbench.run import Run
 from kernelbench.views import tables
 
@@ -47,7 +47,7 @@ def summary(run: Run, problems: list[str]) -> dict[str, Any]:
         "verdicts": dict(Counter(verdict for result in solutions if (verdict := settled.verdict(result)))),
         "confirmed_best": winners.bias(results),
         "results": [row(result) for result in results],
-        "over_workloads": [row(result) for result in solutions if isinstance(result, Together)],
+        "over_workloads": [row(result) for result in solutions if isinstance(result, CombinedResult)],
     }
 
 
@@ -117,7 +117,7 @@ def result_table(results: list[Result], form: str = "terminal") -> str:
     rows = [
         (
             f"{r.problem} {r.problem_name}",
-            f"all {len(r.parts)}" if isinstance(r, Together) else r.workload.get("name", ""),
+            f"all {len(r.parts)}" if isinstance(r, CombinedResult) else r.workload.get("name", ""),
             r.solution["name"],
             r.solution["language"],
             r.status.value,
@@ -132,7 +132,7 @@ def result_table(results: list[Result], form: str = "terminal") -> str:
         )
         for r in lines
     ]
-    several = any(isinstance(line, Together) for line in lines)
+    several = any(isinstance(line, CombinedResult) for line in lines)
     shown = [i for i, name in enumerate(_HEADERS) if several or name not in _ONLY_OF_SEVERAL]
     align = ["left" if i < _LEFT else "right" for i in shown]
     cells = [[row[i] for i in shown] for row in rows]

@@ -20,7 +20,7 @@ from kernelbench import suite
 from kernelbench.metrics import at_k, fast_p, settled, winners
 from kernelbench.metrics.intervals import LEVEL, bootstrap
 from kernelbench.metrics.scores import Scores, figure, scores
-from kernelbench.metrics.workloads import Together
+from kernelbench.metrics.workloads import CombinedResult
 from kernelbench.run import Run, RunError
 from kernelbench.views import curves, tables
 
@@ -133,7 +133,7 @@ def _parts(problems: list[str], runs: Sequence[Run]) -> dict[str, list[str]]:
 
 def _workloads(problems: list[str], runs: Sequence[Run]) -> dict[str, list[str]]:
     """The workloads of runs that have several a solution, and the problems that were evaluated on them."""
-    if not any(isinstance(result, Together) for run in runs for result in run.solutions()):
+    if not any(isinstance(result, CombinedResult) for run in runs for result in run.solutions()):
         return {}
     found: dict[str, set[str]] = {}
     for run in runs:

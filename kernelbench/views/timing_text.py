@@ -110,8 +110,8 @@ def _statistics(result: Result) -> str:
 
 
 def _ended(timing: dict[str, Any]) -> str:
-    if timing.get("places", 1) > 1:
-        return f"{timing['places']} places in memory"
+    if timing.get("placements", 1) > 1:
+        return f"{timing['placements']} places in memory"
     stopped = timing.get("stopped", "")
     earlier = f" ({timing['criterion']})" if "criterion" in timing else ""  # in records of a time with several rules
     return _ENDED.get(stopped, stopped) + earlier
@@ -121,7 +121,7 @@ def _queue(timing: dict[str, Any]) -> str:
     if timing.get("method") != "cuda_events" or "queue_full" not in timing:
         return ""
     if not timing["queue_full"]:
-        of = f" in {timing['dry_rounds']} of {timing['rounds']} rounds" if "dry_rounds" in timing else ""
+        of = f" in {timing['underfull_rounds']} of {timing['rounds']} rounds" if "underfull_rounds" in timing else ""
         return f"not full{of}: launches count"
     interrupted = timing.get("interrupted_rounds", 0)
     return "kept full" + (f", {interrupted} rounds left out" if interrupted else "")
@@ -168,15 +168,15 @@ def _over_time(result: Result) -> str:
 
 def _witnesses(result: Result) -> str:
     timing = result.timing
-    profile, clock = timing.get("profile") or {}, timing.get("judge_clock")
+    profile, clock = timing.get("profile") or {}, timing.get("cross_check")
     seen = [(f"{timing.get('method', 'the timer')}, by call", timing.get("median_ms"), "")]
     if profile:
         seen.append(("CUPTI: first kernel's begin to last one's end", profile["span_ms"], ""))
     if isinstance(clock, dict):
         if clock["held"]:
-            how = f"; {clock['charged_ms'] * 1e3:.3g} us were added to agree" if clock.get("charged_ms") else ""
+            how = f"; {clock['penalty_ms'] * 1e3:.3g} us were added to agree" if clock.get("penalty_ms") else ""
         else:
-            how = "; launches count" + (", and this is its time" if clock.get("charged_ms") else "")
+            how = "; launches count" + (", and this is its time" if clock.get("penalty_ms") else "")
         seen.append((f"judge's own clock, {clock['calls']} calls in a row, hot{how}", clock["call_ms"], ""))
     if "launch_bound_ms" in timing:
         seen.append(("wall time of a call, launch included, hot", timing["launch_bound_ms"], ""))
@@ -208,7 +208,7 @@ def _clocks(result: Result) -> str:
         lines.append(f"{'throttled':<13} {throttled}" + (f"; {count} calls under it" if count else ""))
     else:
         lines.append(conditions.get("clocks", "not observed"))
-    if shares := conditions.get("copy_share"):
+    if shares := conditions.get("bandwidth_fraction"):
         percent = " and ".join(f"{100 * share:.0f} %" for share in shares)
         lines.append(f"{'copies':<13} {percent} of the data sheet's bandwidth, before the rounds and after")
     modes = [f"{key} {value}" for key, value in conditions.items() if isinstance(value, str) and key != "clocks"]

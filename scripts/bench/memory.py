@@ -18,12 +18,12 @@ import torch
 from tabulate import tabulate
 
 from harness import device as devices
-from harness.memory.placement import Places
+from harness.memory.placement import Placement
 from harness.problem.inputs import fresh_seeds
 from harness.problem.math_modes import pin_math_modes
 from harness.problem.module import load_problem
 from harness.timing import timer_for
-from harness.timing.rounds import Setting, play
+from harness.timing.rounds import RunConfig, play
 from kernelbench import suite
 
 _GIB = 1 << 30
@@ -45,7 +45,8 @@ def main() -> None:
     pin_math_modes()
     found = {"device": devices.describe(device), "versions": devices.versions(device), "problems": {}, "freed": {}}
     for file in suite.find(options.problems):
-        found["problems"][str(file.id)] = by_place(Setting(load_problem(file).workload("full"), device, torch.float32))
+        setting = RunConfig(load_problem(file).workload("full"), device, torch.float32)
+        found["problems"][str(file.id)] = by_place(setting)
         print(tabulate(found["problems"][str(file.id)].items(), headers=[str(file.id), "ms"]), flush=True)
     for gib in map(int, options.gib.split(",")):
         found["freed"][gib] = copies_ms = after(gib * _GIB, device)
@@ -57,14 +58,14 @@ def main() -> None:
         options.json.write_text(json.dumps(found) + "\n")
 
 
-def by_place(setting: Setting) -> dict[str, list[float]]:
+def by_place(setting: RunConfig) -> dict[str, list[float]]:
     """Milliseconds of each call of a round, by where its tensors come from."""
-    timer, places = timer_for(setting.device), Places(setting.device)
+    timer, places = timer_for(setting.device), Placement(setting.device)
     model = setting.build(setting.workload.problem.module.Model, seed=1)
 
     def round_ms() -> list[float]:
         play(model, setting, fresh_seeds(_CALLS), timer)  # allocates
-        timer.settle()
+        timer.wait_for_bandwidth()
         return [round(ms, 4) for ms in play(model, setting, fresh_seeds(_CALLS), timer).times_ms]
 
     found = {"as they come": round_ms()}

@@ -98,7 +98,7 @@ def _judge_room_us(records: list[dict]) -> list[float]:
     """How far the judge's clock stayed under the limit of ``forged_clock``, where it was read."""
     room_us = []
     for timing in (record["timing"] for record in records if record["timing"]):
-        if isinstance(clock := timing.get("judge_clock"), dict):
+        if isinstance(clock := timing.get("cross_check"), dict):
             room_us.append(round(1e3 * (clock["allowed_ms"] - clock["call_ms"]), 3))
     return room_us
 

@@ -46,7 +46,7 @@ def main() -> None:
 
 def _row(result: dict, timing: dict, workload: str) -> dict:
     cupti_ms, events_ms = timing["profile"]["span_ms"], timing["median_ms"]
-    judge = timing["judge_clock"]["call_ms"] if isinstance(timing["judge_clock"], dict) else None
+    judge = timing["cross_check"]["call_ms"] if isinstance(timing["cross_check"], dict) else None
     return {
         "problem": result["problem"], "workload": workload, "status": result["status"],
         "events_ms": events_ms, "cupti_ms": cupti_ms,

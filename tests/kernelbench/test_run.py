@@ -202,3 +202,22 @@ def test_a_run_whose_configuration_names_a_criterion_of_an_earlier_time_is_read_
     earlier = CONFIGURATION | {"criterion": "sem"}
     Run.create(tmp_path, earlier).append(result())
     assert len(Run.load(tmp_path).results) == len(Run.resume(tmp_path, CONFIGURATION).results) == 1
+
+
+def test_records_of_format_1_have_the_names_of_format_2_and_keep_their_figures():
+    path = Path(__file__).parents[2] / "results" / "h100" / "references"
+    old = [json.loads(line) for line in (path / "results.jsonl").read_text().splitlines()]
+    new = {(r.problem, r.solution["name"]): r for r in Run.load(path).results}
+    assert {record["format"] for record in old} == {1} and {result.format for result in new.values()} == {2}
+    clocks = 0
+    for record in old:
+        result = new[record["problem"], record["solution"]["name"]]
+        timing, was = result.timing, record["timing"]
+        assert (timing["run_to_run_rel"], timing["placements"]) == (was["between_runs"], was["places"])
+        assert result.conditions.get("bandwidth_fraction") == record["conditions"].get("copy_share")
+        if isinstance(was["judge_clock"], dict):
+            clocks += 1
+            assert timing["cross_check"]["penalty_ms"] == was["judge_clock"]["charged_ms"]
+            assert timing["cross_check"]["queue_held"] == was["judge_clock"]["held"]
+        assert Result.from_json(result.to_json()) == result
+    assert clocks > 200

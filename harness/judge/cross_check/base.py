@@ -16,10 +16,10 @@ from typing import Any
 import torch
 
 from harness.judge.cross_check.kernel_profile import believed_launches
-from harness.judge.session import Sides
+from harness.judge.session import EvaluationSession
 from harness.process.worker_process import Worker
 from harness.result import CandidateFailure, Status
-from harness.timing.rounds import Setting, Trial
+from harness.timing.rounds import InputCase, RunConfig
 
 _TARGET_MS = {"cuda": 8.0, "cpu": 10.0}  # of a burst
 _UNHELD_TARGET_MS = 20.0  # where the way to the worker and back is in it
@@ -67,7 +67,7 @@ class Reading:
     def to_json(self) -> dict[str, Any]:
         return {
             "call_ms": round(self.call_ms, 6), "reference_ms": self.reference_ms and round(self.reference_ms, 6),
-            "calls": self.calls, "held": self.held,
+            "calls": self.calls, "queue_held": self.held,
             "overhead_ms": round(self.overhead_ms, 6),
         }  # fmt: skip
 
@@ -88,7 +88,7 @@ class Called:
     and ``inputs_left``, the tensors among its inputs, are what the judge read after it.
     """
 
-    trial: Trial
+    trial: InputCase
     inputs: list
     drawn: int
     seed: int
@@ -100,10 +100,10 @@ Check = Callable[[Called], None]
 Fork = Callable[[list[int]], Worker]  # a worker that is never given a candidate, and inherits these descriptors
 
 
-class JudgeClock:
+class WallClockCheck:
     """Of one evaluation; the worker inherits ``fd``, a file in memory."""
 
-    def __init__(self, sides: Sides, timeout_s: float, fd: int, fork: Fork):
+    def __init__(self, sides: EvaluationSession, timeout_s: float, fd: int, fork: Fork):
         self._sides, self._timeout_s, self.fd = sides, timeout_s, fd
         self._idle = fork([fd])
         self._setting, self._reference = sides.reference.setting, sides.reference.timed_model()
@@ -172,7 +172,7 @@ class Lots:
         share = [call for call in chosen[1:] if _random.random() < _RARE_SHARE]
         return cls(frozenset(chosen), frozenset([*chosen[:1], *share]))
 
-    def trial(self, call: int, setting: Setting) -> Trial:
+    def trial(self, call: int, setting: RunConfig) -> InputCase:
         """On which inputs a call is made."""
         return setting.rare if setting.rare and call in self.rare else setting.timed
 

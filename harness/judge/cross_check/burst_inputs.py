@@ -11,7 +11,7 @@ from harness.memory.cuda_driver import DriverError
 from harness.memory.cuda_ipc import DeviceMemory, copy, copy_in_stream
 from harness.memory.shared_tensors import Slot, lay_out
 from harness.problem.inputs import fresh_seeds, tensors_of
-from harness.timing.rounds import Setting
+from harness.timing.rounds import RunConfig
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Burst:
 class BurstInputs:
     """``memory`` is what the worker sees, by ``handle``; what an earlier burst left there stays until it is copied."""
 
-    def __init__(self, setting: Setting, calls: int):
+    def __init__(self, setting: RunConfig, calls: int):
         self._setting, self._calls = setting, calls
         of_one = tensors_of(setting.draw_one(0))
         slots = lay_out(of_one * calls)

@@ -23,14 +23,14 @@ from harness.judge.cross_check.base import (
     Called,
     Check,
     Fork,
-    JudgeClock,
     Lots,
     NotRead,
     Reading,
+    WallClockCheck,
     order_in_memory,
 )
-from harness.judge.session import Sides
-from harness.memory.shared_tensors import Outbox, lay_out, shared_file
+from harness.judge.session import EvaluationSession
+from harness.memory.shared_tensors import SharedTensors, lay_out, shared_file
 from harness.problem.inputs import fresh_seeds, tensors_of
 from harness.process.procfs import available_memory_bytes, usable_cores
 from harness.process.worker_process import Worker
@@ -46,8 +46,8 @@ _REFERENCE_MS = 40.0
 _MOST_A_CORE = 4  # threads and processes of the worker without a candidate
 
 
-class CpuClock(JudgeClock):
-    def __init__(self, sides: Sides, timeout_s: float, fork: Fork):
+class CpuWallClockCheck(WallClockCheck):
+    def __init__(self, sides: EvaluationSession, timeout_s: float, fork: Fork):
         super().__init__(sides, timeout_s, shared_file(), fork)
 
     def read(
@@ -56,7 +56,7 @@ class CpuClock(JudgeClock):
         if self._sides.worker.memory is None:
             raise NotRead("the system does not let a process see its own memory")
         contents = tensors_of(self._setting.draw_one(0))
-        memory = Outbox(self._setting.device, contents, file=self.fd)
+        memory = SharedTensors(self._setting.device, contents, file=self.fd)
         views = [memory.view(slot) for slot in lay_out(contents)]
         del contents
         self._ask(op="open_burst", handle=memory.handle, calls=1)

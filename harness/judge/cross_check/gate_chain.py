@@ -11,14 +11,14 @@ import os
 import time
 
 from harness.judge.cross_check.burst_inputs import BurstInputs
-from harness.judge.cross_check.output_samples import Pieces
+from harness.judge.cross_check.output_samples import OutputSamples
 from harness.timing.gate import Gate
 
 
-class Chain:
+class GateChain:
     """``gate`` is shared with a worker. Start and end of the chain are on another, which no worker sees."""
 
-    def __init__(self, gate: Gate, pieces: Pieces):
+    def __init__(self, gate: Gate, pieces: OutputSamples):
         self._gate, self._pieces = gate, pieces
         self._file = Gate.file()
         self._own = Gate(self._file)

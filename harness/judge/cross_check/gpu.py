@@ -26,16 +26,16 @@ from harness.judge.cross_check.base import (
     Called,
     Check,
     Fork,
-    JudgeClock,
     NotHeld,
     NotRead,
     Reading,
+    WallClockCheck,
 )
 from harness.judge.cross_check.burst_inputs import Burst, BurstInputs
-from harness.judge.cross_check.gate_chain import Chain
-from harness.judge.cross_check.output_samples import Pieces
-from harness.judge.cross_check.remote_outputs import Allocations, LeftOutputs
-from harness.judge.session import Sides
+from harness.judge.cross_check.gate_chain import GateChain
+from harness.judge.cross_check.output_samples import OutputSamples
+from harness.judge.cross_check.remote_outputs import Allocations, RemoteOutputs
+from harness.judge.session import EvaluationSession
 from harness.memory.cuda_driver import DriverError
 from harness.problem.inputs import fresh_seeds
 from harness.result import CandidateFailure, Status
@@ -55,21 +55,21 @@ _EMPTY_KERNEL_MS = 1e-3  # at least; it is in a rehearsal, and a candidate has i
 Send = Callable[[list[int], int, int], list[list[tuple[int, int]]]]  # seeds, first, number -> places of outputs
 
 
-class GpuClock(JudgeClock):
+class GpuWallClockCheck(WallClockCheck):
     """To be made before there is a candidate."""
 
-    def __init__(self, sides: Sides, timeout_s: float, fork: Fork):
+    def __init__(self, sides: EvaluationSession, timeout_s: float, fork: Fork):
         super().__init__(sides, timeout_s, Gate.file(), fork)
         self._event_ms = sides.timer.own_overhead_ms
-        self._pieces, self._number = Pieces(), 0
+        self._pieces, self._number = OutputSamples(), 0
         self._gate: Gate | None = None
-        self._chain: Chain | None = None
+        self._chain: GateChain | None = None
         self._missing = ""
         self._held_overhead_ms: dict[int, float] = {}  # of a call, by the calls of its burst
         self._unheld_overhead_ms = 0.0
         try:
             self._gate = Gate(self.fd)
-            self._chain = Chain(self._gate, self._pieces)
+            self._chain = GateChain(self._gate, self._pieces)
             self._rehearse()
         except (GateError, DriverError, NotRead, CandidateFailure, torch.OutOfMemoryError) as error:
             self._missing = str(error)
@@ -138,20 +138,20 @@ class GpuClock(JudgeClock):
 
     def _once(
         self, inputs: BurstInputs, burst: Burst, allocations: Allocations, held: bool
-    ) -> tuple[float, list[LeftOutputs]]:
+    ) -> tuple[float, list[RemoteOutputs]]:
         """What one burst of the candidate takes until pieces of all that it left have been read, and what it left."""
-        left: list[LeftOutputs] = []
+        left: list[RemoteOutputs] = []
 
         def send(seeds: list[int], first: int, number: int) -> list[list[tuple[int, int]]]:
             answer = self._ask(op="burst", seeds=seeds, first=first, number=number)
             try:
-                left.append(LeftOutputs(answer, len(seeds), self._sides.kinds, allocations))
+                left.append(RemoteOutputs(answer, len(seeds), self._sides.kinds, allocations))
             except CandidateFailure:
                 self._gate.release(number + len(seeds) - 1)
                 raise
             return left[-1].places
 
-        self._sides.timer.settle()
+        self._sides.timer.wait_for_bandwidth()
         self._ask(op="prepare_burst", calls=len(burst.seeds))
         return (self._held_ms if held else self._unheld_ms)(inputs, burst.seeds, send), left
 
@@ -187,7 +187,7 @@ class GpuClock(JudgeClock):
             took_ms += (time.perf_counter() - begin) * 1e3
         return took_ms
 
-    def _called(self, burst: Burst, call: int, left: list[LeftOutputs], inputs: BurstInputs) -> Called:
+    def _called(self, burst: Burst, call: int, left: list[RemoteOutputs], inputs: BurstInputs) -> Called:
         """One call of a burst that was made as a whole, or call by call."""
         outputs = left[0].of_call(call) if len(left) == 1 else left[call].of_call(0)
         trial = burst.lots.trial(call, self._setting)
@@ -252,7 +252,7 @@ class GpuClock(JudgeClock):
         took = []
         for _ in range(_TRIES):
             timed, number = _Timed(self._reference), self._next(1)
-            self._sides.timer.settle()
+            self._sides.timer.wait_for_bandwidth()
             self._gate.hold(number)
             with self._opened_late(number):
                 self._play_reference(timed, burst)

@@ -16,7 +16,7 @@ PIECE_BYTES = 4096
 _random = random.SystemRandom()
 
 
-class Pieces:
+class OutputSamples:
     """Read by the engine that copies to the host, which waits for no kernel of another process."""
 
     def __init__(self) -> None:

@@ -32,7 +32,7 @@ class Allocations:
             memory.close()
 
 
-class LeftOutputs:
+class RemoteOutputs:
     """``places`` are address and size of each output, in this process, by call.
 
     Raises CandidateFailure where outputs are not in memory where the worker says they are.

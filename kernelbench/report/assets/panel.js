@@ -149,14 +149,14 @@ function timings(record, claims) {
 const STATISTICS = ['median', 'mean', 'std', 'min', 'q1', 'q3', 'max'];
 
 /** What came of a judge's clock that is not content with the times. */
-function charged({held, charged_ms: ms}) {
+function penalty({queue_held: held, penalty_ms: ms}) {
   if (!ms) return '';
   return held ? `: ${time(ms)} were added to the times to agree` : ', launches included: the time that counts';
 }
 
 /** What else was seen of the candidate's time: the judge's own clock, and the kernels that ran. */
-function witnesses({judge_clock: clock, profile, launch_bound_ms: bound, queue_full: full, throttled_samples: throttled}) {
-  const seen = typeof clock === 'string' ? clock : clock && `${time(clock.call_ms, 4)} a call, over ${clock.calls} in a row${charged(clock)}`;
+function witnesses({cross_check: clock, profile, launch_bound_ms: bound, queue_full: full, throttled_samples: throttled}) {
+  const seen = typeof clock === 'string' ? clock : clock && `${time(clock.call_ms, 4)} a call, over ${clock.calls} in a row${penalty(clock)}`;
   return [
     terms([["judge's own clock", seen], ['host time of a call', time(bound)], ['queue kept full', full === false ? 'no: launches count' : ''],
       ['throttled samples', throttled || '']]),

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from harness.judge.cross_check.base import NotRead
-from harness.judge.cross_check.cpu import CpuClock
+from harness.judge.cross_check.cpu import CpuWallClockCheck
 from harness.problem.module import ProblemError
 from harness.result import Result, Status
 from harness.timing.convergence import REASONS
@@ -52,7 +52,7 @@ def test_an_honest_solution_is_ok_with_all_that_a_record_needs(judged, problem):
     assert result.timing["samples"] >= 10 and len(result.timing["samples_ms"]) == result.timing["samples"]
     assert result.timing["method"] == "perf_counter_ns" and result.timing["cache"] == "cold but for the inputs"
     assert result.timing["stopped"] in REASONS
-    assert result.timing["judge_clock"]["call_ms"] < 10
+    assert result.timing["cross_check"]["call_ms"] < 10
     eager = result.baselines["eager"]
     assert eager["interval"][0] <= result.speedup <= eager["interval"][1]
     assert eager["verdict"] in ("faster", "slower", "tie", "unstable")
@@ -384,7 +384,7 @@ ONE_CALL_AT_A_TIME = SEES + relu("assert len(waiting()) < 2, 'inputs of several 
 
 def test_inputs_of_one_call_at_a_time_exist_under_the_judges_clock(judged, problem):
     result = judged(problem("1/19"), ONE_CALL_AT_A_TIME)
-    assert result.status is Status.OK and result.timing["judge_clock"]["calls"] > 1, result.message
+    assert result.status is Status.OK and result.timing["cross_check"]["calls"] > 1, result.message
 
 
 IN_PLACE_IN_A_ROW = SEES + relu("return x.clamp_(min=0) if waiting() else x.relu()")
@@ -399,7 +399,7 @@ def test_without_the_judges_clock_a_result_is_right_and_has_no_speedup(judged, p
     def unable(*_):
         raise NotRead("it is not to be had here")
 
-    monkeypatch.setattr(CpuClock, "read", unable)
+    monkeypatch.setattr(CpuWallClockCheck, "read", unable)
     result = judged(problem("1/19"), FAST_CLOCK)
     assert result.status is Status.OK and result.speedup is None, result.message
     assert result.unconfirmed == "not read: it is not to be had here"
@@ -418,7 +418,7 @@ def test_a_clock_that_the_candidate_has_put_forward_is_not_believed(judged, prob
     result = judged(problem("1/19"), FAST_CLOCK)
     assert (result.status, result.rule) == (Status.REJECTED, "forged_clock"), (result.message, result.timing)
     claimed_ms = result.timing["median_ms"]
-    assert claimed_ms < 0.01 and result.timing["judge_clock"]["call_ms"] > 100 * claimed_ms
+    assert claimed_ms < 0.01 and result.timing["cross_check"]["call_ms"] > 100 * claimed_ms
 
 
 HALF_CLOCK = """
@@ -432,12 +432,12 @@ def test_what_the_judges_clock_shows_beyond_its_doubt_is_added_to_the_times(judg
     for _ in range(3):  # other work on this machine may excuse a time
         result = judged(problem("1/19"), HALF_CLOCK)
         assert result.status is Status.OK, (result.message, result.timing)
-        clock, median_ms = result.timing["judge_clock"], result.timing["median_ms"]
-        assert clock["charged_ms"] == pytest.approx(max(0.0, clock["call_ms"] - clock["allowed_ms"]), abs=1e-5)
+        clock, median_ms = result.timing["cross_check"], result.timing["median_ms"]
+        assert clock["penalty_ms"] == pytest.approx(max(0.0, clock["call_ms"] - clock["allowed_ms"]), abs=1e-5)
         assert result.speedup == pytest.approx(result.baselines["eager"]["median_ms"] / median_ms, rel=1e-3)
-        if clock["charged_ms"]:
+        if clock["penalty_ms"]:
             break
-    assert clock["charged_ms"] and median_ms > 2, result.timing
+    assert clock["penalty_ms"] and median_ms > 2, result.timing
 
 
 UNWATCHED = FAST_CLOCK.replace(
@@ -579,7 +579,7 @@ class ModelNew(torch.nn.Module):
 def test_events_that_the_candidate_forges_are_not_believed(judged, problem):
     result = judged(problem("1/19"), "import torch\n" + FORGED_EVENTS, device="cuda", workload="small")
     assert (result.status, result.rule) == (Status.REJECTED, "forged_clock"), result.message
-    assert result.timing["judge_clock"]["held"]
+    assert result.timing["cross_check"]["held"]
 
 
 HALVED = """
@@ -597,7 +597,7 @@ def test_whoever_waits_for_the_device_is_timed_by_the_judge(judged, problem, pat
         for forgery in (patch, f"{patch}{HALVED}")
     )
     assert honest.status is Status.OK and not honest.timing["queue_full"], honest.message
-    assert not honest.timing["judge_clock"]["held"]
+    assert not honest.timing["cross_check"]["held"]
     assert halved.rule == "forged_clock" or halved.speedup == pytest.approx(honest.speedup, rel=0.1)
 
 
@@ -605,7 +605,7 @@ def test_whoever_waits_for_the_device_is_timed_by_the_judge(judged, problem, pat
 def test_whoever_waits_only_in_a_burst_is_timed_with_its_launches(judged, problem):
     body = "'burst' in [f.name for f in traceback.extract_stack()] and torch.cuda.synchronize()\nreturn x.relu()"
     result = judged(problem("1/19"), "import traceback\n" + relu(body), device="cuda", track="open")
-    assert result.status is Status.OK and not result.timing["judge_clock"]["held"], result.message
+    assert result.status is Status.OK and not result.timing["cross_check"]["held"], result.message
 
 
 HOARDS = f"""
@@ -637,7 +637,7 @@ def get_init_inputs(): return []
 def test_inputs_that_take_a_fifth_of_the_memory_are_not_too_large_for_the_judges_clock(judged, write_problem):
     source = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return x.sum(1)"
     result = judged(write_problem(A_FIFTH_OF_THE_MEMORY), source, device="cuda", track="open")
-    assert result.status is Status.OK and result.timing["judge_clock"]["calls"] == 1, (result.message, result.timing)
+    assert result.status is Status.OK and result.timing["cross_check"]["calls"] == 1, (result.message, result.timing)
 
 
 @pytest.mark.gpu
@@ -707,7 +707,7 @@ def test_three_clocks_agree_on_an_honest_kernel(judged, problem):
     assert result.status is Status.OK, result.message
     timing = result.timing
     assert timing["profile"]["span_ms"] == pytest.approx(timing["median_ms"], rel=0.03)
-    assert timing["judge_clock"]["call_ms"] == pytest.approx(timing["median_ms"], rel=0.1)
+    assert timing["cross_check"]["call_ms"] == pytest.approx(timing["median_ms"], rel=0.1)
     assert timing["profile"]["launches"] == 1 and "gemm" in timing["profile"]["kernels"][0]["name"]
 
 

@@ -7,7 +7,7 @@ from harness.judge.cross_check.base import Lots
 from harness.problem.distributions import rare
 from harness.problem.inputs import draw_inputs
 from harness.result import Status
-from harness.timing.rounds import Setting, Trial
+from harness.timing.rounds import InputCase, RunConfig
 
 PROBLEM = """
 import torch
@@ -67,6 +67,6 @@ def test_every_burst_compares_a_call_with_rare_elements_that_nobody_can_foresee(
 
 def test_where_only_published_inputs_are_valid_there_are_no_others(write_problem):
     workload = write_problem(PROBLEM).workload_for(None, "cpu")
-    setting = Setting(workload, torch.device("cpu"), torch.float32, timed=Trial())
+    setting = RunConfig(workload, torch.device("cpu"), torch.float32, timed=InputCase())
     lots = Lots.drawn(4)
-    assert setting.rare is None and {lots.trial(call, setting) for call in range(4)} == {Trial()}
+    assert setting.rare is None and {lots.trial(call, setting) for call in range(4)} == {InputCase()}

@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from harness.judge.reference import CHANGED, PUBLISHED, TRIALS, Reference, Trial
+from harness.judge.reference import CHANGED, PUBLISHED, TRIALS, InputCase, Reference
 from harness.problem.distributions import TIMED
 from harness.problem.inputs import DTYPES
 from harness.problem.module import ProblemFile, ProblemId, load_problem
-from harness.timing.rounds import Setting
+from harness.timing.rounds import RunConfig
 
 CPU = torch.device("cpu")
 
@@ -30,12 +30,12 @@ def written(tmp_path, source):
 
 
 def reference(problem, workload="small"):
-    return Reference(Setting(problem.workload(workload), CPU, DTYPES["fp32"]), 7)
+    return Reference(RunConfig(problem.workload(workload), CPU, DTYPES["fp32"]), 7)
 
 
 def test_an_exact_operator_loses_nothing_and_a_matmul_little(problem):
     assert reference(problem("1/19")).losses(PUBLISHED, 1) == [0.0]
-    (loss,) = reference(problem("1/1")).losses(Trial("signed"), 1)
+    (loss,) = reference(problem("1/1")).losses(InputCase("signed"), 1)
     assert 0 < loss < 1e-5 * 16  # of the root mean square, which is 16
 
 
@@ -74,15 +74,15 @@ def test_what_is_timed_are_published_inputs_as_they_are_where_the_function_has_n
     assert judged(written(tmp_path, LOGARITHM), right).correct
 
 
-CONSTANT = Trial(TIMED)  # no choice helps
+CONSTANT = InputCase(TIMED)  # no choice helps
 
 TIMED_OF = {
-    "1/19": Trial(TIMED),
-    "3/43": Trial(TIMED),
-    "2/42": Trial("mixed"),  # averages of what is drawn alike
-    "1/95": Trial("mixed"),
-    "3/3": Trial(TIMED, "hardened"),  # the signal fades
-    "3/18": Trial(TIMED, "hardened"),
+    "1/19": InputCase(TIMED),
+    "3/43": InputCase(TIMED),
+    "2/42": InputCase("mixed"),  # averages of what is drawn alike
+    "1/95": InputCase("mixed"),
+    "3/3": InputCase(TIMED, "hardened"),  # the signal fades
+    "3/18": InputCase(TIMED, "hardened"),
     "2/80": CONSTANT,
     "3/28": CONSTANT,
 }

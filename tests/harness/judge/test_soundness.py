@@ -8,7 +8,7 @@ from harness.judge.reference import PUBLISHED, Reference
 from harness.problem.inputs import DTYPES
 from harness.problem.module import ProblemError
 from harness.result import Status
-from harness.timing.rounds import Setting
+from harness.timing.rounds import RunConfig
 
 CPU = torch.device("cpu")
 SOURCE = """
@@ -39,7 +39,7 @@ def source(body, inputs=INPUTS):
 
 
 def check(problem):
-    reference = Reference(Setting(problem.workload("full"), CPU, DTYPES["fp32"]), 7)
+    reference = Reference(RunConfig(problem.workload("full"), CPU, DTYPES["fp32"]), 7)
     soundness.check(reference, 5, reference.play(PUBLISHED, [5], timer=None, held=None))
 
 

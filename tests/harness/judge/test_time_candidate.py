@@ -11,7 +11,7 @@ from harness.judge.reference import PUBLISHED
 from harness.judge.time_candidate import Measurement
 from harness.result import CandidateFailure
 from harness.timing import Round
-from harness.timing.interleaved import CANDIDATE, PLACES, Contest
+from harness.timing.interleaved import CANDIDATE, PLACES, InterleavedTiming
 from harness.timing.wall_clock import WallClock
 
 BESIDE_MS = 1.5
@@ -38,7 +38,7 @@ def timed_alone():
             move=lambda: moved.append(1),
             trim=lambda: None,
         )
-        contest = Contest(play, sides.timer, torch.device("cpu"), 0.01, set(waits))
+        contest = InterleavedTiming(play, sides.timer, torch.device("cpu"), 0.01, set(waits))
         contest.run(calls=2)
         conditions = SimpleNamespace(device=torch.device("cuda"), baselines=[EAGER])
         measurement = Measurement(sides, conditions, None, print)
@@ -60,7 +60,7 @@ def test_on_a_cpu_the_lower_figure_of_a_baseline_counts(alone_ms, speedup):
 
     timer, cpu = WallClock(torch.device("cpu")), torch.device("cpu")
     sides = SimpleNamespace(timer=timer, play=lambda model, seeds: Round([], [], [alone_ms] * len(seeds)))
-    contest = Contest(play, timer, cpu, 0.01)
+    contest = InterleavedTiming(play, timer, cpu, 0.01)
     contest.run(calls=2)
     measurement = Measurement(sides, SimpleNamespace(device=cpu, baselines=["compile"]), None, print)
     measurement._baselines = {"compile": None}

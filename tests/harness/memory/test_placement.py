@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from harness.memory.placement import Places
+from harness.memory.placement import Placement
 
 pytestmark = pytest.mark.gpu
 MIB = 1 << 20
@@ -16,7 +16,7 @@ def empty(size: int) -> torch.Tensor:
 @pytest.fixture
 def places():
     torch.cuda.empty_cache()
-    places = Places(torch.device("cuda", 0))
+    places = Placement(torch.device("cuda", 0))
     yield places
     places.give_back()
 

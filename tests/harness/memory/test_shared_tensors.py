@@ -5,7 +5,7 @@ import os
 import pytest
 import torch
 
-from harness.memory.shared_tensors import OpenedOutbox, Outbox, lay_out
+from harness.memory.shared_tensors import OpenedSharedTensors, SharedTensors, lay_out
 
 TENSORS = [
     torch.randn(3, 5),
@@ -19,8 +19,9 @@ TENSORS = [
 
 def through(device):
     tensors = [t.to(device) for t in TENSORS]
-    outbox = Outbox(device, tensors)
-    opened = OpenedOutbox({k: v for k, v in outbox.handle.items() if k != "ipc"}, [os.dup(fd) for fd in outbox.fds])
+    outbox = SharedTensors(device, tensors)
+    handle = {k: v for k, v in outbox.handle.items() if k != "ipc"}
+    opened = OpenedSharedTensors(handle, [os.dup(fd) for fd in outbox.fds])
     for slot, tensor in zip(lay_out(tensors), tensors):
         opened.write(slot, tensor)
     copies = [outbox.read(slot) for slot in lay_out(tensors)]
@@ -41,14 +42,14 @@ def test_what_was_read_does_not_change_any_more():
 
 
 def test_it_holds_the_largest_of_several_contents():
-    outbox = Outbox(torch.device("cpu"), [torch.zeros(10)], [torch.zeros(1 << 20), torch.zeros(1 << 20)])
+    outbox = SharedTensors(torch.device("cpu"), [torch.zeros(10)], [torch.zeros(1 << 20), torch.zeros(1 << 20)])
     assert outbox.handle["bytes"] >= 8 << 20
     outbox.close()
 
 
 def test_writing_beyond_the_end_fails_in_the_writer():
-    outbox = Outbox(torch.device("cpu"), [torch.zeros(4)])
-    opened = OpenedOutbox(outbox.handle, [os.dup(fd) for fd in outbox.fds])
+    outbox = SharedTensors(torch.device("cpu"), [torch.zeros(4)])
+    opened = OpenedSharedTensors(outbox.handle, [os.dup(fd) for fd in outbox.fds])
     big = torch.zeros(4 << 20)
     with pytest.raises((ValueError, RuntimeError)):
         opened.write(lay_out([big])[0], big)
@@ -57,6 +58,6 @@ def test_writing_beyond_the_end_fails_in_the_writer():
 
 @pytest.mark.gpu
 def test_device_memory_is_shared_through_ipc_in_whole_pages():
-    outbox = Outbox(torch.device("cuda", 0), [torch.zeros(5, device="cuda")])
+    outbox = SharedTensors(torch.device("cuda", 0), [torch.zeros(5, device="cuda")])
     assert "ipc" in outbox.handle and outbox.handle["bytes"] % (2 << 20) == 0 and not outbox.fds
     outbox.close()

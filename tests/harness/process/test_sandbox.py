@@ -13,7 +13,7 @@ import torch
 from harness.compile import BuildContext, build
 from harness.compile.extension.build import ExtensionBuilder, Refused, _deliver
 from harness.faults import MachineFault
-from harness.memory.shared_tensors import Outbox
+from harness.memory.shared_tensors import SharedTensors
 from harness.process import sandbox
 from harness.process.worker_process import ForkServer
 from harness.result import CandidateFailure, Status
@@ -248,7 +248,7 @@ def test_a_worker_that_does_not_read_is_a_timeout(server, tmp_path):
 
 
 def test_the_outbox_cannot_be_cut(tmp_path):
-    outbox = Outbox(torch.device("cpu"), [torch.zeros(4)])
+    outbox = SharedTensors(torch.device("cpu"), [torch.zeros(4)])
     with pytest.raises(PermissionError):
         os.ftruncate(outbox.fds[0], 0)
     outbox.close()

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from harness.judge.compare import Errors, check_values, strict_criterion
-from harness.memory.shared_tensors import OpenedOutbox, Outbox, lay_out
+from harness.memory.shared_tensors import OpenedSharedTensors, SharedTensors, lay_out
 from harness.problem.module import ProblemError
 from harness.result import CandidateFailure, Status
 from harness.tensors.dtypes import COMPARED, EXACT, STEPS, TOLERANCES, count_marked, marked
@@ -113,8 +113,8 @@ def test_fp64_is_held_to_fp64_unless_pytorch_itself_computes_in_less(problem):
 @pytest.mark.parametrize("dtype", KNOWN, ids=str)
 def test_every_type_goes_through_the_judges_memory_unchanged(dtype):
     tensors = [values(dtype), values(dtype)[3], values(dtype).view(8, 8).T, values(dtype)[:0]]
-    outbox = Outbox(CPU, tensors)
-    opened = OpenedOutbox(outbox.handle, [os.dup(fd) for fd in outbox.fds])
+    outbox = SharedTensors(CPU, tensors)
+    opened = OpenedSharedTensors(outbox.handle, [os.dup(fd) for fd in outbox.fds])
     for slot, tensor in zip(lay_out(tensors), tensors):
         opened.write(slot, tensor)
     for slot, tensor in zip(lay_out(tensors), tensors):
@@ -124,8 +124,8 @@ def test_every_type_goes_through_the_judges_memory_unchanged(dtype):
 
 def test_a_conjugate_that_is_only_noted_is_written_as_what_it_is():
     noted = [values(torch.complex64).conj(), values(torch.complex64).conj().imag]
-    outbox = Outbox(CPU, noted)
-    opened = OpenedOutbox(outbox.handle, [os.dup(fd) for fd in outbox.fds])
+    outbox = SharedTensors(CPU, noted)
+    opened = OpenedSharedTensors(outbox.handle, [os.dup(fd) for fd in outbox.fds])
     for slot, tensor in zip(lay_out(noted), noted):
         opened.write(slot, tensor)
         assert torch.equal(outbox.read(slot), tensor.resolve_conj().resolve_neg())

@@ -16,7 +16,7 @@ from harness.sol.hardware import limits_of_product
 from harness.timing import Round, cuda_events
 from harness.timing.convergence import CV_TARGET, Convergence
 from harness.timing.cuda_events import CudaEvents
-from harness.timing.interleaved import CANDIDATE, Contest
+from harness.timing.interleaved import CANDIDATE, InterleavedTiming
 from harness.timing.queue_fill import HostTimes
 from harness.timing.speedup import Series, ratio_of_medians, undisturbed
 from harness.timing.stability import stability
@@ -136,7 +136,7 @@ def rounds_played():
             ours = at * (1 + spread * rng.standard_normal())
             return {CANDIDATE: Round([], [], [ours] * calls), "eager": Round([], [], [speedup * at] * calls)}
 
-        contest = Contest(play_round, WallClock(torch.device("cpu")), torch.device("cpu"), 0.01)
+        contest = InterleavedTiming(play_round, WallClock(torch.device("cpu")), torch.device("cpu"), 0.01)
         contest.run(calls=2)
         return contest.stopped, contest.record(CANDIDATE)["rounds"]
 
@@ -169,7 +169,7 @@ def test_a_slow_candidate_is_sampled_for_as_long_as_a_quick_one():
         time.sleep(0.05 * calls)
         return {CANDIDATE: Round([], [], [50.0] * calls)}
 
-    contest = Contest(play, WallClock(torch.device("cpu")), torch.device("cpu"), CV_TARGET)
+    contest = InterleavedTiming(play, WallClock(torch.device("cpu")), torch.device("cpu"), CV_TARGET)
     begin = time.monotonic()
     contest.run(calls=8)
     record = contest.record(CANDIDATE)
@@ -210,11 +210,11 @@ def test_sampling_ends_in_spite_of_a_host_that_is_interrupted_now_and_then():
         held_up = next(numbers) % 7 == 6
         return {CANDIDATE: Round([], [], [0.5 if held_up else 0.005] * calls, queue_full=not held_up)}
 
-    contest = Contest(play, WallClock(torch.device("cpu")), torch.device("cpu"), CV_TARGET)
+    contest = InterleavedTiming(play, WallClock(torch.device("cpu")), torch.device("cpu"), CV_TARGET)
     contest.run(calls=2)
     record = contest.record(CANDIDATE)
     assert contest.stopped == "cv_under_target" and record["max_ms"] < 0.006
-    assert record["interrupted_rounds"] >= 1 and record["queue_full"] and record["dry_rounds"] == 0
+    assert record["interrupted_rounds"] >= 1 and record["queue_full"] and record["underfull_rounds"] == 0
 
 
 def test_a_side_whose_queue_runs_dry_says_how_often():
@@ -223,10 +223,10 @@ def test_a_side_whose_queue_runs_dry_says_how_often():
     def play(calls, first, waits):
         return {CANDIDATE: Round([], [], [1.0] * calls, queue_full=next(numbers) % 2 == 0)}
 
-    contest = Contest(play, WallClock(torch.device("cpu")), torch.device("cpu"), CV_TARGET)
+    contest = InterleavedTiming(play, WallClock(torch.device("cpu")), torch.device("cpu"), CV_TARGET)
     contest.run(calls=2)
     record = contest.record(CANDIDATE)
-    assert not record["queue_full"] and record["rounds"] // 2 <= record["dry_rounds"] <= record["rounds"] // 2 + 1
+    assert not record["queue_full"] and record["rounds"] // 2 <= record["underfull_rounds"] <= record["rounds"] // 2 + 1
 
 
 def test_a_side_that_never_fills_its_queue_is_timed_with_its_launches():
@@ -237,7 +237,7 @@ def test_a_side_that_never_fills_its_queue_is_timed_with_its_launches():
         fills = {CANDIDATE: False, "eager": next(numbers) == 2}  # once is enough: the host is slow now and then
         return {name: Round([], [], [1.0] * calls, queue_full=full) for name, full in fills.items()}
 
-    contest = Contest(play, WallClock(torch.device("cpu")), torch.device("cpu"), CV_TARGET)
+    contest = InterleavedTiming(play, WallClock(torch.device("cpu")), torch.device("cpu"), CV_TARGET)
     contest.run(calls=2)
     assert asked[0] == set() and asked[-1] == {CANDIDATE} == contest.waits
 
@@ -246,10 +246,10 @@ def test_what_another_clock_has_seen_is_added_to_every_sample():
     def play(calls, first, waits):
         return {name: Round([], [], [ms] * calls) for name, ms in {CANDIDATE: 1.0, "eager": 3.0}.items()}
 
-    contest = Contest(play, WallClock(torch.device("cpu")), torch.device("cpu"), CV_TARGET)
+    contest = InterleavedTiming(play, WallClock(torch.device("cpu")), torch.device("cpu"), CV_TARGET)
     contest.run(calls=2)
     assert contest.comparison("eager")["speedup"] == pytest.approx(3.0)
-    contest.charge(CANDIDATE, 0.5)
+    contest.add_penalty(CANDIDATE, 0.5)
     assert contest.record(CANDIDATE)["median_ms"] == contest.record(CANDIDATE)["min_ms"] == 1.5
     assert contest.comparison("eager")["speedup"] == pytest.approx(2.0)
 
@@ -290,7 +290,7 @@ def test_what_the_timer_adds_is_taken_off_each_side_as_its_own_process_saw_it():
             "eager": Round([], [], [0.0095] * calls, empty_ms=0.0065),
         }
 
-    contest = Contest(play, Timer(torch.device("cpu")), torch.device("cpu"), CV_TARGET)
+    contest = InterleavedTiming(play, Timer(torch.device("cpu")), torch.device("cpu"), CV_TARGET)
     contest.run(calls=2)
     assert contest.record(CANDIDATE)["median_ms"] == pytest.approx(0.005)
     assert contest.record("eager")["median_ms"] == pytest.approx(0.005)
@@ -304,15 +304,15 @@ def test_a_device_that_is_far_slower_than_it_should_be_has_no_verdict(shares, fo
     class Timer(WallClock):
         seen = iter(shares)
 
-        def copy_share(self):
+        def bandwidth_fraction(self):
             return next(self.seen)
 
     def play(calls, first, waits):
         return {name: Round([], [], [ms] * calls) for name, ms in {CANDIDATE: 1.0, "eager": 2.0}.items()}
 
-    contest = Contest(play, Timer(torch.device("cpu")), torch.device("cpu"), CV_TARGET)
+    contest = InterleavedTiming(play, Timer(torch.device("cpu")), torch.device("cpu"), CV_TARGET)
     contest.run(calls=2)
-    assert contest.record(CANDIDATE)["stability"] == found and contest.conditions()["copy_share"] == shares
+    assert contest.record(CANDIDATE)["stability"] == found and contest.conditions()["bandwidth_fraction"] == shares
     assert contest.comparison("eager")["verdict"] == ("faster" if found == "stable" else "unstable")
 
 
@@ -320,10 +320,10 @@ def test_a_side_may_be_charged_or_scaled_and_its_times_stay_times():
     def play(calls, first, waits):
         return {name: Round([], [], [ms] * calls) for name, ms in {CANDIDATE: 1.0, "eager": 2.0}.items()}
 
-    contest = Contest(play, WallClock(torch.device("cpu")), torch.device("cpu"), CV_TARGET)
+    contest = InterleavedTiming(play, WallClock(torch.device("cpu")), torch.device("cpu"), CV_TARGET)
     contest.run(calls=2)
     contest.scale("eager", 0.75)
-    contest.charge(CANDIDATE, 0.25)
+    contest.add_penalty(CANDIDATE, 0.25)
     assert contest.comparison("eager")["speedup"] == pytest.approx(1.5 / 1.25)
     contest.scale("eager", 0.0)
     assert 0 < contest.record("eager")["max_ms"] <= 0.001
@@ -347,7 +347,7 @@ def contest_by_place():
             seen.append(len(seen))
             places.update({CANDIDATE: len(seen) % 4, "eager": (len(seen) + 2) % 4})
 
-        contest = Contest(play, WallClock(torch.device("cpu")), torch.device("cpu"), CV_TARGET)
+        contest = InterleavedTiming(play, WallClock(torch.device("cpu")), torch.device("cpu"), CV_TARGET)
         contest.run(calls=4)
         return contest, move, seen
 
@@ -357,18 +357,18 @@ def contest_by_place():
 def test_a_verdict_that_is_luck_with_a_place_in_memory_does_not_outlast_other_places(contest_by_place):
     contest, move, seen = contest_by_place({CANDIDATE: 1, "eager": 0})
     assert contest.comparison("eager")["verdict"] == "faster" and contest.is_close("eager")
-    contest.run_elsewhere(move)
+    contest.rerun_with_new_placement(move)
     assert contest.comparison("eager")["verdict"] == "tie"
     record = contest.record(CANDIDATE)
-    assert record["places"] == record["rounds"] == len(seen) == 10 and record["samples"] == 20
+    assert record["placements"] == record["rounds"] == len(seen) == 10 and record["samples"] == 20
     assert record["calls_a_round"] == 2
-    assert record["stopped"] == "places"
+    assert record["stopped"] == "placements"
 
 
 def test_a_small_gain_that_is_there_in_all_places_stays(contest_by_place):
     contest, move, _ = contest_by_place({CANDIDATE: 1, "eager": 1}, gain=1.06)
     assert contest.is_close("eager")
-    contest.run_elsewhere(move)
+    contest.rerun_with_new_placement(move)
     assert contest.comparison("eager")["verdict"] == "faster"
     assert contest.comparison("eager")["speedup"] == pytest.approx(1.06)
 
@@ -376,7 +376,7 @@ def test_a_small_gain_that_is_there_in_all_places_stays(contest_by_place):
 @pytest.mark.parametrize("gain", [1.0, 1.5, 0.5])
 def test_a_tie_and_what_no_place_explains_are_not_close(contest_by_place, gain):
     contest, *_ = contest_by_place({CANDIDATE: 1, "eager": 1}, gain)
-    assert not contest.is_close("eager") and contest.record(CANDIDATE)["places"] == 1
+    assert not contest.is_close("eager") and contest.record(CANDIDATE)["placements"] == 1
 
 
 def test_the_same_thing_twice_is_a_tie_about_as_often_as_the_interval_says():
@@ -393,7 +393,7 @@ def test_what_differs_between_runs_widens_the_interval():
 
 def test_the_side_with_more_launches_says_how_far_two_runs_may_differ():
     class Timer(WallClock):
-        def between_runs(self, median_ms, launches):
+        def run_to_run_rel(self, median_ms, launches):
             return launches * 0.001 / median_ms
 
     def play(calls, first, waits):
@@ -401,12 +401,12 @@ def test_the_side_with_more_launches_says_how_far_two_runs_may_differ():
         return {name: Round([], [], [ms] * calls, queue_full=True) for name, ms in sides.items()}
 
     device = torch.device("cpu")
-    contest = Contest(play, Timer(device), device, CV_TARGET)
+    contest = InterleavedTiming(play, Timer(device), device, CV_TARGET)
     contest.run(calls=2)
-    assert contest.record("eager")["between_runs"] == pytest.approx(0.001, rel=0.01)
+    assert contest.record("eager")["run_to_run_rel"] == pytest.approx(0.001, rel=0.01)
     assert contest.comparison("eager")["verdict"] == "faster"
     contest.launches = {CANDIDATE: 1, "eager": 5}
-    assert contest.record("eager")["between_runs"] == pytest.approx(0.005, rel=0.01)
+    assert contest.record("eager")["run_to_run_rel"] == pytest.approx(0.005, rel=0.01)
     assert contest.comparison("eager")["verdict"] == "tie"
 
 
@@ -546,17 +546,17 @@ def test_what_events_add_to_a_kernel_is_known(events):
 def test_a_gpu_in_order_copies_at_the_rate_of_its_data_sheet(events):
     if limits_of_product(torch.cuda.get_device_name(0)) is None:
         pytest.skip("no data sheet is known of this GPU")
-    assert 0.6 < events.copy_share() < 1.3
+    assert 0.6 < events.bandwidth_fraction() < 1.3
 
 
 @pytest.mark.gpu
 def test_a_gpu_that_something_else_is_on_copies_slower(events):
-    undisturbed_share = events.copy_share()
+    undisturbed_share = events.bandwidth_fraction()
     if undisturbed_share is None:
         pytest.skip("no data sheet is known of this GPU")
     with subprocess.Popen([sys.executable, "-c", HOGS_THE_GPU], stdout=subprocess.PIPE) as other:
         other.stdout.readline()
-        shares = [events.copy_share() for _ in range(5)]
+        shares = [events.bandwidth_fraction() for _ in range(5)]
         other.kill()
     assert np.median(shares) < 0.75 * undisturbed_share
 
@@ -577,16 +577,16 @@ class Copying(CudaEvents):
 def test_a_device_is_waited_for_until_it_copies_as_it_can(monkeypatch):
     learned = [100.0, 90.0, 92.0, 91.0]  # 0.3 s of it
     device = Copying([91.0, *learned, 110.0, 104.0, 96.0, 91.0], monkeypatch)
-    device.settle()
+    device.wait_for_bandwidth()
     assert device.left_ms == [110.0, 104.0, 96.0, 91.0], "nothing to wait for"
-    device.settle()
+    device.wait_for_bandwidth()
     assert device.left_ms == [91.0]
 
 
 def test_a_device_that_others_are_on_is_not_waited_for_for_long(monkeypatch):
     device = Copying([91.0, 90.0, 90.0, 90.0, 90.0, 180.0], monkeypatch)
-    device.settle()
-    device.settle()
+    device.wait_for_bandwidth()
+    device.wait_for_bandwidth()
     assert device.now_s < 5 * 0.091 + 0.5 + 0.2
 
 
@@ -599,12 +599,12 @@ def test_what_is_timed_once_a_device_has_settled_does_not_have_the_driver_clear_
         torch.empty(torch.cuda.mem_get_info()[0] // 2, dtype=torch.uint8, device="cuda")
         torch.cuda.empty_cache()
 
-    events.settle()
+    events.wait_for_bandwidth()
     usual_ms = np.median(copies_ms())
     freed()
     beside_ms = max(copies_ms())
     freed()
-    events.settle()
+    events.wait_for_bandwidth()
     settled_ms = max(copies_ms())
     assert settled_ms < 1.06 * usual_ms, (usual_ms, beside_ms, settled_ms)
 
@@ -626,8 +626,8 @@ def test_a_busy_host_does_not_get_into_what_events_add():
 
 @pytest.mark.gpu
 def test_each_launch_widens_how_far_two_runs_may_differ(events):
-    assert events.between_runs(1.0, 1) == pytest.approx(0.005, abs=0.001)
-    assert events.between_runs(0.01, 4) > events.between_runs(0.01, 1) > 0.015
+    assert events.run_to_run_rel(1.0, 1) == pytest.approx(0.005, abs=0.001)
+    assert events.run_to_run_rel(0.01, 4) > events.run_to_run_rel(0.01, 1) > 0.015
 
 
 @pytest.mark.gpu

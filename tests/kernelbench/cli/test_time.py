@@ -37,7 +37,7 @@ def on_a_gpu():
         "method": "cuda_events", "cache": "cold", "criterion": "sem", "stopped": "converged", "stability": "stable",
         "queue_full": True, "interrupted_rounds": 2, "calls_a_round": 3, "rounds": 17, "throttled_samples": 3,
         "cv": 0.0123, "sem": 0.003, "q1_ms": 0.099, "q3_ms": 0.101, "median_ms": 0.1, "launch_bound_ms": 0.13,
-        "judge_clock": {"call_ms": 0.097, "calls": 40, "held": True, "overhead_ms": 0.01},
+        "cross_check": {"call_ms": 0.097, "calls": 40, "held": True, "overhead_ms": 0.01},
         "profile": {"span_ms": 0.104, "launches": 3, "kernels": [
             {"name": "void reduce<float>(float*)", "launches": 2, "ms": 0.06, "registers": 32, "shared_bytes": 2048,
              "grid": [132, 1, 1], "block": [256, 1, 1]},
@@ -53,7 +53,7 @@ def on_a_gpu():
     }  # fmt: skip
     made.baselines["compile-cudagraphs"] = {"error": "TypeError: no graph\nmore"}
     made.conditions = {
-        "matmul_fp32": "ieee", "observations": 9, "throttled": ["sw_power_cap"], "copy_share": [0.88, 0.87],
+        "matmul_fp32": "ieee", "observations": 9, "throttled": ["sw_power_cap"], "bandwidth_fraction": [0.88, 0.87],
         **{key: {"min": 1, "median": 2, "max": 3}
            for key in ("sm_clock_mhz", "memory_clock_mhz", "power_w", "temperature_c")},
     }  # fmt: skip
@@ -82,14 +82,14 @@ def test_a_page_says_what_each_witness_saw_and_how_far_apart_they_are():
 
 def test_a_page_says_that_the_judge_timed_a_solution_that_waits_for_the_device():
     waits = on_a_gpu()
-    clock = {"call_ms": 0.1, "calls": 64, "held": False, "charged_ms": 0.02}
-    waits.timing |= {"queue_full": False, "judge_clock": clock}
+    clock = {"call_ms": 0.1, "calls": 64, "held": False, "penalty_ms": 0.02}
+    waits.timing |= {"queue_full": False, "cross_check": clock}
     assert "launches count, and this is its time" in timing_text.page(waits)
 
 
 def test_a_page_says_that_the_judges_clock_added_to_a_time():
     slower = on_a_gpu()
-    slower.timing["judge_clock"] |= {"charged_ms": 0.02}
+    slower.timing["cross_check"] |= {"penalty_ms": 0.02}
     assert "20 us were added to agree" in timing_text.page(slower)
     assert "added" not in timing_text.page(on_a_gpu())
 
@@ -110,7 +110,7 @@ def test_a_page_has_verdicts_kernels_clocks_bounds_and_stages():
 
 def test_a_page_says_in_how_many_rounds_launches_count():
     made = on_a_gpu()
-    made.timing |= {"queue_full": False, "dry_rounds": 5}
+    made.timing |= {"queue_full": False, "underfull_rounds": 5}
     assert "not full in 5 of 17 rounds: launches count" in timing_text.page(made)
 
 

@@ -18,7 +18,7 @@ from kernelbench.evaluation.measure_baselines import Watcher, measure_selection,
 from kernelbench.evaluation.stored_baselines import (
     BaselineError,
     BaselineFile,
-    Present,
+    BaselineKey,
     Stored,
     compared,
     default_file,
@@ -75,7 +75,7 @@ def kept(tmp_path_factory):
 
 def present(file, **different):
     record = json.loads(file.read_text().splitlines()[0])
-    return Present(**{"device": record["device"]["name"], "torch": record["versions"]["torch"], "precision": "fp32"}
+    return BaselineKey(**{"device": record["device"]["name"], "torch": record["versions"]["torch"], "precision": "fp32"}
                    | different)  # fmt: skip
 
 
@@ -171,7 +171,7 @@ def test_a_stored_comparison_is_marked_and_stands_beside_a_paired_one(kept, tmp_
     assert stored["paired"] is False and stored["file"] == str(file) and stored["measured"].startswith("20")
     assert paired["paired"] is True and result.speedup == stored["speedup"]
     low, high = stored["interval"]
-    between = stored["between_runs"]
+    between = stored["run_to_run_rel"]
     assert low <= stored["speedup"] * (1 - 2 * between) < stored["speedup"] * (1 + 2 * between) <= high
     assert "(stored eager)" in (tmp_path / "run" / "leaderboard.md").read_text()
     # against itself, as a run of its own: a stored one that did not compile has its reason, and no speedup

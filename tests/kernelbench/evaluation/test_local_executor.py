@@ -20,7 +20,7 @@ from kernelbench import suite
 from kernelbench.evaluation.directory import evaluate_directory
 from kernelbench.evaluation.executor import EnvironmentUnfit, Evaluated, Options, Skipped
 from kernelbench.evaluation.judge_process import Judge, open_judges
-from kernelbench.evaluation.local_executor import Cores, Memory, Pipeline, builds_at_once
+from kernelbench.evaluation.local_executor import MemoryBudget, Pipeline, TimingLock, builds_at_once
 from kernelbench.run import Run
 
 MODEL = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return x.clamp(min=0)\n"
@@ -122,7 +122,7 @@ def test_a_line_takes_solutions_as_they_come_and_from_several_threads(solutions,
 
 
 def test_on_a_cpu_nothing_is_timed_while_something_is_built():
-    order, cores = [], Cores(shared=False)
+    order, cores = [], TimingLock(shared=False)
     cores.announce(2)
 
     def time_it():
@@ -136,7 +136,7 @@ def test_on_a_cpu_nothing_is_timed_while_something_is_built():
             order.append("built")
     timing.join(timeout=10)
     assert order == ["built", "built", "timed"]
-    with_a_gpu = Cores(shared=True)
+    with_a_gpu = TimingLock(shared=True)
     with_a_gpu.announce(1)
     with with_a_gpu.timing():
         order.append("timed")
@@ -249,7 +249,7 @@ def test_builds_are_ranked_by_what_they_compile(server, tmp_path):
 
 
 def test_builds_wait_for_memory_but_one_alone_never_does():
-    memory = Memory(10)
+    memory = MemoryBudget(10)
     order = []
 
     def take(size):

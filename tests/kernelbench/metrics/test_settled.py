@@ -50,7 +50,7 @@ def test_a_correct_result_without_a_speedup_says_why():
 
 def test_a_time_that_the_judge_could_not_confirm_is_no_speedup_and_says_why():
     unread = judged("1/1", 9.0)
-    unread.speedup, unread.timing["judge_clock"] = None, "not read: no memory"
+    unread.speedup, unread.timing["cross_check"] = None, "not read: no memory"
     reason = "the judge's own clock could not confirm its time: not read: no memory"
     assert settled.why_no_speedup(unread) == settled.to_json(unread)["no_speedup"] == reason
     assert settled.interval(unread) is None and settled.verdict(unread) is None

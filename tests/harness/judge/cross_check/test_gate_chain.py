@@ -13,11 +13,11 @@ import pytest
 import torch
 
 from harness.judge.cross_check.burst_inputs import BurstInputs
-from harness.judge.cross_check.gate_chain import Chain
-from harness.judge.cross_check.output_samples import PIECES, Pieces
+from harness.judge.cross_check.gate_chain import GateChain
+from harness.judge.cross_check.output_samples import PIECES, OutputSamples
 from harness.memory import cuda_driver
 from harness.timing.gate import Gate
-from harness.timing.rounds import Trial
+from harness.timing.rounds import InputCase
 
 JUDGES, WORKERS, FIRST, CALLS, SIZE = 1, 2, 10, 5, 3000
 A_CALL = -(-PIECES // CALLS)
@@ -111,7 +111,7 @@ class Burst:
         setting = SimpleNamespace(
             device=torch.device("cpu"),
             draw_one=lambda seed, draw=None: [torch.rand(SIZE) + 1],
-            timed=Trial(),
+            timed=InputCase(),
             rare=None,
         )
         self.inputs, self.driver = BurstInputs(setting, CALLS), driver
@@ -119,7 +119,7 @@ class Burst:
         self.visible = [self.at(self.inputs.memory.address + slots[0].offset) for slots in self.inputs._slots]
         self.outputs, self.seen = torch.zeros(CALLS, SIZE), []
         file = Gate.file()
-        self.theirs, self.gate, self.pieces = Gate(file), Gate(file), Pieces()
+        self.theirs, self.gate, self.pieces = Gate(file), Gate(file), OutputSamples()
         for call in range(CALLS):
             self.theirs.hold(FIRST + call, WORKERS)
             if mark_early:
@@ -132,7 +132,7 @@ class Burst:
         self.pieces.begin(CALLS)
         for output in self.outputs:
             self.pieces.choose([(output.data_ptr(), output.nbytes)])
-        self.chain = Chain(self.gate, self.pieces)
+        self.chain = GateChain(self.gate, self.pieces)
         self.chain.enqueue(self.inputs, FIRST, CALLS)
 
     def at(self, address):

@@ -8,7 +8,7 @@ import torch
 from harness.judge import evaluate
 from harness.judge.cross_check import gpu
 from harness.judge.cross_check.base import NotHeld, NotRead
-from harness.judge.cross_check.gpu import GpuClock
+from harness.judge.cross_check.gpu import GpuWallClockCheck
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def clock(told):
     def tells(name):
         return lambda *arguments: told.append((name, *arguments))
 
-    made = object.__new__(GpuClock)
+    made = object.__new__(GpuWallClockCheck)
     made._number, made._timeout_s, made._missing = 0, 1.0, ""
     stream = SimpleNamespace(cuda_stream=7, synchronize=tells("synchronize"))
     made._pieces = SimpleNamespace(stream=stream, **{name: tells(name) for name in ("begin", "choose", "take")})
@@ -96,7 +96,7 @@ def test_between_rehearsals_what_a_call_takes_is_interpolated(clock):
     assert told_ms == pytest.approx([0.5, 0.4, 0.3, 0.3, 0.3]) and clock._overhead_ms(2, held=False) == 0.7
 
 
-@pytest.mark.parametrize(("kind", "clock"), [("cuda", "GpuClock"), ("cpu", "CpuClock")])
+@pytest.mark.parametrize(("kind", "clock"), [("cuda", "GpuWallClockCheck"), ("cpu", "CpuWallClockCheck")])
 def test_the_worker_without_a_candidate_may_open_devices_where_it_rehearses_on_one(kind, clock, monkeypatch):
     monkeypatch.setattr(evaluate, clock, lambda sides, timeout_s, fork: fork([3]))
     monkeypatch.setattr(evaluate.devices, "environment_of_one", lambda device: {"CUDA_VISIBLE_DEVICES": "0"})

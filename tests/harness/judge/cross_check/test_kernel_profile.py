@@ -10,7 +10,7 @@ from harness.judge.session import number
 from harness.result import CandidateFailure, Status
 from harness.timing import Round
 from harness.timing.cuda_events import CudaEvents
-from harness.timing.interleaved import CANDIDATE, Contest
+from harness.timing.interleaved import CANDIDATE, InterleavedTiming
 from harness.timing.wall_clock import WallClock
 
 KERNEL = {"name": "k", "launches": 1, "ms": 0.1, "registers": 8, "shared_bytes": 0, "grid": [1], "block": [32]}
@@ -20,7 +20,7 @@ ANSWER = {"span_ms": 0.1, "launches": 1, "kernels": [KERNEL]}
 class AsOnAGpu(WallClock):
     """A host's clock with the doubt between two runs that a GPU's has."""
 
-    between_runs = CudaEvents.between_runs
+    between_runs = CudaEvents.run_to_run_rel
 
 
 def timed(candidate_ms, baseline_ms, launches):
@@ -28,7 +28,7 @@ def timed(candidate_ms, baseline_ms, launches):
         sides = {CANDIDATE: candidate_ms, "eager": baseline_ms}
         return {name: Round([], [], [ms] * calls) for name, ms in sides.items()}
 
-    contest = Contest(play, AsOnAGpu(torch.device("cpu")), torch.device("cpu"), 0.01)
+    contest = InterleavedTiming(play, AsOnAGpu(torch.device("cpu")), torch.device("cpu"), 0.01)
     contest.run(calls=1)
     contest.launches = {CANDIDATE: launches, "eager": 1}
     return contest.comparison("eager")

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from harness.judge.cross_check.remote_outputs import Allocations, LeftOutputs
+from harness.judge.cross_check.remote_outputs import Allocations, RemoteOutputs
 from harness.memory.cuda_ipc import DeviceMemory
 from harness.result import CandidateFailure, Status
 
@@ -14,7 +14,7 @@ OURS, THEIRS, BYTES = 0x7000, 0x1000, 256
 def left(**changed):
     answer = {"allocations": [[THEIRS, "inputs"]], "addresses": [[THEIRS, 0], [THEIRS + BYTES - 64, 0]]}
     allocations = Allocations({"inputs": DeviceMemory(OURS, BYTES)})
-    return LeftOutputs(answer | changed, 2, KINDS, allocations)
+    return RemoteOutputs(answer | changed, 2, KINDS, allocations)
 
 
 def test_an_output_lies_as_far_into_an_allocation_here_as_there():
