@@ -1,4 +1,4 @@
-"""What a candidate is measured against: the reference, as it is and as ``torch.compile`` makes it.
+"""Baselines of a candidate: the reference, eager and as ``torch.compile`` makes it.
 
 A baseline is a function from the reference model to what is called, and its line in ``BASELINES``.
 """

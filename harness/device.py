@@ -1,4 +1,4 @@
-"""What device this is, what state it is in, and the lock that keeps timings apart."""
+"""Devices: their properties and state, and the lock that keeps timings apart."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def architecture(device: torch.device) -> str | None:
 
 
 def environment_of_one(device: torch.device) -> dict[str, str]:
-    """With it a process sees this GPU only, as ``cuda:0``: it does not come upon one that others are timed on."""
+    """Return variables with which a process sees this GPU only, as ``cuda:0``, and none that others are timed on."""
     if device.type == "cpu" or torch.cuda.device_count() == 1:
         return {}
     return {"CUDA_VISIBLE_DEVICES": f"GPU-{torch.cuda.get_device_properties(device).uuid}"}
@@ -146,7 +146,7 @@ class Observer:
 
     @property
     def throttled(self) -> bool:
-        """Whether the clocks were held down when last seen."""
+        """Return whether the clocks were held down when last seen."""
         return bool(self._samples and self._samples[-1]["throttle_reasons"])
 
     def observe(self) -> None:

@@ -127,7 +127,7 @@ def serve(fd: int) -> None:
 
 
 def _resident_bytes() -> int:
-    """What this process holds now; its peak, as the system tells it, may be that of whoever started it."""
+    """Return what this process holds now; its peak, as the system tells it, may be that of whoever started it."""
     with open("/proc/self/statm") as statm:
         return int(statm.read().split()[1]) * resource.getpagesize()
 

@@ -1,4 +1,4 @@
-"""How much of what candidates write is taken in: beyond every honest use, and little enough to be no burden."""
+"""Limits on what candidates write: beyond every honest use, and small enough to be no burden."""
 
 MAX_SOURCE_BYTES = 4 << 20  # a million characters of any alphabet; the longest kernels in use have a tenth
 MAX_HEADER_BYTES = 4 << 20  # whole libraries come as one header

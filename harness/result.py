@@ -30,7 +30,7 @@ _RENAMED = {
 
 
 class Status(str, Enum):
-    """How an evaluation ended; exactly one a result."""
+    """End of an evaluation; exactly one per result."""
 
     OK = "ok"
     BUILD_ERROR = "build_error"  # the compiler (of C++, CUDA or Python) refused the source
@@ -71,7 +71,7 @@ def _shown(text: str, most: int) -> str:
 
 
 def first_line(text: str) -> str:
-    """Of a message; '' of one that has none, as older records and foreign ones may."""
+    """Return the first line of a message; '' if there is none, as in older and foreign records."""
     return text.strip().partition("\n")[0]
 
 

@@ -154,7 +154,7 @@ class Endpoint:
             raise ModelError(f"{self.base_url} refuses the request (HTTP {status}): {_described(error)}") from None
 
     def _wait_after(self, error: Exception, number: int) -> None:
-        """As long as the endpoint says, else twice as long each time; a rate limit is everybody's."""
+        """Return seconds to wait: what the endpoint says, else twice as long each time."""
         asked = _retry_after_s(error)
         if getattr(error, "status_code", None) == 429 and asked is not None:
             self._not_before = max(self._not_before, time.monotonic() + asked)

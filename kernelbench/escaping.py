@@ -23,7 +23,7 @@ _FORMULA = ("=", "+", "-", "@")
 
 
 def terminal(text: str) -> str:
-    """For a terminal, which may be recorded as the log of a CI job: no control characters, no commands to the CI."""
+    """Escape text for a terminal or the log of a CI job: no control characters, no commands to the CI."""
     return _CI_MARK.sub(r"#\#", _CI_COMMAND.sub(r"\1\\::", printable(text)))
 
 
@@ -43,7 +43,7 @@ def _percent(text: str, more: str = "") -> str:
 
 
 def markdown(text: str) -> str:
-    """For the middle of a line or the cell of a table: one line that is shown as it is."""
+    """Escape text for the middle of a line or the cell of a table in Markdown."""
     line = terminal(" ".join(text.split("\n")))
     return _MARKS.sub(lambda found: f"&#{ord(found[0])};", line)
 
@@ -61,7 +61,7 @@ def markdown_block(text: str) -> str:
 
 
 def csv_cell(value: Any) -> Any:
-    """For a spreadsheet: text that begins like a formula begins with an apostrophe."""
+    """Escape text for a spreadsheet: what begins like a formula begins with an apostrophe."""
     if not isinstance(value, str):
         return value
     text = terminal(value)
@@ -69,17 +69,17 @@ def csv_cell(value: Any) -> Any:
 
 
 def xml(text: str) -> str:
-    """For an element or attribute of XML, which whoever writes it escapes: no character that XML has not."""
+    """Remove characters that XML does not have; the writer of the element escapes the rest."""
     return _NOT_XML.sub("?", printable(text))
 
 
 def html(text: str) -> str:
-    """For the text or an attribute of HTML."""
+    """Escape text for HTML, between tags or in an attribute."""
     return _html.escape(printable(text))
 
 
 def picture(text: str) -> str:
-    """For matplotlib, which reads formulas between dollar signs."""
+    """Escape text for matplotlib, which reads formulas between dollar signs."""
     return printable(text).replace("$", r"\$")
 
 
@@ -89,6 +89,6 @@ def script_json(text: str) -> str:
 
 
 def prompt(parts: dict[str, str]) -> str:
-    """For a model that is to read and not to obey: each part under its title, between lines with a fresh mark."""
+    """Put parts under titles, between lines with a fresh mark, for a model that is to read and not to obey."""
     mark = f"---- {os.urandom(8).hex()} ----"
     return "\n\n".join(f"{title}:\n{mark}\n{text}\n{mark}" for title, text in parts.items())

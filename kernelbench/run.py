@@ -154,7 +154,7 @@ class Run:
         return sorted(last.values(), key=result_order)
 
     def solutions(self) -> list[Result]:
-        """As ``latest``, with all workloads of a solution as one result."""
+        """Return ``latest`` with all workloads of a solution as one result."""
         return together(self.latest())
 
 
@@ -163,7 +163,7 @@ def _write_config(path: Path, config: dict[str, Any]) -> None:
 
 
 def _same(key: str, one: Any, other: Any) -> bool:
-    """Whether two configurations agree in ``key``; a folder may be called by several names."""
+    """Return whether two configurations agree in ``key``; a folder may be called by several names."""
     if one == other or key not in ("solutions", "problem_dir") or None in (one, other):
         return one == other
     return os.path.realpath(one) == os.path.realpath(other)
@@ -182,7 +182,7 @@ def _only_writer(log: Path) -> IO | None:
 
 
 def _content(result: Result) -> tuple[str, str]:
-    """What a solution was when it was evaluated: its file, and those that it takes in."""
+    """Return what a solution was when it was evaluated: its file, and those that it takes in."""
     return result.solution["sha256"], result.solution.get("helpers", "")
 
 

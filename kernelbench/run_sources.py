@@ -1,4 +1,4 @@
-"""What a run was made of, kept beside its log: candidates' sources, references, and how a solver got there.
+"""Sources of a run, kept beside its log: candidates, references, and a solver's trajectory.
 
 ``sources/<sha256>.<kind>`` holds a candidate's source under the digest that its results name,
 ``references/<level>_<number>.py`` a problem's module, so that a report can be made later and elsewhere.

@@ -1,4 +1,4 @@
-"""Which problems exist, and how people name them on the command line."""
+"""The suite: problems that exist, and how people name them on the command line."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def find(selector: str = "all", root: Path | None = None) -> list[ProblemFile]:
 
 
 def audits(root: Path | None = None) -> AuditFile:
-    """What is known about the problems in ``root``."""
+    """Return what is known about the problems in ``root``."""
     return AuditFile((root or problem_root()) / FILE)
 
 

@@ -69,7 +69,7 @@ def main() -> None:
 
 
 def fuzz_trees(count: int, seed: int) -> Counter:
-    """How the discovery of so many directories ended; raises AssertionError where it was no answer."""
+    """Return how the discovery of so many directories ended; raises AssertionError where it was no answer."""
     chance, endings = random.Random(seed), Counter()
     for number in range(count):
         with tempfile.TemporaryDirectory() as folder:
@@ -136,7 +136,7 @@ def _discovered(root: Path) -> str:
 
 
 def fuzz_sources(count: int, seed: int) -> Counter:
-    """How reading so many sources ended; raises AssertionError where a record could not hold it."""
+    """Return how reading so many sources ended; raises AssertionError where a record could not hold it."""
     chance, endings = random.Random(seed), Counter()
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(count):
@@ -172,7 +172,7 @@ class _Tags(HTMLParser):
 
 
 def fuzz_texts(count: int, seed: int) -> Counter:
-    """How so many texts went through all sinks; raises AssertionError where one of them obeyed."""
+    """Return how so many texts went through all sinks; raises AssertionError where one of them obeyed."""
     chance, endings = random.Random(seed), Counter()
     for _ in range(count):
         text = "".join(chance.choices(_PIECES, k=chance.randint(0, 30)))

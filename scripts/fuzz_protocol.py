@@ -87,7 +87,7 @@ def main() -> None:
 
 
 def fuzz_messages(count: int, seed: int) -> Counter:
-    """How so many messages ended; raises AssertionError for an ending that is not the candidate's."""
+    """Return how so many messages ended; raises AssertionError for an ending that is not the candidate's."""
     chance, endings = random.Random(seed), Counter()
     with ForkServer() as server, tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "1_19.py")
@@ -107,7 +107,7 @@ def fuzz_messages(count: int, seed: int) -> Counter:
 
 
 def fuzz_evaluations(count: int, seed: int) -> Counter:
-    """How so many whole evaluations ended whose worker answers with malformed messages."""
+    """Return how so many whole evaluations ended whose worker answers with malformed messages."""
     chance, endings = random.Random(seed), Counter()
     workload = load_problem(suite.find("1/19")[0]).workload("small")
     conditions = Conditions(torch.device("cpu"), timeout_s=1, memory_bytes=1 << 30)
@@ -190,7 +190,7 @@ def _places(value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def fuzz_logs(count: int, seed: int) -> Counter:
-    """How so many damaged results logs were read; raises AssertionError for anything but results or RunError."""
+    """Return how so many damaged results logs were read; raises AssertionError for anything but results or RunError."""
     chance, endings = random.Random(seed), Counter()
     record = Result("1/19", "relu", {}, {"name": "a.py", "sample": 0, "sha256": ""}, "ok").__dict__
     honest = (json.dumps(record) + "\n").encode() * 3

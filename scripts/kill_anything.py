@@ -124,7 +124,7 @@ class Evaluation:
         return self.start(*more).wait(_END_S)
 
     def statuses(self) -> dict[str, str]:
-        """By solution, of the whole lines of the log; two results of one solution are a fault of their own."""
+        """Return results by solution, of the whole lines of the log; two of one solution are a fault."""
         log = self._out / "results.jsonl"
         lines = log.read_bytes().rpartition(b"\n")[0].splitlines() if log.exists() else []
         found: dict[str, str] = {}
@@ -184,7 +184,7 @@ def _children(pid: int) -> list[int]:
 
 
 def _command(pid: int) -> bytes:
-    """Its command line; empty for a process that has ended."""
+    """Return its command line; empty for a process that has ended."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:

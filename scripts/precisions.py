@@ -1,4 +1,4 @@
-"""Which problems cannot be evaluated in which precision, and why: what the harness would refuse, without a candidate.
+"""Problems that cannot be evaluated in a precision, and why, without a candidate.
 
     python scripts/precisions.py all --precisions fp16,bf16 --workload small --device cpu
 

@@ -24,7 +24,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Answer:
-    """What the model says; ``after_s`` seconds later."""
+    """Return what the model says, ``after_s`` seconds later."""
 
     text: str
     finish_reason: str = "stop"

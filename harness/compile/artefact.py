@@ -1,4 +1,4 @@
-"""What a build takes and what it gives."""
+"""Input and output of a build."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Artefact:
 
     @property
     def readable(self) -> list[Path]:
-        """What the worker must be able to read of it."""
+        """Return what the worker must be able to read of it."""
         return [self.library] if self.library else []
 
     @property

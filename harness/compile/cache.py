@@ -1,4 +1,4 @@
-"""Where built artefacts are kept: an entry a key, the key a hash of everything that decides the artefact.
+"""The cache of built artefacts: one entry per key, a hash of everything that decides the artefact.
 
 An entry is a folder of files that never change, with a manifest of their
 digests, and of those of the system's files that they were made of. It is made
@@ -48,7 +48,7 @@ class CacheError(MachineFault):
 
 @dataclass(frozen=True)
 class Statistics:
-    """What a cache holds. ``uses`` are builds that the entries of today have saved."""
+    """Content of a cache. ``uses`` are builds that the entries of today have saved."""
 
     root: Path
     entries: int
@@ -256,7 +256,7 @@ class Cache:
         return self.root / _ENTRIES / key[:2] / key
 
     def _remove(self, folder: Path) -> None:
-        """In one step for everybody else; a reader that has it open keeps what it has."""
+        """Remove an entry in one step; a reader that has it open keeps what it has."""
         with contextlib.suppress(OSError), self._work_folder() as work:
             os.rename(folder, work / "removed")
 

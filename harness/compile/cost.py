@@ -1,4 +1,4 @@
-"""What a build will take, told from the source alone: to build cheap ones first, and no more at once than fit.
+"""Expected cost of a build, from the source alone: cheap ones go first, and no more at once than fit.
 
 A wrong guess costs time, nothing else.
 """
@@ -18,7 +18,7 @@ _HEAVY = re.compile(r"#\s*include\s*[<\"](cutlass|cute|ck|ck_tile)/")
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one build: seconds in order of magnitude, and peak resident memory of its compilers together."""
+    """Cost of one build: seconds in order of magnitude, and peak resident bytes of its compilers together."""
 
     seconds: float
     memory_bytes: int
@@ -35,17 +35,17 @@ _TEMPLATES = Cost(100, 4096 * _MIB)  # CUTLASS and its like
 
 
 def expected_cost(solution: Solution, context: BuildContext) -> Cost:
-    """Of building here; nothing for what was built before and is in the cache."""
+    """Return the cost of a build on this machine; none for what is in the cache."""
     return NOTHING if was_built(solution, context) else compile_cost(solution)
 
 
 def compiles(solution: Solution) -> bool:
-    """Whether there is anything to compile; what Triton compiles is the call's."""
+    """Return whether there is anything to compile; what Triton compiles is the call's."""
     return solution.kind != "so" and solution.language in ("cuda", "cpp")
 
 
 def compile_cost(solution: Solution) -> Cost:
-    """Of compiling it, wherever that is; nothing for what has nothing to compile."""
+    """Return the cost of compiling a solution, wherever that is; none where there is nothing to compile."""
     if not compiles(solution) or solution.refused:
         return NOTHING
     if _HEAVY.search(solution.path.read_text(errors="replace")):

@@ -33,7 +33,7 @@ def listed_in(depfile: Path) -> list[str]:
 
 
 def is_the_systems(path: Path) -> bool:
-    """Whether a file belongs to the system or to this Python: not to a candidate."""
+    """Return whether a file belongs to the system or to this Python: not to a candidate."""
     return _lies_in(path, _system_folders())
 
 

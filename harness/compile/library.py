@@ -93,7 +93,7 @@ def _must_be_sources(solution: Solution) -> None:
 
 
 def _key(solution: Solution, own: list[Path], compiler: Compiler, flags: tuple[str, ...]) -> str:
-    """Of the source as it is now, with the files that it takes in."""
+    """Return the key of the source as it is now, with the files that it takes in."""
     folder = solution.path.resolve().parent  # wherever it is, on whichever host
     files = (f"{os.path.relpath(path, folder)}\0{hashlib.sha256(read_bytes(path)).hexdigest()}" for path in own[1:])
     source = hashlib.sha256(read_bytes(solution.path)).hexdigest()

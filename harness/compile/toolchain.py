@@ -1,4 +1,4 @@
-"""Which compilers are here, and which version."""
+"""Compilers of this machine and their versions."""
 
 from __future__ import annotations
 

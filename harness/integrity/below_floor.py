@@ -23,5 +23,5 @@ def check(median_ms: float, sol: dict[str, Any]) -> None:
 
 
 def between_bounds(median_ms: float, sol: dict[str, Any]) -> bool:
-    """Whether a time is possible, but faster than the direct algorithm: something for a reviewer to read."""
+    """Return whether a time is possible, but faster than the direct algorithm: something for a reviewer to read."""
     return bool(sol.get("t_sol_ms")) and median_ms < sol["t_sol_ms"]

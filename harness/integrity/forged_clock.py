@@ -28,7 +28,7 @@ UNHELD_SHARE = 0.02  # of it, and one reading is as good as the next
 
 
 def allowed_ms(claimed_ms: float, calls: int, held: bool, device_type: str, load: float | None) -> float:
-    """What each of so many calls may take by the judge's clock.
+    """Return what each of so many calls may take by the judge's clock.
 
     ``load`` is how much longer the reference took in a burst than in its rounds; None where it had no rounds.
     """
@@ -42,12 +42,12 @@ def allowed_ms(claimed_ms: float, calls: int, held: bool, device_type: str, load
 
 
 def free_ms(claimed_ms: float, allowed_ms: float, held: bool) -> float:
-    """What of a call's time by the judge's clock is not added to what its process reports."""
+    """Return what of a call's time by the judge's clock is not added to what its process reports."""
     return allowed_ms if held else claimed_ms
 
 
 def agree(claimed_ms: float, judged_ms: float, allowed_ms: float, held: bool) -> bool:
-    """Whether another reading could change nothing that matters: the work of others, which is in some, only adds."""
+    """Return whether another reading could change nothing that matters: work of others only ever adds time."""
     share = 0.0 if held else UNHELD_SHARE
     return judged_ms <= (1 + share) * free_ms(claimed_ms, allowed_ms, held)
 

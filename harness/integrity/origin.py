@@ -1,4 +1,4 @@
-"""Whether a kernel can be a solution's own: its name must occur in the sources, or in what was built of them.
+"""Origin of kernels: a solution's own have names that occur in its sources or in its binaries.
 
 A library's kernel whose name no pattern knows occurs in neither. It is no proof: whoever forges what the
 profiler says can forge a name that does.
@@ -46,7 +46,7 @@ def identifier(kernel: str) -> str:
 
 
 def _defines(binary: bytes, name: str) -> bool:
-    """Whether a library has a function of this name: mangled, as of the Itanium C++ ABI, or plain."""
+    """Return whether a library has a function of this name: mangled, as of the Itanium C++ ABI, or plain."""
     return f"{len(name)}{name}".encode() in binary or f"\0{name}\0".encode() in binary
 
 

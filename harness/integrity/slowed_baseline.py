@@ -18,7 +18,7 @@ RELATIVE, ABSOLUTE_MS = 0.10, 0.005
 
 
 def slowed(beside_ms: float, alone_ms: float) -> bool:
-    """Whether chance does not explain how much slower the baseline was beside the candidate than after its end."""
+    """Return whether the baseline was slower beside the candidate than after its end, beyond chance."""
     return beside_ms > alone_ms * (1 + RELATIVE) + ABSOLUTE_MS
 
 

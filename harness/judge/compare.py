@@ -144,7 +144,7 @@ def check_values(actual: torch.Tensor, expected: torch.Tensor, criterion: Criter
 
 
 def _within(actual: torch.Tensor, expected: torch.Tensor, criterion: Criterion, scale: float, worst: Errors) -> bool:
-    """Whether a chunk is right as a whole; quick, because nearly all are. NaN and infinity are left to ``_explain``."""
+    """Return whether a chunk is right as a whole. NaN and infinity are left to ``_explain``."""
     max_error, max_ratio = _largest(actual, expected, criterion, scale)
     if not max_ratio <= 1.0:
         return False
@@ -163,7 +163,7 @@ def _largest(actual: torch.Tensor, expected: torch.Tensor, criterion: Criterion,
 
 
 def differ(ours: torch.Tensor, theirs: torch.Tensor, criterion: Criterion) -> float:
-    """How far finite outputs of two calls are apart: the largest difference over what is allowed."""
+    """Return how far finite outputs of two calls are apart: the largest difference over what is allowed."""
     if ours.dtype in EXACT or ours.shape != theirs.shape:
         same = ours.shape == theirs.shape and torch.equal(bits(ours), bits(theirs))
         return 0.0 if same else math.inf

@@ -1,4 +1,4 @@
-"""How a candidate is evaluated, apart from problem and solution."""
+"""Conditions of an evaluation, apart from problem and solution."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Conditions:
 
     @property
     def worker_device(self) -> torch.device:
-        """What a worker calls the device: of several GPUs it sees only this one."""
+        """Return what a worker calls the device: of several GPUs it sees only this one."""
         return torch.device("cuda", 0) if self.device.type == "cuda" else self.device
 
     @property

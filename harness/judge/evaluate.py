@@ -242,7 +242,7 @@ class _Evaluation:
             library_only.check_on_cpu(bool(built) or self._artefact.library is not None)
 
     def _origin(self, built: list[Path]) -> Origin | None:
-        """What can be the solution's own; None where that is gone by now, and names have to do."""
+        """Return what can be the solution's own; None where that is gone by now, and names have to do."""
         artefacts = [*built, *filter(None, [self._artefact.library])]
         try:
             return Origin.of(self._solution, artefacts)

@@ -1,4 +1,4 @@
-"""Where a judge's process begins: it imports PyTorch once, for itself and for its fork server, which it splits off."""
+"""Entry point of a judge's process: it imports PyTorch once, for itself and for its fork server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a precision can hold what a reference computes."""
+"""Overflow: elements that a precision cannot hold and FP64 can."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from harness.tensors.dtypes import finite_elements, is_finite
 
 
 def overflown(reference: Reference, seed: int) -> int:
-    """How many elements of the call on published inputs are not finite although FP64 finds them in FP32's range.
+    """Return how many elements of the call on published inputs are not finite although FP64 finds them in FP32's range.
 
     What FP64 does not find finite either belongs to the function, as the logarithm of 0 does.
     """

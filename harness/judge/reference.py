@@ -59,7 +59,7 @@ class Reference:
             self.forget_others()
 
     def _apart(self, trial: InputCase, seeds: list[int]) -> float:
-        """How far the outputs of two calls are, at most; -1 if they are not finite."""
+        """Return how far the outputs of two calls are, at most; -1 if they are not finite."""
         ours, theirs = (self.outputs(trial, seed) for seed in seeds)
         if shapes := next(((list(a.shape), list(b.shape)) for a, b in zip(ours, theirs) if a.shape != b.shape), None):
             raise ProblemError(
@@ -87,7 +87,7 @@ class Reference:
         self._models = {w: model for w, model in self._models.items() if w == self.setting.timed.weights}
 
     def trials(self, copied: bool) -> list[InputCase]:
-        """Those of ``TRIALS`` that differ: without parameters there are no other weights.
+        """Return those of ``TRIALS`` that differ: without parameters there are no other weights.
 
         Other weights are for a candidate whose state is ``copied``; another one could leave out what starts as
         ones or zeros, and is given other ones. With what is timed all are tried.
@@ -104,7 +104,7 @@ class Reference:
         return play(self.model(trial.weights), self.setting, seeds, timer, trial.draw, held)
 
     def losses(self, trial: InputCase, seed: int) -> list[float]:
-        """For each output of the call with ``seed``, the largest error of PyTorch's own result, in its units.
+        """Return the largest error of PyTorch's own result for each output of the call with ``seed``, in its units.
 
         Against the same model in FP64 on the same inputs and weights; with TF32
         allowed where PyTorch offers it, in matmuls as in convolutions. Where FP64 does
@@ -123,11 +123,11 @@ class Reference:
         return [largest_error(a, b) for a, b in zip(own, exact)]
 
     def outputs(self, trial: InputCase, seed: int) -> list[torch.Tensor]:
-        """Of the call with ``seed``."""
+        """Return outputs of the call with ``seed``."""
         return outputs_of(self.model(trial.weights), self.setting, self._inputs(trial, seed), seed)
 
     def in_fp64(self, trial: InputCase, seed: int) -> list[torch.Tensor]:
-        """Of the call with ``seed``, computed in FP64; RuntimeError where an operator lacks it, or the memory."""
+        """Return outputs of the call with ``seed`` in FP64; raise RuntimeError where an operator lacks it."""
         inputs = cast(self._inputs(trial, seed), torch.float64)
         with default_dtype(torch.float64):
             return outputs_of(copy.deepcopy(self.model(trial.weights)).double(), self.setting, inputs, seed)
@@ -159,7 +159,7 @@ def _tf32(allowed: bool) -> Iterator[None]:
 
 @contextlib.contextmanager
 def default_dtype(dtype: torch.dtype) -> Iterator[None]:
-    """For tensors that a forward makes itself."""
+    """Set the type of tensors that a forward creates itself."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(dtype)
     try:

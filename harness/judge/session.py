@@ -131,7 +131,7 @@ class EvaluationSession:
         return played
 
     def launches(self, model: Callable) -> int:
-        """How many kernels, copies and fills one call of a form of the reference starts on the device."""
+        """Return how many kernels, copies and fills one call of a form of the reference starts on the device."""
         return self.with_room(lambda: count_launches(model, self.reference.setting, self.timer))
 
     def compare(self, trial: InputCase, seeds: list[int], call: int, reference: Round, with_inputs: bool) -> None:
@@ -191,7 +191,7 @@ class EvaluationSession:
         check_values(self.with_room(read), expected, criterion, which, self.errors)
 
     def _learn_losses(self, trial: InputCase, seed: int) -> None:
-        """What PyTorch's own result loses on this call; kept for its trial, because it costs an FP64 forward."""
+        """Keep the error of PyTorch's own result on this call for its trial: it costs an FP64 forward."""
         losses = self.with_room(lambda: self.reference.losses(trial, seed))
         for output, loss in enumerate(losses):
             self._losses[trial, output] = max(loss, self._losses.get((trial, output), 0.0))
@@ -211,7 +211,7 @@ class EvaluationSession:
             raise
 
     def rest(self) -> float:
-        """On a CPU, where the judge works next, let the candidate's processes come to rest; since when they are."""
+        """Wait on a CPU until the candidate's processes are suspended; return the moment since which they are."""
         if self._conditions.device.type == "cpu" and self.worker:
             return self.worker.rest()
         return time.perf_counter()
@@ -221,7 +221,7 @@ class EvaluationSession:
         self._give_back("trim")
 
     def clear(self) -> None:
-        """The same, after the candidate's last outputs are gone: both then take their memory anew, and alike."""
+        """Release caches after the candidate's last outputs, so that both sides allocate anew."""
         self._give_back("clear")
 
     def _give_back(self, op: str) -> None:
@@ -231,13 +231,13 @@ class EvaluationSession:
             self._places.give_back()
 
     def move(self) -> None:
-        """What either side allocates next lies in other places of the device's memory than what it had before."""
+        """Reshuffle memory: both sides allocate at other addresses from now on."""
         if self.worker:
             self.ask(op="move")
         self._places.change()
 
     def check_memory_hog(self) -> None:
-        """Where memory is short: raises CandidateFailure if the candidate keeps more than a call takes.
+        """Raise CandidateFailure if memory is short and the candidate keeps more than a call takes.
 
         Its last round is freed, so nothing of that can be compared any more.
         """

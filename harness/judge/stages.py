@@ -1,4 +1,4 @@
-"""Where the wall time of an evaluation goes."""
+"""Wall time of an evaluation by stage."""
 
 from __future__ import annotations
 

@@ -60,14 +60,14 @@ class Measurement:
         return contest
 
     def _note(self, result: Result, contest: InterleavedTiming) -> None:
-        """What the rounds tell, as far as it is known by now how much two runs of the same may differ."""
+        """Write into the result what the rounds show so far."""
         result.timing.update(contest.record(CANDIDATE))
         for name in self._baselines:
             speedup = {} if self._unread else contest.comparison(name)
             result.baselines[name] = contest.record(name) | speedup
 
     def _runs(self, name: str, model: Callable, result: Result) -> bool:
-        """Whether a baseline runs at all, which for a compiled one is when it is compiled."""
+        """Return whether a baseline runs at all, which for a compiled one is when it is compiled."""
         if name == EAGER:
             return True
         self._phase(f"compile {name}")
@@ -96,7 +96,7 @@ class Measurement:
         return played
 
     def witness(self, result: Result, contest: InterleavedTiming) -> InterleavedTiming:
-        """What CUPTI and the judge's own clock say about the candidate's time.
+        """Return what CUPTI and the judge's own clock say about the candidate's time.
 
         Returns the contest that stands: another one where launches cannot be kept out of the candidate's calls.
         """
@@ -175,7 +175,7 @@ class Measurement:
         return forged_clock.allowed_ms(claimed_ms, reading.calls, reading.held, kind, load)
 
     def _profile(self, calls_a_round: int) -> dict[str, Any]:
-        """What the device runs in a call, of a few the one with the median span."""
+        """Return what the device runs in a call, of a few the one with the median span."""
         calls = min(_PROFILED_CALLS, calls_a_round)
         found = []
         for _ in range(-(-_PROFILED_CALLS // calls)):

@@ -23,7 +23,7 @@ class DeviceMemory:
 
     @classmethod
     def allocate(cls, size: int) -> DeviceMemory:
-        """In whole pages, so that it shares none with anything else."""
+        """Allocate whole pages, which are shared with nothing else."""
         torch.cuda.synchronize()  # makes torch's context current
         pointer = ctypes.c_uint64()
         size = -(-size // _PAGE) * _PAGE
@@ -33,7 +33,7 @@ class DeviceMemory:
 
     @classmethod
     def open(cls, handle: bytes) -> DeviceMemory:
-        """What another process exported. Raises DriverError where it is no such handle."""
+        """Return what another process exported. Raises DriverError where it is no such handle."""
         pointer = ctypes.c_uint64()
         lazy_peer_access = ctypes.c_uint(1)
         exported = _IpcHandle.from_buffer_copy(handle)
@@ -72,7 +72,7 @@ class DeviceMemory:
         DeviceMemory.held -= self.bytes
 
     def close(self) -> None:
-        """Of another process's: give up the way to it."""
+        """Close memory of another process."""
         cuda_driver.call("cuIpcCloseMemHandle", ctypes.c_uint64(self.address))
 
 
@@ -85,7 +85,7 @@ def copy_in_stream(target: int, source: int, size: int, stream: int) -> None:
 def shared(
     outputs: list[list[torch.Tensor]], known: dict[int, str]
 ) -> tuple[list[list[torch.Tensor]], dict[int, str]]:
-    """The same outputs, copied if they lie in what cannot be shared, and address and handle of what they lie in.
+    """Return the same outputs, copied if they lie in what cannot be shared, and address and handle of what they lie in.
 
     ``known`` are such addresses and handles that need not be asked for.
     """
@@ -109,7 +109,7 @@ def shared(
 
 
 def copy(target: int, source: int, size: int) -> None:
-    """From one address to another, which is done when this returns."""
+    """Copy from one address to another; the copy is done when this returns."""
     cuda_driver.call("cuMemcpyDtoD_v2", ctypes.c_uint64(target), ctypes.c_uint64(source), ctypes.c_size_t(size))
     cuda_driver.call("cuCtxSynchronize")
 

@@ -1,4 +1,4 @@
-"""Where tensors lie in a GPU's memory, left to chance.
+"""Placement of tensors in a GPU's memory, at random.
 
 Some calls depend on it: a transposed convolution of an H100 takes 5.4 ms in one process and 6.9 in another, in the same
 kernels, as long as the allocator of the process gives out the same memory. One that starts empty leads to the same
@@ -23,7 +23,7 @@ _random = random.SystemRandom()
 
 
 class Placement:
-    """Of what PyTorch's allocator keeps free on one device, in this process."""
+    """Free blocks of PyTorch's allocator on one device, in this process."""
 
     def __init__(self, device: torch.device):
         self._device = device
@@ -56,7 +56,7 @@ class Placement:
             self.give_back()
 
     def give_back(self) -> None:
-        """All of it, and the gaps."""
+        """Give back all free blocks, and the gaps."""
         self._gaps.clear()
         torch.cuda.empty_cache()
 
@@ -64,7 +64,7 @@ class Placement:
         return torch.empty(size, dtype=torch.uint8, device=self._device)
 
     def _segments(self) -> list[dict]:
-        """What the allocator has from the driver, without what it keeps for small tensors and for graphs."""
+        """Return what the allocator has from the driver, without what it keeps for small tensors and for graphs."""
         return [
             segment
             for segment in torch.cuda.memory_snapshot()
@@ -74,5 +74,5 @@ class Placement:
 
 
 def _free_blocks(segment: dict) -> list[dict]:
-    """Those that anything may come to lie in."""
+    """Return those that anything may come to lie in."""
     return [block for block in segment["blocks"] if block["state"] == "inactive" and block["size"] > _MOST_SMALL_BYTES]

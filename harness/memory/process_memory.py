@@ -48,6 +48,6 @@ def give(channel: socket.socket) -> None:
 
 
 def take(channel: socket.socket) -> ProcessMemory | None:
-    """What the peer gives; None where it cannot. Blocks. Raises OSError where it takes longer than the timeout."""
+    """Return the peer's memory, or None if it gives none. Blocks; raises OSError after the timeout."""
     _, fds, _, _ = socket.recv_fds(channel, 1, 1)
     return ProcessMemory(fds[0]) if fds else None

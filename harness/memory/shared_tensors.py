@@ -28,7 +28,7 @@ _ALIGNMENT = 256
 
 @dataclass(frozen=True)
 class Slot:
-    """Where one tensor lies in the outbox."""
+    """Place of one tensor in shared memory."""
 
     shape: tuple[int, ...]
     dtype: torch.dtype
@@ -124,7 +124,7 @@ class OpenedSharedTensors:
 
     @property
     def exported(self) -> dict[int, str]:
-        """Where it lies, and by which handle others know it, if it is device memory."""
+        """Return where it lies, and by which handle others know it, if it is device memory."""
         return {self._cuda.address: self._ipc} if self._cuda else {}
 
     def write(self, slot: Slot, tensor: torch.Tensor) -> None:

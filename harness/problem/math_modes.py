@@ -1,4 +1,4 @@
-"""How PyTorch may compute: its documented FP32 defaults, whatever the environment says, the same everywhere."""
+"""Math modes: PyTorch's documented FP32 defaults, the same everywhere."""
 
 from __future__ import annotations
 

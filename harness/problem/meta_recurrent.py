@@ -37,7 +37,7 @@ class RecurrentShapes(TorchFunctionMode):
 
 
 def _plain(args: tuple) -> bool:
-    """Whether these are (tokens, state, weights, has_bias, layers, dropout, train, bidirectional, batch_first)."""
+    """Return whether these are (tokens, state, weights, has_bias, layers, dropout, train, bidirectional, first)."""
     if len(args) != 9 or not isinstance(args[3], bool):
         return False
     states = _states(args[1])

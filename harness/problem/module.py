@@ -167,7 +167,7 @@ class Workload:
 
 
 def find_problems(root: Path) -> list[ProblemFile]:
-    """All ``level{L}/{number}_{name}.py`` below ``root``, in order of their ids.
+    """Return all ``level{L}/{number}_{name}.py`` below ``root``, in order of their ids.
 
     Raises ProblemError where there is none, or where two files claim one id.
     """

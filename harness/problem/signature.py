@@ -130,7 +130,7 @@ def _failing(workload: Workload, reason: str) -> ProblemError:
 def signature_of(
     workload: Workload, inputs: list[Any], state: dict[str, torch.Tensor], outputs: list[torch.Tensor]
 ) -> Signature:
-    """Of a call that was made: its arguments, the model's state, and its outputs in order."""
+    """Return the signature of a call: its arguments, the model's state, and its outputs in order."""
     taken: set[str] = set()
 
     def spec(name: str, tensor: torch.Tensor) -> TensorSpec:

@@ -28,7 +28,7 @@ class MemoryGroup:
                 (folder / name).write_text(value)
 
     def ran_out(self) -> bool:
-        """Whether the kernel ended something in it for lack of memory."""
+        """Return whether the kernel ended something in it for lack of memory."""
         with contextlib.suppress(OSError):
             killed = re.search(r"^oom_kill (\d+)$", (self.folder / "memory.events").read_text(), re.MULTILINE)
             return bool(killed and int(killed[1]))

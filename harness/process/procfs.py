@@ -1,4 +1,4 @@
-"""What processes, folders and the host's memory hold, and how to be rid of a folder."""
+"""Processes, folders and memory of the host, from /proc."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def at_rest(processes: list[int]) -> bool:
-    """Whether every thread of these is stopped or gone, and has ended its system call."""
+    """Return whether every thread of these is stopped or gone, and has ended its system call."""
     for process in processes:
         for task in tasks(process):
             state = _read(f"/proc/{process}/task/{task}/stat").rpartition(")")[2].split()[:1]
@@ -77,7 +77,7 @@ def go_first(score: int) -> None:
 
 
 def cpu_times_ns(processes: list[int]) -> dict[int, int]:
-    """What each of them has had of the cores, all its threads together."""
+    """Return what each of them has had of the cores, all its threads together."""
     found = {}
     for process in processes:
         with contextlib.suppress(OSError):
@@ -136,7 +136,7 @@ def usage(pid: int) -> tuple[int, int]:
 
 
 def nameless_bytes(processes: list[int], given: set[tuple[int, int]]) -> tuple[int, int]:
-    """What files without a name take that these have open or mapped, in memory and on disks; without those ``given``.
+    """Return bytes of files without a name that processes have open or mapped, in memory and on disk.
 
     A file is told by device and inode. One that is only mapped counts as far as it is mapped, where this user may not
     look behind a mapping (CAP_CHECKPOINT_RESTORE).

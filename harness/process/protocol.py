@@ -43,7 +43,7 @@ class Reader:
         self._buffer = bytearray()
 
     def wanted(self) -> int:
-        """How many bytes complete the message at hand, so that none of the next one is taken."""
+        """Return how many bytes complete the message at hand, so that none of the next one is taken."""
         if len(self._buffer) < _LENGTH.size:
             return _LENGTH.size - len(self._buffer)
         return min(self._length() + _LENGTH.size - len(self._buffer), 1 << 20)

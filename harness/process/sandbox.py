@@ -1,4 +1,4 @@
-"""What a worker may do to the machine around it: next to nothing, by the kernel's own means.
+"""The sandbox of a worker: next to nothing of the machine is within reach.
 
 Each of ``LAYERS`` is one facility of Linux, used through libc. A worker enters
 those that this machine allows, in their order, before it sees any candidate
@@ -38,7 +38,7 @@ _CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
 
 @dataclass(frozen=True)
 class Confinement:
-    """What differs from worker to worker: the paths that it may read and write besides the system's own, and devices.
+    """What one worker may reach besides the system's files: paths that it reads or writes, and devices.
 
     Of the folder of a Python file that it may read it can list the names.
     """
@@ -66,7 +66,7 @@ def available() -> dict[str, str]:
 
 
 def missing(found: dict[str, str]) -> list[str]:
-    """What the absent layers would have kept a candidate from, in words."""
+    """Return what the absent layers would have kept a candidate from, in words."""
     return [_PURPOSE[name] for name in LAYERS if name not in found]
 
 
@@ -85,7 +85,7 @@ _PURPOSE = {
 
 
 def _in_a_child(layer: Callable[[Confinement], str]) -> str | None:
-    """What ``layer`` says of itself in a fork of this process; None where it fails."""
+    """Return what ``layer`` says of itself in a fork of this process; None where it fails."""
     receiver, sender = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -133,7 +133,7 @@ _CAP_DAC_READ_SEARCH, _LAST_CAPABILITY = 2, 63
 
 
 def _privileges(_: Confinement) -> str:
-    """Of root's rights only to read what others own remains, which ``files`` confines."""
+    """Drop all rights of root but reading what others own, which ``files`` confines."""
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
     for capability in range(_LAST_CAPABILITY + 1):
         _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
@@ -199,7 +199,7 @@ def landlock_version() -> int:
 
 
 def system_paths() -> list[str]:
-    """What any worker reads: the system, this Python with its packages, the harness, the compilers, what is loaded."""
+    """Return paths that any worker reads: the system, this Python, the harness, compilers, loaded libraries."""
     harness = Path(__file__).resolve().parents[1]
     paths = {*_READABLE, *(f"/etc/{name}" for name in _READABLE_IN_ETC)}
     paths |= {str(harness), sys.prefix, sys.base_prefix, sys.exec_prefix}
@@ -214,7 +214,7 @@ def system_paths() -> list[str]:
 
 
 def proc_paths() -> list[str]:
-    """What /proc says of the machine and of this process: command lines of others are none of its business."""
+    """Return what /proc says of the machine and of this process: command lines of others are none of its business."""
     return [f"/proc/{name}" for name in os.listdir("/proc") if not name.isdigit()]
 
 
@@ -315,7 +315,7 @@ def _system_calls(_: Confinement) -> str:
 
 
 def _landlock_scopes_missing() -> bool:
-    """Whether signals to other processes are left to this layer."""
+    """Return whether signals to other processes are left to this layer."""
     try:
         return "files" not in LAYERS or landlock_version() < 6
     except OSError:

@@ -66,7 +66,7 @@ def _starter(process: int) -> ThreadPoolExecutor:
 
 
 def split_off(module: str, connection: socket.socket, ours: socket.socket) -> Forked:
-    """As ``start_server``, in a fork of this process, which saves the imports that it has made.
+    """Start a server in a fork of this process, which saves the imports that it has made.
 
     Only for a process that holds nothing yet that a candidate may not see, and no device. ``ours`` is the
     other end of ``connection``.

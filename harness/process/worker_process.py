@@ -91,7 +91,7 @@ class ForkServer:
         self._lock = threading.Lock()
 
     def start(self) -> None:
-        """What the first worker would do otherwise; returns before it is warm."""
+        """Start the process that the first worker would start otherwise; return before it is warm."""
         with self._lock:
             self._start()
 
@@ -127,7 +127,7 @@ class ForkServer:
 
     @functools.cached_property
     def isolation(self) -> dict[str, str]:
-        """How workers are confined on this machine: layer of ``harness.process.sandbox`` -> how it is done."""
+        """Return how workers are confined on this machine: layer of ``harness.process.sandbox`` -> how it is done."""
         memory = {"memory": "control group"} if memory_cgroup.usable_parent() else {}
         return self._exchange({}, []) | memory
 
@@ -333,7 +333,7 @@ class Worker:
         return len(tasks(self._pid)), sum(map(bool, map(tasks_that_stop, self._family)))
 
     def _has_ended(self) -> bool:
-        """Whether it was killed, as by a system that is short of memory; its next answer tells how."""
+        """Return whether it was killed, as by a system that is short of memory; its next answer tells how."""
         return self._exit_code is not None or any(key.fd == self._status_fd for key, _ in self._selector.select(0))
 
     def end(self) -> None:
@@ -370,7 +370,7 @@ class Worker:
             self._group.close()
 
     def _ran_out(self) -> bool:
-        """Whether the kernel ended something of it at its limit of memory, which is nobody else's doing."""
+        """Return whether the kernel ended something of it at its limit of memory, which is nobody else's doing."""
         return bool(self._group and self._group.ran_out())
 
     def _must_have_had_a_parent(self) -> None:
@@ -395,7 +395,7 @@ class Worker:
             pass  # dead already, or it does not read: who waits for its answer finds out
 
     def _signal(self, number: int) -> None:
-        """To everything in the worker's group, if it is still there."""
+        """Send a signal to everything in the worker's group, if it is still there."""
         if self._exit_code is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._pid, number)
@@ -412,7 +412,7 @@ class Worker:
         return took
 
     def _check_limits(self) -> None:
-        """Of memory, processes and, less often because it takes longer, disk; raises CandidateFailure."""
+        """Check limits of memory, processes and, less often, disk; raise CandidateFailure."""
         now = time.monotonic()
         if now - self._checked < _POLL_S:
             return
@@ -484,7 +484,7 @@ class Worker:
         return None
 
     def _arrives(self) -> bool:
-        """Whether more can be read without waiting."""
+        """Return whether more can be read without waiting."""
         return any(key.fd == self._channel.fileno() for key, _ in self._selector.select(0))
 
     def _take_output(self) -> None:
@@ -578,7 +578,7 @@ def fork_server() -> ForkServer:
 
 @functools.cache
 def _fork_server(process: int) -> ForkServer:
-    """Of ``process``: one that was forked from another must not share its server."""
+    """Return the fork server of ``process``: a fork must not share its parent's."""
     server = ForkServer()
     atexit.register(_close, server, process)
     return server

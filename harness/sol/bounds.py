@@ -42,7 +42,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Work:
-    """What one call computes and moves at least, by one algorithm. FLOPs and bytes."""
+    """Least work of one call by one algorithm: FLOPs and bytes."""
 
     contraction: float
     elementwise: float
@@ -186,7 +186,7 @@ def _tensor_peak(limits: Limits, dtype: torch.dtype, fp16: bool) -> tuple[float,
 
 
 def _distinct(views: dict[str, View]) -> dict[str, View]:
-    """Of names for one storage, as of tied weights, the first."""
+    """Return the first of several names for one storage, as of tied weights."""
     first = {view.storage: name for name, view in reversed(views.items())}
     return {name: view for name, view in views.items() if first[view.storage] == name}
 

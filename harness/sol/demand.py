@@ -1,4 +1,4 @@
-"""Which elements a call must read and which operators it must run, found by slicing back from the outputs.
+"""Demand of a call: elements that it must read and operators that it must run, found by slicing back.
 
 A pass over the trace from outputs to inputs. What is needed of a tensor is a
 ``Box``: in each dimension an interval and how many indices of it. Where two needs
@@ -92,7 +92,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Need:
-    """What of an operator's result matters: a part of its first output, and which outputs at all."""
+    """The part of an operator's first output that matters, and which outputs do at all."""
 
     box: Box
     outputs: tuple[int, ...]
@@ -103,7 +103,7 @@ class Need:
 
 
 class Demand:
-    """What one call must compute and read."""
+    """Work that one call must do, and elements that it must read."""
 
     def __init__(self, trace: Trace, facts: Facts):
         self._facts = facts
@@ -121,7 +121,7 @@ class Demand:
                         self._reads[view.storage].append(Read.of(view, box))
 
     def elements(self, view: View) -> float:
-        """How many elements of an input or parameter are read; handing it out is no reading."""
+        """Return how many elements of an input or parameter are read; handing it out is no reading."""
         reads = self._reads[view.storage]
         boxes = _boxes(view, reads)
         if len(boxes) > 1:
@@ -199,7 +199,7 @@ def _boxes(view: View, reads: list[Read]) -> list[Box]:
 
 
 def _marked(base: View, reads: list[Read]) -> float:
-    """How many elements of ``base`` are read, counted one by one; where that takes too long, in the largest read."""
+    """Return how many elements of ``base`` are read; where counting takes too long, those of the largest read."""
     views = [base, *(read.view for read in reads if read.share == 1)]
     # runs of adjacent elements that no view splits are marked as one
     runs = [size for view in views for size, stride in zip(view.shape, view.strides) if stride == 1]
@@ -222,7 +222,7 @@ def _marked(base: View, reads: list[Read]) -> float:
 
 
 def _locate(base: View, read: Read) -> Box | None:
-    """Which part of ``base`` a read of the same storage is; None where it is no box."""
+    """Return which part of ``base`` a read of the same storage is; None where it is no box."""
     whole = Box.whole(base.shape)
     (first, last), (low, high) = _span(base), _span(read.view)
     if high < first or last < low:
@@ -352,7 +352,7 @@ def _complete(box: Box, view: View, dimensions) -> Box:
 
 
 def _met(view: View, box: Box, windows: tuple[Window, ...], transposed: bool = False) -> Box:
-    """What the windows meet that make ``box`` of the result."""
+    """Return what the windows meet that make ``box`` of the result."""
     batch = len(view.shape) - len(windows) - 1
     parts = [*box.intervals[:batch], Interval.all(view.shape[batch])]
     for window, size, wanted in zip(windows, view.shape[batch + 1 :], box.intervals[batch + 1 :]):
@@ -366,7 +366,7 @@ def _met(view: View, box: Box, windows: tuple[Window, ...], transposed: bool = F
 
 
 def _pieces(operator: Operator, box: Box) -> Iterator[tuple[View, Box]]:
-    """Of each piece of a concatenation what lies in the box."""
+    """Return what of each piece of a concatenation lies in the box."""
     dimension = operator.arguments[1] if len(operator.arguments) > 1 else 0
     begin = 0
     for view in operator.inputs:
@@ -384,7 +384,7 @@ def _pieces(operator: Operator, box: Box) -> Iterator[tuple[View, Box]]:
 
 
 def _picked(operator: Operator) -> Iterator[tuple[View, Box]]:
-    """Of a table no more than there are picks, and all indices."""
+    """Read no more of a table than there are picks, and all indices."""
     table, *indices = operator.inputs
     if operator.name == "nll_loss_forward":
         picks = indices[0].numel
@@ -395,7 +395,7 @@ def _picked(operator: Operator) -> Iterator[tuple[View, Box]]:
 
 
 def _recurrent_share(operator: Operator, need: Need) -> float:
-    """Without the steps that come after all that is read, in the last layer's two directions each.
+    """Leave out the steps after all that is read, in the last layer's two directions each.
 
     Where the last states are handed out every step matters.
     """

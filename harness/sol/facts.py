@@ -1,4 +1,4 @@
-"""What is known about tensors whatever the inputs hold: constants, bounds, zeros in a triangle.
+"""Facts about tensors whatever the inputs hold: constants, bounds, zeros in a triangle.
 
 A pass over the trace from inputs to outputs. Facts come from the problem's
 ``DOMAIN`` (structure of inputs), from the construction of the model (masks) and
@@ -21,7 +21,7 @@ _OPPOSITE = {LOWER: UPPER, UPPER: LOWER}
 
 @dataclass(frozen=True)
 class Fact:
-    """What is known about one tensor; the default is nothing.
+    """Facts about one tensor; the default is nothing.
 
     ``fixed``: its values depend on no input and no parameter. ``structure``: what
     its last two dimensions hold nothing but zeros beside. ``masked``: the triangle
@@ -241,14 +241,14 @@ def masked_to(operator: Operator, facts: Facts) -> str | None:
 
 
 def _same_corner(source: View, output: View) -> bool:
-    """Whether a slice begins where its source does, as of a mask for a shorter sequence."""
+    """Return whether a slice begins where its source does, as of a mask for a shorter sequence."""
     if len(source.shape) < 2 or len(output.shape) < 2:
         return False
     return source.offset == output.offset and source.strides[-2:] == output.strides[-2:]
 
 
 def _swaps(operator: Operator) -> bool:
-    """Whether just the last two dimensions change places."""
+    """Return whether just the last two dimensions change places."""
     (source, output) = operator.inputs[0], operator.output
     return (
         len(source.shape) >= 2

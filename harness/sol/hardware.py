@@ -25,7 +25,7 @@ class UnknownDevice(ValueError):
 
 @dataclass(frozen=True)
 class Limits:
-    """What a device can do at most. Rates in TFLOP/s, bandwidth in GB/s, clocks in MHz."""
+    """Limits of a device. Rates in TFLOP/s, bandwidth in GB/s, clocks in MHz."""
 
     name: str  # as in ``kb sol --device h100-sxm``
     title: str
@@ -52,7 +52,7 @@ class Limits:
 
     @property
     def floor_tflops(self) -> float:
-        """What no kernel exceeds without FP8 or sparsity: the quickest FP16 rate at the highest clock."""
+        """Return what no kernel exceeds without FP8 or sparsity: the quickest FP16 rate at the highest clock."""
         return max(self.fp16, self.fp16_accumulate or 0.0, self.fp32) * self.max_mhz / self.quoted_mhz
 
 
@@ -142,5 +142,5 @@ def limits_of_device(described: dict[str, Any]) -> Limits:
 
 
 def limits_of_product(name: str) -> Limits | None:
-    """By the name that the driver gives; None where it is not in the table."""
+    """Return limits by the name that the driver gives; None where it is not in the table."""
     return next((limits for limits in DEVICES.values() if name in limits.product_names), None)

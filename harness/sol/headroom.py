@@ -1,4 +1,4 @@
-"""How far a measured time is from the speed of light: what a result record says about it."""
+"""Headroom: distance of a measured time from the speed of light, as a record holds it."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ def _strassen(operator: Operator) -> Iterator[tuple[float, str]]:
 
 
 class _Folding:
-    """How far sums that follow a linear operator can be taken before it.
+    """Reach of sums that follow a linear operator: how far they can be taken before it.
 
     For y = conv(x) or x W the mean of y over positions, or its sum over columns, is
     the same operator on a mean of x, or with a sum of W's columns; the work shrinks
@@ -167,22 +167,22 @@ class _Folding:
                 self._compose(operator)
 
     def share(self, operator: Operator) -> float:
-        """How many results would do, as a share of those computed."""
+        """Return how many results would do, as a share of those computed."""
         if id(operator) not in self._shares:
             enough = self._enough(operator.output, frozenset(), {})
             self._shares[id(operator)] = min(1.0, enough / max(operator.output.numel, 1))
         return self._shares[id(operator)]
 
     def composed(self, operator: Operator) -> float:
-        """What composing with a neighbour leaves: nothing of the first product, the shorter sums of the second."""
+        """Return the work that composing with a neighbour leaves: the shorter sums of the second product only."""
         return self._composed.get(id(operator), 1.0)
 
     def reordered(self, operator: Operator) -> float:
-        """What another order of three factors, none of them a parameter, leaves."""
+        """Return what another order of three factors, none of them a parameter, leaves."""
         return self._reordered.get(id(operator), 1.0)
 
     def _compose(self, operator: Operator) -> None:
-        """Where all that is made of a result is further products, all with parameters or all without."""
+        """Compose products where a result is used by further products only, all with parameters or all without."""
         fixed = self._with_parameters(operator)
         products = self._products_of(operator.output, frozenset(), fixed)
         for product in products or ():
@@ -250,7 +250,7 @@ class _Folding:
 
 
 def _is_product(operator: Operator) -> bool:
-    """Whether it is linear in each of its operands."""
+    """Return whether it is linear in each of its operands."""
     return operator.name in _MATMULS or operator.name == "convolution"
 
 

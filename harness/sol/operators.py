@@ -74,7 +74,7 @@ class Operator:
 
     @property
     def is_view(self) -> bool:
-        """Whether it only looks at a storage in another way."""
+        """Return whether it only looks at a storage in another way."""
         return bool(self.outputs) and not self.writes
 
 

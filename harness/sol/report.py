@@ -63,7 +63,7 @@ def to_json(analysis: Analysis, limits: Limits, clock: Clock | None = None) -> d
 
 
 def markdown(analysis: Analysis, limits: Limits, clock: Clock | None = None) -> str:
-    """The same as text, in the sections of an engineer's analysis."""
+    """Return the same as text, in the sections of an engineer's analysis."""
     clock = clock or choose(limits)
     data = to_json(analysis, limits, clock)
     tf32, fp16 = _bounds(analysis, limits, clock)

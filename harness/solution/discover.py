@@ -73,7 +73,7 @@ class Solution:
         return self.device in ("any", device_type)
 
     def lacks(self, device_type: str) -> str:
-        """What a device of another kind than the solution is for lacks; '' where it runs on it."""
+        """Return what a device of another kind than the solution is for lacks; '' where it runs on it."""
         if self.runs_on(device_type):
             return ""
         needs = "a GPU" if self.device == "cuda" else "host memory: use --device cpu"
@@ -87,7 +87,7 @@ class Solution:
 
 @dataclass(frozen=True)
 class Discovery:
-    """What a solution directory holds: solutions, and the files that map to no problem with the reason."""
+    """Content of a solution directory: solutions, and files that map to no problem with the reason."""
 
     solutions: tuple[Solution, ...]
     unmapped: tuple[tuple[Path, str], ...]
@@ -95,7 +95,7 @@ class Discovery:
 
 
 def discover(root: Path, prebuilt: bool = False, problem: ProblemId | None = None) -> Discovery:
-    """All solutions below ``root``, sorted by problem and sample; ``.so`` files only with ``prebuilt``.
+    """Return all solutions below ``root``, sorted by problem and sample; ``.so`` files only with ``prebuilt``.
 
     ``root`` may also be one file, and ``problem`` then what it solves. A file that a solution
     imports, includes or names belongs to that solution, and is none of its own.
@@ -202,7 +202,7 @@ def _beginning(path: Path) -> tuple[str, bytes, str]:
 
 
 def _facts(path: Path, root: Path) -> dict[str, str]:
-    """As ``harness.solution.source_facts.facts``; where reading it fails, why it is ``refused``. Raises OSError."""
+    """Return ``source_facts.facts``; where reading fails, why it is ``refused``. Raise OSError."""
     try:
         return apart("harness.solution.source_facts:facts", str(path), str(root))
     except TooMuch as much:
@@ -223,7 +223,7 @@ def readable(name: str | Path) -> str:
 
 
 def _entries(root: Path) -> Iterator[Path]:
-    """What lies below ``root``; links to folders are not followed. Raises SolutionError where it is too much."""
+    """Return what lies below ``root``; links to folders are not followed. Raises SolutionError where it is too much."""
     folders, count = [root], 0
     while folders:
         folder = folders.pop()
@@ -313,7 +313,7 @@ def files_of(path: Path) -> set[Path]:
 
 
 def is_solution(path: Path) -> bool:
-    """Whether a file is a candidate of its own: it maps to a problem."""
+    """Return whether a file is a candidate of its own: it maps to a problem."""
     if path.suffix not in (*SUFFIXES, PREBUILT_SUFFIX):
         return False
     head, _ = read_head(path, 0 if path.suffix == PREBUILT_SUFFIX else HEAD_BYTES)
@@ -325,7 +325,7 @@ def is_solution(path: Path) -> bool:
 
 
 def own_texts(solution: Solution) -> list[str]:
-    """Its source and those that it includes, names or imports from its own folders, as far as they can be read.
+    """Return its source and the files that it includes, names or imports from its own folders.
 
     Raises OSError where its own cannot.
     """

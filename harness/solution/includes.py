@@ -75,12 +75,12 @@ def _names(source: str) -> Iterator[tuple[str, bool]]:
 
 
 def _is_there(path: str) -> bool:
-    """Whether it is a file, or a device or pipe, which ``read_bytes`` then refuses instead of the compiler."""
+    """Return whether it is a file, or a device or pipe, which ``read_bytes`` then refuses instead of the compiler."""
     return os.path.exists(path) and not os.path.isdir(path)
 
 
 def read_source(path: Path, most: int = MAX_SOURCE_BYTES) -> str:
-    """As ``read_bytes``, as text to be searched; two files may have the same text, so digests are of the bytes."""
+    """Return a file as text to be searched; two files may have the same text, so digests are of bytes."""
     return read_bytes(path, most).decode(errors="replace")
 
 
@@ -93,7 +93,7 @@ def read_bytes(path: Path, most: int = MAX_SOURCE_BYTES, in_place: bool = False)
 
 
 def read_head(path: Path, most: int, in_place: bool = False) -> tuple[bytes, int]:
-    """At most so many bytes from the beginning of a plain file, and its size; OSError where it is none.
+    """Return at most so many bytes from the beginning of a plain file, and its size; OSError where it is none.
 
     A pipe would keep us waiting, a device would never end. With ``in_place`` the path must be the real one, which
     a candidate that owns its folders may make a link to somewhere else at any time.

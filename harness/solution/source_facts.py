@@ -1,4 +1,4 @@
-"""What a source says of itself: its language and device, the files that it takes in, what is wrong with its syntax.
+"""Facts in a source: language, device, files that it takes in, errors of its syntax.
 
 These functions parse what candidates wrote, so they are called by ``harness.isolated_call`` only.
 """
@@ -45,7 +45,7 @@ def imported(path: str, root: str) -> list[str]:
 
 
 def python(path: str) -> dict[str, Any]:
-    """Of a Python source: what its syntax ``error`` is, '' without one, and whether it ``builds`` extensions."""
+    """Return for a Python source its syntax ``error``, '' without one, and whether it ``builds`` extensions."""
     file = Path(path)
     try:
         tree = ast.parse(read_source(file), file.name)
@@ -55,7 +55,7 @@ def python(path: str) -> dict[str, Any]:
 
 
 def why_no_python(code: str) -> str | None:
-    """What keeps ``code`` from being Python; None where nothing does."""
+    """Return what keeps ``code`` from being Python; None where nothing does."""
     try:
         ast.parse(code)
     except NOT_PYTHON as error:
@@ -71,7 +71,7 @@ def _syntax_message(error: Exception, path: Path) -> str:
 
 
 def uses_extensions(tree: ast.AST) -> bool:
-    """Whether a Python solution mentions torch.utils.cpp_extension, so that there is something to build."""
+    """Return whether a Python solution mentions torch.utils.cpp_extension, so that there is something to build."""
     return _imports(tree, "cpp_extension") or any(
         isinstance(node, ast.Attribute) and node.attr == "cpp_extension" for node in ast.walk(tree)
     )

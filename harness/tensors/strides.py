@@ -1,4 +1,4 @@
-"""In which order the dimensions of a tensor lie in memory."""
+"""Order of the dimensions of a tensor in memory."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ def in_order(memory: torch.Tensor, order: list[int]) -> torch.Tensor:
 
 
 def is_dense(tensor: torch.Tensor) -> bool:
-    """Whether its elements fill their memory, in whatever order of dimensions."""
+    """Return whether its elements fill their memory, in whatever order of dimensions."""
     return tensor.permute(order_of(tensor)).is_contiguous()

@@ -1,4 +1,4 @@
-"""How long one call takes: sampling on a device, statistics, when to stop.
+"""Time of one call: sampling on a device, statistics, when to stop.
 
 A timing method is one module with a class that has ``method``, ``limits`` (for
 ``Convergence``), ``noise`` (for ``stability``), ``run_to_run_rel`` (for ``paired``),

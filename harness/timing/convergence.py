@@ -1,4 +1,4 @@
-"""When to stop sampling: one rule for every device.
+"""Convergence of sampling: one rule for every device.
 
 Sampling ends when, on every side,
 
@@ -56,7 +56,7 @@ class Convergence:
     _begin: float = field(default_factory=time.monotonic)
 
     def calls_a_round(self, most: int, call_s: float) -> int:
-        """As many as let the least number of rounds end in time, and at least one."""
+        """Return as many as let the least number of rounds end in time, and at least one."""
         return max(1, min(most, int(self.max_seconds / (self.min_rounds * call_s))))
 
     def reason(self, *series: Series, decided: Callable[[], bool] = lambda: False) -> str | None:

@@ -74,7 +74,7 @@ class CudaEvents:
         self._copy_host_times = {_COPIES: HostTimes(), _FEW_COPIES: HostTimes()}
 
     def overhead_ms(self, empty_ms: float) -> float:
-        """What events add to a call in a process where an empty call takes ``empty_ms`` by events.
+        """Return what events add to a call in a process where an empty call takes ``empty_ms`` by events.
 
         That is a candidate's word: more than what two processes may be apart is not believed.
         """
@@ -82,7 +82,7 @@ class CudaEvents:
 
     @cached_property
     def own_overhead_ms(self) -> float:
-        """The same in this process."""
+        """Return the same in this process."""
         for _ in range(_EMPTY_CALLS):
             self._time_empty()
         return self._added_ms(trimmed_mean(self._empties_ms))
@@ -122,7 +122,7 @@ class CudaEvents:
 
     @cached_property
     def _least_copies_ms(self) -> float:
-        """Of few, within a time that is longer than the driver is at work for."""
+        """Return the least time of a few copies, over longer than the driver is at work for."""
         until = time.monotonic() + _LEARN_S
         least = self._copies_ms(_FEW_COPIES)
         while time.monotonic() < until:
@@ -130,7 +130,7 @@ class CudaEvents:
         return least
 
     def _copies_ms(self, copies: int) -> float:
-        """What so many take, with the queue full if the host lets it."""
+        """Return what so many take, with the queue full if the host lets it."""
         for _ in range(_COPIES_TRIES):
             timed = self._time_held(self._copy, [copies], lambda: None, self._copy_host_times[copies])
             if timed.full:
@@ -157,13 +157,13 @@ class CudaEvents:
 
     @cached_property
     def _flushing(self) -> tuple:
-        """What a flush looks like among activities."""
+        """Return what a flush looks like among activities."""
         with cupti.recording() as activities:
             self._flush.zero_()
         return _like(activities[-1])
 
     def run_to_run_rel(self, median_ms: float, launches: int) -> float:
-        """How far two runs of the same call, of so many launches, may differ; relative."""
+        """Return how far two runs of the same call, of so many launches, may differ; relative."""
         return _BETWEEN_RUNS + launches * _BETWEEN_LAUNCHES_MS / median_ms
 
     def describe(self) -> dict[str, Any]:
@@ -224,7 +224,7 @@ class CudaEvents:
         return _Timed(output, start.elapsed_time(end), full, host_s)
 
     def profile(self, call: Callable, inputs: list[list], before: list[Callable]) -> list[list[Activity]]:
-        """What the device ran in each call, in the conditions of ``run``: between its flush and the next spin."""
+        """Return what the device ran in each call, under the conditions of ``run``."""
         _ = self._flushing  # not to be found out while recording
         with cupti.recording() as activities:
             # recorded launches are slower: how much is learned first

@@ -1,4 +1,4 @@
-"""What the device really ran, as CUPTI's activity records tell it: kernels, copies and fills, with their times.
+"""Activities of the device as CUPTI records them: kernels, copies and fills, with their times.
 
 Called through ctypes, because the profiler of PyTorch takes seconds to start and
 this takes a twentieth of one. The layouts are those of ``cupti_activity.h`` (CUDA 11 to 13).
@@ -44,7 +44,7 @@ class Activity:
 
 
 class _Head(ctypes.Structure):
-    """What records of kernels, copies and fills have in common."""
+    """Fields that records of kernels, copies and fills have in common."""
 
     _fields_ = [("kind", ctypes.c_uint32), ("details", ctypes.c_uint32), ("bytes", ctypes.c_uint64),
                 ("begin", ctypes.c_uint64), ("end", ctypes.c_uint64)]  # fmt: skip
@@ -161,7 +161,7 @@ def recording() -> Iterator[list[Activity]]:
 
 
 def breakdown(calls: list[list[Activity]]) -> dict[str, Any]:
-    """Of the call with the median span: span, launches, and its kernels by name, what takes longest first.
+    """Return span, launches and kernels by name of the call with the median span, longest first.
 
     The span, in ms, is from the begin of its first activity to the end of its last.
     """

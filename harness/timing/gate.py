@@ -54,19 +54,19 @@ class Gate:
         return fd
 
     def hold(self, number: int, stream: int | None = None) -> None:
-        """From here on the stream waits until the gate is opened for call ``number``."""
+        """Have the stream wait until the gate is opened for call ``number``."""
         self._stream("cuStreamWaitValue32_v2", _GATE, number, _WAIT_GEQ, stream)
 
     def mark(self, number: int, stream: int | None = None) -> None:
-        """When the stream gets here, call ``number`` is done."""
+        """Have the stream mark call ``number`` as done when it gets here."""
         self._stream("cuStreamWriteValue32_v2", _MARK, number, 0, stream)
 
     def hold_for_mark(self, number: int, stream: int) -> None:
-        """From here on the stream waits until call ``number`` is done."""
+        """Have the stream wait until call ``number`` is done."""
         self._stream("cuStreamWaitValue32_v2", _MARK, number, _WAIT_GEQ, stream)
 
     def open_from(self, number: int, stream: int) -> None:
-        """When the stream gets here, the gate opens for call ``number``."""
+        """Have the stream open the gate for call ``number`` when it gets here."""
         self._stream("cuStreamWriteValue32_v2", _GATE, number, 0, stream)
 
     def open(self, number: int) -> None:

@@ -103,7 +103,7 @@ class InterleavedTiming:
         return self.comparison(baseline)["verdict"] in ("faster", "slower")
 
     def is_close(self, baseline: str) -> bool:
-        """Whether the verdict could be the luck of two processes with the places where their tensors lie."""
+        """Return whether the verdict could be the luck of two processes with the places where their tensors lie."""
         found = self.comparison(baseline)
         return found["verdict"] in ("faster", "slower") and abs(found["speedup"] - 1) < _BY_ITS_PLACE
 
@@ -129,7 +129,7 @@ class InterleavedTiming:
         self.series[name] = dataclasses.replace(self.series[name], rounds_ms=changed)
 
     def record(self, name: str) -> dict[str, Any]:
-        """What the result says about one side."""
+        """Return what the result says about one side."""
         series = self.series[name]
         return self._timer.describe() | {
             "overhead_ms": round(statistics.median(self._overheads_ms[name]), 6),
@@ -162,7 +162,7 @@ class InterleavedTiming:
         return round(self._timer.run_to_run_rel(median_ms, self.launches.get(name, 1)), 6)
 
     def stability(self, name: str) -> str:
-        """As of ``timing.stability``; 'disturbed' where the device itself was far slower than it should be."""
+        """Return ``timing.stability``, or 'disturbed' where the device itself was far too slow."""
         if any(share is not None and share < _LEAST_BANDWIDTH_FRACTION for share in self._bandwidth_fractions):
             return "disturbed"
         return stability(self.series[name].means_ms, self._timer.noise)
@@ -178,7 +178,7 @@ def net_times_ms(played: Round, overhead_ms: float) -> list[float]:
 
 
 def calls_a_round(device: torch.device, memory_bytes: int, traffic: int) -> int:
-    """As many as fit, because all inputs and outputs of a round exist at once; ``memory_bytes`` is of the host."""
+    """Return how many calls of a round fit, because all their inputs and outputs exist at once."""
     if device.type == "cuda":
         memory_bytes = torch.cuda.get_device_properties(device).total_memory
     return max(1, min(_MAX_CALLS_A_ROUND, memory_bytes // _MEMORY_SHARE // max(traffic, 1)))

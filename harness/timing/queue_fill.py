@@ -1,4 +1,4 @@
-"""How long the device is to be held, so that the host has a whole call enqueued before it begins."""
+"""Length of the spin that holds the device until the host has a whole call enqueued."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _GUESS_S = 0.001
 
 
 class HostTimes:
-    """What the host took to enqueue the last calls."""
+    """Times that the host took to enqueue the last calls."""
 
     def __init__(self, guess_s: float = _GUESS_S, calls: int = _CALLS):
         self._seconds: deque[float] = deque([guess_s], maxlen=calls)
         self.begin()
 
     def begin(self) -> None:
-        """Of other calls than before, maybe."""
+        """Begin with calls that may be others than before."""
         self._late: tuple[float, float] | None = None  # the last call that outlasted its spin: that, and its time
         self._waits = False
 
@@ -29,7 +29,7 @@ class HostTimes:
 
     @property
     def spin_s(self) -> float:
-        """Of the next call."""
+        """Return seconds to hold the device for the next call."""
         return min(max(_MARGIN * self.expected_s, LEAST_S), _MOST_S)
 
     def learn(self, spin_s: float, took_s: float, full: bool) -> None:

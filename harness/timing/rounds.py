@@ -26,7 +26,7 @@ from harness.timing.cupti import breakdown
 
 @dataclass(frozen=True)
 class InputCase:
-    """On which draw of its inputs, and with which weights, a model is called."""
+    """Input distribution and weights of a call."""
 
     draw: str = "published"
     weights: str = "initial"
@@ -37,7 +37,7 @@ class InputCase:
 
 @dataclass(frozen=True)
 class RunConfig:
-    """What a round is played on: the same on both sides of the process border."""
+    """Configuration of a round: the same on both sides of the process border."""
 
     workload: Workload
     device: torch.device
@@ -47,7 +47,7 @@ class RunConfig:
 
     @property
     def rare(self) -> InputCase | None:
-        """What is timed, with rare large elements; None where only published inputs are valid."""
+        """Return what is timed, with rare large elements; None where only published inputs are valid."""
         return None if self.timed == InputCase() else InputCase(rare(self.timed.draw), self.timed.weights)
 
     def draw(self, seeds: list[int]) -> list[list]:
@@ -103,7 +103,7 @@ def play(
 
 
 def _untimed(call: Callable, draws: list[Callable[[], list]], before: list[Callable], device: torch.device) -> Round:
-    """What is only compared needs no cold cache, which takes as long to get as all else."""
+    """Return what is only compared needs no cold cache, which takes as long to get as all else."""
     inputs, outputs = [], []
     for drawn, prepare in zip(draws, before):
         inputs.append(drawn())
@@ -120,13 +120,13 @@ def launch_bound_ms(model, setting: RunConfig, seeds: list[int], timer) -> float
 
 
 def profile(model, setting: RunConfig, seeds: list[int], timer) -> dict[str, Any]:
-    """What the device ran in a typical one of so many calls."""
+    """Return what the device ran in a typical one of so many calls."""
     before = [partial(seed_generators, seed, setting.device) for seed in seeds]
     return breakdown(timer.profile(partial(call, model), setting.draw(seeds), before))
 
 
 def count_launches(model, setting: RunConfig, timer) -> int:
-    """How many kernels, copies and fills one call starts on the device, as CUPTI saw them."""
+    """Return how many kernels, copies and fills one call starts on the device, as CUPTI saw them."""
     return profile(model, setting, fresh_seeds(1), timer)["launches"]
 
 

@@ -26,12 +26,12 @@ class Series:
         self.throttled.append(throttled)
 
     def of(self, rounds: list[int]) -> Series:
-        """Some of its rounds."""
+        """Return some of its rounds."""
         return Series(*([values[i] for i in rounds] for values in (self.rounds_ms, self.full, self.throttled)))
 
     @property
     def queue_full(self) -> bool:
-        """Whether launches are in none of its times, but for rounds that the host interrupted."""
+        """Return whether launches are in none of its times, but for rounds that the host interrupted."""
         return sum(self.full) > _MOST * len(self.rounds_ms)
 
     @property
@@ -44,7 +44,7 @@ class Series:
 
     @property
     def full_means_ms(self) -> list[float]:
-        """Those of rounds in which the queue stayed full; of all where it never did."""
+        """Return those of rounds in which the queue stayed full; of all where it never did."""
         return [mean for mean, full in zip(self.means_ms, self.full) if full] or self.means_ms
 
     @property

@@ -1,4 +1,4 @@
-"""Whether a series of samples has one time to report at all."""
+"""Stability: whether a series of samples has one time to report at all."""
 
 from __future__ import annotations
 

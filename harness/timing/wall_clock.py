@@ -47,7 +47,7 @@ class WallClock:
         """Nothing works on by itself: who was there before has been seen to rest."""
 
     def run_to_run_rel(self, median_ms: float, launches: int) -> float:
-        """How far two runs of the same call may differ; relative."""
+        """Return how far two runs of the same call may differ; relative."""
         return 0.03
 
     def describe(self) -> dict[str, Any]:
@@ -90,6 +90,6 @@ def last_level_caches_bytes(cpus: Path = Path("/sys/devices/system/cpu")) -> int
 
 
 def _bytes(text: str) -> int:
-    """Of a size like '107520K'."""
+    """Return bytes of a size like '107520K'."""
     text = text.strip()
     return int(text[:-1]) << {"K": 10, "M": 20, "G": 30}[text[-1]]

@@ -62,7 +62,7 @@ def own_frames(error: BaseException, solution: Path) -> str:
 
 
 def context_lost() -> bool:
-    """Whether a CUDA fault (illegal address, launch failure, device assert) has ended this process's context."""
+    """Return whether a CUDA fault (illegal address, launch failure, device assert) has ended this process's context."""
     if not torch.cuda.is_initialized():
         return False
     try:

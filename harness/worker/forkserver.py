@@ -102,7 +102,7 @@ def serve(control_fd: int) -> None:
 
 
 def _become_worker(request: dict, fds: list[int], layers: list[str]) -> None:
-    """In the child: own group, scrubbed environment, confined, then the worker's loop. Never returns."""
+    """Become a worker in the child: own group, scrubbed environment, confined. Never returns."""
     code = 1
     try:
         end_with_parent()
@@ -173,7 +173,7 @@ def _reap(pid: int, status_fd: int) -> None:
 
 
 def _kill_orphans() -> None:
-    """With no worker alive, every child left is something a candidate started and hid in a new session."""
+    """Kill every child that is left while no worker is alive: a candidate hid it in a new session."""
     for _ in range(100):
         with open(f"/proc/self/task/{os.getpid()}/children") as children:
             orphans = [int(pid) for pid in children.read().split()]

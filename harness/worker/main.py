@@ -220,7 +220,7 @@ class Candidate:
         return {"ok": True}
 
     def profile(self, seeds: list[int]) -> dict:
-        """What the device runs in a call."""
+        """Return what the device runs in a call."""
         self._round = Round([], [], [])
         model = self._prepared(self._setting.timed.weights, 2 * len(seeds))  # each is called twice
         return profile(model, self._setting, seeds, self._timer)
@@ -283,13 +283,13 @@ class Candidate:
         return {"ok": True}
 
     def clear(self) -> dict:
-        """As ``trim``, and what the last round left goes first."""
+        """Release caches and the outputs of the last round."""
         self._round = Round([], [], [])
         self._guards.begin()
         return self.trim()
 
     def move(self) -> dict:
-        """What is allocated next lies in other places of the device's memory."""
+        """Return what is allocated next lies in other places of the device's memory."""
         self._round = Round([], [], [])
         self._places.change()
         return {"ok": True}

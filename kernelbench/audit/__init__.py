@@ -1,1 +1,1 @@
-"""What a problem is worth: how well its check tells right from wrong."""
+"""Audit: how well the check of a problem tells right from wrong."""

@@ -11,7 +11,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Known:
-    """What a cheat has at hand: the inputs, and outputs for other inputs."""
+    """Inputs, and outputs for other inputs: what an answer without computation can use."""
 
     inputs: list
     other: list[Tensor]  # outputs for other inputs of the same draw

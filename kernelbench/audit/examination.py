@@ -206,7 +206,7 @@ class _Examination:
         return outputs
 
     def _same_in_fp64(self, mutant: Mutant, scene: Scene) -> bool:
-        """Whether the mutant differs by no more than rounding there."""
+        """Return whether the mutant differs by no more than rounding there."""
         wide = self._wide(scene)
         if scene.wide is None:
             scene.wide = self._run(wide, cast(scene.inputs, torch.float64), scene.seed)
@@ -235,7 +235,7 @@ class _Examination:
         return sorted(names)
 
     def _effective(self, scene: Scene, names: set[str]) -> Iterator[str]:
-        """Those of ``names`` that, drawn anew, change the output by more than rounding in FP64."""
+        """Return those of ``names`` that, drawn anew, change the output by more than rounding in FP64."""
         model = self._wide(scene)
         inputs = cast(scene.inputs, torch.float64)
         expected = self._run(model, inputs, scene.seed)

@@ -19,7 +19,7 @@ _PUBLISHED = "published inputs, initial weights"
 
 @dataclass
 class Audit:
-    """What was found about one workload. ``grade`` sums it up."""
+    """Audit record of one workload. ``grade`` sums it up."""
 
     problem: str
     name: str
@@ -63,7 +63,7 @@ class Audit:
 
     @property
     def passing_as_published(self) -> list[str]:
-        """Those that would pass if candidates were checked on the published draw only."""
+        """Return those that would pass if candidates were checked on the published draw only."""
         return [name for name, passed in self.answers.items() if _PUBLISHED in passed]
 
     @property

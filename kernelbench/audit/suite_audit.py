@@ -19,7 +19,7 @@ _PROBLEMS_A_PROCESS = 8  # then a new one, because allocators keep what networks
 
 
 def workloads(files: list[ProblemFile], name: str) -> list[tuple[ProblemFile, str]]:
-    """What to audit: the workload ``name``, or ``all``; the only one of a problem that has no other.
+    """Return what to audit: the workload ``name``, or ``all``; the only one of a problem that has no other.
 
     Raises ProblemError where none of the problems has it.
     """
@@ -37,7 +37,7 @@ def workloads(files: list[ProblemFile], name: str) -> list[tuple[ProblemFile, st
 
 
 def stale(chosen: list[tuple[ProblemFile, str]], known: AuditFile) -> list[tuple[ProblemFile, str]]:
-    """Those whose record is missing, or is of another text of the module or another method."""
+    """Return those whose record is missing, or is of another text of the module or another method."""
 
     def fresh(file: ProblemFile, workload: str) -> bool:
         record = known.get(file, workload)

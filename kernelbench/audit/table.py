@@ -35,7 +35,7 @@ def summary(records: list[Audit]) -> str:
 
 
 def details(record: Audit) -> str:
-    """What the table has no room for."""
+    """Return what the table has no room for."""
     lines = [f"{record.problem} {record.name}, {record.workload}: grade {record.grade}"]
     if record.error:
         lines.append(f"  {record.error}")

@@ -1,4 +1,4 @@
-"""What commands share that evaluate a directory: their options, and what becomes of errors and interruptions."""
+"""Options and errors of commands that evaluate a directory."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ WRONG_INPUT = (SolutionError, SelectorError, ProblemError, BaselineError, RunErr
 
 
 def read_baselines(context: click.Context, parameter: click.Parameter, value: str) -> tuple[str | Stored, ...]:
-    """What ``--baseline`` names: callback of the option."""
+    """Return what ``--baseline`` names: callback of the option."""
     try:
         return parse(value)
     except BaselineError as error:
@@ -111,7 +111,7 @@ def options_of(
     device, workload, precision, jobs, timeout, build_timeout, memory, baselines, cv_target, clock_mhz, track,
     **executor,
 ) -> Options:
-    """What the options of the command line come to."""
+    """Return what the options of the command line come to."""
     given = {"jobs": jobs, "memory_bytes": memory and int(memory * 1e9), **executor}
     return Options(
         device, workload, precision, timeout_s=timeout, build_timeout_s=build_timeout, baselines=baselines,

@@ -1,4 +1,4 @@
-"""What commands share that ask a model: their options, and the endpoint that they name."""
+"""Options of commands that ask a model, and the endpoint that they name."""
 
 from __future__ import annotations
 

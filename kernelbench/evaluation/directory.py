@@ -38,7 +38,7 @@ Case = tuple[ProblemFile, Solution, str]  # with the name of a workload
 
 @dataclass
 class Outcome:
-    """What became of everything that the directory held."""
+    """Result of evaluating a directory."""
 
     run: Run
     device: dict
@@ -61,7 +61,7 @@ class Watcher:
     def started(self, outcome: Outcome, todo: int) -> None: ...
 
     def confirming(self, todo: int) -> None:
-        """So many of what was measured, the best of several samples of a problem, are measured once more."""
+        """Announce that the best samples of so many problems are measured once more."""
 
     def status(self, what: str, text: str) -> None: ...
 

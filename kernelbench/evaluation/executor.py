@@ -1,4 +1,4 @@
-"""What every executor takes and gives, and which executors there are.
+"""Input and output of an executor, and the executors that exist.
 
 An executor turns pairs of problem and solution into a stream of what became of
 them. It is one module with one class, which has
@@ -45,7 +45,7 @@ class EnvironmentUnfit(Exception):
 
 @dataclass(frozen=True)
 class Options:
-    """How to evaluate; ``workload`` None is each problem's default for the device, else names after commas, or all."""
+    """Options of an evaluation; ``workload`` None is each problem's default, else names after commas, or all."""
 
     device: str | None = None  # cpu, cuda, cuda:INDEX, several of those after commas, or cuda:all
     workload: str | None = None
@@ -68,11 +68,11 @@ class Options:
 
     @property
     def stored(self) -> tuple[Stored, ...]:
-        """Those that were measured before."""
+        """Return those that were measured before."""
         return tuple(stored for stored in self.baselines if isinstance(stored, Stored))
 
     def to_config(self) -> dict[str, Any]:
-        """What a run keeps of them, so that it is known what its results have in common."""
+        """Return what a run keeps of them, so that it is known what its results have in common."""
         return {
             "workload": self.workload,
             "precision": self.precision,
@@ -92,7 +92,7 @@ class Evaluated:
 
 @dataclass(frozen=True)
 class Skipped:
-    """Not evaluated, through no fault of the candidate's; ``elsewhere`` where another kind of device would do it.
+    """A candidate that was not evaluated, through no fault of its own; ``elsewhere``: another device would do.
 
     With ``every`` the reason lies in the problem, and holds for every solution of it on this workload.
     """

@@ -168,7 +168,7 @@ class Judge:
         self._end_process()
 
     def _end_process(self) -> None:
-        """At once where it can, so that it removes what its worker wrote; the hard way where it hangs."""
+        """End a process: at once if it can remove what its worker wrote, the hard way if it hangs."""
         self._process.terminate()
         try:
             self._process.wait(timeout=_UNWIND_S)

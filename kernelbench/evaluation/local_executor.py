@@ -137,7 +137,7 @@ class BuildQueue:
     def submit_all(
         self, work: list[tuple[ProblemFile, Solution, Phase]], failure: CandidateFailure | None = None
     ) -> list[Future]:
-        """As ``submit``, of several at once: on a CPU none of them is timed before all of them are built."""
+        """Submit several at once: on a CPU none is timed before all are built."""
         self._cores.announce(len(work))
         return [self._start(file, solution, phase, failure) for file, solution, phase in work]
 
@@ -154,7 +154,7 @@ class BuildQueue:
         return ended
 
     def cost(self, solution: Solution) -> Cost:
-        """What the build will take; what cannot be told is for the build to report."""
+        """Return what the build will take; what cannot be told is for the build to report."""
         try:
             return expected_cost(solution, self._context)
         except (CacheError, OSError):
@@ -233,7 +233,7 @@ class BuildQueue:
 
 
 def builds_at_once(device_type: str, judges: int) -> int:
-    """As many as there are cores on a CPU, where nothing is timed meanwhile.
+    """Return as many as there are cores on a CPU, where nothing is timed meanwhile.
 
     Beside GPUs each build gets a core for its host's compiler and one for the device's, and each judge one: the
     first build ends in half the time, and a GPU is at work as much sooner.
@@ -257,7 +257,7 @@ class TimingLock:
             self._changed.notify_all()
 
     def announce(self, builds: int) -> None:
-        """So many builds will come, and go before the next timing."""
+        """Announce so many builds, which go before the next timing."""
         with self._changed:
             self._announced += builds
 
@@ -286,7 +286,7 @@ class TimingLock:
 
 
 class MemoryBudget:
-    """How much of the host's memory builds may take together; one alone may take any amount."""
+    """Memory of the host that builds may take together; one alone may take any amount."""
 
     def __init__(self, limit_bytes: int):
         self._limit = limit_bytes
@@ -308,7 +308,7 @@ class MemoryBudget:
 
 
 class _Shown:
-    """What goes on now, from several threads, as one line of names for each activity."""
+    """Activities of several threads as one line of names for each."""
 
     def __init__(self, status: Status):
         self._status = status
@@ -316,7 +316,7 @@ class _Shown:
         self._now: dict[str, dict[str, str]] = {"building": {}, "judging": {}}
 
     def phase_of(self, name: str) -> Phase:
-        """What tells the phases of one solution."""
+        """Return what tells the phases of one solution."""
         return lambda phase: self._show(name, phase)
 
     def _show(self, name: str, phase: str) -> None:

@@ -32,7 +32,7 @@ class Case:
 
 @dataclass
 class Measured:
-    """What the file has of a selection now."""
+    """State of a file for a selection."""
 
     path: Path
     records: list[dict[str, Any]] = field(default_factory=list)

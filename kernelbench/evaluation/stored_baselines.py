@@ -47,7 +47,7 @@ class Stored:
 
 @dataclass(frozen=True)
 class BaselineKey:
-    """What a baseline must have been measured with to be comparable."""
+    """Conditions that a stored baseline must share to be comparable."""
 
     device: str  # as the driver names it
     torch: str
@@ -111,7 +111,7 @@ class BaselineFile:
         self._keep(record)
 
     def create(self) -> None:
-        """So that it is found out before the work, not after it, when there is no place for it. Raises OSError."""
+        """Create the file before the work, so that a missing place is found out then. Raise OSError."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.touch()
 

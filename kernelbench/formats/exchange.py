@@ -16,7 +16,7 @@ FORMATS = ("kernelbench", "baseline", "csv", "parquet")
 
 
 class ExchangeError(Exception):
-    """What was asked for cannot be written; the message says what to do."""
+    """An export that is not possible; the message says what to do."""
 
 
 def import_kernelbench(

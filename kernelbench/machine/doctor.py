@@ -1,4 +1,4 @@
-"""What this machine has, what can run on it, and how to fix what cannot."""
+"""The machine: what it has, what can run on it, and how to fix what cannot."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def abilities(findings: list[Finding]) -> list[tuple[str, bool]]:
 
 
 def fit(findings: list[Finding]) -> bool:
-    """Whether there is any compiled kind that can run here."""
+    """Return whether there is any compiled kind that can run here."""
     return any(able for kind, able in abilities(findings)[1:])
 
 
@@ -108,7 +108,7 @@ def _ninja() -> Finding:
 
 
 def _isolation() -> Finding:
-    """How candidates are confined; found out in forks of this process."""
+    """Return how candidates are confined; found out in forks of this process."""
     layers = sandbox.available()
     lacking = sandbox.missing(layers)
     advice = f"this kernel or container does not keep candidates from: {'; '.join(lacking)}" if lacking else ""

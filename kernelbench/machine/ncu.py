@@ -1,4 +1,4 @@
-"""What Nsight Compute's command line says about the kernels of one call: counters that CUPTI's activities do not have.
+"""Counters of Nsight Compute's command line for the kernels of one call.
 
 ``ncu`` replays kernels, so nothing here is a timing of the harness. The candidate runs
 under it as the user's own program, outside of the harness's process border.
@@ -100,7 +100,7 @@ def by_kernel(launches: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def whose(launches: Iterable[dict[str, Any]], origin: Origin) -> list[dict[str, Any]]:
-    """Of each kernel ``name``, ``launches``, its ``share`` of the time and whether it is the solution's ``own``.
+    """Return ``name``, ``launches``, ``share`` of the time and whether it is ``own``, for each kernel.
 
     Raises NsightError where the launches have no times.
     """

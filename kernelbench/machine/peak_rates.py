@@ -1,4 +1,4 @@
-"""What this machine reaches: copy bandwidth and rates of square matrix products, beside the datasheet's.
+"""Peak rates that this machine reaches: copies and square matrix products, beside the datasheet's.
 
 Timed like a candidate: by the device's own method, with a flushed cache.
 """

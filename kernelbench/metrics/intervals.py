@@ -1,4 +1,4 @@
-"""How sure a figure is: bootstrap intervals over problems, and intervals of measured speedups."""
+"""Intervals: bootstrap over problems, and of measured speedups."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class CombinedResult(Result):
 
 
 def are_several(wanted: str | None) -> bool:
-    """Whether ``--workload`` may name more than one."""
+    """Return whether ``--workload`` may name more than one."""
     return wanted is not None and (wanted == ALL or "," in wanted)
 
 
@@ -123,7 +123,7 @@ def _total(timings: Sequence[dict[str, Any] | None]) -> dict[str, Any] | None:
 
 
 def _baselines(parts: Sequence[Result]) -> dict[str, dict[str, Any]]:
-    """Those that ran on every workload, with the sum of their times, and the ratio to the solution's."""
+    """Return those that ran on every workload, with the sum of their times, and the ratio to the solution's."""
     ours, found = _total([part.timing for part in parts]), {}
     for name in parts[0].baselines:
         if total := _total([part.baselines.get(name) for part in parts]):

@@ -29,7 +29,7 @@ _BOX_MEMORY = 3  # times a candidate's: judge, builds and the files in memory ha
 
 @dataclass(frozen=True)
 class Limits:
-    """Of a candidate, as for `kb eval`; ``whole_s`` is of everything in the box."""
+    """Limits of a candidate, as for `kb eval`; ``whole_s`` limits everything in the box."""
 
     device: str = "cpu"
     timeout_s: float = 10.0

@@ -1,4 +1,4 @@
-"""What a candidate may try: the classes, and how each of their programs ends here and in a naive checker."""
+"""Classes of cheating, and how each of their programs ends here and in a naive checker."""
 
 from __future__ import annotations
 

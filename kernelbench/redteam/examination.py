@@ -25,7 +25,7 @@ _SECONDS, _BUILD_SECONDS, _MEMORY_BYTES = 8, 10, 4 << 30
 
 @dataclass(frozen=True)
 class Verdict:
-    """Of one program: an exploit's grade, or an honest one's status."""
+    """Grade of an exploit, or status of an honest program."""
 
     program: str
     grade: str
@@ -35,7 +35,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Row:
-    """Of one class. ``grade`` is that of its most successful exploit; ``honest`` is '' where nothing looks alike."""
+    """Result of one class. ``grade`` is its most successful exploit's; ``honest`` is '' where nothing looks alike."""
 
     number: int
     group: str
@@ -132,7 +132,7 @@ def _is_unable(skipped: str | None) -> bool:
 
 
 def _first_line(text: str) -> str:
-    """Without the folders of this machine, so that tables of several can be compared."""
+    """Return the first line without folders of this machine, so that tables can be compared."""
     return _FOLDER.sub("'.../", (text.strip().splitlines() or [""])[0])
 
 

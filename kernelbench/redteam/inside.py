@@ -1,4 +1,4 @@
-"""What is done within the box of an attack: a program and its honest twin are evaluated, and what is left is looked at.
+"""Work within the box of an attack: evaluate a program and its honest twin, look at what is left.
 
 A script: ``python -m kernelbench.redteam.inside JSON`` prints a report, as of ``kernelbench.redteam.attack``, on its
 last line. Around the program lie things that are not its own, with a word in them that nobody else knows.
@@ -103,7 +103,7 @@ class Attack:
         return found + [f"shared memory: {path}" for path in Path("/dev/shm").iterdir()]
 
     def _seen(self) -> list[str]:
-        """Where the secret is told that the program had no way to know."""
+        """Return where the secret is told that the program had no way to know."""
         secret = self._secret.encode()
         folder = _FOLDER / "attack"
         told = [path for path in (folder / "run").rglob("*") if path.is_file() and _contains(path, secret)]
@@ -111,7 +111,7 @@ class Attack:
         return [f"it read what is not its own, and told it in {path.name}" for path in told]
 
     def _earned(self, before: Result | None, result: Result | None, after: Result | None) -> list[str]:
-        """What its record, and those of its twin, say beyond what is honest."""
+        """Return what its record, and those of its twin, say beyond what is honest."""
         if result is not None:
             return unearned(before, result, after)
         last = ((_FOLDER / "attack" / "output").read_text(errors="replace").strip().splitlines() or [""])[-1]

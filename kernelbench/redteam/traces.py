@@ -1,4 +1,4 @@
-"""What programs of the red team leave on a machine that lets them; found and removed."""
+"""Traces that programs of the red team leave on a machine that lets them; found and removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page shows above the table: figures, curves, roofs of runs on the same problems. Pure functions of logs."""
+"""Overview above the table: figures, curves, rooflines of runs on the same problems. Pure functions of logs."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _summary(run: Run, name: str, found: Scores, skips: Sequence[dict[str, Any]]
 
 
 def _over_workloads(results: Sequence[Result]) -> dict[str, dict[str, Any]]:
-    """By problem and name, what a solution is worth on all of its workloads, where it has several."""
+    """Return, by problem and name, a solution's result over all of its workloads, where it has several."""
     return {
         f"{result.problem} {result.solution['name']}": {
             "workloads": [part.workload.get("name") for part in result.parts],

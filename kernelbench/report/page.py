@@ -79,7 +79,7 @@ def policy(live: bool) -> str:
 
 
 def _references(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """For each run the references by problem."""
+    """Return the references of each run by problem."""
     return [{p: reference_of(run, p) for p in dict.fromkeys(r.problem for r in run.latest())} for run in runs]
 
 
@@ -108,7 +108,7 @@ def _source(text: str) -> str:
 
 
 def _script() -> str:
-    """All scripts as one, in a scope of its own."""
+    """Return all scripts as one, in a scope of its own."""
     parts = "\n".join(_asset(f"{name}.js") for name in _SCRIPTS)
     return f"(() => {{\n'use strict';\n{parts}}})();\n"
 

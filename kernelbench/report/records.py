@@ -1,4 +1,4 @@
-"""What the page shows of results: a short row for the table, and everything for the panel. Pure functions of a run."""
+"""Rows of the table, and everything for the panel. Pure functions of a run."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def claim(result: Result, baseline: str | None = None) -> dict[str, Any]:
 
 
 def detail(run: Run, result: Result, attempt: dict[str, Any] | None) -> dict[str, Any]:
-    """All that the panel shows of a candidate but the reference, which others share."""
+    """Return all that the panel shows of a candidate but the reference, which others share."""
     record = {**vars(result), "status": result.status.value}  # as to_json, without its deep copy of every sample
     claims = {name: claim(result, name) for name in result.baselines}
     return {"record": record, "claims": claims, "source": source_of(run, result), "attempt": attempt}

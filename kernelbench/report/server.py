@@ -30,7 +30,7 @@ class Tail:
         self._offset = 0
 
     def replaced(self) -> bool:
-        """Whether the file is shorter than what was read of it; if so it is read from its start."""
+        """Return whether the file is shorter than what was read of it; if so it is read from its start."""
         shorter = self._path.exists() and self._path.stat().st_size < self._offset
         if shorter:
             self._offset = 0

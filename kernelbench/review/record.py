@@ -15,7 +15,7 @@ class ReviewError(Exception):
 
 @dataclass(frozen=True)
 class Review:
-    """What one model answered about one solution. ``usd`` is what the answer cost when it was asked for."""
+    """One model's answer about one solution. ``usd`` is what it cost when it was asked for."""
 
     problem: str
     solution: str

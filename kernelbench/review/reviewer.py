@@ -55,7 +55,7 @@ class Reviewer:
     spent: float = 0.0
 
     def review(self, result: Result, source: str, reference: str) -> Review:
-        """Of one correct result; from the cache if the same was asked before. Raises ReviewError."""
+        """Review one correct result; from the cache if the same was asked before. Raise ReviewError."""
         request = _request(result, source, reference)
         sampling = self.endpoint.sampling({"temperature": 0, "max_tokens": _ANSWER_TOKENS})
         asked = [self.endpoint.model, self.endpoint.base_url, sampling, _INSTRUCTIONS, request]

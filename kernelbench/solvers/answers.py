@@ -50,7 +50,7 @@ def extract(answer: str, kind: str = "py", finished: bool = True) -> str:
 
 
 def _spoken(text: str) -> str:
-    """Without thoughts, and the content of answer tags where there are some."""
+    """Return text without thoughts, and the content of answer tags where there are some."""
     text = _THOUGHT.sub("", text)
     if ends := list(_END_OF_THOUGHT.finditer(text)):
         text = text[ends[-1].end() :]
@@ -61,7 +61,7 @@ def _spoken(text: str) -> str:
 
 
 def _pieces(text: str, kind: str) -> Iterator[str]:
-    """What may be code, in order: fenced blocks, else what looks like code."""
+    """Return what may be code, in order: fenced blocks, else what looks like code."""
     fences = list(_FENCE.finditer(text))
     position = 0
     for index, opening in enumerate(fences):

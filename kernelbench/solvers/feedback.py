@@ -1,4 +1,4 @@
-"""What a result tells the author of its candidate: execution (E) and profile (P), as text.
+"""Feedback on a result to its author: execution (E) and profile (P), as text.
 
 G, the generation itself, is the author's own text; see ``Task.feedback``.
 """
@@ -23,7 +23,7 @@ _LAUNCH_BOUND = 1.5  # wall time of back-to-back calls, over the time on the dev
 
 
 def execution(result: Result) -> str:
-    """How the evaluation ended: the message of a failure, or times against the baseline."""
+    """Return how the evaluation ended: the message of a failure, or times against the baseline."""
     if not result.correct:
         advice = _ADVICE.get(result.status)
         return "\n".join(filter(None, [f"status: {result.status}", result.message.strip(), advice]))
@@ -49,7 +49,7 @@ def _speedup(result: Result) -> str:
 
 
 def profile(result: Result) -> str:
-    """What limits a correct candidate: rates, distance from the speed of light, time by kernel where it is known."""
+    """Return what limits a correct candidate: rates, distance from t_SOL, time by kernel where it is known."""
     if not result.correct:
         return ""
     lines = [*_rates(result), *_headroom(result.sol or {}), *_launches(result.timing)]
@@ -58,7 +58,7 @@ def profile(result: Result) -> str:
 
 
 def kernel_table(profile: dict[str, Any]) -> str:
-    """What one call ran on the device, kernel by kernel, as the worker's CUPTI saw it; '' without a profile."""
+    """Return what one call ran on the device, kernel by kernel, as the worker's CUPTI saw it; '' without a profile."""
     kernels = profile.get("kernels") or []
     total_ms = sum(kernel["ms"] for kernel in kernels)
     rows = [

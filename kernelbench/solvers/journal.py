@@ -1,4 +1,4 @@
-"""What a run keeps of its solvers: every answer of a model, every attempt, every source.
+"""Journal of a run's solvers: every answer of a model, every attempt, every source.
 
 ``calls.jsonl`` has a line for each model call, ``trajectory.jsonl`` one for each attempt,
 ``solutions/`` the sources. A line is on the disk before anything is made of it, so a solver

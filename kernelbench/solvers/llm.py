@@ -16,7 +16,7 @@ from kernelbench.solvers.journal import Call, Diverged, Journal, digest
 
 @dataclass(frozen=True)
 class Answer:
-    """What a model said; yield it and its code is evaluated."""
+    """A model's answer; yield it and its code is evaluated."""
 
     call: Call
     kind: str = "py"

@@ -308,7 +308,7 @@ def _sum(values) -> float | None:
 
 
 def _frames(error: Exception) -> str:
-    """Where in the solver it happened: the frames outside of this package."""
+    """Return where in the solver it happened: the frames outside of this package."""
     package = str(Path(__file__).parent)
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(package)]
     return "".join(traceback.format_list(frames[-3:])).rstrip()

@@ -37,7 +37,7 @@ class Watcher:
     def evaluated(self, result: Result) -> None: ...
 
     def confirming(self, todo: int) -> None:
-        """So many results, the best of each problem, are measured once more."""
+        """Announce that the best results of so many problems are measured once more."""
 
     def said(self, problem: str, text: str) -> None: ...
 

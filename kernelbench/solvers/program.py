@@ -79,7 +79,7 @@ class Program:
             _end(process)
 
     def _serve(self, process: subprocess.Popen, workspace: Path, evaluating: dict[int, Future], task: Task) -> None:
-        """Until the program ends or the budget is spent, and all feedback is given."""
+        """Serve until the program ends or the budget is spent, and all feedback is given."""
         while True:
             ended = process.poll() is not None  # before the look at its files, which are then the last
             while task.budget > 0 and (path := _attempt(workspace, len(task.sources) + 1, ended)):
@@ -141,7 +141,7 @@ def _attempt(workspace: Path, number: int, ended: bool) -> Path | None:
 
 
 def _candidate(path: Path) -> Candidate:
-    """With what ``attempt_N.json`` says of it, if that is there."""
+    """Return a candidate with what ``attempt_N.json`` says of it, if that is there."""
     origin = {}
     described = path.with_suffix(".json")
     if described.exists():
@@ -181,7 +181,7 @@ def _end(process: subprocess.Popen) -> None:
 
 
 def _digest(words: list[str]) -> str:
-    """Of the program's files: its script may be an argument of an interpreter."""
+    """Return the digest of the program's files: its script may be an argument of an interpreter."""
     content = [Path(word).read_bytes() if Path(word).is_file() else word.encode() for word in words]
     return hashlib.sha256(b"\0".join(content)).hexdigest()
 

@@ -1,4 +1,4 @@
-"""What a solver is given: one problem, facts about the device, a model, and the harness to try candidates on."""
+"""A solver's task: one problem, facts about the device, a model, and the harness to try candidates on."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Unevaluated(Exception):
 
 @dataclass(frozen=True)
 class Talk:
-    """What passed between a solver and its model, for the trajectory; ``tokens`` of ``prompt`` and ``completion``."""
+    """Exchange of a solver with its model, for the trajectory; ``tokens`` of ``prompt`` and ``completion``."""
 
     prompt: list[Message] = field(default_factory=list)
     answer: str | None = None
@@ -114,7 +114,7 @@ class Task:
         return [future.result() for future in futures]
 
     def start(self, candidate: str | Answer | Candidate) -> Future:
-        """As ``evaluate``, with a future of the result; attempts are numbered in the order in which they start."""
+        """Start an evaluation and return a future of its result; attempts are numbered in order of their start."""
         return self._submit(self, candidate if isinstance(candidate, Candidate) else Candidate(candidate))
 
     @property
@@ -186,7 +186,7 @@ class Task:
 
     @cached_property
     def workload(self):
-        """What is evaluated, a ``harness.problem.module.Workload``."""
+        """The workload that is evaluated, a ``harness.problem.module.Workload``."""
         return self.problem.workload_for(self._workload, self.device["type"])
 
     @property
@@ -195,7 +195,7 @@ class Task:
 
     @cached_property
     def signature(self):
-        """Of a ``.cu`` or ``.cpp`` solution, a ``harness.problem.signature.Signature``."""
+        """The signature of a ``.cu`` or ``.cpp`` solution, a ``harness.problem.signature.Signature``."""
         from harness.problem.signature import derive_signature
 
         return self._analysed(derive_signature)
@@ -260,7 +260,7 @@ class Task:
         return self._analysed(analyse)
 
     def _analysed(self, analysis: Callable) -> Any:
-        """What ``analysis`` makes of the workload and the type of its tensors."""
+        """Return what ``analysis`` makes of the workload and the type of its tensors."""
         from harness.problem.inputs import DTYPES
 
         workload = self.workload  # before the lock, which loading the problem takes too

@@ -16,7 +16,7 @@ from kernelbench.views import tables
 
 
 class Change(str, Enum):
-    """What became of a problem (or a solution) from one run to the other."""
+    """Change of a problem (or a solution) from one run to the other."""
 
     NEWLY_BROKEN = "newly broken"
     SLOWER = "slower"

@@ -1,4 +1,4 @@
-"""What pictures share: matplotlib (the ``report`` extra) if it is there, and writing them."""
+"""Plotting with matplotlib (the ``report`` extra), and writing pictures."""
 
 from __future__ import annotations
 

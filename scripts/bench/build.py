@@ -1,4 +1,4 @@
-"""How long builds take: this harness against stock ``load_inline``, on the same solutions, in one run.
+"""Time of builds: this harness against stock ``load_inline``, on the same solutions, in one run.
 
     python scripts/bench/build.py --solutions examples --variants 32 --json build.json
 

@@ -114,7 +114,7 @@ def _programs(device: str) -> list[Solution]:
 
 
 def _write(folder: Path, programs: list[Solution], count: int) -> None:
-    """So many candidates; the sample's number tells the program."""
+    """Write so many candidates; the sample's number tells the program."""
     for number, program in zip(range(count), itertools.cycle(programs)):
         source = program.path.read_text().replace("kb:", f"hostile {number}, was kb:", 1)
         problem = program.problem
@@ -139,7 +139,7 @@ def _leftovers(temporary: Path) -> list[str]:
 
 
 def state(device: str) -> dict:
-    """What hostile candidates could change, of this user's."""
+    """Return what hostile candidates could change, of this user's."""
     found = {
         "processes": sorted(_commands()),
         # those that the programs write: other programs of this user's have files there too
@@ -153,7 +153,7 @@ def state(device: str) -> dict:
 
 
 def _commands() -> list[str]:
-    """Of processes of this user's that candidates start, as far as these can be told from others."""
+    """Return command lines of this user's processes that candidates start, as far as they can be told."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -172,7 +172,7 @@ def _shared_memory_bytes() -> int:
 
 
 def _gpu(device: str) -> dict:
-    """In a process of its own, so that this one holds no context."""
+    """Run in a process of its own, so that this one holds no context."""
     code = (
         "import torch, json; a = torch.ones(512, 512, device='%s'); right = bool((a @ a == 512).all());"
         "free, total = torch.cuda.mem_get_info('%s'); print(json.dumps({'used': total - free, 'right': right}))"

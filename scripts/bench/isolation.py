@@ -1,4 +1,4 @@
-"""What it costs to confine a worker: milliseconds a candidate, by layer and together.
+"""Cost of confining a worker: milliseconds per candidate, by layer and together.
 
     python scripts/bench/isolation.py --count 200
 

@@ -1,4 +1,4 @@
-"""What a GPU's memory does to times: where tensors lie in it, and that the driver clears what was given back.
+"""Effect of a GPU's memory on times: placement of tensors, and the driver clearing what was given back.
 
     python scripts/bench/memory.py --problems 2/77,2/61,1/58,1/61,1/19 --gib 8,32,64 --json memory.json
 

@@ -43,7 +43,7 @@ def main() -> None:
 
 
 class _Progress:
-    """How many solutions are done, said as they come."""
+    """Report how many solutions are done, as they come."""
 
     def __init__(self, of: int, seconds: float):
         self._of, self._seconds, self._begin = of, seconds, time.perf_counter()
@@ -52,7 +52,7 @@ class _Progress:
 
     @property
     def left_s(self) -> float:
-        """Until it has to end; without a limit as long as nothing is done."""
+        """Wait until it has to end; without a limit as long as nothing is done."""
         spent = time.perf_counter() - self._begin
         return max(0.0, self._seconds - spent) if self._done else float("inf")
 
@@ -105,7 +105,7 @@ def _check_and_time(problem, model_class, sizes: dict) -> bool:
 
 
 def _kernelbench(jobs: list[dict], options: argparse.Namespace) -> dict:
-    """As its eval_from_generations.py goes about it: builds in a pool, then batches of one solution a GPU."""
+    """Build in a pool, then run batches of one solution per GPU, as its eval_from_generations.py does."""
     spawn = multiprocessing.get_context("spawn")
     builds, progress = [], _Progress(len(jobs), options.seconds)
     with tempfile.TemporaryDirectory() as cache:
@@ -144,7 +144,7 @@ def _evaluate(job: dict, cache: str, checkout: str, gpu: int) -> bool:
 
 
 def _call(function, **arguments):
-    """With those of the arguments that this version of it takes."""
+    """Call it with those of the arguments that this version of it takes."""
     known = inspect.signature(function).parameters
     return function(**{name: value for name, value in arguments.items() if name in known})
 

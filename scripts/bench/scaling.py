@@ -1,4 +1,4 @@
-"""How evaluations grow with GPUs: the same solutions, built before, on one GPU of a host and on several.
+"""Scaling with GPUs: the same built solutions on one GPU of a host and on several.
 
     python scripts/bench/scaling.py --solutions examples/inline_cuda --variants 128 --gpus 4,2,1 --json scaling.json
 
@@ -95,7 +95,7 @@ def _rate(records: list[dict]) -> float:
 
 
 def _judge_room_us(records: list[dict]) -> list[float]:
-    """How far the judge's clock stayed under the limit of ``forged_clock``, where it was read."""
+    """Return how far the judge's clock stayed under the limit of ``forged_clock``, where it was read."""
     room_us = []
     for timing in (record["timing"] for record in records if record["timing"]):
         if isinstance(clock := timing.get("cross_check"), dict):

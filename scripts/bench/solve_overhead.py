@@ -1,4 +1,4 @@
-"""What `kb solve` itself costs: many trajectories in flight, a model that takes its time, and how long devices idle.
+"""Overhead of `kb solve`: many trajectories in flight, a slow model, and how long devices idle.
 
     python scripts/bench/solve_overhead.py --trajectories 16 --latency 2 --turns 3
 
@@ -34,7 +34,7 @@ class ModelNew(torch.nn.Module):
 
 
 class Stopwatch(Watcher):
-    """When candidates were on a device, from the orchestrator's side."""
+    """Moments at which candidates were on a device, from the orchestrator's side."""
 
     def __init__(self) -> None:
         self.begun: dict = {}
@@ -76,7 +76,7 @@ def main() -> None:
 
 
 def _same_problem(folder: Path, count: int) -> Path:
-    """So many problems that are all ReLU, so that evaluations take alike."""
+    """Return so many problems that are all ReLU, so that evaluations take alike."""
     source = Path(__file__).resolve().parents[2] / "problems" / "level1" / "019_relu.py"
     (folder / "level1").mkdir(parents=True)
     for number in range(1, count + 1):

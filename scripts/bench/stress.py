@@ -174,7 +174,7 @@ def _started(pid: int) -> str | None:
 
 
 def _resident_bytes(pid: int) -> int:
-    """What the process holds alone: pages that a fork shares are counted once, by their share."""
+    """Return what the process holds alone: pages that a fork shares are counted once, by their share."""
     try:
         with open(f"/proc/{pid}/smaps_rollup") as rollup:
             return next(int(line.split()[1]) * 1024 for line in rollup if line.startswith("Pss:"))

@@ -115,7 +115,7 @@ def _ours(options: argparse.Namespace, folder: Path) -> dict:
 
 
 def overhead_seconds(record: dict) -> float:
-    """What an evaluation took besides its build, its checks and its timing."""
+    """Return what an evaluation took besides its build, its checks and its timing."""
     return record["seconds"] - record["build"]["seconds"] - record["stages_s"]["check"] - record["stages_s"]["time"]
 
 

@@ -1,4 +1,4 @@
-"""How quickly the page of a large run opens and answers, in a headless Chromium.
+"""Speed of the page of a large run in a headless Chromium.
 
     python scripts/bench/viewer.py --results 10000 --out viewer.json
 

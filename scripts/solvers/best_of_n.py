@@ -1,4 +1,4 @@
-"""As many independent answers as there are attempts, to the same prompt, at a temperature that makes them differ.
+"""Independent answers to the same prompt, as many as there are attempts, at a temperature that varies them.
 
 Repeated sampling of KernelBench (2025), section 5.1.1. ``--set temperature=1.6`` is what it took for
 DeepSeek-V3, 0.7 (the default here) for Llama 3.1.

@@ -107,7 +107,7 @@ class ExtensionBuilder:
         return Request.checked(request, self.solution, own_files(self.solution), scratch)
 
     def _environment(self, request: dict[str, Any]) -> dict[str, str]:
-        """Of the process that compiles."""
+        """Return the environment of the process that compiles."""
         environment = {"CUDA_VISIBLE_DEVICES": "", "MAX_JOBS": str(self.context.jobs)}
         if self.context.arch:
             wished = [match[1] for match in _ARCH.finditer(str(request.get("arch_list")))]
@@ -132,7 +132,7 @@ def _must_not_be_killed(log: str) -> None:
 
 
 def _failure(answer: dict[str, Any], built: Path, scratch: Path, key: str) -> dict[str, Any]:
-    """What was raised, with the generated sources moved to where the message then says that they are."""
+    """Return what was raised, with the generated sources moved to where the message then says that they are."""
     for source in ("main.cpp", "cuda.cu"):
         if (built / source).is_file():
             _deliver(built / source, scratch, key)

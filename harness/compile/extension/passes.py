@@ -87,7 +87,7 @@ def run(environment: dict[str, str], commands: list[str]) -> int:
 
 
 def _dependencies(commands: list[str]) -> list[set[int]]:
-    """For each command the earlier ones that first name a file which it names."""
+    """Return, for each command, the earlier ones that first name a file which it names."""
     maker: dict[str, int] = {}
     waits: list[set[int]] = []
     for index, command in enumerate(commands):

@@ -1,4 +1,4 @@
-"""What a candidate's process asks to have built, checked: whoever runs in that process may have written it."""
+"""Build requests of a candidate's process, checked: anybody who runs in that process may have written them."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ class Request:
         return self._is_own(real) or real.is_char_device()
 
     def _place(self, path: Path) -> str:
-        """Where a file lies, seen from the first folder of the request that holds it."""
+        """Return where a file lies, seen from the first folder of the request that holds it."""
         sources = [Path(os.path.realpath(source)).parent for source in self.arguments.get("sources") or []]
         folders = [*sources, *(Path(os.path.realpath(folder)) for folder in self._searched())]
         held = ((n, folder) for n, folder in enumerate(folders) if path.is_relative_to(folder))

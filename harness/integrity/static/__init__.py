@@ -1,4 +1,4 @@
-"""What a solution's source shows to a reader who knows the tricks: findings, never a verdict.
+"""Static findings: lines of source that a reviewer should look at. They decide nothing.
 
 Python is parsed, C++ and CUDA are split into tokens, so comments and strings
 are no findings; sources that Python hands to ``load_inline`` are read as C++.
@@ -27,7 +27,7 @@ __all__ = ["Finding", "findings"]
 
 
 def findings(solution: Solution, precision: str = "fp32") -> list[Finding]:
-    """At most ``MAX_FINDINGS``, the gravest, in the order of lines; nothing for a prebuilt library.
+    """Return at most ``MAX_FINDINGS``, the gravest, in the order of lines; nothing for a prebuilt library.
 
     Sources are read in a process that may be killed; one that takes too much is a finding.
     """
@@ -46,7 +46,7 @@ def findings(solution: Solution, precision: str = "fp32") -> list[Finding]:
 
 
 def found_in(path: str, name: str, precision: str) -> list[tuple[Any, ...]]:
-    """As ``findings``, for ``harness.isolated_call``."""
+    """Return ``findings`` as JSON, for ``harness.isolated_call``."""
     find = python_source.find if path.endswith(".py") else cpp_source.find
     found = find(read_source(Path(path)), name)
     short = {Finding(f.file, f.line, f.rule, f.code[:MAX_FINDING_CHARACTERS]) for f in found}

@@ -80,7 +80,7 @@ def _tokens(source: str, first_line: int) -> list[_Token]:
 
 
 def _behind(source: str, end: str, position: int) -> int:
-    """Where what ends with ``end`` is over: at the end of the source if it has none."""
+    """Return where what ends with ``end`` is over: at the end of the source if it has none."""
     found = source.find(end, position)
     return len(source) if found < 0 else found + len(end)
 

@@ -197,7 +197,7 @@ class _Reader(ast.NodeVisitor):
                         yield node
 
     def _is_foreign(self, node: ast.AST) -> bool:
-        """Whether an object belongs to something that was imported."""
+        """Return whether an object belongs to something that was imported."""
         while isinstance(node, ast.Attribute):
             node = node.value
         return isinstance(node, ast.Name) and node.id in self._aliases

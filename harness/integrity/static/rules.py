@@ -58,6 +58,6 @@ class Finding:
 
 
 def worst(found: set[Finding]) -> list[Finding]:
-    """As many as a reviewer reads, the gravest of them, in the order of lines."""
+    """Return as many as a reviewer reads, the gravest of them, in the order of lines."""
     ranked = sorted(found, key=lambda finding: (_WORST_FIRST.index(finding.severity), finding.line, finding.rule))
     return sorted(ranked[:MAX_FINDINGS], key=lambda finding: (finding.line, finding.rule))

@@ -54,7 +54,7 @@ class Reading:
         return max(0.0, self.burst_ms - self.overhead_ms) / self.calls
 
     def least(self, other: Reading) -> Reading:
-        """Of this and another reading of as many calls what took less: the work of others only ever adds."""
+        """Return the lower figures of two readings of as many calls: work of others only ever adds time."""
         overhead_ms = min(self.overhead_ms, other.overhead_ms)
         known = [r.reference_ms for r in (self, other) if r.reference_ms is not None]
         return replace(
@@ -101,7 +101,7 @@ Fork = Callable[[list[int]], Worker]  # a worker that is never given a candidate
 
 
 class WallClockCheck:
-    """Of one evaluation; the worker inherits ``fd``, a file in memory."""
+    """The judge's clock of one evaluation; the worker inherits ``fd``, a file in memory."""
 
     def __init__(self, sides: EvaluationSession, timeout_s: float, fd: int, fork: Fork):
         self._sides, self._timeout_s, self.fd = sides, timeout_s, fd
@@ -114,20 +114,20 @@ class WallClockCheck:
         os.close(self.fd)
 
     def _ask_idle(self, **request: Any) -> dict[str, Any]:
-        """As ``_ask``, of the worker without a candidate; what fails there is the machine's."""
+        """Ask the worker without a candidate; a failure there is the machine's."""
         try:
             return self._idle.request(request, self._timeout_s)
         except CandidateFailure as failure:
             raise NotRead(f"a worker without a candidate failed: {failure.message}") from failure
 
     def calls(self, claimed_ms: float, launches: int, held: bool) -> int:
-        """How many calls of so many launches a burst should have; 0 where not even one fits the memory."""
+        """Return how many calls of so many launches a burst should have; 0 where not even one fits the memory."""
         wanted = calls_of_a_burst(self._setting.device.type, claimed_ms, launches, held)
         self._make_room(wanted)
         return min(wanted, self._fit())
 
     def leaves_room(self) -> bool:
-        """Whether a burst of one call leaves as much memory as the judge ever took for the reference."""
+        """Return whether a burst of one call leaves as much memory as the judge ever took for the reference."""
         self._sides.trim()
         return self._free_bytes() >= _MEMORY_SHARE * self._sides.traffic + self._taken_bytes()
 
@@ -142,43 +142,43 @@ class WallClockCheck:
         raise NotImplementedError
 
     def _make_room(self, calls: int) -> None:
-        """Of what allocators keep, where it is needed: to free memory and take it again holds up the whole driver."""
+        """Free what allocators keep, if it is needed: freeing and taking memory again holds up the whole driver."""
         if self._fit() < calls:
             self._sides.trim()
 
     def _fit(self) -> int:
-        """So many calls a burst may have by the memory that is free now."""
+        """Return so many calls a burst may have by the memory that is free now."""
         return self._free_bytes() // _MEMORY_SHARE // max(self._sides.traffic, 1)
 
     def _free_bytes(self) -> int:
         raise NotImplementedError
 
     def _taken_bytes(self) -> int:
-        """By the judge at most, of what ``_free_bytes`` counts."""
+        """Return the most bytes that the judge took, of those that ``_free_bytes`` counts."""
         return 0
 
 
 @dataclass(frozen=True)
 class Lots:
-    """What nobody can foresee of a burst: which calls are compared, and which of these have rare large elements."""
+    """Random choices for a burst: which calls are compared, and which of these have rare large elements."""
 
     compared: frozenset[int]
     rare: frozenset[int]
 
     @classmethod
     def drawn(cls, calls: int) -> Lots:
-        """So many compared calls that nobody leaves out a part unnoticed; about half are rare, at least one is."""
+        """Draw the compared calls; about half of them are rare, and at least one is."""
         chosen = _random.sample(range(calls), min(calls, _COMPARED_CALLS))
         share = [call for call in chosen[1:] if _random.random() < _RARE_SHARE]
         return cls(frozenset(chosen), frozenset([*chosen[:1], *share]))
 
     def trial(self, call: int, setting: RunConfig) -> InputCase:
-        """On which inputs a call is made."""
+        """Return on which inputs a call is made."""
         return setting.rare if setting.rare and call in self.rare else setting.timed
 
 
 def calls_of_a_burst(device_type: str, claimed_ms: float, launches: int, held: bool) -> int:
-    """As many calls as make it long; behind the gate no more than the queue holds.
+    """Return as many calls as make it long; behind the gate no more than the queue holds.
 
     Time and launches are the candidate's word. With few calls much is allowed to each, so more
     launches than fit the time are not believed.
@@ -191,7 +191,7 @@ def calls_of_a_burst(device_type: str, claimed_ms: float, launches: int, held: b
 
 
 def order_in_memory(answer: dict[str, Any], call: int, output: int, dimensions: int) -> list[int]:
-    """In which order the dimensions of an output lie; raises CandidateFailure where the worker names none."""
+    """Return in which order the dimensions of an output lie; raises CandidateFailure where the worker names none."""
     try:
         order = answer["orders"][call][output]
         if all(type(dimension) is int for dimension in order) and sorted(order) == list(range(dimensions)):

@@ -82,7 +82,7 @@ class CpuWallClockCheck(WallClockCheck):
         return least
 
     def _burst(self, calls: int, held: bool, views: list[torch.Tensor]) -> tuple[Reading, list[Called]]:
-        """What so many calls of the candidate take, and those that are to be compared."""
+        """Return what so many calls of the candidate take, and those that are to be compared."""
         self._ask(op="prepare_burst", calls=calls)
         self._sides.rest()
         lots, called, took_ms, overhead_ms = Lots.drawn(calls), [], [], []
@@ -103,14 +103,14 @@ class CpuWallClockCheck(WallClockCheck):
         return Reading(calls * statistics.median(took_ms), calls * without_ms, None, calls, held), called
 
     def _rehearsed_ms(self, count: int) -> list[float]:
-        """The same without a call, by a worker of as many threads and processes, which all have to stop."""
+        """Return the same without a call, by a worker of as many threads and processes, which all have to stop."""
         threads, processes = (min(count, _MOST_A_CORE * usable_cores()) for count in self._sides.worker.crowd)
         self._ask_idle(op="hold", threads=threads, processes=processes)
         self._idle.rest()
         return [self._timed(self._idle, self._ask_idle, "rehearse", seed)[0] for seed in fresh_seeds(count)]
 
     def _timed(self, worker: Worker, ask: Callable, op: str, seed: int) -> tuple[float, dict[str, Any]]:
-        """How long until all of a worker is at rest again, and its answer.
+        """Return how long until all of a worker is at rest again, and its answer.
 
         CPU time that it took since it was at rest before is its own too: others' inputs lay there already.
         """
@@ -136,7 +136,7 @@ class CpuWallClockCheck(WallClockCheck):
         return outputs
 
     def _reference_ms(self, called: list[Called]) -> float:
-        """What a call of the reference takes when others have come to the cores: on inputs as the candidate's."""
+        """Return ms of a call of the reference meanwhile, on the candidate's inputs: others may use the cores."""
         begin, done = time.perf_counter(), 0
         for call in called:
             outputs_of(self._reference, self._setting, call.inputs, call.seed)

@@ -56,7 +56,7 @@ Send = Callable[[list[int], int, int], list[list[tuple[int, int]]]]  # seeds, fi
 
 
 class GpuWallClockCheck(WallClockCheck):
-    """To be made before there is a candidate."""
+    """The check on a GPU. It is created before there is a candidate."""
 
     def __init__(self, sides: EvaluationSession, timeout_s: float, fork: Fork):
         super().__init__(sides, timeout_s, Gate.file(), fork)
@@ -116,7 +116,7 @@ class GpuWallClockCheck(WallClockCheck):
         return Reading(burst_ms, calls * self._overhead_ms(calls, held), reference_ms, calls, held)
 
     def _overhead_ms(self, calls: int, held: bool) -> float:
-        """What each call of a burst of so many takes by itself, between those that were rehearsed by interpolation."""
+        """Return ms of overhead of each call in a burst, interpolated between the rehearsed numbers of calls."""
         if not held:
             return self._unheld_overhead_ms
         return float(np.interp(calls, [*self._held_overhead_ms], [*self._held_overhead_ms.values()]))
@@ -139,7 +139,7 @@ class GpuWallClockCheck(WallClockCheck):
     def _once(
         self, inputs: BurstInputs, burst: Burst, allocations: Allocations, held: bool
     ) -> tuple[float, list[RemoteOutputs]]:
-        """What one burst of the candidate takes until pieces of all that it left have been read, and what it left."""
+        """Return ms until samples of all outputs of one burst have been read, and the outputs."""
         left: list[RemoteOutputs] = []
 
         def send(seeds: list[int], first: int, number: int) -> list[list[tuple[int, int]]]:
@@ -156,7 +156,7 @@ class GpuWallClockCheck(WallClockCheck):
         return (self._held_ms if held else self._unheld_ms)(inputs, burst.seeds, send), left
 
     def _held_ms(self, inputs: BurstInputs, seeds: list[int], send: Send) -> float:
-        """All that can be done before the clock starts is done then: no launch is in it."""
+        """Return all that can be done before the clock starts is done then: no launch is in it."""
         calls, number = len(seeds), self._next(len(seeds))
         self._pieces.begin(calls)
         with self._opened_late(number + calls - 1) as is_held:
@@ -246,7 +246,7 @@ class GpuWallClockCheck(WallClockCheck):
             )
 
     def _reference_ms(self, burst: Burst) -> float:
-        """What a call of the reference takes in a burst of this process."""
+        """Return what a call of the reference takes in a burst of this process."""
         self._play_reference(self._reference, burst)  # fills the allocator's caches
         torch.cuda.synchronize()
         took = []

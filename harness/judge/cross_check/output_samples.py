@@ -30,7 +30,7 @@ class OutputSamples:
         self._chosen, self._a_call = [], -(-PIECES // calls)
 
     def choose(self, outputs: list[tuple[int, int]]) -> None:
-        """From the outputs of the next call, each an address in this process and its bytes."""
+        """Choose samples of the outputs of the next call, each an address in this process and its bytes."""
         whole, row = [place for place in outputs if place[1]], self.count
         pieces = [_piece(*_random.choice(whole)) for _ in range(self._a_call if whole else 0)]
         self._chosen.append([(row + index, *piece) for index, piece in enumerate(pieces)])
@@ -44,7 +44,7 @@ class OutputSamples:
         self._read(self._then, self._chosen[call])
 
     def changed(self) -> int:
-        """How many are others now."""
+        """Return how many are others now."""
         chosen = [piece for of_call in self._chosen for piece in of_call]
         self._read(self._now, chosen)
         self.stream.synchronize()

@@ -68,7 +68,7 @@ class RemoteOutputs:
 
 
 def _address(memories: dict[Any, DeviceMemory], theirs: int, size: int) -> int:
-    """Where so many bytes at an address of the worker lie in this process; ValueError where they do not."""
+    """Return where so many bytes at an address of the worker lie in this process; ValueError where they do not."""
     if not size:
         return 0
     for base, memory in memories.items():

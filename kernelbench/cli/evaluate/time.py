@@ -151,7 +151,7 @@ def _sanitized(file: ProblemFile, path: Path, result: Result, device: str) -> li
 
 
 def _counters(file: ProblemFile, path: Path, result: Result, device: str) -> list | str:
-    """Those of Nsight Compute, or why there are none: that is no reason to lose the rest of the page."""
+    """Return those of Nsight Compute, or why there are none: that is no reason to lose the rest of the page."""
     from kernelbench.machine import ncu
 
     if result.device.get("type") != "cuda" or not result.correct:

@@ -67,7 +67,7 @@ def _of(path: Path, solution: Solution) -> list[Finding]:
 
 
 def _kernels(log: Path, solution: Solution) -> list[dict]:
-    """Of each kernel its share of the time, and whether it is the solution's own."""
+    """Return each kernel's share of the time, and whether it is the solution's own."""
     try:
         return ncu.whose(ncu.read(log.read_text(errors="replace")), Origin.of(solution))
     except (OSError, ncu.NsightError) as error:

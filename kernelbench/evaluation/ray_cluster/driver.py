@@ -84,7 +84,7 @@ class Cluster:
             raise EnvironmentUnfit(f"a node with {', '.join(theirs)} stays idle: this run is with {', '.join(ours)}")
 
     def _slots(self) -> dict[tuple[str, int], dict[str, float]]:
-        """What a timer would own, for every device of the nodes that are alive."""
+        """Return what a timer would own, for every device of the nodes that are alive."""
         slots = {}
         for node in ray.nodes():
             owned = node["Resources"] if node["Alive"] else {}
@@ -175,7 +175,7 @@ class _Evaluation:
                     yield item
 
     def _submit_builds(self) -> None:
-        """In order of what they cost, so that no device waits for one that takes long."""
+        """Submit builds in order of cost, so that no device waits for a long one."""
         cluster, options = self._cluster, self._cluster._options
         task = ray.remote(build_parcel)
         largest = max((node["Resources"].get("memory", 0) for node in ray.nodes() if node["Alive"]), default=0)
@@ -237,7 +237,7 @@ class _Evaluation:
 
 
 def _connect(options: Options) -> bool:
-    """Whether the connection is ours to close."""
+    """Return whether the connection is ours to close."""
     if ray is None:
         raise EnvironmentUnfit("--executor ray needs Ray: pip install 'kernelbench[ray]'")
     if ray.is_initialized():

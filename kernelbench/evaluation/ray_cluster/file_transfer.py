@@ -1,4 +1,4 @@
-"""What travels to a node: a solution with the files beside it that it names."""
+"""Transfer to a node: a solution with the files beside it that it names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs on a node: builds as tasks of one core, and the actor of a device with its judge."""
+"""Tasks on a node: builds on one core each, and the actor of a device with its judge."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from kernelbench.evaluation.ray_cluster.file_transfer import Parcel
 
 @dataclass(frozen=True)
 class Built:
-    """What a build on some node came to: entries of its cache by key, or how it failed."""
+    """Result of a build on some node: entries of its cache by key, or how it failed."""
 
     entries: dict[str, dict[str, bytes]] = field(default_factory=dict)
     seconds: float = 0.0

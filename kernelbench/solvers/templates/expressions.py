@@ -1,4 +1,4 @@
-"""What each elementwise operator is in C."""
+"""Elementwise operators in C."""
 
 from __future__ import annotations
 

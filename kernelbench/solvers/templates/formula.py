@@ -1,4 +1,4 @@
-"""What a reference computes, as C expressions: elements, reductions of them, and what follows from those.
+"""Formula of a reference as C expressions: elements, reductions, and what follows from those.
 
 Every element has a position ``at`` in a space of OUTER x LENGTH x INNER; reductions run over
 LENGTH, and give one row value for each of OUTER x INNER.
@@ -33,7 +33,7 @@ class Load:
         return " + ".join(reversed(terms)) or "0"
 
     def contiguous(self, vector: int) -> bool:
-        """Whether ``vector`` neighbours, from a multiple of ``vector`` on, are neighbours in memory too."""
+        """Return whether ``vector`` neighbours, from a multiple of ``vector`` on, are neighbours in memory too."""
         size, stride = self.pattern[-1]
         return stride == 1 and size % vector == 0 and all(step % vector == 0 for _, step in self.pattern[:-1])
 

@@ -1,4 +1,4 @@
-"""How an operand lies in the space of what is computed: sizes and strides, merged where they are one."""
+"""Layout of an operand in the space of a computation: sizes and strides, merged where they are one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which templates fit a problem, the parameters to search, and the source that a choice of them gives.
+"""Plans: templates that fit a problem, parameters to search, and the source for a choice.
 
 Values of a parameter are in the order in which they are worth trying: the first ones together are the default.
 A source is made for one workload: its sizes are constants, and with others it leaves the output alone.
@@ -53,7 +53,7 @@ class Plan:
         return dict(zip(self.space, values))
 
     def fits(self, choice: Choice) -> bool:
-        """Whether a block can have as many threads, registers and bytes of shared memory as it takes."""
+        """Return whether a block can have as many threads, registers and bytes of shared memory as it takes."""
         if isinstance(self.computed, Product):
             threads = choice["high"] // choice["rows"] * (choice["wide"] // choice["columns"])
             shared = choice["depth"] * (choice["high"] + choice["wide"] + 2) * 4
@@ -169,7 +169,7 @@ def _formula_values(template: str, formula: Formula, choice: Choice) -> dict[str
 
 
 def _definitions(formula: Formula, vec: int, on_host: bool) -> dict[str, object]:
-    """What fills ``formula.h``."""
+    """Return what fills ``formula.h``."""
     loads, reductions = formula.loads, formula.reductions
     before = [f"const float {name} = {text};" for name, text, needs_rows in formula.elements if not needs_rows]
     every = [f"const float {name} = {text};" for name, text, _ in formula.elements]

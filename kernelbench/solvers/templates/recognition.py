@@ -30,7 +30,7 @@ def recognise(trace: Trace) -> Formula | Product:
 
 @dataclass(frozen=True)
 class _Value:
-    """What a storage of the trace holds: an element, a row or a total, by its C name."""
+    """Content of a storage of the trace: an element, a row or a total, by its C name."""
 
     name: str
     level: str
