@@ -173,7 +173,7 @@ def _witnesses(result: Result) -> str:
     if profile:
         seen.append(("CUPTI: first kernel's begin to last one's end", profile["span_ms"], ""))
     if isinstance(clock, dict):
-        if clock["held"]:
+        if clock["queue_held"]:
             how = f"; {clock['penalty_ms'] * 1e3:.3g} us were added to agree" if clock.get("penalty_ms") else ""
         else:
             how = "; launches count" + (", and this is its time" if clock.get("penalty_ms") else "")

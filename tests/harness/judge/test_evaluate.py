@@ -579,7 +579,7 @@ class ModelNew(torch.nn.Module):
 def test_events_that_the_candidate_forges_are_not_believed(judged, problem):
     result = judged(problem("1/19"), "import torch\n" + FORGED_EVENTS, device="cuda", workload="small")
     assert (result.status, result.rule) == (Status.REJECTED, "forged_clock"), result.message
-    assert result.timing["cross_check"]["held"]
+    assert result.timing["cross_check"]["queue_held"]
 
 
 HALVED = """
@@ -597,7 +597,7 @@ def test_whoever_waits_for_the_device_is_timed_by_the_judge(judged, problem, pat
         for forgery in (patch, f"{patch}{HALVED}")
     )
     assert honest.status is Status.OK and not honest.timing["queue_full"], honest.message
-    assert not honest.timing["cross_check"]["held"]
+    assert not honest.timing["cross_check"]["queue_held"]
     assert halved.rule == "forged_clock" or halved.speedup == pytest.approx(honest.speedup, rel=0.1)
 
 
@@ -605,7 +605,7 @@ def test_whoever_waits_for_the_device_is_timed_by_the_judge(judged, problem, pat
 def test_whoever_waits_only_in_a_burst_is_timed_with_its_launches(judged, problem):
     body = "'burst' in [f.name for f in traceback.extract_stack()] and torch.cuda.synchronize()\nreturn x.relu()"
     result = judged(problem("1/19"), "import traceback\n" + relu(body), device="cuda", track="open")
-    assert result.status is Status.OK and not result.timing["cross_check"]["held"], result.message
+    assert result.status is Status.OK and not result.timing["cross_check"]["queue_held"], result.message
 
 
 HOARDS = f"""

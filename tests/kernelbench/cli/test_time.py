@@ -37,7 +37,7 @@ def on_a_gpu():
         "method": "cuda_events", "cache": "cold", "criterion": "sem", "stopped": "converged", "stability": "stable",
         "queue_full": True, "interrupted_rounds": 2, "calls_a_round": 3, "rounds": 17, "throttled_samples": 3,
         "cv": 0.0123, "sem": 0.003, "q1_ms": 0.099, "q3_ms": 0.101, "median_ms": 0.1, "launch_bound_ms": 0.13,
-        "cross_check": {"call_ms": 0.097, "calls": 40, "held": True, "overhead_ms": 0.01},
+        "cross_check": {"call_ms": 0.097, "calls": 40, "queue_held": True, "overhead_ms": 0.01},
         "profile": {"span_ms": 0.104, "launches": 3, "kernels": [
             {"name": "void reduce<float>(float*)", "launches": 2, "ms": 0.06, "registers": 32, "shared_bytes": 2048,
              "grid": [132, 1, 1], "block": [256, 1, 1]},
@@ -82,7 +82,7 @@ def test_a_page_says_what_each_witness_saw_and_how_far_apart_they_are():
 
 def test_a_page_says_that_the_judge_timed_a_solution_that_waits_for_the_device():
     waits = on_a_gpu()
-    clock = {"call_ms": 0.1, "calls": 64, "held": False, "penalty_ms": 0.02}
+    clock = {"call_ms": 0.1, "calls": 64, "queue_held": False, "penalty_ms": 0.02}
     waits.timing |= {"queue_full": False, "cross_check": clock}
     assert "launches count, and this is its time" in timing_text.page(waits)
 
