@@ -22,6 +22,9 @@ from harness.result import CandidateFailure, Status
 from harness.tensors.dtypes import EXACT, STEPS, TOLERANCES, bits, finite_elements, parts, widened
 
 LOSS_FACTOR = 4
+# Where rare elements outweigh all others, a plain sum in FP32 rounds the others off: an H100 added 32,768 losses by
+# atomics 4e-4 apart from PyTorch. Work that is left out there is off by more than a hundredth.
+RARE_TOLERANCE = 0.01
 
 CHUNK = 1 << 25  # elements compared at a time, so that temporaries stay small
 _TINY = torch.finfo(torch.float32).tiny
@@ -46,6 +49,11 @@ class Criterion:
         """Error allowed of an element that is 0, where the root mean square is ``scale``."""
         share = self.tolerance if self.share is None else self.share
         return max(share * scale, self.step, LOSS_FACTOR * self.loss)
+
+    def loosened(self, tolerance: float) -> Criterion:
+        """Return the criterion with at least so much ``tolerance``, to an element and to the whole."""
+        share = None if self.share is None else max(self.share, tolerance)
+        return replace(self, tolerance=max(self.tolerance, tolerance), share=share, below_fp64=None)
 
     def at(self, scale: float) -> Criterion:
         """The criterion that holds where the root mean square is ``scale``."""

@@ -130,7 +130,8 @@ class Measurement:
         timing["cross_check"] = reading.to_json() | {"allowed_ms": round(allowed_ms, 6)}
         kind = self._conditions.device.type
         forged_clock.check(timing["median_ms"], reading.call_ms, reading.calls, allowed_ms, reading.held, kind)
-        penalty_ms = max(0.0, reading.call_ms - forged_clock.free_ms(timing["median_ms"], allowed_ms, reading.held))
+        judged_ms = reading.call_ms + self._cold_ms(result, reading)
+        penalty_ms = max(0.0, judged_ms - forged_clock.free_ms(timing["median_ms"], allowed_ms, reading.held))
         timing["cross_check"]["penalty_ms"] = round(penalty_ms, 6)
         if penalty_ms > 0:
             contest.add_penalty(CANDIDATE, penalty_ms)
@@ -144,7 +145,8 @@ class Measurement:
 
         def agrees(reading: Reading) -> bool:
             allowed_ms = self._allowed_ms(result, reading)
-            return forged_clock.agree(result.timing["median_ms"], reading.call_ms, allowed_ms, reading.held)
+            judged_ms = reading.call_ms + self._cold_ms(result, reading)
+            return forged_clock.agree(result.timing["median_ms"], judged_ms, allowed_ms, reading.held)
 
         made_room = False
         while calls > 0:
@@ -167,6 +169,16 @@ class Measurement:
             made_room = True
         self._sides.check_memory_hog()
         raise NotRead("a call's inputs and outputs, once more, do not fit the memory")
+
+    def _cold_ms(self, result: Result, reading: Reading) -> float:
+        """Return what cold inputs cost a call of the reference, where the judge's own hot figure is the time.
+
+        A candidate whose calls could not be held reads the same inputs, and its rounds, which are cold, do not count.
+        """
+        eager_ms = result.baselines.get(EAGER, {}).get("median_ms")
+        if reading.held or self._conditions.device.type != "cuda" or not eager_ms or not reading.reference_ms:
+            return 0.0
+        return max(0.0, eager_ms - reading.reference_ms)
 
     def _allowed_ms(self, result: Result, reading: Reading) -> float:
         eager_ms, in_a_burst_ms = result.baselines.get(EAGER, {}).get("median_ms"), reading.reference_ms

@@ -39,7 +39,7 @@ class Reading:
     """``burst_ms`` is how long so many calls took, hot, and ``overhead_ms`` what a burst takes besides its calls.
 
     ``held`` says whether launches were kept out of it. ``reference_ms`` is a call of the reference
-    meanwhile, in a burst too; None where that has launches in it, or was not asked for.
+    meanwhile, on inputs as hot; None where that has launches in it, or was not asked for.
     """
 
     burst_ms: float

@@ -104,8 +104,9 @@ class GpuWallClockCheck(WallClockCheck):
         with contextlib.closing(BurstInputs(self._setting, calls)) as inputs:
             burst = inputs.draw()
             # behind the gate what the queue does not hold would wait for ever, the reference as well
-            with_reference = held and calls * reference_launches <= QUEUE
-            reference_ms = self._reference_ms(burst) if with_reference else None
+            with_reference = calls * reference_launches <= QUEUE
+            copy = None if held else inputs.copy  # what is not held has its inputs copied right before each call
+            reference_ms = self._reference_ms(burst, copy) if with_reference else None
             self._ask(op="open_burst", handle={"ipc": inputs.handle}, calls=calls)
             try:
                 burst_ms = self._least_ms(inputs, burst, held, check)
@@ -245,9 +246,12 @@ class GpuWallClockCheck(WallClockCheck):
                 rule=forged_clock.RULE,
             )
 
-    def _reference_ms(self, burst: Burst) -> float:
-        """Return what a call of the reference takes in a burst of this process."""
-        self._play_reference(self._reference, burst)  # fills the allocator's caches
+    def _reference_ms(self, burst: Burst, copy: Callable[[int, int], None] | None) -> float:
+        """Return what a call of the reference takes in a burst of this process; ``copy`` goes before each.
+
+        The copies show a burst to the worker before its calls, so it must be one that is not counted.
+        """
+        self._play_reference(self._reference, burst, copy)  # fills the allocator's caches
         torch.cuda.synchronize()
         took = []
         for _ in range(_TRIES):
@@ -255,14 +259,16 @@ class GpuWallClockCheck(WallClockCheck):
             self._sides.timer.wait_for_bandwidth()
             self._gate.hold(number)
             with self._opened_late(number):
-                self._play_reference(timed, burst)
+                self._play_reference(timed, burst, copy)
             self._gate.open(number)
             torch.cuda.synchronize()
             took.append(timed.total_ms() / len(burst.seeds) - self._event_ms)
         return statistics.median(took)
 
-    def _play_reference(self, model: Callable, burst: Burst) -> None:
-        for arguments, seed in zip(burst.inputs, burst.seeds):
+    def _play_reference(self, model: Callable, burst: Burst, copy: Callable[[int, int], None] | None) -> None:
+        for call, (arguments, seed) in enumerate(zip(burst.inputs, burst.seeds)):
+            if copy:
+                copy(call, torch.cuda.current_stream().cuda_stream)
             outputs_of(model, self._setting, arguments, seed)
 
 

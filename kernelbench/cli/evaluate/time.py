@@ -57,7 +57,8 @@ from kernelbench.views.plotting import PictureError
                    "harness's process border: only for what you trust.")  # fmt: skip
 @click.option("--sanitize", is_flag=True,
               help="Run one call under compute-sanitizer (memcheck, racecheck, initcheck) and list its errors with "
-                   "their lines. Only for what you trust, as --ncu.")  # fmt: skip
+                   "their lines, at small sizes unless --workload names others. Only for what you trust, as "
+                   "--ncu.")  # fmt: skip
 @click.option("--picture", type=OutputFile(), metavar="FILE",
               help="Draw the samples into a .png, .svg or .pdf file.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the record as JSON.")
@@ -88,7 +89,7 @@ def command(
         else:
             file, result = _evaluated(Path(solution), options, problem, problem_dir)
         counters = _counters(file, Path(solution), result, device or "cuda") if ncu else None
-        sanitized = _sanitized(file, Path(solution), result, device or "cuda") if sanitize else None
+        sanitized = _sanitized(file, Path(solution), result, workload, device or "cuda") if sanitize else None
         if picture:
             from kernelbench.views.timing_plot import draw
 
@@ -136,8 +137,11 @@ def _recorded(path: Path, wanted: str) -> Result:
     return found[0]
 
 
-def _sanitized(file: ProblemFile, path: Path, result: Result, device: str) -> list | str:
-    """The errors that compute-sanitizer finds, or why it was not run."""
+def _sanitized(file: ProblemFile, path: Path, result: Result, workload: str | None, device: str) -> list | str:
+    """The errors that compute-sanitizer finds, or why it was not run.
+
+    At the small sizes where none are named: under it a call takes up to a hundred times as long.
+    """
     from kernelbench.machine import sanitizer
 
     if result.device.get("type") != "cuda":
@@ -145,7 +149,7 @@ def _sanitized(file: ProblemFile, path: Path, result: Result, device: str) -> li
     say("compute-sanitizer runs the solution as a program of yours, outside the harness's process border", err=True)
     try:
         solution = read_solution(path, problem=file.id)
-        return sanitizer.errors(file, solution, result.workload["name"], result.precision, device)
+        return sanitizer.errors(file, solution, file.workload_name(workload, "cpu"), result.precision, device)
     except sanitizer.ToolError as error:
         return f"not run: {error}"
 

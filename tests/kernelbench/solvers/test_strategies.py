@@ -56,6 +56,8 @@ def test_best_of_n_asks_the_same_at_once_and_gives_fast_p_at_k(stand_in, solved)
     assert len(set(said(server))) == 1 and {request["temperature"] for request in server.requests} == {1.6}
     assert len(server.requests) == 3
     assert [attempt["parent"] for attempt in trajectory(outcome)] == [None] * 3
+    ends = sorted((result.status.value, result.message) for result in outcome.run.results)
+    assert [status for status, _ in ends] == ["ok", "wrong_value", "wrong_value"], ends
     assert at_k.pass_at_k(at_k.passes(samples(outcome), 0.0), 1) == pytest.approx(1 / 3)
     assert at_k.pass_at_k(at_k.passes(samples(outcome), 0.0), 3) == 1.0
     tokens = [attempt["tokens"]["completion"] for attempt in trajectory(outcome)]
