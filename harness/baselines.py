@@ -18,7 +18,7 @@ _ERROR_CHARACTERS = 2000
 
 
 def describe_error(error: Exception) -> str:
-    """Why one does not compile or run, short enough for a record."""
+    """Describe why a baseline does not compile or run, short enough for a record."""
     return f"{type(error).__name__}: {error}"[:_ERROR_CHARACTERS]
 
 

@@ -65,6 +65,7 @@ def describe(device: torch.device) -> dict[str, Any]:
 
 
 def versions(device: torch.device) -> dict[str, str]:
+    """Return versions of Python, PyTorch, platform, CUDA and driver."""
     found = {"python": platform.python_version(), "torch": torch.__version__, "platform": platform.platform()}
     if device.type == "cuda":
         found["cuda"] = torch.version.cuda
@@ -89,6 +90,7 @@ def environment_of_one(device: torch.device) -> dict[str, str]:
 
 
 def cpu_name() -> str:
+    """Return the CPU's model name, or the machine type where the system does not tell."""
     try:
         with open("/proc/cpuinfo") as cpuinfo:
             return next(line.split(":", 1)[1].strip() for line in cpuinfo if line.startswith("model name"))

@@ -11,26 +11,32 @@ from harness.solution.discover import Solution
 
 
 def encode_problem(file: ProblemFile | Problem) -> dict[str, Any]:
+    """Return a problem's identity and place as JSON."""
     return {"id": str(file.id), "name": file.name, "path": str(file.path)}
 
 
 def decode_problem(record: dict[str, Any]) -> ProblemFile:
+    """Return the problem that ``encode_problem`` wrote."""
     return ProblemFile(ProblemId.parse(record["id"]), record["name"], Path(record["path"]))
 
 
 def encode_solution(solution: Solution) -> dict[str, Any]:
+    """Return a solution as JSON."""
     return {**vars(solution), "path": str(solution.path), "problem": str(solution.problem)}
 
 
 def decode_solution(record: dict[str, Any]) -> Solution:
+    """Return the solution that ``encode_solution`` wrote."""
     return Solution(**{**record, "path": Path(record["path"]), "problem": ProblemId.parse(record["problem"])})
 
 
 def encode_artefact(artefact: Artefact) -> dict[str, Any]:
+    """Return an artefact as JSON."""
     return {**vars(artefact), "library": str(artefact.library) if artefact.library else None}
 
 
 def decode_artefact(record: dict[str, Any]) -> Artefact:
+    """Return the artefact that ``encode_artefact`` wrote."""
     library = Path(record["library"]) if record["library"] else None
     tuples = {name: tuple(record[name]) for name in ("flags", "keys")}
     return Artefact(**{**record, "library": library, **tuples})

@@ -76,7 +76,7 @@ def first_line(text: str) -> str:
 
 
 class CandidateFailure(Exception):
-    """Why a candidate is not ``ok``; raised wherever that becomes known.
+    """Reason why a candidate is not ``ok``; raised wherever that becomes known.
 
     ``message`` is for the candidate's author (a person, or a model that must
     repair the code); ``log`` holds compiler or process output, as much of it as is kept; ``rule``
@@ -130,7 +130,7 @@ class Result:
 
     @property
     def unconfirmed(self) -> str:
-        """Why the judge's own clock could not be read, in its words; '' where it was, or nothing is known of it."""
+        """Return why the judge's own clock could not be read; '' where it was, or where nothing is known of it."""
         clock = (self.timing or {}).get("cross_check")
         return clock if isinstance(clock, str) else ""
 

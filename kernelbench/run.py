@@ -237,5 +237,6 @@ def whole_lines(path: Path, repair: bool = False) -> tuple[list[bytes], bool]:
 
 
 def result_order(result: Result) -> tuple[int, int, int]:
+    """Return the sort key of a result: level, number, sample."""
     level, number = map(int, result.problem.split("/"))
     return level, number, result.solution["sample"]

@@ -30,10 +30,11 @@ import torch
 from harness.compile import Artefact, BuildContext
 from harness.compile.extension.build import ExtensionBuilder, Refused
 from harness.judge.compare import check_kind
-from harness.judge.evaluate import Conditions, evaluate
+from harness.judge.conditions import Conditions
+from harness.judge.evaluate import evaluate
 from harness.problem.module import load_problem
 from harness.process import protocol
-from harness.process.worker_process import ForkServer
+from harness.process.fork_server import ForkServer
 from harness.result import CandidateFailure, Result, Status
 from harness.solution.discover import read_solution
 from kernelbench import suite

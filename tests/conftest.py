@@ -9,9 +9,11 @@ import torch
 
 from harness import device as devices
 from harness.compile import BuildContext, build
-from harness.judge.evaluate import Conditions, evaluate, failed_result
+from harness.judge.conditions import Conditions
+from harness.judge.evaluate import evaluate
+from harness.judge.record import failed_result
 from harness.problem.module import ProblemFile, ProblemId, load_problem
-from harness.process.worker_process import ForkServer
+from harness.process.fork_server import ForkServer
 from harness.result import CandidateFailure
 from harness.solution.discover import read_solution
 from kernelbench import suite

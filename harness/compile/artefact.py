@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.process.worker_process import Builder, ForkServer, Worker
+from harness.process.fork_server import ForkServer
+from harness.process.worker_process import Builder, Worker
 
 
 class ToolchainError(Exception):
-    """This machine lacks what a build needs; the message says what to install."""
+    """A build needs something that this machine lacks; the message says what to install."""
 
 
 @dataclass(frozen=True)

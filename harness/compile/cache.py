@@ -87,10 +87,12 @@ def built_bytes(path: Path) -> int:
 
 
 def key_of(*parts: str) -> str:
+    """Return the cache key of these parts, 40 hexadecimal digits of a SHA-256."""
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:40]
 
 
 def digest_of(path: Path) -> str:
+    """Return the SHA-256 of a file's content, read in pieces."""
     with open(path, "rb") as file:
         digest = hashlib.sha256()
         while block := file.read(1 << 20):

@@ -56,6 +56,7 @@ def compile_cost(solution: Solution) -> Cost:
 
 
 def was_built(solution: Solution, context: BuildContext) -> bool:
+    """Return whether this solution was built before in this context."""
     return Cache().is_marked(_mark(solution, context))
 
 

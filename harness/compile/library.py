@@ -24,6 +24,7 @@ _FIRST_SPECIFIC_MAJOR = 9
 
 
 def build_cpp(solution: Solution, context: BuildContext) -> Artefact:
+    """Compile a ``.cpp`` solution with the host's compiler; raises ToolchainError where there is none."""
     compiler = host_compiler()
     if compiler is None:
         raise ToolchainError("no C++ compiler: install g++ or clang++, or set CXX")
@@ -31,6 +32,7 @@ def build_cpp(solution: Solution, context: BuildContext) -> Artefact:
 
 
 def build_cuda(solution: Solution, context: BuildContext) -> Artefact:
+    """Compile a ``.cu`` solution with nvcc; raises ToolchainError where it is missing."""
     compiler = nvcc()
     if compiler is None:
         raise ToolchainError("no nvcc: install the CUDA toolkit, or set CUDA_HOME to where it is")

@@ -7,4 +7,5 @@ from harness.solution.discover import Solution
 
 
 def build(solution: Solution, context: BuildContext) -> Artefact:
+    """Return a shared library that somebody else built."""
     return Artefact(solution.path, cached=True, note="prebuilt")

@@ -21,6 +21,7 @@ _FINAL = (Status.BUILD_ERROR, Status.TIMEOUT, Status.OUT_OF_MEMORY)
 
 
 def build(solution: Solution, context: BuildContext) -> Artefact:
+    """Prepare a Python solution: build the extensions that it makes when it is imported."""
     facts = _facts(solution)
     env = {}
     if solution.language == "triton":  # compiles in the call, for the device

@@ -65,6 +65,7 @@ def check(profile: dict[str, Any], origin: Origin | None = None) -> None:
 
 
 def check_on_cpu(own: bool) -> None:
+    """Raise CandidateFailure where a solution for the CPU built nothing of its ``own``."""
     if not own:
         raise _library_only("it builds nothing of its own, so all that it computes with is PyTorch's")
 

@@ -1,24 +1,16 @@
-"""The trusted side of one evaluation: seeds, reference, comparison, timing, verdict.
+"""The trusted side of one evaluation: prepare, load, check, time, cross-check, time alone, score.
 
-The path of a candidate: ``evaluate`` starts a worker, has it load the candidate,
-then plays rounds. In each round the worker runs the candidate on inputs drawn
-from seeds that it learns only then; afterwards, and only then, the judge draws
-the same inputs, runs the reference and compares. Rounds of one call come first
-(the correctness trials, on hardened draws too), then timed rounds of several
-calls, candidate and baseline in turn; of each of those, one call that nobody
-could foresee is compared too.
+The candidate runs in a worker of its own. It learns the seed of a call only when it is to make that call. The judge
+draws the same inputs afterwards, calls the reference, and compares. A timed round has several calls, of candidate
+and baselines in turn; one of them, chosen afterwards, is compared too.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-import datetime
-import os
-import secrets
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -26,34 +18,33 @@ import torch
 from harness import device as devices
 from harness.compile.artefact import Artefact, BuildContext
 from harness.compile.extension.build import ExtensionBuilder
-from harness.integrity import below_floor, library_only
-from harness.integrity.origin import Origin
-from harness.integrity.static import findings
 from harness.job import encode_problem
+from harness.judge import record
+from harness.judge.check import check
 from harness.judge.conditions import Conditions
-from harness.judge.cross_check.base import WallClockCheck
-from harness.judge.cross_check.cpu import CpuWallClockCheck
-from harness.judge.cross_check.gpu import GpuWallClockCheck
-from harness.judge.memory_needs import check_room
-from harness.judge.reference import CHANGED, PUBLISHED, InputCase
+from harness.judge.cross_check.base import NotHeld, Rehearsal
+from harness.judge.cross_check.check import cross_check
+from harness.judge.cross_check.cpu import CpuRehearsal, CpuWallClockCheck
+from harness.judge.cross_check.gpu import GpuRehearsal, GpuWallClockCheck
+from harness.judge.plausibility import check_plausible
+from harness.judge.prepare import Prepared, prepare
+from harness.judge.reference_session import ReferenceSession
 from harness.judge.session import EvaluationSession, number
 from harness.judge.stages import Stages
-from harness.judge.time_candidate import Measurement
-from harness.memory.shared_tensors import SharedTensors
-from harness.problem.inputs import fresh_seeds, tensors_of
+from harness.judge.time_alone import time_alone
+from harness.judge.time_candidate import Timed, time_in_turn
 from harness.problem.math_modes import pin_math_modes
-from harness.problem.module import Problem, Workload
-from harness.problem.signature import signature_of
-from harness.process.worker_process import ForkServer, Worker
+from harness.problem.module import Workload
+from harness.process.fork_server import ForkServer
+from harness.process.worker_process import Worker
 from harness.result import CandidateFailure, Result, Status
-from harness.sol.headroom import headroom
 from harness.solution.discover import Solution
 from harness.solution.visible_files import own_files
-from harness.tensors.dtypes import is_finite
-from harness.tensors.outputs import as_tensor
-from harness.timing.interleaved import bytes_of_call
+from harness.timing.interleaved import CANDIDATE
 
-_CHECKOUT, _PACKAGES = Path(__file__).resolve().parents[2], Path(torch.__file__).resolve().parents[1]
+_GUARDED = (
+    "\na guard page lies behind every input, weight and output: it may have read or written past the end of one"
+)
 
 
 def evaluate(
@@ -70,255 +61,136 @@ def evaluate(
     where the machine fails; everything that the candidate does ends in the result's status.
     """
     begin = time.perf_counter()
-    result = blank_result(workload, solution, conditions)
+    result = record.blank_result(workload, solution, conditions)
     result.build = artefact.to_json()
     stages = Stages()
     try:
         stages.begin("wait")  # for the device
         with devices.exclusive(conditions.device, phase):
-            stages.begin("reference")
-            check_room(workload, conditions)
-            _Evaluation(workload, solution, artefact, conditions, server, phase, stages).into(result)
+            _Evaluation(solution, artefact, conditions, server, phase, stages).run(workload, result)
         result.status = Status.OK
     except CandidateFailure as failure:
         if artefact.library and conditions.device.type == "cpu" and "SIGSEGV" in failure.message:
             failure.message += _GUARDED
-        _record_failure(result, solution, failure)
+        record.add_failure(result, solution, failure)
     stages.end()
     result.stages_s = stages.seconds
     result.seconds = round(time.perf_counter() - begin + artefact.seconds, 3)
     return result
 
 
-def blank_result(workload: Workload, solution: Solution, conditions: Conditions) -> Result:
-    """A record with everything that is known before anything has run."""
-    problem = workload.problem
-    return Result(
-        problem=str(problem.id),
-        problem_name=problem.name,
-        workload={"name": workload.name, "sizes": workload.sizes, "flops": workload.flops, "bytes": None},
-        solution={
-            "name": solution.name,
-            "sample": solution.sample,
-            "kind": solution.kind,
-            "language": solution.language,
-            "sha256": solution.sha256,
-            **({"helpers": solution.helpers} if solution.helpers else {}),
-        },
-        status=Status.CRASHED,
-        precision=conditions.precision,
-        integrity={"findings": [finding.to_json() for finding in findings(solution, conditions.precision)]},
-        device=devices.describe(conditions.device),
-        versions=devices.versions(conditions.device),
-        started=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-    )
-
-
-def failed_result(workload: Workload, solution: Solution, conditions: Conditions, failure: CandidateFailure) -> Result:
-    """The record of a candidate that failed before it could be evaluated, as in its build."""
-    result = blank_result(workload, solution, conditions)
-    _record_failure(result, solution, failure)
-    return result
-
-
-def _record_failure(result: Result, solution: Solution, failure: CandidateFailure) -> None:
-    result.status, result.rule = failure.status, failure.rule
-    result.message = _without_folders(failure.message, solution)
-    result.log = _without_folders(failure.log, solution)
-    if failure.killed_by:
-        result.conditions["killed_by"] = failure.killed_by
-
-
-def _without_folders(text: str, solution: Solution) -> str:
-    """Paths relative to the solutions, the harness or the packages: records are shown to others, homes are not."""
-    folders = {str(folder): "" for folder in (solution.root.absolute(), solution.root.resolve(), _CHECKOUT, _PACKAGES)}
-    for folder, name in (folders | {os.path.expanduser("~"): "~/"}).items():
-        if folder != "/":
-            text = text.replace(f"{folder}/", name)
-    return text
-
-
+@dataclasses.dataclass(frozen=True)
 class _Evaluation:
     """One candidate's way through check and timing."""
 
-    def __init__(self, workload, solution, artefact, conditions, server, phase, stages):
-        self._stages: Stages = stages
-        self._workload: Workload = workload
-        self._problem: Problem = workload.problem
-        self._solution: Solution = solution
-        self._artefact: Artefact = artefact
-        self._conditions: Conditions = conditions
-        self._server: ForkServer = server
-        self._phase = phase
-        self._device = conditions.device
-        self._on_gpu = self._device.type == "cuda"  # what runs there may open GPUs, and nobody else
-        self._weight_seed = secrets.randbits(62)
-        self._sides = EvaluationSession(workload, conditions, self._weight_seed)
+    solution: Solution
+    artefact: Artefact
+    conditions: Conditions
+    server: ForkServer
+    phase: Callable[[str], None]
+    stages: Stages
 
-    def into(self, result: Result) -> None:
+    def run(self, workload: Workload, result: Result) -> None:
         """Fill ``result`` as things become known; raises CandidateFailure where the candidate fails."""
-        result.integrity["track"] = "kernels" if self._conditions.needs_own_kernels else "open"
-        result.conditions = pin_math_modes() | {"isolation": self._server.isolation}
-        outbox, reference = self._prepare(), self._sides.reference
-        result.workload["bytes"] = traffic = self._sides.traffic
-        clock = self._clock()
-        measurement = Measurement(self._sides, self._conditions, clock, self._phase)
-        self._stages.begin("load")
-        try:
-            builder = ExtensionBuilder(self._solution, self._build_context())
-            limit = self._conditions.memory_bytes
-            fds = [*outbox.fds, clock.fd]
-            readable = [self._problem.path, *own_files(self._solution), *self._artefact.readable]
-            writable = self._artefact.writable
-            env = self._artefact.env | devices.environment_of_one(self._device)
-            with self._server.fork(env, limit, fds, builder, readable, writable, devices=self._on_gpu) as worker:
-                self._sides.worker = worker
-                self._sides.outbox = outbox
-                self._phase("load")
-                loaded = self._load()
-                self._stages.begin("check")
-                copied = loaded.get("weights") == "copied"
-                trials = self._check(copied)
-                result.correctness = {
-                    "trials": [str(trial) for trial in trials],
-                    "timed": str(self._sides.reference.setting.timed),
-                    "weights": "copied" if copied else "seeded",
-                    "setup_s": number(loaded.get("setup_s")),
-                    "tolerance": max(criterion.tolerance for criterion in self._sides.criteria),
-                }
-                self._phase("time")
-                self._stages.begin("time")
-                contest = measurement.time(result)
-                self._stages.begin("cross_check")
-                self._phase("cross-check")
-                contest = measurement.witness(result, contest)
-                result.correctness |= self._sides.errors.to_json()
-                self._stages.begin("close")
-        finally:
-            outbox.close()
-            clock.close()
-            if self._sides.worker:
-                result.conditions["left_behind"] = self._sides.worker.left
-        self._stages.begin("analyse")
-        self._sides.worker = None
-        measurement.time_alone(result, contest)
-        median_ms = result.timing["median_ms"]
-        result.speedup = result.speedup_over_first()
-        result.gbps = traffic / median_ms / 1e6
-        if self._workload.flops is not None:
-            result.gflops = self._workload.flops / median_ms / 1e6
-        dtype, clock_mhz = reference.setting.dtype, self._conditions.clock_mhz
-        result.sol = headroom(self._workload, dtype, self._device, median_ms, result.conditions, clock_mhz)
-        self._judge_identity(result, builder.libraries)
+        conditions = self.conditions
+        self.stages.begin("reference")
+        result.integrity["track"] = "kernels" if conditions.needs_own_kernels else "open"
+        result.conditions = pin_math_modes() | {"isolation": self.server.isolation}
+        prepared = prepare(workload, conditions, is_library=self.artefact.library is not None)
+        result.workload["bytes"] = prepared.traffic
+        judge = ReferenceSession(prepared, conditions)
+        builder = ExtensionBuilder(self.solution, self._build_context())
+        with contextlib.closing(prepared.outbox), contextlib.closing(self._rehearsal(judge)) as rehearsal:
+            self.stages.begin("load")
+            worker = self._start_worker(prepared, rehearsal, builder)
+            try:
+                with worker:
+                    timed = self._judge(EvaluationSession(prepared, conditions, worker), rehearsal, result)
+                    self.stages.begin("close")
+            finally:
+                result.conditions["left_behind"] = worker.left
+        self.stages.begin("analyse")
+        time_alone(judge, result, timed)
+        record.add_rates(result, workload, conditions)
+        check_plausible(result, self.solution, self.artefact, builder.libraries, conditions)
 
-    def _prepare(self) -> SharedTensors:
-        """Learn from a call of the reference what one takes and returns; the memory for what comes back of it."""
-        sides = self._sides
-        example = sides.example()
-        sides.of_reference(lambda: sides.reference.choose_timed(fresh_seeds(2)), "timed inputs")
-        sides.kinds = [as_tensor(leaf).to("meta") for leaf in example.outputs[0]]
-        inputs, model = tensors_of(example.inputs[0]), sides.reference.model()
-        sides.traffic = bytes_of_call(self._workload, model, inputs, sides.kinds)
-        if self._artefact.library:  # from a call that was made: tracing one first imports what takes seconds
-            sides.signature = signature_of(self._workload, example.inputs[0], model.state_dict(), sides.kinds)
-        else:
-            sides.structure = example.structures[0]
-        return SharedTensors(self._device, sides.kinds, inputs)
+    def _judge(self, session: EvaluationSession, rehearsal: Rehearsal, result: Result) -> Timed:
+        """Load, check, time and cross-check, while the candidate is there."""
+        self.phase("load")
+        loaded = self._load(session)
+        weights_copied = loaded.get("weights") == "copied"
+        self.stages.begin("check")
+        cases = check(session, weights_copied, self.phase)
+        result.correctness = {
+            "trials": [str(case) for case in cases],
+            "timed": str(session.reference.setting.timed),
+            "weights": "copied" if weights_copied else "seeded",
+            "setup_s": number(loaded.get("setup_s")),
+            "tolerance": max(criterion.tolerance for criterion in session.criteria),
+        }
+        timed = self._time(session, rehearsal, result)
+        result.correctness |= session.errors.to_json()
+        return timed
 
-    def _judge_identity(self, result: Result, built: list[Path]) -> None:
-        """Is the time possible, and is the work the solution's own?"""
-        median_ms, profile = result.timing["median_ms"], result.timing.get("profile")
-        below_floor.check(median_ms, result.sol)
-        result.integrity["faster_than_direct"] = below_floor.between_bounds(median_ms, result.sol)
-        if profile:
-            origin = self._origin(built)
-            own, share = library_only.own_kernels(profile, origin)
-            result.integrity |= {"own_kernels": own, "own_share": share}
-        if not self._conditions.needs_own_kernels:
-            return
-        if self._device.type == "cuda" and profile:
-            library_only.check(profile, origin)
-        elif self._device.type == "cpu":
-            library_only.check_on_cpu(bool(built) or self._artefact.library is not None)
+    def _time(self, session: EvaluationSession, rehearsal: Rehearsal, result: Result) -> Timed:
+        """Time both sides in turn and cross-check; once more with launches where they cannot be kept out."""
+        clock = (GpuWallClockCheck if self._on_gpu else CpuWallClockCheck)(session, rehearsal)
+        launch_bound: frozenset[str] = frozenset()
+        while True:
+            self.phase("time")
+            self.stages.begin("time")
+            timed = time_in_turn(session, result, self.phase, launch_bound)
+            self.phase("cross-check")
+            self.stages.begin("cross_check")
+            try:
+                cross_check(clock, result, timed)
+            except NotHeld:
+                launch_bound = frozenset({CANDIDATE})  # whose bursts are not held
+            else:
+                return timed
 
-    def _origin(self, built: list[Path]) -> Origin | None:
-        """Return what can be the solution's own; None where that is gone by now, and names have to do."""
-        artefacts = [*built, *filter(None, [self._artefact.library])]
-        try:
-            return Origin.of(self._solution, artefacts)
-        except OSError:
-            return None
+    @property
+    def _on_gpu(self) -> bool:
+        return self.conditions.device.type == "cuda"  # what runs there may open GPUs, and nobody else
 
-    def _clock(self) -> WallClockCheck:
-        """The judge's own, made while there is no candidate to disturb it."""
-        limits, env = self._conditions, devices.environment_of_one(self._device)
+    def _rehearsal(self, judge: ReferenceSession) -> Rehearsal:
+        """Learn what the judge's own clock takes by itself, while there is no candidate to disturb it."""
+        limits, env = self.conditions, devices.environment_of_one(self.conditions.device)
 
         def fork(fds: list[int]) -> Worker:
-            return self._server.fork(env, limits.memory_bytes, fds, devices=self._on_gpu)
+            return self.server.fork(env, limits.memory_bytes, fds, devices=self._on_gpu)
 
-        return (GpuWallClockCheck if self._on_gpu else CpuWallClockCheck)(self._sides, limits.timeout_s, fork)
+        return (GpuRehearsal if self._on_gpu else CpuRehearsal)(judge, limits.timeout_s, fork)
 
-    def _build_context(self) -> BuildContext:
-        limits = self._conditions
-        arch = devices.architecture(self._device)
-        return BuildContext(self._server, arch, torch.__version__, limits.build_timeout_s, limits.memory_bytes)
-
-    def _load(self) -> dict[str, Any]:
-        signature = self._sides.signature
-        return self._sides.ask(
-            op="load",
-            problem=encode_problem(self._problem),
-            workload=self._workload.name,
-            solution=str(self._solution.path),
-            library=str(self._artefact.library) if self._artefact.library else None,
-            signature=signature.for_library() if signature else None,
-            device=str(self._conditions.worker_device),
-            precision=self._conditions.precision,
-            seed=self._weight_seed,
-            timed=dataclasses.astuple(self._sides.reference.setting.timed),
-            outbox=self._sides.outbox.handle,
+    def _start_worker(self, prepared: Prepared, rehearsal: Rehearsal, builder: ExtensionBuilder) -> Worker:
+        problem = prepared.reference.setting.workload.problem
+        return self.server.fork(
+            self.artefact.env | devices.environment_of_one(self.conditions.device),
+            self.conditions.memory_bytes,
+            [*prepared.outbox.fds, rehearsal.fd],
+            builder,
+            readable=[problem.path, *own_files(self.solution), *self.artefact.readable],
+            writable=self.artefact.writable,
+            devices=self._on_gpu,
         )
 
-    def _check(self, copied: bool) -> list[InputCase]:
-        """The correctness trials, one call each, every output compared; returns those that could be judged."""
-        judged = []
-        trials = self._sides.reference.trials(copied)
-        for position, trial in enumerate(trials, start=1):
-            self._phase(f"check {position}/{len(trials)}")
-            seeds = fresh_seeds(1)
-            self._sides.play_candidate(trial, seeds, held=None)
-            reference = self._sides.play_reference(trial, seeds, held=None)
-            finite = all(is_finite(as_tensor(leaf)) for leaf in reference.outputs[0])
-            if trial == PUBLISHED or finite:  # else outside of the function's domain
-                with _explained(trial, copied):
-                    self._sides.compare(trial, seeds, 0, reference, with_inputs=trial.weights == "initial")
-                judged.append(trial)
-        for weights in {trial.weights for trial in trials} - {self._sides.reference.setting.timed.weights}:
-            self._sides.ask(op="forget", weights=weights)
-        self._sides.reference.forget_others()
-        return judged
+    def _build_context(self) -> BuildContext:
+        limits = self.conditions
+        arch = devices.architecture(limits.device)
+        return BuildContext(self.server, arch, torch.__version__, limits.build_timeout_s, limits.memory_bytes)
 
-
-_GUARDED = (
-    "\na guard page lies behind every input, weight and output: it may have read or written past the end of one"
-)
-_CHANGED = (
-    "weights of the reference that start as ones, zeros or another constant were changed, and so were "
-    "tensors of the candidate that start as the same constant of as many elements"
-)
-_HARDENED = (
-    "with the initial weights outputs hardly depend on inputs, so layers start with larger ones here, and with others "
-    "than ones and zeros"
-)
-_NOT_COPIED = "With the names and shapes of the reference's state it would be given all weights"
-
-
-@contextlib.contextmanager
-def _explained(trial: InputCase, copied: bool) -> Iterator[None]:
-    """A failure under weights that only a part of the candidates gets says what these are."""
-    try:
-        yield
-    except CandidateFailure as failure:
-        if trial.weights != "initial" and not copied:
-            failure.message += f"; {_CHANGED if trial == CHANGED else _HARDENED}. {_NOT_COPIED}"
-        raise
+    def _load(self, session: EvaluationSession) -> dict[str, Any]:
+        prepared, setting = session.prepared, session.reference.setting
+        return session.ask(
+            op="load",
+            problem=encode_problem(setting.workload.problem),
+            workload=setting.workload.name,
+            solution=str(self.solution.path),
+            library=str(self.artefact.library) if self.artefact.library else None,
+            signature=prepared.signature.for_library() if prepared.signature else None,
+            device=str(self.conditions.worker_device),
+            precision=self.conditions.precision,
+            seed=session.reference.weight_seed,
+            timed=dataclasses.astuple(setting.timed),
+            outbox=prepared.outbox.handle,
+        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.process.worker_process import ForkServer
+from harness.process.fork_server import ForkServer
 from harness.worker import forkserver
 
 

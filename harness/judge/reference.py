@@ -15,7 +15,7 @@ from harness.problem.distributions import DRAWS, TIMED, is_constant
 from harness.problem.module import ProblemError
 from harness.tensors.dtypes import is_finite, is_scaled
 from harness.timing import Round
-from harness.timing.rounds import InputCase, RunConfig, outputs_of, play
+from harness.timing.rounds import InputCase, RunConfig, outputs_of, play, play_untimed
 
 PUBLISHED = InputCase()
 # The correctness checks. Twice as published, so that an answer kept from the first does not do for the second.
@@ -36,12 +36,20 @@ class Reference:
     """``Model`` of a problem, with weights from one seed."""
 
     def __init__(self, setting: RunConfig, weight_seed: int):
-        self.setting = setting
-        self._weight_seed = weight_seed
+        self.setting, self.weight_seed = setting, weight_seed
         self._models: dict[str, torch.nn.Module] = {}
 
-    def choose_timed(self, seeds: list[int]) -> None:
-        """Have those inputs and weights timed with which the answer to one of two ``seeds`` is wrong for the other.
+    def timed_on(self, case: InputCase) -> Reference:
+        """Return this reference with ``case`` as what is timed; it keeps only the models that it still needs."""
+        other = Reference(replace(self.setting, timed=case), self.weight_seed)
+        if case.weights == "initial":
+            other._models = {name: model for name, model in self._models.items() if name == "initial"}
+        else:  # both are needed for the trials
+            other._models = dict(self._models)
+        return other
+
+    def choose_timed(self, seeds: list[int]) -> InputCase:
+        """Return the inputs to time: those with which the answer to one of two ``seeds`` is wrong for the other.
 
         Averages over many elements hardly differ where inputs are drawn alike, and in some deep networks PyTorch's
         initial weights let all signal fade under the biases. Where nothing has finite outputs but published inputs,
@@ -54,9 +62,7 @@ class Reference:
                 if apart[trial] >= 1.0:
                     break
         timed = max(apart, key=apart.__getitem__)
-        self.setting = replace(self.setting, timed=timed if apart[timed] >= 0.0 else PUBLISHED)
-        if self.setting.timed.weights == "initial":  # else both are needed for the trials
-            self.forget_others()
+        return timed if apart[timed] >= 0.0 else PUBLISHED
 
     def _apart(self, trial: InputCase, seeds: list[int]) -> float:
         """Return how far the outputs of two calls are, at most; -1 if they are not finite."""
@@ -76,7 +82,7 @@ class Reference:
     def model(self, weights: str = "initial") -> torch.nn.Module:
         if weights not in self._models:
             model_class = self.setting.workload.problem.module.Model
-            self._models[weights] = self.setting.build(model_class, self._weight_seed, weights)
+            self._models[weights] = self.setting.build(model_class, self.weight_seed, weights)
         return self._models[weights]
 
     def timed_model(self) -> torch.nn.Module:
@@ -100,8 +106,13 @@ class Reference:
             trials.append(self.setting.timed)
         return trials + ([self.setting.rare] if self.setting.rare else [])
 
-    def play(self, trial: InputCase, seeds: list[int], timer, held: bool | None = True) -> Round:
-        return play(self.model(trial.weights), self.setting, seeds, timer, trial.draw, held)
+    def call(self, trial: InputCase, seed: int) -> Round:
+        """Call it once, untimed."""
+        return play_untimed(self.model(trial.weights), self.setting, seed, trial.draw)
+
+    def play(self, seeds: list[int], timer, held: bool = True) -> Round:
+        """Time one call for each seed."""
+        return play(self.timed_model(), self.setting, seeds, timer, held)
 
     def losses(self, trial: InputCase, seed: int) -> list[float]:
         """Return the largest error of PyTorch's own result for each output of the call with ``seed``, in its units.

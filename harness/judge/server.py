@@ -20,14 +20,16 @@ import torch
 from harness import device as devices
 from harness.faults import MachineFault, NoRoom, check_disk, is_of_machine
 from harness.job import decode_artefact, decode_problem, decode_solution
-from harness.judge.evaluate import Conditions, evaluate, failed_result
+from harness.judge.conditions import Conditions
+from harness.judge.evaluate import evaluate
+from harness.judge.record import failed_result
 from harness.judge.time_baseline import blank_measurement, measure
 from harness.problem.math_modes import pin_math_modes
 from harness.problem.module import Problem, ProblemError, Workload, load_problem
 from harness.process import protocol, sandbox
 from harness.process.deadline import Page, watched_by, within
+from harness.process.fork_server import ForkServer
 from harness.process.procfs import available_memory_bytes, end_with_parent, go_first
-from harness.process.worker_process import ForkServer
 from harness.result import CandidateFailure, Status
 
 _FIRST_TO_GO = 500  # where the system is short of memory: after workers, before the process of the run

@@ -78,7 +78,7 @@ def blank_measurement(workload: Workload, configuration: str, device: torch.devi
 def _fill(record, setting: RunConfig, configuration: str, memory_bytes: int, cv_target: float, phase) -> None:
     timer = timer_for(setting.device)
     reference = Reference(setting, secrets.randbits(62))
-    reference.choose_timed(fresh_seeds(2))
+    reference = reference.timed_on(reference.choose_timed(fresh_seeds(2)))
     setting = reference.setting
     model = BASELINES[configuration](reference.timed_model())
     phase("load" if configuration == EAGER else "compile")
@@ -96,8 +96,7 @@ def _fill(record, setting: RunConfig, configuration: str, memory_bytes: int, cv_
     def play_round(calls: int, first: bool, waits: set[str]) -> dict[str, Round]:
         timer.wait_for_bandwidth()
         played = play(model, setting, fresh_seeds(calls), timer, held=configuration not in waits)
-        played.outputs, played.inputs = [], []
-        return {configuration: played}
+        return {configuration: played.release()}
 
     phase("time")
     contest = InterleavedTiming(play_round, timer, setting.device, cv_target)

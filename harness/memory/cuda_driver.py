@@ -12,9 +12,11 @@ class DriverError(Exception):
 
 @functools.cache
 def library() -> ctypes.CDLL:
+    """Return the CUDA driver's library; raises OSError where there is none."""
     return ctypes.CDLL("libcuda.so.1")
 
 
 def call(function: str, *arguments, raises: type[Exception] = DriverError) -> None:
+    """Call a function of the CUDA driver; raise ``raises`` for any code but success."""
     if code := getattr(library(), function)(*arguments):
         raise raises(f"{function} failed with CUDA driver error {code}")

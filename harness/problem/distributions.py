@@ -187,6 +187,7 @@ def spread_constants(model: torch.nn.Module) -> None:
 
 
 def is_constant(tensor: Tensor) -> bool:
+    """Return whether all elements are equal; False for an empty tensor."""
     return bool(tensor.numel()) and bool((tensor == tensor.flatten()[0]).all())
 
 

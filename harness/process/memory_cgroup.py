@@ -1,7 +1,7 @@
 """A limit on a worker's memory by the kernel's own account, where this user may make control groups (version 2).
 
 It counts what no table of processes shows: what lies in pipes, in messages, in file systems in memory. Where there
-is no such group, ``harness.process.worker_process`` adds up what /proc tells.
+is no such group, ``harness.process.worker_limits`` adds up what /proc tells.
 """
 
 from __future__ import annotations

@@ -24,6 +24,7 @@ class Closed(Exception):
 
 
 def send(connection: socket.socket, message: dict[str, Any]) -> None:
+    """Send one message: its length, then JSON."""
     data = json.dumps(message).encode()
     connection.sendall(_LENGTH.pack(len(data)) + data)
 

@@ -6,7 +6,7 @@ code; what it starts inherits them, and there is no way back. A layer that is
 available and fails all the same ends the worker: never more freedom than the
 record says.
 
-Nothing here limits memory, time, processes and disk: ``harness.process.worker_process`` watches
+Nothing here limits memory, time, processes and disk: ``harness.process.worker_limits`` watches
 those from outside, and what it kills it kills as a whole, because a confined
 process cannot leave its process group.
 """
@@ -38,7 +38,7 @@ _CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
 
 @dataclass(frozen=True)
 class Confinement:
-    """What one worker may reach besides the system's files: paths that it reads or writes, and devices.
+    """Access of one worker besides the system's files: paths that it reads or writes, and devices.
 
     Of the folder of a Python file that it may read it can list the names.
     """
@@ -219,6 +219,7 @@ def proc_paths() -> list[str]:
 
 
 def gpu_devices() -> list[Path]:
+    """Return the device files of GPUs on this machine."""
     return [path for pattern in _GPU_DEVICES for path in Path("/dev").glob(pattern)]
 
 

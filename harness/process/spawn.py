@@ -22,6 +22,11 @@ _PASSED_ON = re.compile(
     r"(CUDA|NVIDIA|NVCC|CUDNN|CUBLAS|TORCH|PYTORCH|TRITON|KERNELBENCH|OMP|MKL|OPENBLAS|KMP|GOMP|RAY|XDG|LC)_\w+"
     r"|PATH|LD_LIBRARY_PATH|LIBRARY_PATH|CPATH|LANG|TZ|HOME|USER|LOGNAME|TMPDIR|TEMP|TMP|CC|CXX|MAX_JOBS|VIRTUAL_ENV"
 )
+# What a worker may see of it; everything else is dropped.
+_PASSED_TO_WORKERS = (
+    "PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TZ", "CC", "CXX", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES",
+    "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "OMP_NUM_THREADS", "MKL_NUM_THREADS",
+)  # fmt: skip
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
 _START_S = 60.0  # for a new process; what it imports is no part of that
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,6 +62,16 @@ def start_server(module: str, connection: socket.socket, bound: bool = True) -> 
 def environment() -> dict[str, str]:
     """Return what a server is started with of this process's environment."""
     return {k: v for k, v in os.environ.items() if _PASSED_ON.fullmatch(k) and not _SECRET.search(k)}
+
+
+def scrubbed_environment(scratch: str) -> dict[str, str]:
+    """Return the environment of an untrusted process: a short list of ours, its home in ``scratch``."""
+    env = {name: os.environ[name] for name in _PASSED_TO_WORKERS if name in os.environ}
+    # ninja, which torch's extensions need, is installed beside the interpreter
+    env["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), env.get("PATH", os.defpath)])
+    # the driver's cache would lie in its home, which is new every time
+    driver = {"CUDA_CACHE_DISABLE": "1"}
+    return env | driver | {"HOME": scratch, "TMPDIR": scratch, "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 @functools.cache

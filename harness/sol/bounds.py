@@ -231,7 +231,7 @@ def _tables(traced: Trace) -> set[int]:
 
 
 def _notes(traced: Trace, views: dict[str, View], read: dict[str, float], live) -> list[str]:
-    """Why the direct work is less than all FLOPs, and its traffic less than all storage."""
+    """Explain why the direct work is less than all FLOPs, and its traffic less than all storage."""
     returned = {view.storage for view in traced.outputs}
     unread = [name for name in views if not read[name]]
     notes = []

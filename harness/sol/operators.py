@@ -151,7 +151,7 @@ class _Tracer(TorchDispatchMode):
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """Nothing is compiled under it, and to say so the first operator would import Dynamo, which takes 2 s.
+        """Return False: nothing is compiled under it, and asking would import Dynamo, which takes 2 s.
 
         For operators whose shapes are worked out in Python it is imported all the same: by PyTorch 2.13 in 180 of
         the 250 problems.

@@ -110,5 +110,5 @@ def read_head(path: Path, most: int, in_place: bool = False) -> tuple[bytes, int
 
 
 def too_large(size: int, cap: int) -> str:
-    """Why a file is not read."""
+    """Return why a file is not read."""
     return f"it is too large: {size:,} bytes, and the limit is {cap:,}"

@@ -59,6 +59,7 @@ def finite_elements(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def is_finite(tensor: torch.Tensor) -> bool:
+    """Return whether no element is NaN or infinite."""
     return bool(finite_elements(tensor).all())
 
 

@@ -31,6 +31,17 @@ class Round:
     empty_ms: float = 0.0
     structures: list[str] = field(default_factory=list)  # of each call's output, before it is flattened
 
+    def take(self, call: int) -> tuple[list, Any]:
+        """Return inputs and output of one call, and release those of all."""
+        taken = self.inputs[call], self.outputs[call]
+        self.release()
+        return taken
+
+    def release(self) -> Round:
+        """Release the memory of inputs and outputs; the times stay."""
+        self.inputs, self.outputs = [], []
+        return self
+
 
 @functools.cache
 def timer_for(device):

@@ -143,6 +143,7 @@ def _open() -> _Cupti | None:
 
 
 def available() -> bool:
+    """Return whether CUPTI can record what the device runs."""
     return torch.cuda.is_available() and _open() is not None
 
 

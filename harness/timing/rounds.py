@@ -82,36 +82,33 @@ def _dense(tensor: torch.Tensor) -> torch.Tensor:
     return tensor if is_dense(tensor) else tensor.contiguous()
 
 
-def play(
-    model, setting: RunConfig, seeds: list[int], timer, draw: str | None = None, held: bool | None = True
-) -> Round:
-    """One call for each seed, each on inputs of its own that did not exist before this round.
+def play(model, setting: RunConfig, seeds: list[int], timer, held: bool = True) -> Round:
+    """Time one call for each seed, each on timed inputs of its own that did not exist before this round.
 
-    They are those that are timed, or drawn as ``draw`` says. Outputs are the leaves of each call's. With ``held``
-    launches are kept out of its times; None: it has none.
+    Outputs are the leaves of each call's. With ``held`` launches are kept out of its times.
     """
-    draws = [partial(setting.draw_one, seed, draw) for seed in seeds]
+    draws = [partial(setting.draw_one, seed) for seed in seeds]
     before = [partial(seed_generators, seed, setting.device) for seed in seeds]  # for a forward that draws
     with _no_collection():
-        if held is None:
-            played = _untimed(partial(call, model), draws, before, setting.device)
-        else:
-            played = timer.run(partial(call, model), draws, before, held)
+        played = timer.run(partial(call, model), draws, before, held)
+    return _flattened(played)
+
+
+def play_untimed(model, setting: RunConfig, seed: int, draw: str) -> Round:
+    """Call the model once on inputs from ``draw``; it is not timed, so caches are left as they are."""
+    with _no_collection():
+        inputs = setting.draw_one(seed, draw)
+        seed_generators(seed, setting.device)
+        output = call(model, inputs)
+    if setting.device.type == "cuda":
+        torch.cuda.synchronize()
+    return _flattened(Round([inputs], [output], []))
+
+
+def _flattened(played: Round) -> Round:
     played.structures = [structure_of(output) for output in played.outputs]
     played.outputs = [flatten(output) for output in played.outputs]
     return played
-
-
-def _untimed(call: Callable, draws: list[Callable[[], list]], before: list[Callable], device: torch.device) -> Round:
-    """Return what is only compared needs no cold cache, which takes as long to get as all else."""
-    inputs, outputs = [], []
-    for drawn, prepare in zip(draws, before):
-        inputs.append(drawn())
-        prepare()
-        outputs.append(call(inputs[-1]))
-    if device.type == "cuda":
-        torch.cuda.synchronize()
-    return Round(inputs, outputs, [])
 
 
 def launch_bound_ms(model, setting: RunConfig, seeds: list[int], timer) -> float:

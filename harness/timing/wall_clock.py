@@ -44,7 +44,7 @@ class WallClock:
         """No data sheet says what a CPU should reach."""
 
     def wait_for_bandwidth(self) -> None:
-        """Nothing works on by itself: who was there before has been seen to rest."""
+        """Return at once: a CPU has no clearing of memory in the background to wait for."""
 
     def run_to_run_rel(self, median_ms: float, launches: int) -> float:
         """Return how far two runs of the same call may differ; relative."""

@@ -1,7 +1,7 @@
 """Forks worker processes from a warm parent: torch imported, no device context, no candidate ever.
 
 Importing torch takes seconds and a fork milliseconds, so one such server serves
-a whole run. It talks to ``harness.process.worker_process`` over a SOCK_SEQPACKET socket: a
+a whole run. It talks to ``harness.process.fork_server`` over a SOCK_SEQPACKET socket: a
 request is one JSON object plus file descriptors, in this order: the worker's
 channel, its output pipe, a pipe for its exit status, and whatever else the
 worker is to inherit. A request without descriptors asks how workers are confined.

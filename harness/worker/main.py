@@ -31,7 +31,7 @@ from harness.tensors.outputs import as_tensor, kind_of
 from harness.tensors.strides import order_of
 from harness.timing import Round, timer_for
 from harness.timing.gate import Gate
-from harness.timing.rounds import InputCase, RunConfig, launch_bound_ms, play, play_calls, profile
+from harness.timing.rounds import InputCase, RunConfig, launch_bound_ms, play, play_calls, play_untimed, profile
 from harness.worker import extensions
 from harness.worker.explain import explain
 from harness.worker.load import LibraryModel, load_module
@@ -50,6 +50,7 @@ def run(channel: socket.socket, fds: list[int]) -> None:
         "import": candidate.import_only,
         "load": candidate.load,
         "forget": candidate.forget,
+        "call": candidate.call,
         "run": candidate.run,
         "launch_bound": candidate.launch_bound,
         "fetch": candidate.fetch,
@@ -171,18 +172,28 @@ class Candidate:
         self._models.pop(weights, None)
         return {"ok": True}
 
-    def run(self, seeds: list[int], draw: str, weights: str, held: bool | None) -> dict:
-        """One round; answers with its times and what its outputs look like."""
+    def call(self, seed: int, draw: str, weights: str) -> dict:
+        """Call the model once, untimed; answers with what its outputs look like."""
         self._round = Round([], [], [])  # frees the last round's outputs before this one's exist
         if weights not in self._models:
             self._build(weights)
-        model = self._prepared(weights, len(seeds))
-        self._round = play(model, self._setting, seeds, self._timer, draw, held)
-        self._inputs_like = [_without_data(value) for value in self._round.inputs[0]]
-        return {
+        self._round = play_untimed(self._prepared(weights, 1), self._setting, seed, draw)
+        return self._described()
+
+    def run(self, seeds: list[int], held: bool) -> dict:
+        """Play one timed round; answers with its times and what its outputs look like."""
+        self._round = Round([], [], [])
+        model = self._prepared(self._setting.timed.weights, len(seeds))
+        self._round = play(model, self._setting, seeds, self._timer, held)
+        return self._described() | {
             "times_ms": self._round.times_ms,
             "queue_full": self._round.queue_full,
             "empty_ms": self._round.empty_ms,
+        }
+
+    def _described(self) -> dict:
+        self._inputs_like = [_without_data(value) for value in self._round.inputs[0]]
+        return {
             "structures": self._round.structures,
             "outputs": [[self._describe(leaf) for leaf in leaves] for leaves in self._round.outputs],
             "overruns": self._guards.overruns(),

@@ -24,8 +24,8 @@ from harness.problem.math_modes import pin_math_modes
 from harness.problem.module import load_problem
 from harness.problem.signature import derive_signature
 from harness.process import owned_folders
+from harness.process.fork_server import ForkServer
 from harness.process.procfs import default_memory_bytes
-from harness.process.worker_process import ForkServer
 from harness.timing.rounds import RunConfig
 from harness.worker import extensions
 from harness.worker.load import LibraryModel, load_module

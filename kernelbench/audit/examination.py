@@ -79,7 +79,7 @@ class _Examination:
 
     def check_soundness(self) -> None:
         """Check a reference as the judge does before any candidate; raises ProblemError."""
-        example = self._reference.play(PUBLISHED, [_EXAMPLE_SEED], timer=None, held=None)
+        example = self._reference.call(PUBLISHED, _EXAMPLE_SEED)
         soundness.check(self._reference, _EXAMPLE_SEED, example)
 
     @cached_property
@@ -272,7 +272,7 @@ class _Examination:
 
 
 class Equivalent(Exception):
-    """This mutant computes the same function as the reference."""
+    """A mutant that computes the same function as the reference."""
 
 
 def _traffic(workload: Workload, signature: Signature) -> int:

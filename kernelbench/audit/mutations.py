@@ -20,7 +20,7 @@ _CHUNKS = 16  # roundings in an emulated half-precision accumulation
 
 
 class Inapplicable(Exception):
-    """This mutation has nothing to change in this call."""
+    """A mutation that has nothing to change in this call."""
 
 
 @dataclass
@@ -87,6 +87,7 @@ _COMBINING = {"add", "sub", "mul", "div", "maximum", "minimum", "where"}
 
 
 def drop_bias(call: Call) -> Any:
+    """Leave the bias out."""
     if call.name in ("addmm", "baddbmm"):
         return call.run(beta=0)
     _need(call.name in _BIASED and call.arguments.get("bias") is not None)
@@ -96,11 +97,13 @@ def drop_bias(call: Call) -> Any:
 
 
 def drop_scale(call: Call) -> Any:
+    """Take ones for the weight of a normalisation."""
     _need(call.name in _BIASED - {"convolution"} and call.arguments.get("weight") is not None)
     return call.run(weight=torch.ones_like(call.arguments["weight"]))
 
 
 def skip(call: Call) -> Any:
+    """Return the input in place of the result."""
     _need(call.name in _PASSED_THROUGH)
     original, given = call.run(), call.first
     leading = original if isinstance(original, Tensor) else original[0]
@@ -109,6 +112,7 @@ def skip(call: Call) -> Any:
 
 
 def drop_operand(call: Call) -> Any:
+    """Return one operand of a sum or product in place of the result."""
     _need(call.name in _COMBINING and len(call.tensors) >= 1)
     result, given = call.run(), call.tensors[-1] if call.name == "where" else call.tensors[0]
     _need(given.shape == result.shape and given.dtype == result.dtype)
@@ -119,6 +123,7 @@ def drop_operand(call: Call) -> Any:
 
 
 def shift_epsilon(call: Call) -> Any:
+    """Take ten times the epsilon."""
     if call.name in ("add", "clamp_min", "clamp"):
         name = "other" if call.name == "add" else "min"
         value = call.arguments.get(name)
@@ -143,6 +148,7 @@ def change_constant(call: Call) -> Any:
 
 
 def tanh_gelu(call: Call) -> Any:
+    """Compute GELU by its tanh approximation."""
     _need(call.name == "gelu" and call.arguments.get("approximate", "none") == "none")
     return torch.ops.aten.gelu(call.first, approximate="tanh")
 
@@ -166,6 +172,7 @@ def other_reduction(call: Call) -> Any:
 
 
 def running_statistics(call: Call) -> Any:
+    """Normalise by running statistics in place of the batch's."""
     _need(call.name in ("native_batch_norm", "_native_batch_norm_legit") and call.arguments["training"])
     _need(call.arguments.get("running_mean") is not None)
     return call.run(training=False)
@@ -251,11 +258,13 @@ def _blank(result: Any, where: Callable[[Tensor], tuple]) -> Any:
 
 
 def skip_last_row(call: Call) -> Any:
+    """Leave the last row out."""
     _need(call.name in WORK)
     return _blank(call.run(), lambda output: (-1,) if output.shape[0] > 1 else _refuse())
 
 
 def skip_last_tile(call: Call) -> Any:
+    """Leave the last tile of each row out."""
     _need(call.name in WORK)
     return _blank(call.run(), lambda output: (..., slice(-min(_TILE, output.shape[-1] // 2), None)))
 
@@ -354,11 +363,13 @@ _CHEAP: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 def cheap_approximation(call: Call) -> Any:
+    """Compute a function by a cheaper one that is close near zero."""
     _need(call.name in _CHEAP)
     return _CHEAP[call.name](call.first)
 
 
 def exclusive_scan(call: Call) -> Any:
+    """Leave an element itself out of its prefix."""
     _need(call.name in ("cumsum", "cumprod"))
     return call.run().roll(1, call.arguments["dim"])
 

@@ -47,6 +47,7 @@ def stale(chosen: list[tuple[ProblemFile, str]], known: AuditFile) -> list[tuple
 
 
 def on_gpu(device: str | None) -> bool:
+    """Return whether the device of this name is a GPU."""
     return devices.select(device).type == "cuda"
 
 

@@ -21,6 +21,7 @@ def table(records: list[Audit]) -> str:
 
 
 def summary(records: list[Audit]) -> str:
+    """Return grades and mutation scores of all records, as text."""
     scores = [record.score for record in records if record.score is not None]
     lines = [f"{len(records)} audited; grades " + ", ".join(f"{g}: {n}" for g, n in _grades(records).items())]
     if scores:

@@ -9,8 +9,8 @@ from pathlib import Path
 from harness.compile import BuildContext, build
 from harness.compile.artefact import ToolchainError
 from harness.faults import MachineFault
+from harness.process.fork_server import ForkServer
 from harness.process.procfs import default_memory_bytes
-from harness.process.worker_process import ForkServer
 from harness.result import CandidateFailure
 from harness.solution.discover import Solution
 

@@ -268,7 +268,7 @@ def _new_folder(name: str) -> Path:
 
 
 def _nothing(solutions: Path, unmapped: list[tuple[Path, str]], unselected: int) -> str:
-    """Why nothing in a directory of solutions is to be evaluated."""
+    """Explain why nothing in a directory of solutions is to be evaluated."""
     reasons = [f"  {readable(path)}: {reason}" for path, reason in unmapped]
     reasons += [f"  {unselected} solution(s) of other problems than the selected ones"] if unselected else []
     return "\n".join([f"nothing to evaluate in {solutions}:", *reasons])

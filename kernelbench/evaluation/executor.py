@@ -40,7 +40,7 @@ Status = Callable[[str, str], None]
 
 
 class EnvironmentUnfit(Exception):
-    """This machine cannot run what was asked for; the message says what to do."""
+    """A request that this machine cannot run; the message says what to do."""
 
 
 @dataclass(frozen=True)

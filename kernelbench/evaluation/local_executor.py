@@ -18,8 +18,8 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from harness.compile import Artefact, BuildContext, CacheError, build
 from harness.compile.cost import NOTHING, Cost, expected_cost
 from harness.problem.module import ProblemFile
+from harness.process.fork_server import ForkServer
 from harness.process.procfs import available_memory_bytes, usable_cores
-from harness.process.worker_process import ForkServer
 from harness.result import CandidateFailure
 from harness.solution.discover import Solution
 from kernelbench.evaluation.executor import Evaluated, Options, Pair, Skipped, Status
@@ -224,7 +224,7 @@ class BuildQueue:
             ended.set_result(item)
 
     def close(self) -> None:
-        """Nothing more comes; what is unfinished stays so."""
+        """Take no more work; what is unfinished stays so."""
         self._cores.share()
         for _ in self._threads:
             self._built.put(None)
@@ -251,7 +251,7 @@ class TimingLock:
         self._timing = 0  # judges at work; which of them has the CPU is for its lock to say
 
     def share(self) -> None:
-        """Nobody waits any more."""
+        """Release those that wait."""
         with self._changed:
             self._shared = True
             self._changed.notify_all()

@@ -134,7 +134,7 @@ class BaselineFile:
 
 
 def _stale(record: dict[str, Any], digest: str, present: BaselineKey) -> str:
-    """Why a record says nothing about the present; '' where it does."""
+    """Explain why a stored record does not apply now; '' where it does."""
     if record["sha256"] != digest:
         return f"the problem has changed since {record['started'][:10]}"
     conditions = {

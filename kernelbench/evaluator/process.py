@@ -201,8 +201,10 @@ class _Call:
 
 
 def _read(job: dict[str, Any], file: ProblemFile, folder: Path) -> Solution:
-    """Return the solution of a job. A source in a folder of its own includes nobody else's, and its comments decide
-    nothing: they are the candidate's."""
+    """Return the solution of a job.
+
+    A source in a folder of its own includes nobody else's, and its comments decide nothing: they are the candidate's.
+    """
     if job["path"]:
         return read_solution(Path(job["path"]), problem=file.id)
     folder.mkdir()

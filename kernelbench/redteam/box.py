@@ -23,7 +23,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class NoBox(Exception):
-    """This machine makes no such box; the message says what is missing."""
+    """A box cannot be made on this machine; the message says what is missing."""
 
 
 @dataclass(frozen=True)

@@ -148,6 +148,7 @@ def _contains(path: Path, secret: bytes) -> bool:
 
 
 def main(argument: str) -> None:
+    """Evaluate one program inside of a box, and print what it got as JSON."""
     asked = json.loads(argument)
     try:
         around = box.enter(Path(asked["place"]), 2 * asked["limits"]["memory_bytes"])

@@ -16,14 +16,17 @@ Trace = Callable[[], list[str]]
 
 
 def shared_memory(number: int) -> Trace:
+    """Return a trace in /dev/shm."""
     return _file(lambda: Path(f"/dev/shm/kb-redteam-{number:02}-{os.getuid()}"))
 
 
 def packages(name: str) -> Trace:
+    """Return a trace among the installed packages."""
     return _file(lambda: Path(sysconfig.get_paths()["purelib"], name))
 
 
 def user_cache(name: str) -> Trace:
+    """Return a trace in the user's cache folder."""
     return _file(lambda: Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", name))
 
 
@@ -40,6 +43,7 @@ def kept_files(most: int) -> Trace:
 
 
 def processes(*command: str) -> Trace:
+    """Return a trace of processes with this command line."""
     wanted = b"\0".join(word.encode() for word in command) + b"\0"
 
     def find() -> list[str]:

@@ -71,7 +71,7 @@ def render(data: dict[str, Any], chunks: dict[str, Any] | None = None) -> str:
 
 
 def policy(live: bool) -> str:
-    """Nothing but our own script and style; a live page may also ask the server that it comes from."""
+    """Return the content policy: our own script and style, and for a live page the server that it comes from."""
     return (
         f"default-src 'none'; script-src {_source(_script())}; style-src {_source(_asset('style.css'))}; "
         f"connect-src {chr(39)}{'self' if live else 'none'}{chr(39)}; base-uri 'none'; form-action 'none'"

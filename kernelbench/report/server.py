@@ -198,4 +198,4 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(content)
 
     def log_message(self, format: str, *arguments: Any) -> None:
-        """Nothing on the terminal for each request."""
+        """Print nothing for a request."""

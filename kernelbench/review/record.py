@@ -46,5 +46,6 @@ def load(run: Path) -> list[Review]:
 
 
 def append(run: Path, review: Review) -> None:
+    """Append a review to a run's log."""
     with (run / LOG).open("a") as log:
         log.write(json.dumps(asdict(review)) + "\n")

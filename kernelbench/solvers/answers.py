@@ -115,7 +115,7 @@ def _defines_entry(code: str, kind: str) -> bool:
 
 
 def _problem(code: str, kind: str) -> str | None:
-    """Why it is no source of its kind; None where it may be."""
+    """Return why it is no source of its kind; None where it may be."""
     if kind == "py":
         try:
             wrong = apart("harness.solution.source_facts:why_no_python", code)

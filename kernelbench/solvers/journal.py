@@ -124,6 +124,7 @@ class Journal:
 
 
 def digest(request: Any) -> str:
+    """Return the SHA-256 of a request's JSON."""
     return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()
 
 

@@ -59,6 +59,7 @@ def write(run: Run, problems: list[str]) -> None:
 
 
 def markdown(run: Run, data: dict[str, Any]) -> str:
+    """Return the leaderboard of a run as a Markdown document."""
     device = data["device"].get("name", "unknown device")
     parts = [
         f"# Leaderboard: {escaping.markdown(Path(run.config.get('solver') or run.config['solutions']).name)}",

@@ -28,6 +28,7 @@ def table(
 
 
 def to_json(data: Any) -> str:
+    """Return data as JSON text that is safe to embed in a page."""
     return escaping.json_text(data)
 
 
@@ -43,6 +44,7 @@ def to_csv(records: Sequence[dict[str, Any]]) -> str:
 
 
 def flatten(record: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return nested dictionaries as one, with names joined by dots."""
     flat: dict[str, Any] = {}
     for key, value in record.items():
         if isinstance(value, dict):

@@ -34,8 +34,8 @@ from variants import buildable, write_variants
 from harness import device as devices
 from harness.compile import BuildContext, build
 from harness.compile.toolchain import host_compiler, nvcc
+from harness.process.fork_server import ForkServer
 from harness.process.procfs import default_memory_bytes, usable_cores
-from harness.process.worker_process import ForkServer
 from harness.solution.discover import Solution
 
 _TIMEOUT_S = 1800

@@ -23,6 +23,7 @@ _COMMANDS = ("gcc", "g++", "cudafe++", "ptxas", "fatbinary")
 
 
 def main(nvcc: str, *arguments: str) -> int:
+    """Compile as nvcc would, its passes at once where its commands are understood; return the exit status."""
     planned = plan(nvcc, arguments)
     if planned is None:
         os.execvp(nvcc, [nvcc, *arguments])

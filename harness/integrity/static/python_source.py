@@ -44,6 +44,7 @@ _IDENTITIES = {"data_ptr", "untyped_storage", "_version", "_cdata"}
 
 
 def find(source: str, file: str) -> list[Finding]:
+    """Return the findings in Python source; one that cannot be parsed is a finding itself."""
     try:
         return _Reader(ast.parse(source), file).found
     except NOT_PYTHON as error:

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from harness.judge.cross_check.kernel_profile import believed_launches
+from harness.judge.reference_session import ReferenceSession
 from harness.judge.session import EvaluationSession
 from harness.process.worker_process import Worker
 from harness.result import CandidateFailure, Status
@@ -77,7 +78,7 @@ class NotHeld(Exception):
 
 
 class NotRead(Exception):
-    """This machine gives the judge no means to."""
+    """The judge cannot read its own clock on this machine; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -100,61 +101,72 @@ Check = Callable[[Called], None]
 Fork = Callable[[list[int]], Worker]  # a worker that is never given a candidate, and inherits these descriptors
 
 
-class WallClockCheck:
-    """The judge's clock of one evaluation; the worker inherits ``fd``, a file in memory."""
+class Rehearsal:
+    """Overhead of a burst, measured with a worker that is never given a candidate, before there is one.
 
-    def __init__(self, sides: EvaluationSession, timeout_s: float, fd: int, fork: Fork):
-        self._sides, self._timeout_s, self.fd = sides, timeout_s, fd
-        self._idle = fork([fd])
-        self._setting, self._reference = sides.reference.setting, sides.reference.timed_model()
-        self._ask = sides.ask
+    ``fd`` is a file in memory that the candidate's worker inherits.
+    """
+
+    def __init__(self, judge: ReferenceSession, timeout_s: float, fd: int, fork: Fork):
+        self.fd, self.timeout_s = fd, timeout_s
+        self.setting, self.traffic = judge.reference.setting, judge.prepared.traffic
+        self.timer = judge.timer
+        self.idle = fork([fd])
 
     def close(self) -> None:
-        self._idle.close()
+        self.idle.close()
         os.close(self.fd)
 
-    def _ask_idle(self, **request: Any) -> dict[str, Any]:
+    def ask_idle(self, **request: Any) -> dict[str, Any]:
         """Ask the worker without a candidate; a failure there is the machine's."""
         try:
-            return self._idle.request(request, self._timeout_s)
+            return self.idle.request(request, self.timeout_s)
         except CandidateFailure as failure:
             raise NotRead(f"a worker without a candidate failed: {failure.message}") from failure
 
+    def fit(self) -> int:
+        """Return how many calls a burst may have by the memory that is free now."""
+        return self.free_bytes() // _MEMORY_SHARE // max(self.traffic, 1)
+
+    def free_bytes(self) -> int:
+        raise NotImplementedError
+
+
+class WallClockCheck:
+    """The judge's own clock on the candidate of ``session``."""
+
+    def __init__(self, session: EvaluationSession, rehearsal: Rehearsal):
+        self.session, self.rehearsal = session, rehearsal
+        self.setting, self.reference = rehearsal.setting, session.reference.timed_model()
+
     def calls(self, claimed_ms: float, launches: int, held: bool) -> int:
         """Return how many calls of so many launches a burst should have; 0 where not even one fits the memory."""
-        wanted = calls_of_a_burst(self._setting.device.type, claimed_ms, launches, held)
-        self._make_room(wanted)
-        return min(wanted, self._fit())
+        wanted = calls_of_a_burst(self.setting.device.type, claimed_ms, launches, held)
+        self.make_room(wanted)
+        return min(wanted, self.rehearsal.fit())
 
     def leaves_room(self) -> bool:
         """Return whether a burst of one call leaves as much memory as the judge ever took for the reference."""
-        self._sides.trim()
-        return self._free_bytes() >= _MEMORY_SHARE * self._sides.traffic + self._taken_bytes()
+        self.session.release_caches()
+        return self.rehearsal.free_bytes() >= _MEMORY_SHARE * self.rehearsal.traffic + self.taken_bytes()
+
+    def make_room(self, calls: int) -> None:
+        """Release what allocators keep, if it is needed: freeing and taking memory again holds up the whole driver."""
+        if self.rehearsal.fit() < calls:
+            self.session.release_caches()
 
     def read(
         self, calls: int, held: bool, reference_launches: int, check: Check, agrees: Callable[[Reading], bool]
     ) -> Reading:
-        """The least of readings until one ``agrees``: others' work may be in some, a forged clock is in all.
+        """Return the least of readings until one ``agrees``: others' work may be in some, a forged clock is in all.
 
         ``check`` gets calls that nobody could foresee of each burst that may count.
         Raises NotHeld where launches are to be ``held`` back and cannot be, and NotRead.
         """
         raise NotImplementedError
 
-    def _make_room(self, calls: int) -> None:
-        """Free what allocators keep, if it is needed: freeing and taking memory again holds up the whole driver."""
-        if self._fit() < calls:
-            self._sides.trim()
-
-    def _fit(self) -> int:
-        """Return so many calls a burst may have by the memory that is free now."""
-        return self._free_bytes() // _MEMORY_SHARE // max(self._sides.traffic, 1)
-
-    def _free_bytes(self) -> int:
-        raise NotImplementedError
-
-    def _taken_bytes(self) -> int:
-        """Return the most bytes that the judge took, of those that ``_free_bytes`` counts."""
+    def taken_bytes(self) -> int:
+        """Return the most bytes that the judge took, of those that ``free_bytes`` counts."""
         return 0
 
 

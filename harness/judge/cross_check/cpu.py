@@ -26,10 +26,11 @@ from harness.judge.cross_check.base import (
     Lots,
     NotRead,
     Reading,
+    Rehearsal,
     WallClockCheck,
     order_in_memory,
 )
-from harness.judge.session import EvaluationSession
+from harness.judge.reference_session import ReferenceSession
 from harness.memory.shared_tensors import SharedTensors, lay_out, shared_file
 from harness.problem.inputs import fresh_seeds, tensors_of
 from harness.process.procfs import available_memory_bytes, usable_cores
@@ -46,20 +47,34 @@ _REFERENCE_MS = 40.0
 _MOST_A_CORE = 4  # threads and processes of the worker without a candidate
 
 
-class CpuWallClockCheck(WallClockCheck):
-    def __init__(self, sides: EvaluationSession, timeout_s: float, fork: Fork):
-        super().__init__(sides, timeout_s, shared_file(), fork)
+class CpuRehearsal(Rehearsal):
+    """Calls that do nothing, made by a worker of as many threads and processes as the candidate's."""
 
+    def __init__(self, judge: ReferenceSession, timeout_s: float, fork: Fork):
+        super().__init__(judge, timeout_s, shared_file(), fork)
+
+    def calls_ms(self, count: int, crowd: tuple[int, int]) -> list[float]:
+        """Return what each of ``count`` such calls takes; all of a ``crowd`` of threads and processes have to stop."""
+        threads, processes = (min(size, _MOST_A_CORE * usable_cores()) for size in crowd)
+        self.ask_idle(op="hold", threads=threads, processes=processes)
+        self.idle.rest()
+        return [_timed(self.idle, self.ask_idle, "rehearse", seed)[0] for seed in fresh_seeds(count)]
+
+    def free_bytes(self) -> int:
+        return available_memory_bytes()
+
+
+class CpuWallClockCheck(WallClockCheck):
     def read(
         self, calls: int, held: bool, reference_launches: int, check: Check, agrees: Callable[[Reading], bool]
     ) -> Reading:
-        if self._sides.worker.memory is None:
+        if self.session.worker.memory is None:
             raise NotRead("the system does not let a process see its own memory")
-        contents = tensors_of(self._setting.draw_one(0))
-        memory = SharedTensors(self._setting.device, contents, file=self.fd)
+        contents = tensors_of(self.setting.draw_one(0))
+        memory = SharedTensors(self.setting.device, contents, file=self.rehearsal.fd)
         views = [memory.view(slot) for slot in lay_out(contents)]
         del contents
-        self._ask(op="open_burst", handle=memory.handle, calls=1)
+        self.session.ask(op="open_burst", handle=memory.handle, calls=1)
         self._burst(min(calls, _WARM_UP_CALLS), held, views)
         least: Reading | None = None
         for done in tries():
@@ -69,64 +84,48 @@ class CpuWallClockCheck(WallClockCheck):
                     check(call)
             else:
                 for call in called:
-                    if call.trial == self._setting.rare:
+                    if call.trial == self.setting.rare:
                         check(call)
             least = least.least(reading) if least else reading
             if not agrees(least):
                 least = least.least(replace(reading, reference_ms=self._reference_ms(called)))
             if agrees(least) and done >= _LEAST_READINGS:
                 break
-        self._ask(op="close_burst")
+        self.session.ask(op="close_burst")
         views.clear()
         memory.close()
         return least
 
     def _burst(self, calls: int, held: bool, views: list[torch.Tensor]) -> tuple[Reading, list[Called]]:
         """Return what so many calls of the candidate take, and those that are to be compared."""
-        self._ask(op="prepare_burst", calls=calls)
-        self._sides.rest()
+        self.session.ask(op="prepare_burst", calls=calls)
+        self.session.wait_for_quiet()
         lots, called, took_ms, overhead_ms = Lots.drawn(calls), [], [], []
         for call in range(calls):
             (drawn,), (seed,) = fresh_seeds(1), fresh_seeds(1)
-            trial = lots.trial(call, self._setting)
-            inputs = self._setting.draw_one(drawn, trial.draw)
+            trial = lots.trial(call, self.setting)
+            inputs = self.setting.draw_one(drawn, trial.draw)
             for view, tensor in zip(views, tensors_of(inputs)):
                 view.copy_(tensor)
-            call_ms, answer = self._timed(self._sides.worker, self._ask, "burst", seed)
+            call_ms, answer = _timed(self.session.worker, self.session.ask, "burst", seed)
             took_ms.append(call_ms)
             if call in lots.compared:
                 left = [view.clone() for view in views]
                 called.append(Called(trial, inputs, drawn, seed, self._left(answer), left))
-                overhead_ms += self._rehearsed_ms(-(-_LEAST_REHEARSALS // len(lots.compared)))
+                count = -(-_LEAST_REHEARSALS // len(lots.compared))
+                overhead_ms += self.rehearsal.calls_ms(count, self.session.worker.crowd)
         # medians of both: where others come to the cores, calls and empty calls wait alike
         without_ms = statistics.median(overhead_ms)
         return Reading(calls * statistics.median(took_ms), calls * without_ms, None, calls, held), called
 
-    def _rehearsed_ms(self, count: int) -> list[float]:
-        """Return the same without a call, by a worker of as many threads and processes, which all have to stop."""
-        threads, processes = (min(count, _MOST_A_CORE * usable_cores()) for count in self._sides.worker.crowd)
-        self._ask_idle(op="hold", threads=threads, processes=processes)
-        self._idle.rest()
-        return [self._timed(self._idle, self._ask_idle, "rehearse", seed)[0] for seed in fresh_seeds(count)]
-
-    def _timed(self, worker: Worker, ask: Callable, op: str, seed: int) -> tuple[float, dict[str, Any]]:
-        """Return how long until all of a worker is at rest again, and its answer.
-
-        CPU time that it took since it was at rest before is its own too: others' inputs lay there already.
-        """
-        begin = time.perf_counter()
-        unasked_ms = worker.check_rest()
-        answer = ask(op=op, seeds=[seed])
-        return (worker.rest() - begin) * 1e3 + unasked_ms, answer
-
     def _left(self, answer: dict[str, Any]) -> list[torch.Tensor]:
         """The outputs of the last call, from the worker's memory."""
         outputs = []
-        for output, kind in enumerate(self._sides.kinds):
+        for output, kind in enumerate(self.session.prepared.kinds):
             order = order_in_memory(answer, 0, output, kind.dim())
             size = math.prod(kind.shape) * kind.dtype.itemsize
             try:
-                data = self._sides.worker.memory.read(answer["addresses"][0][output], size)
+                data = self.session.worker.memory.read(answer["addresses"][0][output], size)
             except (KeyError, IndexError, TypeError, OSError, OverflowError):
                 raise CandidateFailure(
                     Status.CRASHED, "the outputs of a call in a row are not in memory where the worker says they are"
@@ -139,15 +138,23 @@ class CpuWallClockCheck(WallClockCheck):
         """Return ms of a call of the reference meanwhile, on the candidate's inputs: others may use the cores."""
         begin, done = time.perf_counter(), 0
         for call in called:
-            outputs_of(self._reference, self._setting, call.inputs, call.seed)
+            outputs_of(self.reference, self.setting, call.inputs, call.seed)
             done += 1
             took_ms = (time.perf_counter() - begin) * 1e3
             if took_ms > _REFERENCE_MS:
                 break
         return took_ms / done
 
-    def _free_bytes(self) -> int:
-        return available_memory_bytes()
+
+def _timed(worker: Worker, ask: Callable, op: str, seed: int) -> tuple[float, dict[str, Any]]:
+    """Return how long until all of a worker is at rest again, in ms, and its answer.
+
+    CPU time that it took since it was at rest before is its own too: others' inputs lay there already.
+    """
+    begin = time.perf_counter()
+    unasked_ms = worker.check_rest()
+    answer = ask(op=op, seeds=[seed])
+    return (worker.rest() - begin) * 1e3 + unasked_ms, answer
 
 
 def tries() -> Iterator[int]:

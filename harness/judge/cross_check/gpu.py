@@ -29,13 +29,14 @@ from harness.judge.cross_check.base import (
     NotHeld,
     NotRead,
     Reading,
+    Rehearsal,
     WallClockCheck,
 )
 from harness.judge.cross_check.burst_inputs import Burst, BurstInputs
 from harness.judge.cross_check.gate_chain import GateChain
 from harness.judge.cross_check.output_samples import OutputSamples
 from harness.judge.cross_check.remote_outputs import Allocations, RemoteOutputs
-from harness.judge.session import EvaluationSession
+from harness.judge.reference_session import ReferenceSession
 from harness.memory.cuda_driver import DriverError
 from harness.problem.inputs import fresh_seeds
 from harness.result import CandidateFailure, Status
@@ -55,37 +56,117 @@ _EMPTY_KERNEL_MS = 1e-3  # at least; it is in a rehearsal, and a candidate has i
 Send = Callable[[list[int], int, int], list[list[tuple[int, int]]]]  # seeds, first, number -> places of outputs
 
 
-class GpuWallClockCheck(WallClockCheck):
-    """The check on a GPU. It is created before there is a candidate."""
+class GpuRehearsal(Rehearsal):
+    """Gates, marks and samples of bursts, and what they take by themselves."""
 
-    def __init__(self, sides: EvaluationSession, timeout_s: float, fork: Fork):
-        super().__init__(sides, timeout_s, Gate.file(), fork)
-        self._event_ms = sides.timer.own_overhead_ms
-        self._pieces, self._number = OutputSamples(), 0
-        self._gate: Gate | None = None
+    def __init__(self, judge: ReferenceSession, timeout_s: float, fork: Fork):
+        super().__init__(judge, timeout_s, Gate.file(), fork)
+        self.event_ms = judge.timer.own_overhead_ms
+        self.samples, self.missing = OutputSamples(), ""
+        self.gate: Gate | None = None
         self._chain: GateChain | None = None
-        self._missing = ""
+        self._number = 0
         self._held_overhead_ms: dict[int, float] = {}  # of a call, by the calls of its burst
         self._unheld_overhead_ms = 0.0
         try:
-            self._gate = Gate(self.fd)
-            self._chain = GateChain(self._gate, self._pieces)
+            self.gate = Gate(self.fd)
+            self._chain = GateChain(self.gate, self.samples)
             self._rehearse()
         except (GateError, DriverError, NotRead, CandidateFailure, torch.OutOfMemoryError) as error:
-            self._missing = str(error)
+            self.missing = str(error)
         except NotHeld:
-            self._missing = f"a worker without a candidate was not ready within {_HOLD_S:g} s"
+            self.missing = f"a worker without a candidate was not ready within {_HOLD_S:g} s"
 
     def close(self) -> None:
-        for gate in filter(None, (self._chain, self._gate)):
+        for gate in filter(None, (self._chain, self.gate)):
             gate.close()
         super().close()
 
+    def overhead_ms(self, calls: int, held: bool) -> float:
+        """Return ms of overhead of each call in a burst, interpolated between the rehearsed numbers of calls."""
+        if not held:
+            return self._unheld_overhead_ms
+        return float(np.interp(calls, [*self._held_overhead_ms], [*self._held_overhead_ms.values()]))
+
+    def held_ms(self, inputs: BurstInputs, seeds: list[int], send: Send) -> float:
+        """Return ms of a burst; all that can be done before the clock starts is done then, so no launch is in it."""
+        calls, number = len(seeds), self.next_number(len(seeds))
+        self.samples.begin(calls)
+        with self.opened_late(number + calls - 1) as is_held:
+            places = send(seeds, 0, number)
+            if not is_held():
+                self._await_mark(number + calls - 1)
+                raise NotHeld
+        for outputs in places:
+            self.samples.choose(outputs)
+        self._chain.enqueue(inputs, number, calls)
+        with _hanging(self.timeout_s):
+            return self._chain.run(number, calls, self.timeout_s)
+
+    def unheld_ms(self, inputs: BurstInputs, seeds: list[int], send: Send) -> float:
+        """Return ms of one request a call, with its launches and the way to the worker and back."""
+        number, stream, took_ms = self.next_number(len(seeds)), self.samples.stream, 0.0
+        self.samples.begin(len(seeds))
+        for call, seed in enumerate(seeds):
+            begin = time.perf_counter()
+            inputs.copy(call, stream.cuda_stream)
+            stream.synchronize()
+            self.gate.open(number + call)
+            (outputs,) = send([seed], call, number + call)
+            self._await_mark(number + call)
+            self.samples.choose(outputs)
+            self.samples.take(call)
+            stream.synchronize()
+            took_ms += (time.perf_counter() - begin) * 1e3
+        return took_ms
+
+    def next_number(self, calls: int) -> int:
+        """Return the number of the first of so many calls that nobody has waited for yet."""
+        first = self._number + 1
+        self._number += calls
+        return first
+
+    @contextlib.contextmanager
+    def opened_late(self, last: int) -> Iterator[Callable[[], bool]]:
+        """Open all gates if what is done meanwhile takes too long: it would wait for ever. Gives whether it did not."""
+        late = threading.Timer(_HOLD_S, self.gate.open, [last])
+        late.start()
+        try:
+            yield late.is_alive
+        finally:
+            late.cancel()
+
+    def free_bytes(self) -> int:
+        return torch.cuda.mem_get_info(self.setting.device)[0]
+
+    def _rehearse(self) -> None:
+        """Learn what a call takes without a candidate, from bursts of a worker that has none."""
+        fit = max(1, self.fit())
+        for calls in (count for count in _REHEARSED_CALLS if count <= fit):
+            with contextlib.closing(BurstInputs(self.setting, calls)) as inputs:
+                inputs.draw()
+                send = functools.partial(self._send_idle, inputs)
+                if calls == 1:
+                    self.unheld_ms(inputs, fresh_seeds(1), send)  # makes the device's context
+                    self._unheld_overhead_ms = _least_ms(self.unheld_ms, inputs, calls, send)
+                self._held_overhead_ms[calls] = _least_ms(self.held_ms, inputs, calls, send)
+
+    def _send_idle(self, inputs: BurstInputs, seeds: list[int], first: int, number: int) -> list:
+        """Have the worker without a candidate enqueue its part of a burst."""
+        self.ask_idle(op="rehearse_on_gpu", seeds=seeds, number=number)
+        return [[(inputs.memory.address, inputs.bytes)]] * len(seeds)
+
+    def _await_mark(self, number: int) -> None:
+        with _hanging(self.timeout_s):
+            self.gate.await_mark(number, self.timeout_s)
+
+
+class GpuWallClockCheck(WallClockCheck):
     def read(
         self, calls: int, held: bool, reference_launches: int, check: Check, agrees: Callable[[Reading], bool]
     ) -> Reading:
-        if self._missing:
-            raise NotRead(self._missing)
+        if self.rehearsal.missing:
+            raise NotRead(self.rehearsal.missing)
         least: Reading | None = None
         begin = time.perf_counter()
         for _ in range(_READINGS):
@@ -99,28 +180,22 @@ class GpuWallClockCheck(WallClockCheck):
         return least
 
     def _read(self, calls: int, held: bool, reference_launches: int, check: Check) -> Reading:
-        """The least of a few bursts."""
-        self._make_room(calls)
-        with contextlib.closing(BurstInputs(self._setting, calls)) as inputs:
+        """Return the least of a few bursts."""
+        self.make_room(calls)
+        with contextlib.closing(BurstInputs(self.setting, calls)) as inputs:
             burst = inputs.draw()
             # behind the gate what the queue does not hold would wait for ever, the reference as well
             with_reference = calls * reference_launches <= QUEUE
             copy = None if held else inputs.copy  # what is not held has its inputs copied right before each call
             reference_ms = self._reference_ms(burst, copy) if with_reference else None
-            self._ask(op="open_burst", handle={"ipc": inputs.handle}, calls=calls)
+            self.session.ask(op="open_burst", handle={"ipc": inputs.handle}, calls=calls)
             try:
                 burst_ms = self._least_ms(inputs, burst, held, check)
             except NotHeld:
-                self._ask(op="close_burst")
+                self.session.ask(op="close_burst")
                 raise
-            self._ask(op="close_burst")
-        return Reading(burst_ms, calls * self._overhead_ms(calls, held), reference_ms, calls, held)
-
-    def _overhead_ms(self, calls: int, held: bool) -> float:
-        """Return ms of overhead of each call in a burst, interpolated between the rehearsed numbers of calls."""
-        if not held:
-            return self._unheld_overhead_ms
-        return float(np.interp(calls, [*self._held_overhead_ms], [*self._held_overhead_ms.values()]))
+            self.session.ask(op="close_burst")
+        return Reading(burst_ms, calls * self.rehearsal.overhead_ms(calls, held), reference_ms, calls, held)
 
     def _least_ms(self, inputs: BurstInputs, first: Burst, held: bool, check: Check) -> float:
         with contextlib.closing(Allocations({inputs.handle: inputs.memory})) as allocations:
@@ -144,104 +219,33 @@ class GpuWallClockCheck(WallClockCheck):
         left: list[RemoteOutputs] = []
 
         def send(seeds: list[int], first: int, number: int) -> list[list[tuple[int, int]]]:
-            answer = self._ask(op="burst", seeds=seeds, first=first, number=number)
+            answer = self.session.ask(op="burst", seeds=seeds, first=first, number=number)
             try:
-                left.append(RemoteOutputs(answer, len(seeds), self._sides.kinds, allocations))
+                left.append(RemoteOutputs(answer, len(seeds), self.session.prepared.kinds, allocations))
             except CandidateFailure:
-                self._gate.release(number + len(seeds) - 1)
+                self.rehearsal.gate.release(number + len(seeds) - 1)
                 raise
             return left[-1].places
 
-        self._sides.timer.wait_for_bandwidth()
-        self._ask(op="prepare_burst", calls=len(burst.seeds))
-        return (self._held_ms if held else self._unheld_ms)(inputs, burst.seeds, send), left
-
-    def _held_ms(self, inputs: BurstInputs, seeds: list[int], send: Send) -> float:
-        """Return all that can be done before the clock starts is done then: no launch is in it."""
-        calls, number = len(seeds), self._next(len(seeds))
-        self._pieces.begin(calls)
-        with self._opened_late(number + calls - 1) as is_held:
-            places = send(seeds, 0, number)
-            if not is_held():
-                self._await_mark(number + calls - 1)
-                raise NotHeld
-        for outputs in places:
-            self._pieces.choose(outputs)
-        self._chain.enqueue(inputs, number, calls)
-        with _hanging(self._timeout_s):
-            return self._chain.run(number, calls, self._timeout_s)
-
-    def _unheld_ms(self, inputs: BurstInputs, seeds: list[int], send: Send) -> float:
-        """One request a call, with its launches and the way to the worker and back."""
-        number, stream, took_ms = self._next(len(seeds)), self._pieces.stream, 0.0
-        self._pieces.begin(len(seeds))
-        for call, seed in enumerate(seeds):
-            begin = time.perf_counter()
-            inputs.copy(call, stream.cuda_stream)
-            stream.synchronize()
-            self._gate.open(number + call)
-            (outputs,) = send([seed], call, number + call)
-            self._await_mark(number + call)
-            self._pieces.choose(outputs)
-            self._pieces.take(call)
-            stream.synchronize()
-            took_ms += (time.perf_counter() - begin) * 1e3
-        return took_ms
+        self.session.timer.wait_for_bandwidth()
+        self.session.ask(op="prepare_burst", calls=len(burst.seeds))
+        return (self.rehearsal.held_ms if held else self.rehearsal.unheld_ms)(inputs, burst.seeds, send), left
 
     def _called(self, burst: Burst, call: int, left: list[RemoteOutputs], inputs: BurstInputs) -> Called:
         """One call of a burst that was made as a whole, or call by call."""
         outputs = left[0].of_call(call) if len(left) == 1 else left[call].of_call(0)
-        trial = burst.lots.trial(call, self._setting)
+        trial = burst.lots.trial(call, self.setting)
         return Called(trial, burst.inputs[call], burst.drawn[call], burst.seeds[call], outputs, inputs.left(call))
 
-    def _next(self, calls: int) -> int:
-        """The number of the first of so many calls that nobody has waited for yet."""
-        first = self._number + 1
-        self._number += calls
-        return first
-
-    def _rehearse(self) -> None:
-        """Learn what a call takes without a candidate, from bursts of a worker that has none."""
-        fit = max(1, self._fit())
-        for calls in (count for count in _REHEARSED_CALLS if count <= fit):
-            with contextlib.closing(BurstInputs(self._setting, calls)) as inputs:
-                inputs.draw()
-                send = functools.partial(self._send_idle, inputs)
-                if calls == 1:
-                    self._unheld_ms(inputs, fresh_seeds(1), send)  # makes the device's context
-                    self._unheld_overhead_ms = _least_ms(self._unheld_ms, inputs, calls, send)
-                self._held_overhead_ms[calls] = _least_ms(self._held_ms, inputs, calls, send)
-
-    def _send_idle(self, inputs: BurstInputs, seeds: list[int], first: int, number: int) -> list:
-        """Have the worker without a candidate enqueue its part of a burst."""
-        self._ask_idle(op="rehearse_on_gpu", seeds=seeds, number=number)
-        return [[(inputs.memory.address, inputs.bytes)]] * len(seeds)
-
-    def _free_bytes(self) -> int:
-        return torch.cuda.mem_get_info(self._setting.device)[0]
-
-    def _taken_bytes(self) -> int:
-        return torch.cuda.max_memory_allocated(self._setting.device)
-
-    @contextlib.contextmanager
-    def _opened_late(self, last: int) -> Iterator[Callable[[], bool]]:
-        """Open all gates if what is done meanwhile takes too long: it would wait for ever. Gives whether it did not."""
-        late = threading.Timer(_HOLD_S, self._gate.open, [last])
-        late.start()
-        try:
-            yield late.is_alive
-        finally:
-            late.cancel()
-
-    def _await_mark(self, number: int) -> None:
-        with _hanging(self._timeout_s):
-            self._gate.await_mark(number, self._timeout_s)
+    def taken_bytes(self) -> int:
+        return torch.cuda.max_memory_allocated(self.setting.device)
 
     def _must_have_been_there(self) -> None:
-        if changed := self._pieces.changed():
+        samples = self.rehearsal.samples
+        if changed := samples.changed():
             raise CandidateFailure(
                 Status.REJECTED,
-                f"of {self._pieces.count} pieces of the outputs of calls in a row, {changed} changed after the call "
+                f"of {samples.count} pieces of the outputs of calls in a row, {changed} changed after the call "
                 "was marked as done",
                 rule=forged_clock.RULE,
             )
@@ -251,25 +255,25 @@ class GpuWallClockCheck(WallClockCheck):
 
         The copies show a burst to the worker before its calls, so it must be one that is not counted.
         """
-        self._play_reference(self._reference, burst, copy)  # fills the allocator's caches
+        self._play_reference(self.reference, burst, copy)  # fills the allocator's caches
         torch.cuda.synchronize()
         took = []
         for _ in range(_TRIES):
-            timed, number = _Timed(self._reference), self._next(1)
-            self._sides.timer.wait_for_bandwidth()
-            self._gate.hold(number)
-            with self._opened_late(number):
+            timed, number = _Timed(self.reference), self.rehearsal.next_number(1)
+            self.session.timer.wait_for_bandwidth()
+            self.rehearsal.gate.hold(number)
+            with self.rehearsal.opened_late(number):
                 self._play_reference(timed, burst, copy)
-            self._gate.open(number)
+            self.rehearsal.gate.open(number)
             torch.cuda.synchronize()
-            took.append(timed.total_ms() / len(burst.seeds) - self._event_ms)
+            took.append(timed.total_ms() / len(burst.seeds) - self.rehearsal.event_ms)
         return statistics.median(took)
 
     def _play_reference(self, model: Callable, burst: Burst, copy: Callable[[int, int], None] | None) -> None:
         for call, (arguments, seed) in enumerate(zip(burst.inputs, burst.seeds)):
             if copy:
                 copy(call, torch.cuda.current_stream().cuda_stream)
-            outputs_of(model, self._setting, arguments, seed)
+            outputs_of(model, self.setting, arguments, seed)
 
 
 @contextlib.contextmanager

@@ -15,8 +15,8 @@ from harness.compile.artefact import Artefact, ToolchainError
 from harness.compile.cache import Cache, key_of
 from harness.faults import MachineFault
 from harness.problem.module import ProblemFile
+from harness.process.fork_server import fork_server
 from harness.process.owned_folders import sweep
-from harness.process.worker_process import fork_server
 from harness.result import CandidateFailure
 from harness.solution.discover import Solution
 from kernelbench import __version__

@@ -36,18 +36,22 @@ def merged(shape: tuple[int, ...], strides: tuple[int, ...]) -> Pattern:
 
 
 def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the strides, in elements, of a contiguous tensor of this shape."""
     return tuple(math.prod(shape[d + 1 :]) for d in range(len(shape)))
 
 
 def line(size: int) -> Pattern:
+    """Return the pattern of ``size`` elements one after the other."""
     return merged((size,), (1,))
 
 
 def is_whole(view: View, size: int) -> bool:
+    """Return whether a view covers ``size`` contiguous elements from the start of its storage."""
     return view.numel == size and not view.offset and merged(view.shape, view.strides) == line(size)
 
 
 def reshaped(view: View, shape: tuple[int, ...]) -> View:
+    """Return a contiguous view in another shape; raises NoTemplate where it is not contiguous."""
     if not is_whole(view, math.prod(shape)):
         raise NoTemplate("a norm of something in another order")
     return View(view.storage, shape, contiguous_strides(shape), view.offset, view.dtype)

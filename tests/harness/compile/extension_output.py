@@ -14,7 +14,7 @@ import torch
 from harness import device as devices
 from harness.compile import BuildContext
 from harness.compile.extension.build import ExtensionBuilder
-from harness.process.worker_process import ForkServer
+from harness.process.fork_server import ForkServer
 from harness.solution.discover import read_solution
 from harness.worker import extensions
 

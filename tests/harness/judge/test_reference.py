@@ -68,8 +68,7 @@ LOGARITHM = CANCELLING.replace("(x + 1e6) - 1e6", "torch.log(x + 1)")
 
 def test_what_is_timed_are_published_inputs_as_they_are_where_the_function_has_no_value_elsewhere(judged, tmp_path):
     narrow = reference(written(tmp_path, LOGARITHM), "full")
-    narrow.choose_timed([1, 2])
-    assert narrow.setting.timed == PUBLISHED
+    assert narrow.choose_timed([1, 2]) == PUBLISHED
     right = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return torch.log(x + 1)\n"
     assert judged(written(tmp_path, LOGARITHM), right).correct
 
@@ -90,9 +89,7 @@ TIMED_OF = {
 
 @pytest.mark.parametrize("name", TIMED_OF)
 def test_timed_inputs_and_weights_are_such_that_outputs_depend_on_the_inputs(name, problem):
-    chosen = reference(problem(name))
-    chosen.choose_timed([1, 2])
-    assert chosen.setting.timed == TIMED_OF[name]
+    assert reference(problem(name)).choose_timed([1, 2]) == TIMED_OF[name]
 
 
 KEPT = """

@@ -11,9 +11,9 @@ import time
 
 import pytest
 
+from harness.process.fork_server import ForkServer
 from harness.process.procfs import at_rest, descendants
-from harness.process.spawn import ROOT
-from harness.process.worker_process import ForkServer, scrubbed_environment
+from harness.process.spawn import ROOT, scrubbed_environment
 from harness.result import CandidateFailure, Status
 
 GIB = 1 << 30
@@ -136,7 +136,7 @@ def test_a_folder_that_is_kept_counts_and_goes_when_it_is_too_full(server, tmp_p
 
 
 def test_too_many_files_in_a_folder_that_is_kept_end_the_candidate(server, tmp_path, monkeypatch):
-    monkeypatch.setattr("harness.process.worker_process._MAX_FILES", 50)
+    monkeypatch.setattr("harness.process.worker_limits.MAX_FILES", 50)
     kept = tmp_path / "kept"
     kept.mkdir()
     path = tmp_path / "module.py"
@@ -366,7 +366,7 @@ class ModelNew: pass
 SPLIT = """
 import sys, time
 from pathlib import Path
-from harness.process.worker_process import ForkServer
+from harness.process.fork_server import ForkServer
 with ForkServer(split=True) as server, server.fork({}, 1 << 30, readable=[Path(sys.argv[1])]) as worker:
     worker.request({"op": "import", "solution": sys.argv[1]}, 60)
     print(server._process.pid, worker._pid, (worker.scratch / "found").read_text(), flush=True)

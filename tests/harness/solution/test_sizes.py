@@ -12,7 +12,8 @@ import torch
 
 from harness.compile import BuildContext, build
 from harness.integrity.static import findings
-from harness.judge.evaluate import Conditions, failed_result
+from harness.judge.conditions import Conditions
+from harness.judge.record import failed_result
 from harness.limits import MAX_FINDINGS, MAX_LOG_CHARACTERS, MAX_SAMPLE, MAX_SOURCE_BYTES
 from harness.process import protocol
 from harness.result import CandidateFailure, Status

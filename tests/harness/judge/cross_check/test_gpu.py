@@ -8,7 +8,7 @@ import torch
 from harness.judge import evaluate
 from harness.judge.cross_check import gpu
 from harness.judge.cross_check.base import NotHeld, NotRead
-from harness.judge.cross_check.gpu import GpuWallClockCheck
+from harness.judge.cross_check.gpu import GpuRehearsal, GpuWallClockCheck
 
 
 @pytest.fixture
@@ -23,11 +23,11 @@ def clock(told):
     def tells(name):
         return lambda *arguments: told.append((name, *arguments))
 
-    made = object.__new__(GpuWallClockCheck)
-    made._number, made._timeout_s, made._missing = 0, 1.0, ""
+    made = object.__new__(GpuRehearsal)
+    made._number, made.timeout_s, made.missing = 0, 1.0, ""
     stream = SimpleNamespace(cuda_stream=7, synchronize=tells("synchronize"))
-    made._pieces = SimpleNamespace(stream=stream, **{name: tells(name) for name in ("begin", "choose", "take")})
-    made._gate = SimpleNamespace(open=tells("open"), await_mark=tells("await"), release=tells("release"))
+    made.samples = SimpleNamespace(stream=stream, **{name: tells(name) for name in ("begin", "choose", "take")})
+    made.gate = SimpleNamespace(open=tells("open"), await_mark=tells("await"), release=tells("release"))
     made._chain = SimpleNamespace(enqueue=tells("enqueue"), run=lambda *how: told.append(("run", *how)) or 3.0)
     return made
 
@@ -43,15 +43,15 @@ def send(told):
 
 
 def test_calls_behind_gates_are_enqueued_before_the_clock_starts(clock, inputs, send, told):
-    assert clock._held_ms(inputs, [11, 12], send) == 3.0
+    assert clock.held_ms(inputs, [11, 12], send) == 3.0
     assert [what for what, *_ in told] == ["begin", "send", "choose", "choose", "enqueue", "run"]
     assert told[1] == ("send", [11, 12], 0, 1) and told[-1] == ("run", 1, 2, 1.0)
-    clock._held_ms(inputs, [13], send)
+    clock.held_ms(inputs, [13], send)
     assert told[-1] == ("run", 3, 1, 1.0), "no number is waited for twice"
 
 
 def test_without_gates_each_call_is_asked_for_when_the_one_before_has_been_read(clock, inputs, send, told):
-    assert clock._unheld_ms(inputs, [11, 12], send) > 0
+    assert clock.unheld_ms(inputs, [11, 12], send) > 0
     a_call = ["copy", "synchronize", "open", "send", "await", "choose", "take", "synchronize"]
     assert [what for what, *_ in told] == ["begin", *a_call, *a_call]
     assert [arguments for what, *arguments in told if what == "send"] == [[[11], 0, 1], [[12], 1, 2]]
@@ -66,23 +66,24 @@ def test_a_candidate_that_waits_for_the_device_is_let_go_and_found(clock, inputs
         return [[(0, 4)]] * len(seeds)
 
     with pytest.raises(NotHeld):
-        clock._held_ms(inputs, [11, 12], waits)
+        clock.held_ms(inputs, [11, 12], waits)
     assert ("run", 1, 2, 1.0) not in told
 
 
 def test_a_device_without_gates_is_not_read(clock):
-    clock._missing = "no waits on host memory"
+    clock.missing, check = "no waits on host memory", object.__new__(GpuWallClockCheck)
+    check.rehearsal = clock
     with pytest.raises(NotRead, match="no waits on host memory"):
-        clock.read(1, True, 1, print, print)
+        check.read(1, True, 1, print, print)
 
 
 def test_what_a_call_takes_by_itself_is_known_before_there_is_a_candidate(clock, inputs, told, monkeypatch):
     inputs.draw, inputs.close, inputs.bytes = list, list, 4
     inputs.memory = SimpleNamespace(address=0)
     asked = []
-    clock._setting = SimpleNamespace(device=torch.device("cpu"))
-    clock._idle = SimpleNamespace(request=lambda message, _: asked.append(message["op"]))
-    clock._held_overhead_ms, clock._fit = {}, lambda: 20
+    clock.setting = SimpleNamespace(device=torch.device("cpu"))
+    clock.idle = SimpleNamespace(request=lambda message, _: asked.append(message["op"]))
+    clock._held_overhead_ms, clock.fit = {}, lambda: 20
     monkeypatch.setattr(gpu, "BurstInputs", lambda *_: inputs)
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
     clock._rehearse()
@@ -92,17 +93,15 @@ def test_what_a_call_takes_by_itself_is_known_before_there_is_a_candidate(clock,
 
 def test_between_rehearsals_what_a_call_takes_is_interpolated(clock):
     clock._held_overhead_ms, clock._unheld_overhead_ms = {1: 0.5, 3: 0.3, 10: 0.3}, 0.7
-    told_ms = [clock._overhead_ms(calls, held=True) for calls in (1, 2, 3, 7, 128)]
-    assert told_ms == pytest.approx([0.5, 0.4, 0.3, 0.3, 0.3]) and clock._overhead_ms(2, held=False) == 0.7
+    told_ms = [clock.overhead_ms(calls, held=True) for calls in (1, 2, 3, 7, 128)]
+    assert told_ms == pytest.approx([0.5, 0.4, 0.3, 0.3, 0.3]) and clock.overhead_ms(2, held=False) == 0.7
 
 
-@pytest.mark.parametrize(("kind", "clock"), [("cuda", "GpuWallClockCheck"), ("cpu", "CpuWallClockCheck")])
-def test_the_worker_without_a_candidate_may_open_devices_where_it_rehearses_on_one(kind, clock, monkeypatch):
-    monkeypatch.setattr(evaluate, clock, lambda sides, timeout_s, fork: fork([3]))
+@pytest.mark.parametrize(("kind", "rehearsal"), [("cuda", "GpuRehearsal"), ("cpu", "CpuRehearsal")])
+def test_the_worker_without_a_candidate_may_open_devices_where_it_rehearses_on_one(kind, rehearsal, monkeypatch):
+    monkeypatch.setattr(evaluate, rehearsal, lambda judge, timeout_s, fork: fork([3]))
     monkeypatch.setattr(evaluate.devices, "environment_of_one", lambda device: {"CUDA_VISIBLE_DEVICES": "0"})
-    evaluation, asked = object.__new__(evaluate._Evaluation), []
-    evaluation._device, evaluation._on_gpu, evaluation._sides = torch.device(kind), kind == "cuda", None
-    evaluation._conditions = SimpleNamespace(timeout_s=1.0, memory_bytes=1)
-    evaluation._server = SimpleNamespace(fork=lambda *_, devices: asked.append(devices))
-    evaluation._clock()
+    asked, conditions = [], SimpleNamespace(timeout_s=1.0, memory_bytes=1, device=torch.device(kind))
+    server = SimpleNamespace(fork=lambda *_, devices: asked.append(devices))
+    evaluate._Evaluation(None, None, conditions, server, print, None)._rehearsal(None)
     assert asked == [kind == "cuda"]

@@ -7,14 +7,21 @@ import pytest
 import torch
 
 from harness.baselines import EAGER
-from harness.judge.reference import PUBLISHED
-from harness.judge.time_candidate import Measurement
+from harness.judge.time_alone import time_alone
+from harness.judge.time_candidate import Timed
 from harness.result import CandidateFailure
 from harness.timing import Round
 from harness.timing.interleaved import CANDIDATE, PLACES, InterleavedTiming
 from harness.timing.wall_clock import WallClock
 
 BESIDE_MS = 1.5
+CPU = torch.device("cpu")
+
+
+def written(timed):
+    result = SimpleNamespace(timing={}, baselines={}, conditions={})
+    timed.write(result)
+    return result
 
 
 @pytest.fixture
@@ -24,33 +31,31 @@ def timed_alone():
     The last of these goes on; the first five are where its tensors lay, and six each in every other place.
     """
 
-    def time_alone(alone_ms, waits=frozenset()):
+    def time(alone_ms, waits=frozenset()):
         def play(calls, first, waiting):
             times = {CANDIDATE: 1.0, EAGER: BESIDE_MS}
             return {name: Round([], [], [ms] * calls, name not in waits) for name, ms in times.items()}
 
         *known, last = alone_ms
         left, moved = itertools.chain(known, itertools.repeat(last)), []
-        sides = SimpleNamespace(
-            timer=WallClock(torch.device("cpu")),
-            reference=SimpleNamespace(setting=SimpleNamespace(timed=PUBLISHED)),
-            play_reference=lambda trial, seeds, held: Round([], [], [next(left)] * len(seeds), held),
-            move=lambda: moved.append(1),
-            trim=lambda: None,
+        judge = SimpleNamespace(
+            timer=WallClock(CPU),
+            conditions=SimpleNamespace(device=torch.device("cuda"), baselines=[EAGER]),
+            time_reference=lambda seeds, held: Round([], [], [next(left)] * len(seeds), held),
+            reshuffle=lambda: moved.append(1),
+            release_caches=lambda: None,
         )
-        contest = InterleavedTiming(play, sides.timer, torch.device("cpu"), 0.01, set(waits))
-        contest.run(calls=2)
-        conditions = SimpleNamespace(device=torch.device("cuda"), baselines=[EAGER])
-        measurement = Measurement(sides, conditions, None, print)
-        measurement._baselines = {EAGER: None}
-        result = SimpleNamespace(timing={}, baselines={EAGER: contest.record(EAGER) | contest.comparison(EAGER)})
+        interleaved = InterleavedTiming(play, judge.timer, CPU, 0.01, set(waits))
+        interleaved.run(calls=2)
+        timed = Timed(interleaved, {EAGER: None})
+        result, rule = written(timed), None
         try:
-            measurement.time_alone(result, contest)
+            time_alone(judge, result, timed)
         except CandidateFailure as failure:
-            return result.baselines[EAGER] | {"places_alone": len(moved), "rule": failure.rule}
-        return result.baselines[EAGER] | {"places_alone": len(moved), "rule": None}
+            rule = failure.rule
+        return result.baselines[EAGER] | {"places_alone": len(moved), "rule": rule}
 
-    return time_alone
+    return time
 
 
 @pytest.mark.parametrize(("alone_ms", "speedup"), [(1.0, 1.0), (1.45, 1.5), (3.0, 1.5)])
@@ -58,14 +63,15 @@ def test_on_a_cpu_the_lower_figure_of_a_baseline_counts(alone_ms, speedup):
     def play(calls, first, waiting):
         return {name: Round([], [], [ms] * calls) for name, ms in {CANDIDATE: 1.0, "compile": BESIDE_MS}.items()}
 
-    timer, cpu = WallClock(torch.device("cpu")), torch.device("cpu")
-    sides = SimpleNamespace(timer=timer, play=lambda model, seeds: Round([], [], [alone_ms] * len(seeds)))
-    contest = InterleavedTiming(play, timer, cpu, 0.01)
-    contest.run(calls=2)
-    measurement = Measurement(sides, SimpleNamespace(device=cpu, baselines=["compile"]), None, print)
-    measurement._baselines = {"compile": None}
-    result = SimpleNamespace(timing={}, baselines={})
-    measurement.time_alone(result, contest)
+    judge = SimpleNamespace(
+        conditions=SimpleNamespace(device=CPU, baselines=["compile"]),
+        time_model=lambda model, seeds: Round([], [], [alone_ms] * len(seeds)),
+    )
+    interleaved = InterleavedTiming(play, WallClock(CPU), CPU, 0.01)
+    interleaved.run(calls=2)
+    timed = Timed(interleaved, {"compile": None})
+    result = written(timed)
+    time_alone(judge, result, timed)
     record = result.baselines["compile"]
     assert record["speedup"] == pytest.approx(speedup) and record["alone_ms"] == alone_ms
 

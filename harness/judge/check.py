@@ -1,0 +1,57 @@
+"""Check the candidate's outputs: one untimed call for each input distribution and set of weights."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+
+from harness.judge.reference import CHANGED, PUBLISHED, InputCase
+from harness.judge.session import EvaluationSession
+from harness.problem.inputs import fresh_seeds, tensors_of
+from harness.result import CandidateFailure
+from harness.tensors.dtypes import is_finite
+from harness.tensors.outputs import as_tensor
+
+_CHANGED = (
+    "weights of the reference that start as ones, zeros or another constant were changed, and so were "
+    "tensors of the candidate that start as the same constant of as many elements"
+)
+_HARDENED = (
+    "with the initial weights outputs hardly depend on inputs, so it is tested with He-initialised weights and "
+    "random values in place of ones and zeros"
+)
+_NOT_COPIED = "With the names and shapes of the reference's state it would be given all weights"
+
+
+def check(session: EvaluationSession, weights_copied: bool, phase: Callable[[str], None]) -> list[InputCase]:
+    """Compare every output of every case; return the cases that could be compared.
+
+    A case where the reference is not finite lies outside of the function's domain. Raises CandidateFailure.
+    """
+    compared, cases = [], session.reference.trials(weights_copied)
+    for position, case in enumerate(cases, start=1):
+        phase(f"check {position}/{len(cases)}")
+        (seed,) = fresh_seeds(1)
+        session.call_candidate(case, seed)
+        inputs, leaves = session.call_reference(case, seed).take(0)
+        expected = [as_tensor(leaf) for leaf in leaves]
+        if case == PUBLISHED or all(map(is_finite, expected)):
+            inputs = tensors_of(inputs) if case.weights == "initial" else None
+            with _explained(case, weights_copied):
+                session.compare(case, seed, 0, expected, inputs)
+            compared.append(case)
+    for weights in {case.weights for case in cases} - {session.reference.setting.timed.weights}:
+        session.ask(op="forget", weights=weights)
+    session.reference.forget_others()
+    return compared
+
+
+@contextlib.contextmanager
+def _explained(case: InputCase, weights_copied: bool) -> Iterator[None]:
+    """Say what the weights are in a failure under weights that only a part of the candidates gets."""
+    try:
+        yield
+    except CandidateFailure as failure:
+        if case.weights != "initial" and not weights_copied:
+            failure.message += f"; {_CHANGED if case == CHANGED else _HARDENED}. {_NOT_COPIED}"
+        raise

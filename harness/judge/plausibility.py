@@ -1,0 +1,42 @@
+"""Check that a time is possible, and that the work is the solution's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness.compile.artefact import Artefact
+from harness.integrity import below_floor, library_only
+from harness.integrity.origin import Origin
+from harness.judge.conditions import Conditions
+from harness.result import Result
+from harness.solution.discover import Solution
+
+
+def check_plausible(
+    result: Result, solution: Solution, artefact: Artefact, built: list[Path], conditions: Conditions
+) -> None:
+    """Apply the rules ``below_floor`` and ``library_only`` to a timed result; ``built`` are its extensions.
+
+    Raises CandidateFailure.
+    """
+    median_ms, profile = result.timing["median_ms"], result.timing.get("profile")
+    below_floor.check(median_ms, result.sol)
+    result.integrity["faster_than_direct"] = below_floor.between_bounds(median_ms, result.sol)
+    if profile:
+        origin = _origin(solution, artefact, built)
+        own, share = library_only.own_kernels(profile, origin)
+        result.integrity |= {"own_kernels": own, "own_share": share}
+    if not conditions.needs_own_kernels:
+        return
+    if conditions.device.type == "cuda" and profile:
+        library_only.check(profile, origin)
+    elif conditions.device.type == "cpu":
+        library_only.check_on_cpu(bool(built) or artefact.library is not None)
+
+
+def _origin(solution: Solution, artefact: Artefact, built: list[Path]) -> Origin | None:
+    """Return what can be the solution's own; None where that is gone by now, and names have to do."""
+    try:
+        return Origin.of(solution, [*built, *filter(None, [artefact.library])])
+    except OSError:
+        return None

@@ -1,0 +1,108 @@
+"""Prepare an evaluation: call the reference, and check it, before there is a candidate."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from harness.faults import MachineFault, is_of_machine
+from harness.judge import soundness
+from harness.judge.conditions import Conditions
+from harness.judge.memory_needs import check_room
+from harness.judge.reference import PUBLISHED, Reference
+from harness.memory.shared_tensors import SharedTensors
+from harness.problem.inputs import DTYPES, fresh_seeds, tensors_of
+from harness.problem.module import ProblemError, Workload
+from harness.problem.signature import Signature, signature_of
+from harness.process.deadline import within
+from harness.result import CandidateFailure
+from harness.tensors.outputs import as_tensor
+from harness.timing.interleaved import bytes_of_call
+from harness.timing.rounds import RunConfig
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The reference, and what one call of it takes and returns.
+
+    Attributes
+    ----------
+    kinds
+        Its outputs, without data.
+    structure
+        How they are nested; None for a library, which has a ``signature`` instead.
+    traffic
+        Bytes of one call: inputs, weights and outputs.
+    outbox
+        Memory for what comes back of a call: its outputs, or its inputs.
+    """
+
+    reference: Reference
+    kinds: list[torch.Tensor]
+    structure: str | None
+    signature: Signature | None
+    traffic: int
+    outbox: SharedTensors
+
+
+def prepare(workload: Workload, conditions: Conditions, is_library: bool) -> Prepared:
+    """Call the reference, check that it can be judged against, and choose the inputs that are timed.
+
+    Raises ProblemError where it cannot, NoRoom where the workload does not fit the memory, and MachineFault.
+    """
+    check_room(workload, conditions)
+    setting = RunConfig(workload, conditions.device, DTYPES[conditions.precision])
+    reference = Reference(setting, secrets.randbits(62))
+    (seed,) = fresh_seeds(1)
+
+    def called(action: Callable[[], Any], drawn: str = "") -> Any:
+        return call_reference(workload, conditions, lambda: with_room(action), drawn)
+
+    example = called(lambda: reference.call(PUBLISHED, seed))
+    called(lambda: soundness.check(reference, seed, example))
+    reference = reference.timed_on(called(lambda: reference.choose_timed(fresh_seeds(2)), "timed inputs"))
+    kinds = [as_tensor(leaf).to("meta") for leaf in example.outputs[0]]
+    inputs, model = tensors_of(example.inputs[0]), reference.model()
+    # from a call that was made: tracing one first imports what takes seconds
+    signature = signature_of(workload, example.inputs[0], model.state_dict(), kinds) if is_library else None
+    return Prepared(
+        reference=reference,
+        kinds=kinds,
+        structure=None if is_library else example.structures[0],
+        signature=signature,
+        traffic=bytes_of_call(workload, model, inputs, kinds),
+        outbox=SharedTensors(conditions.device, kinds, inputs),
+    )
+
+
+def call_reference(workload: Workload, conditions: Conditions, action: Callable[[], Any], drawn: str) -> Any:
+    """Return ``action()``, which calls the reference on what is ``drawn``, '' if as published.
+
+    Raises ProblemError where that fails, and MachineFault where memory or the device is to blame.
+    """
+    try:
+        with within("the reference", conditions.reference_s):
+            return action()
+    except (CandidateFailure, MachineFault, ProblemError):
+        raise
+    except Exception as error:
+        which = drawn and f" with {drawn} (what inputs it takes is for DOMAIN to say)"
+        kind = MachineFault if is_of_machine(error) else ProblemError
+        raise kind(
+            f"the reference of {workload.problem.id} ({workload.name}, {conditions.precision}) fails on "
+            f"{conditions.device}{which}: {type(error).__name__}: {error}"
+        ) from error
+
+
+def with_room(action: Callable[[], Any]) -> Any:
+    """Return ``action()``; where the device's memory is full, once more after the allocator gave back what it keeps."""
+    try:
+        return action()
+    except torch.OutOfMemoryError:
+        pass  # outside of the handler, which would hold the memory of what failed
+    torch.cuda.empty_cache()
+    return action()

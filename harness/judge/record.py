@@ -1,0 +1,80 @@
+"""The record of an evaluation: what is known before anything has run, a failure, and the figures of a success."""
+
+from __future__ import annotations
+
+import datetime
+import os
+from pathlib import Path
+
+import torch
+
+from harness import device as devices
+from harness.integrity.static import findings
+from harness.judge.conditions import Conditions
+from harness.problem.inputs import DTYPES
+from harness.problem.module import Workload
+from harness.result import CandidateFailure, Result, Status
+from harness.sol.headroom import headroom
+from harness.solution.discover import Solution
+
+_CHECKOUT, _PACKAGES = Path(__file__).resolve().parents[2], Path(torch.__file__).resolve().parents[1]
+
+
+def blank_result(workload: Workload, solution: Solution, conditions: Conditions) -> Result:
+    """A record with everything that is known before anything has run."""
+    problem = workload.problem
+    return Result(
+        problem=str(problem.id),
+        problem_name=problem.name,
+        workload={"name": workload.name, "sizes": workload.sizes, "flops": workload.flops, "bytes": None},
+        solution={
+            "name": solution.name,
+            "sample": solution.sample,
+            "kind": solution.kind,
+            "language": solution.language,
+            "sha256": solution.sha256,
+            **({"helpers": solution.helpers} if solution.helpers else {}),
+        },
+        status=Status.CRASHED,
+        precision=conditions.precision,
+        integrity={"findings": [finding.to_json() for finding in findings(solution, conditions.precision)]},
+        device=devices.describe(conditions.device),
+        versions=devices.versions(conditions.device),
+        started=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+    )
+
+
+def failed_result(workload: Workload, solution: Solution, conditions: Conditions, failure: CandidateFailure) -> Result:
+    """The record of a candidate that failed before it could be evaluated, as in its build."""
+    result = blank_result(workload, solution, conditions)
+    add_failure(result, solution, failure)
+    return result
+
+
+def add_failure(result: Result, solution: Solution, failure: CandidateFailure) -> None:
+    """Write the candidate's failure into its record."""
+    result.status, result.rule = failure.status, failure.rule
+    result.message = _without_folders(failure.message, solution)
+    result.log = _without_folders(failure.log, solution)
+    if failure.killed_by:
+        result.conditions["killed_by"] = failure.killed_by
+
+
+def _without_folders(text: str, solution: Solution) -> str:
+    """Paths relative to the solutions, the harness or the packages: records are shown to others, homes are not."""
+    folders = {str(folder): "" for folder in (solution.root.absolute(), solution.root.resolve(), _CHECKOUT, _PACKAGES)}
+    for folder, name in (folders | {os.path.expanduser("~"): "~/"}).items():
+        if folder != "/":
+            text = text.replace(f"{folder}/", name)
+    return text
+
+
+def add_rates(result: Result, workload: Workload, conditions: Conditions) -> None:
+    """Derive speedup, GB/s, GFLOP/s and the distance to the speed of light from the times."""
+    median_ms = result.timing["median_ms"]
+    result.speedup = result.speedup_over_first()
+    result.gbps = result.workload["bytes"] / median_ms / 1e6
+    if workload.flops is not None:
+        result.gflops = workload.flops / median_ms / 1e6
+    dtype = DTYPES[conditions.precision]
+    result.sol = headroom(workload, dtype, conditions.device, median_ms, result.conditions, conditions.clock_mhz)

@@ -1,0 +1,40 @@
+"""The candidate's failure that a worker reports, or that its death is."""
+
+from __future__ import annotations
+
+import signal
+from typing import Any
+
+from harness.result import CandidateFailure, Status
+
+OUTPUT_BYTES = 64 << 10  # that are kept of what a worker prints
+_MESSAGE_CHARACTERS = 20_000
+_DEATH_LINES = 10
+_ANSWER_STATUSES = {s.value: s for s in Status if s is not Status.OK}
+
+
+def describe_death(code: int, output: str) -> str:
+    """Say how a worker ended, by its exit code (negative for a signal), with the end of what it printed."""
+    if code < 0:
+        try:
+            how = f"was killed by {signal.Signals(-code).name}"
+        except ValueError:
+            how = f"was killed by signal {-code}"
+    else:
+        how = f"exited with code {code}"
+    lines = output.strip().splitlines()
+    fatal = next((i for i, line in enumerate(lines) if line.startswith("Fatal Python error")), None)
+    if fatal is None:
+        told = lines[-_DEATH_LINES:]
+    else:  # faulthandler's stack, innermost call first
+        told = [line for line in lines[fatal:] if line.strip() and "thread 0x" not in line][:_DEATH_LINES]
+    return "\n".join([f"the process {how} before it answered", *told])
+
+
+def reported_failure(error: Any, output: str) -> CandidateFailure:
+    """Return the failure that a worker reports about its candidate, which may write into it what it likes."""
+    if not isinstance(error, dict):
+        error = {}
+    status = _ANSWER_STATUSES.get(str(error.get("status")), Status.RUNTIME_ERROR)
+    message = str(error.get("message", "the worker gave no reason"))[:_MESSAGE_CHARACTERS]
+    return CandidateFailure(status, message, str(error.get("log", ""))[-OUTPUT_BYTES:] or output)

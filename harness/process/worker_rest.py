@@ -1,0 +1,87 @@
+"""Whether a worker that was told to stop has come to rest, and whether it stays so."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from harness.process import runs_unasked
+from harness.process.procfs import (
+    at_rest,
+    cpu_times_ns,
+    descendants,
+    identities,
+    tasks,
+    tasks_that_stop,
+    time_slices,
+)
+from harness.result import CandidateFailure, Status
+
+_SETTLED_S = 1e-4  # what a thread had since the last tick is counted when it has left its core, after it is stopped
+_SPIN_S = 5e-4  # to stop takes so long at most, unless a system call has to end first
+_REST_S = 2.0  # a system call that takes longer is no candidate's business
+
+
+class WorkerRest:
+    """CPU times of the processes of one worker, when it was stopped and at rest."""
+
+    def __init__(self, pid: int):
+        self._pid = pid
+        self._resting: dict[int, int] | None = None  # CPU times at the last ``wait``
+        self._family: list[int] = []  # its processes then
+        self._is_watched = False  # whether anybody waits for it to rest, as on a CPU
+        self._present: set[tuple[int, str]] = set()  # its processes right after it was stopped
+        self._slices: int | None = None  # how often they had been given a core then
+        self._ran_ns: dict[int, int] = {}  # their CPU times when they were last told to stop
+        self._stopped = 0.0  # the moment of that
+
+    def stop(self, send: Callable[[], None]) -> None:
+        """Have ``send`` stop its processes, and note how they were."""
+        self._ran_ns = cpu_times_ns(self._family)
+        send()
+        self._stopped = time.perf_counter()
+        self._present = identities(descendants(self._pid)) if self._is_watched else set()
+
+    def wait(self, has_ended: Callable[[], bool]) -> float:
+        """Wait until nothing of it runs: who is told to stop in the middle of a system call ends that first.
+
+        Returns the moment (``perf_counter``) since which it has been so: it was seen then, or what ran after the
+        answer cannot have run for longer, by its CPU time. Raises CandidateFailure where it takes long.
+        """
+        self._is_watched = True
+        begin = time.perf_counter()
+        while not has_ended():
+            family = descendants(self._pid)  # it cannot grow: nobody forks who has been told to stop
+            if at_rest(family):
+                seen, times = time.perf_counter(), cpu_times_ns(family)
+                time.sleep(_SETTLED_S)
+                if cpu_times_ns(family) == times:
+                    return self._rests_since(seen, family, times)
+            waited_s = time.perf_counter() - begin
+            if waited_s > _REST_S:
+                message = f"{_REST_S:g} s after its answer something that it started still runs"
+                raise CandidateFailure(Status.CRASHED, message)
+            if waited_s > _SPIN_S:
+                time.sleep(1e-4)
+        return time.perf_counter()
+
+    def _rests_since(self, seen: float, family: list[int], times: dict[int, int]) -> float:
+        self._family, self._resting, self._slices = family, times, time_slices(family)
+        if self._present != identities(family):  # nobody knows how long those ran that are gone
+            return seen
+        ran_ns = sum(ns - self._ran_ns.get(process, 0) for process, ns in times.items())
+        return min(seen, self._stopped + ran_ns / 1e9)
+
+    def check(self, has_ended: Callable[[], bool]) -> float:
+        """Return for how many ms of CPU time it has run since ``wait``; raise CandidateFailure where that is much."""
+        then, self._resting = self._resting, None
+        if then is None or has_ended():
+            return 0.0
+        family = descendants(self._pid)
+        resumed = self._slices is None or time_slices(family) != self._slices
+        return runs_unasked.check(then, cpu_times_ns(family), resumed)
+
+    @property
+    def crowd(self) -> tuple[int, int]:
+        """Threads of its first process, and processes at the last ``wait``: all have to stop after each answer."""
+        return len(tasks(self._pid)), sum(map(bool, map(tasks_that_stop, self._family)))
