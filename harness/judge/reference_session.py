@@ -71,10 +71,10 @@ class ReferenceSession:
         drawn = "" if case == PUBLISHED else str(case)
         workload = self.reference.setting.workload
         played = call_reference(workload, self.conditions, lambda: self.with_room(action), drawn)
-        self._bound_cache()
+        self.bound_cache()
         return played
 
-    def _bound_cache(self) -> None:
+    def bound_cache(self) -> None:
         """Leave the device's memory to the worker where the judge's allocator keeps much of it."""
         device = self.conditions.device
         if device.type == "cuda":

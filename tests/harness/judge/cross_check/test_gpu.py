@@ -105,3 +105,16 @@ def test_the_worker_without_a_candidate_may_open_devices_where_it_rehearses_on_o
     server = SimpleNamespace(fork=lambda *_, devices: asked.append(devices))
     evaluate._Evaluation(None, None, conditions, server, print, None)._rehearsal(None)
     assert asked == [kind == "cuda"]
+
+
+def test_before_a_burst_the_judge_leaves_its_cache_to_the_candidate(told):
+    check = object.__new__(GpuWallClockCheck)
+    check.session = SimpleNamespace(
+        bound_cache=lambda: told.append("bound"),
+        timer=SimpleNamespace(wait_for_bandwidth=lambda: told.append("wait")),
+        ask=lambda **request: told.append(request["op"]),
+    )
+    check.rehearsal = SimpleNamespace(held_ms=lambda *_: told.append("clock") or 3.0)
+    took_ms, outputs = check._once(None, SimpleNamespace(seeds=[11]), None, held=True)
+    assert (took_ms, outputs) == (3.0, [])
+    assert told == ["bound", "wait", "prepare_burst", "clock"], "memory that was given back is cleared before the clock"
