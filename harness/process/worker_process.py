@@ -171,6 +171,11 @@ class Worker:
             return self._rest.check(self._has_ended)
 
     @property
+    def cpu_ms(self) -> float:
+        """CPU time of its processes at the last ``rest``."""
+        return self._rest.cpu_ms
+
+    @property
     def crowd(self) -> tuple[int, int]:
         """Threads of its first process, and processes at the last ``rest``: all have to stop after each answer."""
         return self._rest.crowd

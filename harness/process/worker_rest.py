@@ -29,6 +29,7 @@ class WorkerRest:
         self._pid = pid
         self._resting: dict[int, int] | None = None  # CPU times at the last ``wait``
         self._family: list[int] = []  # its processes then
+        self.cpu_ms = 0.0  # CPU time of all of them by then
         self._is_watched = False  # whether anybody waits for it to rest, as on a CPU
         self._present: set[tuple[int, str]] = set()  # its processes right after it was stopped
         self._slices: int | None = None  # how often they had been given a core then
@@ -67,6 +68,7 @@ class WorkerRest:
 
     def _rests_since(self, seen: float, family: list[int], times: dict[int, int]) -> float:
         self._family, self._resting, self._slices = family, times, time_slices(family)
+        self.cpu_ms = sum(times.values()) / 1e6
         if self._present != identities(family):  # nobody knows how long those ran that are gone
             return seen
         ran_ns = sum(ns - self._ran_ns.get(process, 0) for process, ns in times.items())

@@ -39,6 +39,7 @@ _random = random.SystemRandom()
 class Reading:
     """``burst_ms`` is how long so many calls took, hot, and ``overhead_ms`` what a burst takes besides its calls.
 
+    ``cpu_ms`` is the CPU time of one call, without what a call takes besides; None on a GPU.
     ``held`` says whether launches were kept out of it. ``reference_ms`` is a call of the reference
     meanwhile, on inputs as hot; None where that has launches in it, or was not asked for.
     """
@@ -48,6 +49,7 @@ class Reading:
     reference_ms: float | None
     calls: int
     held: bool
+    cpu_ms: float | None = None
 
     @property
     def call_ms(self) -> float:
@@ -63,6 +65,7 @@ class Reading:
             burst_ms=min(self.burst_ms, other.burst_ms),
             overhead_ms=overhead_ms,
             reference_ms=min(known, default=None),
+            cpu_ms=None if self.cpu_ms is None else min(self.cpu_ms, other.cpu_ms),
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from harness.judge.cross_check.base import Called, NotHeld, NotRead, Reading, Wa
 from harness.judge.session import EvaluationSession, number
 from harness.judge.time_candidate import Timed
 from harness.problem.inputs import fresh_seeds, tensors_of
+from harness.process.procfs import usable_cores
 from harness.result import CandidateFailure, Result, Status
 from harness.tensors.dtypes import is_finite
 from harness.timing import cupti
@@ -46,7 +47,8 @@ def cross_check(clock: WallClockCheck, result: Result, timed: Timed) -> None:
     allowed_ms = _allowed_ms(result, reading, session.conditions.device.type)
     timing["cross_check"] = reading.to_json() | {"allowed_ms": round(allowed_ms, 6)}
     claimed_ms, kind = timing["median_ms"], session.conditions.device.type
-    forged_clock.check(claimed_ms, reading.call_ms, reading.calls, allowed_ms, reading.held, kind)
+    worked_ms = None if reading.cpu_ms is None else reading.cpu_ms / usable_cores()
+    forged_clock.check(claimed_ms, reading.call_ms, reading.calls, allowed_ms, reading.held, kind, worked_ms)
     judged_ms = reading.call_ms + _cold_ms(result, reading, kind)
     penalty_ms = max(0.0, judged_ms - forged_clock.free_ms(claimed_ms, allowed_ms, reading.held))
     timing["cross_check"]["penalty_ms"] = round(penalty_ms, 6)

@@ -13,7 +13,7 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -53,12 +53,12 @@ class CpuRehearsal(Rehearsal):
     def __init__(self, judge: ReferenceSession, timeout_s: float, fork: Fork):
         super().__init__(judge, timeout_s, shared_file(), fork)
 
-    def calls_ms(self, count: int, crowd: tuple[int, int]) -> list[float]:
-        """Return what each of ``count`` such calls takes; all of a ``crowd`` of threads and processes have to stop."""
+    def calls(self, count: int, crowd: tuple[int, int]) -> list[_Call]:
+        """Make ``count`` such calls; after each all of a ``crowd`` of threads and processes have to stop."""
         threads, processes = (min(size, _MOST_A_CORE * usable_cores()) for size in crowd)
         self.ask_idle(op="hold", threads=threads, processes=processes)
         self.idle.rest()
-        return [_timed(self.idle, self.ask_idle, "rehearse", seed)[0] for seed in fresh_seeds(count)]
+        return [_timed(self.idle, self.ask_idle, "rehearse", seed) for seed in fresh_seeds(count)]
 
     def free_bytes(self) -> int:
         return available_memory_bytes()
@@ -100,23 +100,23 @@ class CpuWallClockCheck(WallClockCheck):
         """Return what so many calls of the candidate take, and those that are to be compared."""
         self.session.ask(op="prepare_burst", calls=calls)
         self.session.wait_for_quiet()
-        lots, called, took_ms, overhead_ms = Lots.drawn(calls), [], [], []
+        lots, called, made, empty = Lots.drawn(calls), [], [], []
         for call in range(calls):
             (drawn,), (seed,) = fresh_seeds(1), fresh_seeds(1)
             trial = lots.trial(call, self.setting)
             inputs = self.setting.draw_one(drawn, trial.draw)
             for view, tensor in zip(views, tensors_of(inputs)):
                 view.copy_(tensor)
-            call_ms, answer = _timed(self.session.worker, self.session.ask, "burst", seed)
-            took_ms.append(call_ms)
+            made.append(_timed(self.session.worker, self.session.ask, "burst", seed))
             if call in lots.compared:
                 left = [view.clone() for view in views]
-                called.append(Called(trial, inputs, drawn, seed, self._left(answer), left))
+                called.append(Called(trial, inputs, drawn, seed, self._left(made[-1].answer), left))
                 count = -(-_LEAST_REHEARSALS // len(lots.compared))
-                overhead_ms += self.rehearsal.calls_ms(count, self.session.worker.crowd)
+                empty += self.rehearsal.calls(count, self.session.worker.crowd)
         # medians of both: where others come to the cores, calls and empty calls wait alike
-        without_ms = statistics.median(overhead_ms)
-        return Reading(calls * statistics.median(took_ms), calls * without_ms, None, calls, held), called
+        (took_ms, cpu_ms), (without_ms, without_cpu_ms) = map(_medians, (made, empty))
+        cpu_ms = max(0.0, cpu_ms - without_cpu_ms)
+        return Reading(calls * took_ms, calls * without_ms, None, calls, held, cpu_ms), called
 
     def _left(self, answer: dict[str, Any]) -> list[torch.Tensor]:
         """The outputs of the last call, from the worker's memory."""
@@ -146,15 +146,26 @@ class CpuWallClockCheck(WallClockCheck):
         return took_ms / done
 
 
-def _timed(worker: Worker, ask: Callable, op: str, seed: int) -> tuple[float, dict[str, Any]]:
-    """Return how long until all of a worker is at rest again, in ms, and its answer.
+@dataclass(frozen=True)
+class _Call:
+    """Wall time until all of a worker was at rest again, the CPU time that it took meanwhile, and its answer."""
 
-    CPU time that it took since it was at rest before is its own too: others' inputs lay there already.
-    """
-    begin = time.perf_counter()
+    took_ms: float
+    cpu_ms: float
+    answer: dict[str, Any]
+
+
+def _timed(worker: Worker, ask: Callable, op: str, seed: int) -> _Call:
+    """Make one call. CPU time since the last rest is its own too: others' inputs lay there already."""
+    begin, cpu_ms = time.perf_counter(), worker.cpu_ms
     unasked_ms = worker.check_rest()
     answer = ask(op=op, seeds=[seed])
-    return (worker.rest() - begin) * 1e3 + unasked_ms, answer
+    took_ms = (worker.rest() - begin) * 1e3 + unasked_ms
+    return _Call(took_ms, max(0.0, worker.cpu_ms - cpu_ms), answer)
+
+
+def _medians(calls: list[_Call]) -> tuple[float, float]:
+    return statistics.median(call.took_ms for call in calls), statistics.median(call.cpu_ms for call in calls)
 
 
 def tries() -> Iterator[int]:
