@@ -16,8 +16,8 @@ import torch
 from tqdm import tqdm
 
 from harness import device as devices
-from harness.judge.overflow import overflown
-from harness.judge.reference import Reference
+from harness.judge.reference.model import Reference
+from harness.judge.reference.overflow import overflown
 from harness.problem.inputs import DTYPES
 from harness.problem.math_modes import pin_math_modes
 from harness.problem.module import ProblemFile, load_problem

@@ -36,6 +36,79 @@ def test_imports_stay_within_what_the_architecture_allows(package):
         assert not extra, f"{path.relative_to(ROOT)} imports {extra}"
 
 
+MOST_LINES, MOST_FUNCTION_LINES, MOST_PARAMETERS, MOST_MODULES = 350, 60, 8, 12
+MOST_LOOSE = {ROOT / "harness": 8, ROOT / "kernelbench": 10}
+MODULES = [
+    path
+    for package in ("harness", "kernelbench")
+    for path in sorted((ROOT / package).rglob("*.py"))
+    if path.parent.parent.name != "redteam"  # solutions, which are nobody's code
+]
+
+
+def functions(path):
+    nodes = ast.walk(ast.parse(path.read_text()))
+    return [node for node in nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+
+
+def parameters(function):
+    named = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+    return [argument for argument in named if argument.arg not in ("self", "cls")]
+
+
+def test_modules_and_functions_are_short():
+    lines = {path: len(path.read_text().splitlines()) for path in MODULES}
+    assert not {path for path, count in lines.items() if count > MOST_LINES}
+    long = [
+        f"{path}:{function.name}"
+        for path in MODULES
+        for function in functions(path)
+        if function.end_lineno - function.lineno >= MOST_FUNCTION_LINES
+    ]
+    assert not long
+
+
+def test_functions_outside_the_command_line_take_few_parameters():
+    many = [
+        f"{path}:{function.name}"
+        for path in MODULES
+        if "cli" not in path.parts
+        for function in functions(path)
+        if len(parameters(function)) > MOST_PARAMETERS
+    ]
+    assert not many
+
+
+def test_no_folder_holds_more_modules_than_one_can_take_in():
+    loose = {}
+    for path in MODULES:
+        loose.setdefault(path.parent, []).append(path.stem)
+    for folder, modules in loose.items():
+        count = len([module for module in modules if not module.startswith("__")])
+        assert count <= MOST_LOOSE.get(folder, MOST_MODULES), folder
+
+
+def test_no_two_modules_import_each_other_in_a_circle():
+    known = {".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path for path in MODULES}
+    arrows = {name: at_import(path, known) & known.keys() - {name} for name, path in known.items()}
+    while free := [name for name, others in arrows.items() if not others & arrows.keys()]:
+        for name in free:
+            del arrows[name]
+    assert not arrows
+
+
+def at_import(path, known):
+    """What a module names outside of its functions, and not for a type checker alone."""
+    found = set()
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names = {alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+            found |= {full if full in known else node.module for full in names.values()}
+    return found
+
+
 def test_an_installed_wheel_has_the_problems_and_runs_from_anywhere(tmp_path):
     build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
     # a copy, so that the build leaves nothing in the checkout

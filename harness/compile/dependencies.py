@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from harness.compile.cache import digest_of
-from harness.process.sandbox import system_paths
+from harness.process.sandbox.landlock import system_paths
 from harness.solution.includes import read_source
 
 _MOST_FILES = 20_000

@@ -10,7 +10,7 @@ from typing import Any
 from harness.result import CandidateFailure, Status
 
 RULE = "out_of_bounds"
-_MOST_NAMED = 5
+_MOST_NAMED = 5  # buffers in a message
 
 
 def check(overruns: Any) -> None:

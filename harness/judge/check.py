@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 
-from harness.judge.reference import CHANGED, PUBLISHED, InputCase
+from harness.judge.reference.model import CHANGED, PUBLISHED, InputCase
 from harness.judge.session import EvaluationSession
 from harness.problem.inputs import fresh_seeds, tensors_of
 from harness.result import CandidateFailure

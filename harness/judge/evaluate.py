@@ -18,6 +18,7 @@ import torch
 from harness import device as devices
 from harness.compile.artefact import Artefact, BuildContext
 from harness.compile.extension.build import ExtensionBuilder
+from harness.integrity.plausibility import check_plausible
 from harness.job import encode_problem
 from harness.judge import record
 from harness.judge.check import check
@@ -26,11 +27,9 @@ from harness.judge.cross_check.base import NotHeld, Rehearsal
 from harness.judge.cross_check.check import cross_check
 from harness.judge.cross_check.cpu import CpuRehearsal, CpuWallClockCheck
 from harness.judge.cross_check.gpu import GpuRehearsal, GpuWallClockCheck
-from harness.judge.plausibility import check_plausible
-from harness.judge.prepare import Prepared, prepare
-from harness.judge.reference_session import ReferenceSession
+from harness.judge.reference.prepare import Prepared, prepare
+from harness.judge.reference.session import ReferenceSession
 from harness.judge.session import EvaluationSession, number
-from harness.judge.stages import Stages
 from harness.judge.time_alone import time_alone
 from harness.judge.time_candidate import Timed, time_in_turn
 from harness.problem.math_modes import pin_math_modes
@@ -63,7 +62,7 @@ def evaluate(
     begin = time.perf_counter()
     result = record.blank_result(workload, solution, conditions)
     result.build = artefact.to_json()
-    stages = Stages()
+    stages = record.Stages()
     try:
         stages.begin("wait")  # for the device
         with devices.exclusive(conditions.device, phase):
@@ -88,7 +87,7 @@ class _Evaluation:
     conditions: Conditions
     server: ForkServer
     phase: Callable[[str], None]
-    stages: Stages
+    stages: record.Stages
 
     def run(self, workload: Workload, result: Result) -> None:
         """Fill ``result`` as things become known; raises CandidateFailure where the candidate fails."""
@@ -112,7 +111,8 @@ class _Evaluation:
         self.stages.begin("analyse")
         time_alone(judge, result, timed)
         record.add_rates(result, workload, conditions)
-        check_plausible(result, self.solution, self.artefact, builder.libraries, conditions)
+        own, kind = conditions.needs_own_kernels, conditions.device.type
+        check_plausible(result, self.solution, self.artefact, builder.libraries, own, kind)
 
     def _judge(self, session: EvaluationSession, rehearsal: Rehearsal, result: Result) -> Timed:
         """Load, check, time and cross-check, while the candidate is there."""
@@ -181,16 +181,20 @@ class _Evaluation:
 
     def _load(self, session: EvaluationSession) -> dict[str, Any]:
         prepared, setting = session.prepared, session.reference.setting
+        library = None
+        if self.artefact.library:
+            library = {"path": str(self.artefact.library), "signature": prepared.signature.for_library()}
         return session.ask(
             op="load",
-            problem=encode_problem(setting.workload.problem),
-            workload=setting.workload.name,
             solution=str(self.solution.path),
-            library=str(self.artefact.library) if self.artefact.library else None,
-            signature=prepared.signature.for_library() if prepared.signature else None,
-            device=str(self.conditions.worker_device),
-            precision=self.conditions.precision,
+            library=library,
+            setting={
+                "problem": encode_problem(setting.workload.problem),
+                "workload": setting.workload.name,
+                "device": str(self.conditions.worker_device),
+                "precision": self.conditions.precision,
+                "timed": dataclasses.astuple(setting.timed),
+            },
             seed=session.reference.weight_seed,
-            timed=dataclasses.astuple(setting.timed),
             outbox=prepared.outbox.handle,
         )

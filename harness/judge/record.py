@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import time
 from pathlib import Path
 
 import torch
@@ -18,6 +19,25 @@ from harness.sol.headroom import headroom
 from harness.solution.discover import Solution
 
 _CHECKOUT, _PACKAGES = Path(__file__).resolve().parents[2], Path(torch.__file__).resolve().parents[1]
+
+
+class Stages:
+    """Wall time of an evaluation, ``seconds`` by stage; a stage lasts until the next one begins, or until ``end``."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._current: str | None = None
+        self._begin = 0.0
+
+    def begin(self, name: str) -> None:
+        self.end()
+        self._current, self._begin = name, time.perf_counter()
+
+    def end(self) -> None:
+        if self._current is not None:
+            spent = self.seconds.get(self._current, 0.0) + time.perf_counter() - self._begin
+            self.seconds[self._current] = round(spent, 4)
+        self._current = None
 
 
 def blank_result(workload: Workload, solution: Solution, conditions: Conditions) -> Result:

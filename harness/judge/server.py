@@ -23,7 +23,7 @@ from harness.job import decode_artefact, decode_problem, decode_solution
 from harness.judge.conditions import Conditions
 from harness.judge.evaluate import evaluate
 from harness.judge.record import failed_result
-from harness.judge.time_baseline import blank_measurement, measure
+from harness.judge.reference.time_baseline import blank_measurement, measure
 from harness.problem.math_modes import pin_math_modes
 from harness.problem.module import Problem, ProblemError, Workload, load_problem
 from harness.process import protocol, sandbox

@@ -6,14 +6,14 @@ import statistics
 
 from harness.baselines import EAGER
 from harness.integrity import slowed_baseline
-from harness.judge.reference_session import ReferenceSession
+from harness.judge.reference.session import ReferenceSession
 from harness.judge.time_candidate import Timed
 from harness.problem.inputs import fresh_seeds
 from harness.result import Result
 from harness.timing.interleaved import PLACES, net_times_ms
 from harness.timing.speedup import Series
 
-_ROUNDS_ALONE, _ROUNDS_ALONE_ON_CPU = 5, 3
+_ROUNDS_ALONE, _ROUNDS_ALONE_ON_CPU = 5, 3  # whose median counts; chosen: one or two may be disturbed
 
 
 def time_alone(judge: ReferenceSession, result: Result, timed: Timed) -> None:

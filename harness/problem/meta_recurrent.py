@@ -31,7 +31,7 @@ class RecurrentShapes(TorchFunctionMode):
         name = getattr(function, "__name__", "")
         if name not in GATES or not _plain(args):
             return function(*args, **(kwargs or {}))
-        outputs = _outputs(*args)
+        outputs = _outputs(args)
         self._record(name, args, outputs)
         return outputs
 
@@ -48,7 +48,8 @@ def _states(state: Any) -> tuple[torch.Tensor, ...]:
     return (state,) if isinstance(state, torch.Tensor) else tuple(state)
 
 
-def _outputs(tokens, state, weights, has_bias, layers, dropout, train, bidirectional, batch_first) -> tuple:
+def _outputs(args: tuple) -> tuple:
+    tokens, state, *_, bidirectional, _ = args
     states = _states(state)
     width = states[0].shape[-1] * (2 if bidirectional else 1)
     return (tokens.new_empty(*tokens.shape[:-1], width), *(torch.empty_like(s) for s in states))

@@ -12,12 +12,13 @@ import os
 import stat
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from harness.process.procfs import remove_tree
+from harness.process.procfs import disk_use, remove_tree
 
 PREFIX = "kb-scratch-"
+_MAX_KEPT_BYTES, _MAX_KEPT_FILES = 256 << 20, 5_000  # of a folder that a next process finds again
 _YOUNG_S = 60.0  # between making a folder and locking it
 
 
@@ -51,6 +52,17 @@ def sweep(parent: Path | None = None, young_s: float = _YOUNG_S) -> None:
                 mine = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
                 if mine and time.time() - found.st_ctime > young_s:
                     _remove_if_abandoned(path)
+
+
+def remove_large(folders: Iterable[Path]) -> tuple[int, int]:
+    """Remove folders that are kept for a next process and have grown too large; return files and bytes removed."""
+    files = size = 0
+    for folder in folders:
+        kept, kept_size = disk_use(folder, most=_MAX_KEPT_FILES)
+        if kept > _MAX_KEPT_FILES or kept_size > _MAX_KEPT_BYTES:
+            remove_tree(folder)
+            files, size = files + kept, size + kept_size
+    return files, size
 
 
 def _remove_if_abandoned(path: Path) -> None:

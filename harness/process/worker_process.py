@@ -23,7 +23,7 @@ from typing import Any
 from harness.faults import MachineFault
 from harness.memory import process_memory
 from harness.process import memory_cgroup, protocol, worker_limits
-from harness.process.owned_folders import make_folder
+from harness.process.owned_folders import make_folder, remove_large
 from harness.process.procfs import descendants, disk_use, is_ending, remove_tree
 from harness.process.spawn import scrubbed_environment
 from harness.process.worker_failures import OUTPUT_BYTES, describe_death, reported_failure
@@ -31,7 +31,6 @@ from harness.process.worker_limits import CHECK_EVERY_S, WorkerLimits
 from harness.process.worker_rest import WorkerRest
 from harness.result import CandidateFailure, Status
 
-_MAX_KEPT_BYTES, _MAX_KEPT_FILES = 256 << 20, 5_000  # in a folder that its next process finds again
 # Who answers at once is not seen while it runs. Before these requests there is time: no clock runs yet.
 _CHECKED_BEFORE = ("import", "load", "run", "fetch", "prepare_burst")
 GONE_S = 30.0  # after SIGKILL; the end of a process with 100 GB takes seconds, one in a hanging driver has none
@@ -202,12 +201,8 @@ class Worker:
             self._leave_group()
             files, size = disk_use(self.scratch, most=worker_limits.MAX_FILES)
             self._remove_scratch()
-            for folder in self._kept:
-                kept, kept_size = disk_use(folder, most=_MAX_KEPT_FILES)
-                if kept > _MAX_KEPT_FILES or kept_size > _MAX_KEPT_BYTES:
-                    remove_tree(folder)
-                    files, size = files + kept, size + kept_size
-            self.left |= {"files": files, "bytes": size}
+            kept_files, kept_size = remove_large(self._kept)
+            self.left |= {"files": files + kept_files, "bytes": size + kept_size}
 
     def _remove_scratch(self) -> None:
         remove_tree(self.scratch)

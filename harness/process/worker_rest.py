@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from harness.process import runs_unasked
+from harness.integrity import runs_unasked
 from harness.process.procfs import (
     at_rest,
     cpu_times_ns,

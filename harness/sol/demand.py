@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,75 +19,9 @@ import numpy as np
 from harness.problem.meta_recurrent import GATES
 from harness.sol.facts import Facts, masked_to, structured_share
 from harness.sol.operators import Operator, Trace, View
-from harness.sol.windows import Convolution, Window, pooling
+from harness.sol.regions import Box, Convolution, Interval, Window, pooling
 
 _MARKED_AT_MOST = 1 << 22
-
-
-@dataclass(frozen=True)
-class Interval:
-    """``count`` indices from ``start`` on, ``step`` apart."""
-
-    start: int
-    count: int
-    step: int = 1
-
-    @classmethod
-    def all(cls, size: int) -> Interval:
-        return cls(0, size)
-
-    @property
-    def stop(self) -> int:
-        return self.start + (self.count - 1) * self.step + 1
-
-    def union(self, other: Interval) -> Interval | None:
-        """None where it is no interval."""
-        first, second = sorted((self, other), key=lambda interval: (interval.start, -interval.count))
-        apart = second.start - first.start
-        step = apart if first.count == second.count == 1 else max(first.step, second.step)
-        if 2 * apart == step and first.count - second.count in (0, 1) and first.step == second.step:
-            return Interval(first.start, first.count + second.count, apart)  # every other one each
-        fits = all(interval.step == step or interval.count == 1 for interval in (first, second))
-        if not fits or (step and apart % step) or second.start > first.stop - 1 + step:
-            return None
-        stop = max(first.stop, second.stop)
-        return Interval(first.start, (stop - 1 - first.start) // max(step, 1) + 1, max(step, 1))
-
-
-@dataclass(frozen=True)
-class Box:
-    """A part of a tensor, and of its elements only ``share``, as where a mask leaves a triangle.
-
-    ``scattered`` where it is not known which ones; what they are made of is then
-    taken to be no larger a share of the operands.
-    """
-
-    intervals: tuple[Interval, ...]
-    share: float = 1.0
-    scattered: bool = False
-
-    @classmethod
-    def whole(cls, shape: tuple[int, ...]) -> Box:
-        return cls(tuple(map(Interval.all, shape)))
-
-    @property
-    def count(self) -> float:
-        return math.prod(interval.count for interval in self.intervals) * self.share
-
-    def union(self, other: Box) -> Box | None:
-        """None where it is no box."""
-        apart = [i for i, (a, b) in enumerate(zip(self.intervals, other.intervals)) if a != b]
-        if not apart:
-            return max(self, other, key=lambda box: box.share)
-        if len(apart) > 1 or self.share != other.share or self.scattered or other.scattered:
-            return None
-        merged = list(self.intervals)
-        merged[apart[0]] = merged[apart[0]].union(other.intervals[apart[0]])
-        return replace(self, intervals=tuple(merged)) if merged[apart[0]] else None
-
-    def behind(self, intervals: Iterable[Interval]) -> Box:
-        """The part of an operand from which this part of a result is made, mixing elements."""
-        return Box(tuple(intervals), self.share if self.scattered else 1.0, self.scattered)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from harness.problem.meta_recurrent import GATES
 from harness.sol.demand import Demand
 from harness.sol.facts import DIAGONAL, LOWER, UPPER, Facts
 from harness.sol.operators import Operator, Trace, View
-from harness.sol.windows import Convolution
+from harness.sol.regions import Convolution
 
 _MATMULS = ("mm", "bmm", "addmm", "baddbmm")
 _STRASSEN_FROM = 2048  # the smallest dimension whose halving may pay

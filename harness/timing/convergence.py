@@ -24,8 +24,8 @@ from dataclasses import dataclass, field
 from harness.timing.speedup import Series
 from harness.timing.statistics import coefficients_of_variation, relative_standard_error
 
-CV_TARGET = 0.01
-STANDARD_ERROR = 0.005
+CV_TARGET = 0.01  # share of the mean: what papers and Tensara call converged
+STANDARD_ERROR = 0.005  # of the mean, relative: as large as what two processes differ by (cuda_events._BETWEEN_RUNS)
 _SETTLED = 0.1  # most that a settled estimate changes over the last half of the rounds, relative
 
 CV_UNDER_TARGET, CV_SETTLED, DECIDED = "cv_under_target", "cv_settled", "decided"

@@ -35,13 +35,13 @@ from harness.timing.queue_fill import LEAST_S, HostTimes
 from harness.timing.statistics import trimmed_mean
 
 _EMPTY_CALLS = 64  # of which the trimmed mean is taken
-_EMPTY_TRIES = 5
+_EMPTY_TRIES = 5  # an interrupted host spoils one
 _PROCESSES_APART_MS = 1e-3  # what events add is 2.2 to 2.7 us in processes on an H100
 _COPIES, _COPIES_TRIES = 200, 5  # 8 ms of an H100; the host enqueues them in one or two, or in 13
-_FEW_COPIES = 10
+_FEW_COPIES = 10  # 0.4 ms of an H100: short enough to ask for before each side's turn
 _PERSISTING_L2_LIMIT = 6  # CU_LIMIT_PERSISTING_L2_CACHE_SIZE
 _SETTLED = 1.05  # times what few take at least; right after memory was given back an H100 took 1.16 times as long
-_SETTLE_S, _LEARN_S = 0.25, 0.3
+_SETTLE_S, _LEARN_S = 0.25, 0.3  # seconds; clearing 64 GiB takes 0.16 (results/h100/timing/memory.json)
 # How far two processes that do the same may differ: scripts/bench/timing_spread.py. A launch takes one of two times
 # that are 0.17 to 0.25 us apart on an H100 and an H200, by the hardware channel that a stream has: a process's luck.
 _BETWEEN_RUNS, _BETWEEN_LAUNCHES_MS = 0.005, 0.25e-3

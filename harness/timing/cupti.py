@@ -17,11 +17,11 @@ from typing import Any
 
 import torch
 
-_MEMCPY, _MEMSET, _KERNEL, _CONCURRENT_KERNEL = 1, 2, 3, 10
+_MEMCPY, _MEMSET, _KERNEL, _CONCURRENT_KERNEL = 1, 2, 3, 10  # CUpti_ActivityKind, from cupti_activity.h
 _RECORDED = (_CONCURRENT_KERNEL, _MEMCPY, _MEMSET)
-_BUFFER_BYTES = 1 << 20
-_NAME_CHARACTERS = 500
-_MOST_KERNELS = 100
+_BUFFER_BYTES = 1 << 20  # of CUPTI's records, some 5,000 kernels
+_NAME_CHARACTERS = 500  # kept of a mangled name, which templates make long
+_MOST_KERNELS = 100  # kept of a call, so that a record stays small
 _DETACHES_FROM = (12, 6)  # before, a process with CUDA graphs may crash when CUPTI comes back
 
 

@@ -22,7 +22,7 @@ from harness.memory.shared_tensors import shared_file
 
 _BYTES = mmap.PAGESIZE
 _GATE, _MARK = 0, 64  # offsets, on cache lines of their own
-_WAIT_GEQ = 0
+_WAIT_GEQ = 0  # CU_STREAM_WAIT_VALUE_GEQ
 _MAP_DEVICE = 2  # CU_MEMHOSTREGISTER_DEVICEMAP
 
 

@@ -20,11 +20,11 @@ from harness.timing.stability import stability
 from harness.timing.statistics import summarise
 
 CANDIDATE = "candidate"
-_WARM_UP_S = 0.1
+_WARM_UP_S = 0.1  # seconds of rounds that do not count; chosen
 _ROUNDS_TO_FILL = 4  # the queue in one of; what the host takes is learned in the first
-_MAX_CALLS_A_ROUND = 8
+_MAX_CALLS_A_ROUND = 8  # chosen: enough for a mean, few enough to compare one of them each round
 _MEMORY_SHARE = 8  # a round's inputs and outputs may take one part in so many of the memory
-PLACES, _CALLS_A_PLACE = 10, 2
+PLACES, _CALLS_A_PLACE = 10, 2  # 2/61 is slow in every second place, 1/58 in one of eight (results/README.md)
 # Of a call's time: transposed convolutions of an H100 take up to 28 % longer in some places.
 _BY_ITS_PLACE = 0.35
 _LEAST_BANDWIDTH_FRACTION = 0.6  # of the data sheet's bandwidth; an H100 in order has 0.8

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 
-LEAST_S, _MOST_S = 0.5e-3, 0.1
-_MARGIN = 1.5
-_CALLS = 8
-_GUESS_S = 0.001
+LEAST_S, _MOST_S = 0.5e-3, 0.1  # seconds of spin; chosen: a host enqueues one kernel in some 10 us
+_MARGIN = 1.5  # times what the host took; chosen: an interrupted host takes longer and is seen
+_CALLS = 8  # remembered: a round's
+_GUESS_S = 0.001  # of the first call; it only has to be right within a factor of ten
 
 
 class HostTimes:

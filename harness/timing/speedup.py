@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-LEVEL = 0.95
-_RESAMPLES = 1000
+LEVEL = 0.95  # of every interval
+_RESAMPLES = 1000  # of the bootstrap; chosen, as is usual for percentiles of 2.5 and 97.5
 _MOST = 2 / 3  # of the rounds; a host that is interrupted now and then spoils some of ten
 SEED = 0  # the same samples give the same interval
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+# Of 250 references on an H100 (results/h100/references) these call nine unstable: recurrent networks, whose times are
+# the host's.
 _SHIFT = 0.05  # least change that counts as a drift, relative
 _TREND = 0.5  # least rank correlation of time and order that counts as a drift
 _APART = 0.10  # least distance of two modes, relative

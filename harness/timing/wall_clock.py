@@ -19,8 +19,8 @@ import torch
 
 from harness.timing import Round
 
-_LEAST_CACHE_BYTES = 32 << 20
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
+_LEAST_CACHE_BYTES = 32 << 20  # flushed where the system does not name its caches; chosen, as server CPUs have it
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # parameters of mallopt, from malloc.h
 
 
 class WallClock:

@@ -124,23 +124,24 @@ class Candidate:
         load_module(self.path)
         return {"ok": True}
 
-    def load(self, *, problem: dict, workload: str, solution: str, library: str | None, signature: dict | None,
-             device: str, precision: str, seed: int, timed: list[str], outbox: dict) -> dict:  # fmt: skip
+    def load(self, *, solution: str, library: dict | None, setting: dict, seed: int, outbox: dict) -> dict:
         """Build the candidate's model, with the reference's weights where the state dicts match."""
         begin = time.perf_counter()
         self.path = Path(solution)
-        self._device = torch.device(device)
+        self._device = torch.device(setting["device"])
         if self._device.type == "cuda":
             torch.cuda.set_device(self._device)
             self._places = Placement(self._device)
         pin_math_modes()
-        self._problem = load_problem(decode_problem(problem))
+        self._problem = load_problem(decode_problem(setting["problem"]))
         # on a GPU a second copy of large inputs would not fit
         place = self._guarded if library and self._device.type == "cpu" else None
-        dtype = DTYPES[precision]
-        self._setting = RunConfig(self._problem.workload(workload), self._device, dtype, InputCase(*timed), place)
+        workload, dtype, timed = (setting[name] for name in ("workload", "precision", "timed"))
+        self._setting = RunConfig(
+            self._problem.workload(workload), self._device, DTYPES[dtype], InputCase(*timed), place
+        )
         self._seed = seed
-        self._library = (Path(library), signature) if library else None
+        self._library = (Path(library["path"]), library["signature"]) if library else None
         self._model_class = None
         if not library:
             extensions.install(self._ask)

@@ -20,9 +20,9 @@ from torch import Tensor
 
 from harness import device as devices
 from harness.compile.cache import digest_of
-from harness.judge import soundness
 from harness.judge.compare import Criterion, Errors, check_values, strict_criterion
-from harness.judge.reference import PUBLISHED, InputCase, Reference, cast, default_dtype
+from harness.judge.reference import soundness
+from harness.judge.reference.model import PUBLISHED, InputCase, Reference, cast, default_dtype
 from harness.problem.inputs import DTYPES, call, seed_generators
 from harness.problem.math_modes import pin_math_modes
 from harness.problem.module import Workload
@@ -34,7 +34,7 @@ from harness.tensors.outputs import as_tensor, flatten
 from harness.timing.rounds import RunConfig
 from kernelbench.audit.answers import ANSWERS, Known
 from kernelbench.audit.mutants import LIMIT, STALE, Mutant, Mutating, Recorder, candidates
-from kernelbench.audit.mutations import Inapplicable
+from kernelbench.audit.operator_call import Inapplicable
 from kernelbench.audit.record import Audit
 
 _WEIGHT_SEED = 7

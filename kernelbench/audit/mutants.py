@@ -16,7 +16,8 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from kernelbench.audit.mutations import MUTATIONS, WORK, Call
+from kernelbench.audit.mutations import MUTATIONS, WORK
+from kernelbench.audit.operator_call import Call
 
 LIMIT = 40  # mutants a problem
 STALE = "stale buffer"  # what the call returned for other inputs: needs a run on those, so no function of the call

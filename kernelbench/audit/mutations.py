@@ -8,73 +8,17 @@ A mutation is a plain function from a call to what it returns instead; it raises
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-_TILE = 32
-_CHUNKS = 16  # roundings in an emulated half-precision accumulation
+from kernelbench.audit.operator_call import Call, Inapplicable, leading, need, refuse
 
-
-class Inapplicable(Exception):
-    """A mutation that has nothing to change in this call."""
-
-
-@dataclass
-class Call:
-    """One operator call: the overload, and its arguments by the names of the schema."""
-
-    func: Any
-    arguments: dict[str, Any]
-
-    @property
-    def name(self) -> str:
-        return self.func.overloadpacket.__name__
-
-    def run(self, /, **changed: Any) -> Any:  # an operator may call an argument self, too
-        """The call, with some arguments changed."""
-        positional, named = [], {}
-        for argument in self.func._schema.arguments:
-            if argument.name not in self.arguments and argument.name not in changed:
-                continue
-            value = changed.get(argument.name, self.arguments.get(argument.name))
-            if argument.kwarg_only:
-                named[argument.name] = value
-            else:
-                positional.append(value)
-        return self.func(*positional, **named)
-
-    @property
-    def first(self) -> Any:
-        """The first argument, which is what most operators work on."""
-        return next(iter(self.arguments.values()), None)
-
-    @property
-    def tensors(self) -> list[Tensor]:
-        return [value for value in self.arguments.values() if isinstance(value, Tensor)]
-
-
-def _need(condition: Any) -> None:
-    if not condition:
-        raise Inapplicable
-
-
-def _refuse() -> Any:
-    raise Inapplicable
-
-
-def _leading(result: Any, change: Callable[[Tensor], Tensor]) -> Any:
-    """``result`` with its first tensor changed; norms and pools return several."""
-    if isinstance(result, Tensor):
-        return change(result)
-    return (change(result[0]), *result[1:])
-
+_TILE, _CHUNKS = 32, 16  # elements; roundings in an emulated half-precision accumulation
 
 # -- left out ---------------------------------------------------------------------------------
-
 _BIASED = {"convolution", "native_layer_norm", "native_group_norm", "native_batch_norm", "_native_batch_norm_legit"}
 _PASSED_THROUGH = {
     "relu", "gelu", "sigmoid", "tanh", "silu", "mish", "leaky_relu", "elu", "selu", "celu", "hardtanh", "hardswish",
@@ -90,7 +34,7 @@ def drop_bias(call: Call) -> Any:
     """Leave the bias out."""
     if call.name in ("addmm", "baddbmm"):
         return call.run(beta=0)
-    _need(call.name in _BIASED and call.arguments.get("bias") is not None)
+    need(call.name in _BIASED and call.arguments.get("bias") is not None)
     if call.name == "convolution":
         return call.run(bias=None)
     return call.run(bias=torch.zeros_like(call.arguments["bias"]))
@@ -98,24 +42,24 @@ def drop_bias(call: Call) -> Any:
 
 def drop_scale(call: Call) -> Any:
     """Take ones for the weight of a normalisation."""
-    _need(call.name in _BIASED - {"convolution"} and call.arguments.get("weight") is not None)
+    need(call.name in _BIASED - {"convolution"} and call.arguments.get("weight") is not None)
     return call.run(weight=torch.ones_like(call.arguments["weight"]))
 
 
 def skip(call: Call) -> Any:
     """Return the input in place of the result."""
-    _need(call.name in _PASSED_THROUGH)
+    need(call.name in _PASSED_THROUGH)
     original, given = call.run(), call.first
     leading = original if isinstance(original, Tensor) else original[0]
-    _need(given.shape == leading.shape and given.dtype == leading.dtype)
-    return _leading(original, lambda _: given.clone())
+    need(given.shape == leading.shape and given.dtype == leading.dtype)
+    return leading(original, lambda _: given.clone())
 
 
 def drop_operand(call: Call) -> Any:
     """Return one operand of a sum or product in place of the result."""
-    _need(call.name in _COMBINING and len(call.tensors) >= 1)
+    need(call.name in _COMBINING and len(call.tensors) >= 1)
     result, given = call.run(), call.tensors[-1] if call.name == "where" else call.tensors[0]
-    _need(given.shape == result.shape and given.dtype == result.dtype)
+    need(given.shape == result.shape and given.dtype == result.dtype)
     return given.clone()
 
 
@@ -127,9 +71,9 @@ def shift_epsilon(call: Call) -> Any:
     if call.name in ("add", "clamp_min", "clamp"):
         name = "other" if call.name == "add" else "min"
         value = call.arguments.get(name)
-        _need(isinstance(value, float) and 0 < value <= 1e-2)
+        need(isinstance(value, float) and 0 < value <= 1e-2)
         return call.run(**{name: 10 * value})
-    _need("eps" in call.arguments)
+    need("eps" in call.arguments)
     return call.run(eps=10 * call.arguments["eps"])
 
 
@@ -149,7 +93,7 @@ def change_constant(call: Call) -> Any:
 
 def tanh_gelu(call: Call) -> Any:
     """Compute GELU by its tanh approximation."""
-    _need(call.name == "gelu" and call.arguments.get("approximate", "none") == "none")
+    need(call.name == "gelu" and call.arguments.get("approximate", "none") == "none")
     return torch.ops.aten.gelu(call.first, approximate="tanh")
 
 
@@ -166,15 +110,15 @@ def other_reduction(call: Call) -> Any:
         pool = (_MAX_POOLS | _AVERAGE_POOLS)[call.name]
         window = {name: a[name] for name in ("stride", "padding", "ceil_mode") if a.get(name)}
         pooled = pool(a["self"], a["kernel_size"], **window)
-        return _leading(call.run(), lambda original: pooled if pooled.shape == original.shape else _refuse())
-    _need(call.name in _OPPOSITES and a.get("dim") is not None)
+        return leading(call.run(), lambda original: pooled if pooled.shape == original.shape else refuse())
+    need(call.name in _OPPOSITES and a.get("dim") is not None)
     return getattr(torch.ops.aten, _OPPOSITES[call.name])(a["self"], a["dim"], a.get("keepdim", False))
 
 
 def running_statistics(call: Call) -> Any:
     """Normalise by running statistics in place of the batch's."""
-    _need(call.name in ("native_batch_norm", "_native_batch_norm_legit") and call.arguments["training"])
-    _need(call.arguments.get("running_mean") is not None)
+    need(call.name in ("native_batch_norm", "_native_batch_norm_legit") and call.arguments["training"])
+    need(call.arguments.get("running_mean") is not None)
     return call.run(training=False)
 
 
@@ -213,8 +157,8 @@ def half_accumulation(call: Call) -> Any:
 
 def half_precision(call: Call) -> Any:
     """The operands of one operator rounded to half precision, as in a kernel that works in it throughout."""
-    _need(call.name in _PASSED_THROUGH | _COMBINING | _REDUCING)
-    _need(any(t.is_floating_point() and t.ndim for t in call.tensors))
+    need(call.name in _PASSED_THROUGH | _COMBINING | _REDUCING)
+    need(any(t.is_floating_point() and t.ndim for t in call.tensors))
     rounded = {name: _rounded(value) for name, value in call.arguments.items()}
     return call.run(**rounded)
 
@@ -249,29 +193,29 @@ def _blank(result: Any, where: Callable[[Tensor], tuple]) -> Any:
     """``result`` with zeros ``where`` its first tensor was not written."""
 
     def change(output: Tensor) -> Tensor:
-        _need(output.ndim and output.numel() > 1)
+        need(output.ndim and output.numel() > 1)
         output = output.clone()
         output[where(output)] = 0
         return output
 
-    return _leading(result, change)
+    return leading(result, change)
 
 
 def skip_last_row(call: Call) -> Any:
     """Leave the last row out."""
-    _need(call.name in WORK)
-    return _blank(call.run(), lambda output: (-1,) if output.shape[0] > 1 else _refuse())
+    need(call.name in WORK)
+    return _blank(call.run(), lambda output: (-1,) if output.shape[0] > 1 else refuse())
 
 
 def skip_last_tile(call: Call) -> Any:
     """Leave the last tile of each row out."""
-    _need(call.name in WORK)
+    need(call.name in WORK)
     return _blank(call.run(), lambda output: (..., slice(-min(_TILE, output.shape[-1] // 2), None)))
 
 
 def skip_ragged_edge(call: Call) -> Any:
     """One element, the last of the last row: what a bounds check that is off by one misses."""
-    _need(call.name in WORK)
+    need(call.name in WORK)
     return _blank(call.run(), lambda output: (-1,) * output.ndim)
 
 
@@ -285,11 +229,11 @@ def swap_axis(call: Call) -> Any:
     a = call.arguments
     if call.name in ("mm", "bmm"):
         left = call.tensors[0]
-        _need(left.shape[-1] == left.shape[-2])
+        need(left.shape[-1] == left.shape[-2])
         return call.func(left.mT, *call.tensors[1:])
     if call.name in _ALONG_ONE:
         name = "dims" if call.name == "flip" else "dim"
-        _need(a.get(name) is not None)
+        need(a.get(name) is not None)
         single = isinstance(a[name], int)
         dim = (a[name] if single else a[name][0]) % a["self"].ndim
         expected = call.run()
@@ -300,7 +244,7 @@ def swap_axis(call: Call) -> Any:
                     return result
     if call.name == "cat":
         tensors = a["tensors"]
-        _need(len(tensors) > 1)
+        need(len(tensors) > 1)
         return call.run(tensors=[*tensors[1:], tensors[0]])
     raise Inapplicable
 
@@ -309,12 +253,12 @@ def off_by_one_window(call: Call) -> Any:
     """A window that is one element to the right; a reduction that leaves its last element out."""
     a = call.arguments
     if call.name in _WINDOWED:
-        _need(call.first.shape[-1] > 1)
+        need(call.first.shape[-1] > 1)
         name = "input" if call.name == "convolution" else "self"
         return call.run(**{name: call.first.roll(1, -1)})
-    _need(call.name in ("sum", "mean", "amax", "amin", "max", "min", "prod", "logsumexp") and a.get("dim") is not None)
+    need(call.name in ("sum", "mean", "amax", "amin", "max", "min", "prod", "logsumexp") and a.get("dim") is not None)
     dim = a["dim"] if isinstance(a["dim"], int) else a["dim"][-1]
-    _need(a["self"].shape[dim] > 1)
+    need(a["self"].shape[dim] > 1)
     return call.run(self=a["self"].narrow(dim, 0, a["self"].shape[dim] - 1))
 
 
@@ -322,13 +266,13 @@ def short_sum(call: Call) -> Any:
     """The last term of a sum of products left out."""
     if call.name in ("mm", "bmm"):
         left, right = call.tensors
-        _need(left.shape[-1] > 1)
+        need(left.shape[-1] > 1)
         return call.func(left[..., :-1], right[..., :-1, :])
     if call.name == "addmm":
         left, right = call.arguments["mat1"], call.arguments["mat2"]
-        _need(left.shape[-1] > 1)
+        need(left.shape[-1] > 1)
         return call.run(mat1=left[:, :-1], mat2=right[:-1])
-    _need(call.name == "convolution" and call.arguments["weight"][0].numel() > 1)
+    need(call.name == "convolution" and call.arguments["weight"][0].numel() > 1)
     weight = call.arguments["weight"].clone()
     weight[(slice(None), -1, *[-1] * (weight.ndim - 2))] = 0
     return call.run(weight=weight)
@@ -336,14 +280,14 @@ def short_sum(call: Call) -> Any:
 
 def shift_rows(call: Call) -> Any:
     """Every sample gets the result of its neighbour."""
-    _need(call.name in WORK)
+    need(call.name in WORK)
     result = call.run()
-    return _leading(result, lambda output: output.roll(1, 0) if output.ndim and output.shape[0] > 1 else _refuse())
+    return leading(result, lambda output: output.roll(1, 0) if output.ndim and output.shape[0] > 1 else refuse())
 
 
 def published_range(call: Call) -> Any:
     """Right on [0, 1), where most published inputs lie, and nowhere else."""
-    _need(call.name in _PASSED_THROUGH and call.first.is_floating_point())
+    need(call.name in _PASSED_THROUGH and call.first.is_floating_point())
     return call.run(**{next(iter(call.arguments)): call.first.clamp(0, 1)})
 
 
@@ -364,19 +308,19 @@ _CHEAP: dict[str, Callable[[Tensor], Tensor]] = {
 
 def cheap_approximation(call: Call) -> Any:
     """Compute a function by a cheaper one that is close near zero."""
-    _need(call.name in _CHEAP)
+    need(call.name in _CHEAP)
     return _CHEAP[call.name](call.first)
 
 
 def exclusive_scan(call: Call) -> Any:
     """Leave an element itself out of its prefix."""
-    _need(call.name in ("cumsum", "cumprod"))
+    need(call.name in ("cumsum", "cumprod"))
     return call.run().roll(1, call.arguments["dim"])
 
 
 def other_attention(call: Call) -> Any:
     """A causal mask where there is none, or none where there is one."""
-    _need("is_causal" in call.arguments or "scaled_dot_product" in call.name)
+    need("is_causal" in call.arguments or "scaled_dot_product" in call.name)
     return call.run(is_causal=not call.arguments.get("is_causal", False))
 
 

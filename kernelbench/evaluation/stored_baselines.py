@@ -1,6 +1,6 @@
 """Baselines that were measured before: their file, whether they still hold, and what a result is worth against one.
 
-A file has one record a line (``harness.judge.time_baseline``), for each problem, workload,
+A file has one record a line (``harness.judge.reference.time_baseline``), for each problem, workload,
 precision and configuration of the reference. It is only ever appended to; the last that holds counts.
 Imports no torch.
 """

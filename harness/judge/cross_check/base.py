@@ -16,20 +16,21 @@ from typing import Any
 import torch
 
 from harness.judge.cross_check.kernel_profile import believed_launches
-from harness.judge.reference_session import ReferenceSession
+from harness.judge.reference.session import ReferenceSession
 from harness.judge.session import EvaluationSession
 from harness.process.worker_process import Worker
 from harness.result import CandidateFailure, Status
 from harness.timing.rounds import InputCase, RunConfig
 
-_TARGET_MS = {"cuda": 8.0, "cpu": 10.0}  # of a burst
+# ms of a burst: so long that what its begin and end may be wrong by (forged_clock.BURST_MS) is a twentieth of it
+_TARGET_MS = {"cuda": 8.0, "cpu": 10.0}
 _UNHELD_TARGET_MS = 20.0  # where the way to the worker and back is in it
 # of a burst: gates, marks and launches have to fit a device's queue; on a CPU each call is a request
 MOST_CALLS = {"cuda": 128, "cpu": 32}
 _COMPARED_CALLS = 8  # of a burst: who leaves out one in four is found out nine times in ten
 _RARE_SHARE = 0.5  # of the compared calls but one, which always is
 _MEMORY_SHARE = 3  # a burst may take one part in so many of what is free
-MOST_S = 10.0  # after which no further reading begins
+MOST_S = 10.0  # seconds, after which no further reading begins
 QUEUE = 600  # launches that fit a device's queue behind a gate, with a margin
 
 _random = random.SystemRandom()

@@ -20,8 +20,8 @@ from harness.timing import cupti
 from harness.timing.interleaved import CANDIDATE
 from harness.timing.rounds import outputs_of
 
-_LAUNCH_BOUND_CALLS = 20
-_PROFILED_CALLS = 5
+_LAUNCH_BOUND_CALLS = 20  # back to back; chosen: an interruption of the host is a small part of them
+_PROFILED_CALLS = 5  # of which the one with the median span is kept
 
 
 def cross_check(clock: WallClockCheck, result: Result, timed: Timed) -> None:

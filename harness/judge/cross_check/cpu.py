@@ -30,7 +30,7 @@ from harness.judge.cross_check.base import (
     WallClockCheck,
     order_in_memory,
 )
-from harness.judge.reference_session import ReferenceSession
+from harness.judge.reference.session import ReferenceSession
 from harness.memory.shared_tensors import SharedTensors, lay_out, shared_file
 from harness.problem.inputs import fresh_seeds, tensors_of
 from harness.process.procfs import available_memory_bytes, usable_cores
@@ -39,11 +39,11 @@ from harness.result import CandidateFailure, Status
 from harness.tensors.strides import in_order
 from harness.timing.rounds import outputs_of
 
-_TRIES, _PATIENCE_S = 18, 5.0  # others may take the cores for a second or two
-_LEAST_TRIES = 3
+_TRIES, _PATIENCE_S = 18, 5.0  # readings and seconds: others may take the cores for a second or two
+_LEAST_TRIES = 3  # readings before the time counts
 _LEAST_READINGS = 2  # where others come to the cores, the overhead in one of them may hide what a candidate does
-_WARM_UP_CALLS, _LEAST_REHEARSALS = 2, 8
-_REFERENCE_MS = 40.0
+_WARM_UP_CALLS, _LEAST_REHEARSALS = 2, 8  # calls; the median of eight bears three that others disturb
+_REFERENCE_MS = 40.0  # ms that the reference is called for, four bursts long
 _MOST_A_CORE = 4  # threads and processes of the worker without a candidate
 
 

@@ -36,7 +36,7 @@ from harness.judge.cross_check.burst_inputs import Burst, BurstInputs
 from harness.judge.cross_check.gate_chain import GateChain
 from harness.judge.cross_check.output_samples import OutputSamples
 from harness.judge.cross_check.remote_outputs import Allocations, RemoteOutputs
-from harness.judge.reference_session import ReferenceSession
+from harness.judge.reference.session import ReferenceSession
 from harness.memory.cuda_driver import DriverError
 from harness.problem.inputs import fresh_seeds
 from harness.result import CandidateFailure, Status
@@ -44,9 +44,9 @@ from harness.timing.gate import Gate, GateError
 from harness.timing.rounds import outputs_of
 
 _READINGS = 6  # others may have come to the judge's cores for a second
-_TRIES = 3
-_HOLD_S = 1.0  # a candidate that waits for the device in its call would wait for ever behind the gate
-_REHEARSALS = 3
+_TRIES = 3  # bursts of a reading, of which the least counts: work of others only adds
+_HOLD_S = 1.0  # seconds: a candidate that waits for the device in its call would wait for ever behind the gate
+_REHEARSALS = 3  # bursts, of which the least counts
 # Calls of a rehearsal: with more of them each has fewer pieces and its copies follow work of another process. On an
 # H100 a burst of 26 calls with 0.5 GB of input each took 0.05 ms a call more than one call alone let expect.
 _REHEARSED_CALLS = (1, 3, 10, 32, 100)

@@ -11,7 +11,7 @@ from harness.judge.cross_check.base import MOST_CALLS
 from harness.memory import cuda_driver
 
 PIECES = 32  # of a burst, at least one a call: who has a tenth of its work still to do is found out 29 times in 30
-PIECE_BYTES = 4096
+PIECE_BYTES = 4096  # chosen: a page
 
 _random = random.SystemRandom()
 

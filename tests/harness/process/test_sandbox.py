@@ -16,6 +16,7 @@ from harness.faults import MachineFault
 from harness.memory.shared_tensors import SharedTensors
 from harness.process import sandbox
 from harness.process.fork_server import ForkServer
+from harness.process.sandbox import landlock
 from harness.result import CandidateFailure, Status
 from harness.solution.discover import discover, read_solution
 from harness.solution.visible_files import own_files
@@ -152,11 +153,11 @@ def test_only_a_worker_that_is_given_devices_can_open_one(server, tmp_path, monk
         pytest.skip("this machine has no Landlock")
     device = tmp_path / "nvidia0"
     device.write_text("")
-    monkeypatch.setattr(sandbox, "gpu_devices", lambda: [device])
+    monkeypatch.setattr(landlock, "gpu_devices", lambda: [device])
 
     def opens(**confinement):
         def layer(_):
-            sandbox._files(sandbox.Confinement(**confinement))
+            landlock.restrict(sandbox.Confinement(**confinement))
             with open(device, "r+"):
                 return "opened"
 

@@ -125,7 +125,7 @@ while True: time.sleep(1)
 
 @pytest.mark.parametrize("files", [50, 5])
 def test_a_folder_that_is_kept_counts_and_goes_when_it_is_too_full(server, tmp_path, monkeypatch, files):
-    monkeypatch.setattr("harness.process.worker_process._MAX_KEPT_FILES", 20)
+    monkeypatch.setattr("harness.process.owned_folders._MAX_KEPT_FILES", 20)
     kept = tmp_path / "kept"
     kept.mkdir()
     path = tmp_path / "module.py"

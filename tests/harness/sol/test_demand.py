@@ -7,7 +7,7 @@ from harness.problem.inputs import build_model, call, draw_inputs
 from harness.sol.demand import Demand, Interval
 from harness.sol.facts import Facts
 from harness.sol.operators import trace
-from harness.sol.windows import Convolution, Window
+from harness.sol.regions import Convolution, Window
 
 WEIGHT = "self.w = nn.Parameter(torch.rand(6, 9))"
 X = "torch.rand(4, 10, 6)"

@@ -5,7 +5,8 @@ import torch
 import torch.nn.functional as F
 
 from kernelbench.audit.mutants import Mutant, Mutating, Recorder, candidates
-from kernelbench.audit.mutations import MUTATIONS, Inapplicable
+from kernelbench.audit.mutations import MUTATIONS
+from kernelbench.audit.operator_call import Inapplicable
 
 torch.manual_seed(3)
 X = torch.randn(6, 8)

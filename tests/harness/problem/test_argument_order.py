@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from harness.judge import argument_order
+from harness.problem import argument_order
 from harness.problem.signature import Signature, TensorSpec
 from harness.result import CandidateFailure, Status
 

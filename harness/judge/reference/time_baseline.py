@@ -15,8 +15,8 @@ import torch
 from harness import device as devices
 from harness.baselines import BASELINES, COMPILING_CALLS, EAGER, FORMAT, describe_error
 from harness.compile.cache import digest_of
-from harness.judge.overflow import overflown
-from harness.judge.reference import Reference
+from harness.judge.reference.model import Reference
+from harness.judge.reference.overflow import overflown
 from harness.problem.inputs import DTYPES, fresh_seeds, tensors_of
 from harness.problem.math_modes import pin_math_modes
 from harness.problem.module import ProblemError, Workload

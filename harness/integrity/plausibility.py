@@ -7,13 +7,12 @@ from pathlib import Path
 from harness.compile.artefact import Artefact
 from harness.integrity import below_floor, library_only
 from harness.integrity.origin import Origin
-from harness.judge.conditions import Conditions
 from harness.result import Result
 from harness.solution.discover import Solution
 
 
 def check_plausible(
-    result: Result, solution: Solution, artefact: Artefact, built: list[Path], conditions: Conditions
+    result: Result, solution: Solution, artefact: Artefact, built: list[Path], needs_own_kernels: bool, device_type: str
 ) -> None:
     """Apply the rules ``below_floor`` and ``library_only`` to a timed result; ``built`` are its extensions.
 
@@ -26,11 +25,11 @@ def check_plausible(
         origin = _origin(solution, artefact, built)
         own, share = library_only.own_kernels(profile, origin)
         result.integrity |= {"own_kernels": own, "own_share": share}
-    if not conditions.needs_own_kernels:
+    if not needs_own_kernels:
         return
-    if conditions.device.type == "cuda" and profile:
+    if device_type == "cuda" and profile:
         library_only.check(profile, origin)
-    elif conditions.device.type == "cpu":
+    elif device_type == "cpu":
         library_only.check_on_cpu(bool(built) or artefact.library is not None)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from harness.judge.reference import PUBLISHED, Reference
+from harness.judge.reference.model import PUBLISHED, Reference
 from harness.tensors.dtypes import finite_elements, is_finite
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 from harness.judge.conditions import Conditions
-from harness.judge.prepare import Prepared, call_reference, with_room
-from harness.judge.reference import PUBLISHED, InputCase
+from harness.judge.reference.model import PUBLISHED, InputCase
+from harness.judge.reference.prepare import Prepared, call_reference, with_room
 from harness.memory.placement import Placement
 from harness.process.deadline import within
 from harness.timing import Round, timer_for

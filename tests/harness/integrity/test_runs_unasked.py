@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from harness.process import runs_unasked
+from harness.integrity import runs_unasked
 from harness.process.procfs import time_slices
 from harness.result import CandidateFailure
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 
 from harness.judge.compare import Criterion, Errors, check_values, strict_criterion
-from harness.judge.overflow import overflown
-from harness.judge.reference import PUBLISHED, TELLING, Reference
+from harness.judge.reference.model import PUBLISHED, TELLING, Reference
+from harness.judge.reference.overflow import overflown
 from harness.problem.inputs import DTYPES, fresh_seeds
 from harness.problem.module import ProblemError
 from harness.problem.signature import input_name

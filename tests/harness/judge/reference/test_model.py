@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from harness.judge.reference import CHANGED, PUBLISHED, TRIALS, InputCase, Reference
+from harness.judge.reference.model import CHANGED, PUBLISHED, TRIALS, InputCase, Reference
 from harness.problem.distributions import TIMED
 from harness.problem.inputs import DTYPES
 from harness.problem.module import ProblemFile, ProblemId, load_problem

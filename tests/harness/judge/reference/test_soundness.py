@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from harness.judge import soundness
-from harness.judge.reference import PUBLISHED, Reference
+from harness.judge.reference import soundness
+from harness.judge.reference.model import PUBLISHED, Reference
 from harness.problem.inputs import DTYPES
 from harness.problem.module import ProblemError
 from harness.result import Status

@@ -5,7 +5,7 @@ import torch
 
 from harness.faults import NoRoom
 from harness.judge.conditions import Conditions
-from harness.judge.memory_needs import check_room, need_of
+from harness.judge.reference.memory_needs import check_room, need_of
 from harness.sol.operators import trace
 
 CHAIN = """import torch
@@ -38,6 +38,6 @@ def test_what_the_candidates_process_may_not_take_is_told_before_it_is_tried(wri
 
 
 def test_a_full_size_for_a_gpu_does_not_fit_a_small_host(problem, monkeypatch):
-    monkeypatch.setattr("harness.judge.memory_needs.available_memory_bytes", lambda: 20 << 30)
+    monkeypatch.setattr("harness.judge.reference.memory_needs.available_memory_bytes", lambda: 20 << 30)
     with pytest.raises(NoRoom, match=r"needs 32.2 GB, 21.5 are free: problem 1/19 \(full, fp32\) on cpu"):
         check_room(problem("1/19").workload("full"), Conditions(torch.device("cpu")))

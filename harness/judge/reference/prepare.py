@@ -10,10 +10,10 @@ from typing import Any
 import torch
 
 from harness.faults import MachineFault, is_of_machine
-from harness.judge import soundness
 from harness.judge.conditions import Conditions
-from harness.judge.memory_needs import check_room
-from harness.judge.reference import PUBLISHED, Reference
+from harness.judge.reference import soundness
+from harness.judge.reference.memory_needs import check_room
+from harness.judge.reference.model import PUBLISHED, Reference
 from harness.memory.shared_tensors import SharedTensors
 from harness.problem.inputs import DTYPES, fresh_seeds, tensors_of
 from harness.problem.module import ProblemError, Workload

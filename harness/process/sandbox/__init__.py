@@ -1,0 +1,154 @@
+"""The sandbox of a worker: next to nothing of the machine is within reach.
+
+Each of ``LAYERS`` is one facility of Linux, used through libc. A worker enters
+those that this machine allows, in their order, before it sees any candidate
+code; what it starts inherits them, and there is no way back. A layer that is
+available and fails all the same ends the worker: never more freedom than the
+record says.
+
+Nothing here limits memory, time, processes and disk: ``harness.process.worker_limits`` watches
+those from outside, and what it kills it kills as a whole, because a confined
+process cannot leave its process group.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import resource
+import signal
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+from harness.process.sandbox import landlock, libc, seccomp
+from harness.process.sandbox.landlock import Confinement
+
+# In the order in which they are entered. Take one out to find out which of them something does not bear.
+LAYERS = ("limits", "network", "privileges", "files", "system_calls")
+
+_MAX_OPEN_FILES = 4096
+
+_CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
+
+
+def enter(layers: list[str], confinement: Confinement) -> None:
+    """Confine this process, which must have one thread only. Raises OSError where a layer cannot be entered."""
+    # its own /proc entries are its own; the server that it is forked from hides its own
+    libc.prctl(libc.PR_SET_DUMPABLE, 1)
+    libc.prctl(libc.PR_SET_CHILD_SUBREAPER, 1)  # what it starts stays below it, where it is counted
+    for name in LAYERS:
+        if name in layers:
+            _ENTER[name](confinement)
+            libc.prctl(libc.PR_SET_PDEATHSIG, signal.SIGKILL)  # a change of privileges clears it
+
+
+def available() -> dict[str, str]:
+    """Layer -> how it is done here, for each that this machine allows; tried in processes of their own."""
+    libc.prctl(libc.PR_SET_DUMPABLE, 1)
+    return {name: how for name in LAYERS if (how := _in_a_child(_ENTER[name])) is not None}
+
+
+def missing(found: dict[str, str]) -> list[str]:
+    """Return what the absent layers would have kept a candidate from, in words."""
+    return [_PURPOSE[name] for name in LAYERS if name not in found]
+
+
+def protect() -> None:
+    """Keep other processes of this user from reading or tracing this one."""
+    libc.prctl(libc.PR_SET_DUMPABLE, 0)
+
+
+_PURPOSE = {
+    "limits": "core dumps, files of any size",
+    "network": "connections to other processes and hosts",
+    "privileges": "programs that run as another user, the rights of root",
+    "files": "reading and writing outside of its own folder",
+    "system_calls": "tracing, signals to other processes, leaving its process group",
+}
+
+
+def _in_a_child(layer: Callable[[Confinement], str]) -> str | None:
+    """Return what ``layer`` says of itself in a fork of this process; None where it fails."""
+    receiver, sender = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.close(receiver)
+            os.write(sender, json.dumps(layer(Confinement())).encode())
+        finally:
+            os._exit(0)
+    os.close(sender)
+    with open(receiver, "rb") as answer:
+        said = answer.read()
+    os.waitpid(pid, 0)
+    return json.loads(said) if said else None
+
+
+# -- limits ------------------------------------------------------------------------------------------------------------
+
+
+def _limits(confinement: Confinement) -> str:
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    files = _MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(_MAX_OPEN_FILES, hard)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (confinement.max_file_bytes,) * 2)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+    return "rlimits"
+
+
+# -- network: a namespace of its own, with no interface that is up -----------------------------------------------------
+
+
+def _network(_: Confinement) -> str:
+    with contextlib.suppress(OSError):  # without rights of root a namespace of users has to come first
+        libc.call("unshare", _CLONE_NEWNET)
+        return "own namespace"
+    user, group = os.getuid(), os.getgid()
+    libc.call("unshare", _CLONE_NEWUSER | _CLONE_NEWNET)
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+        Path("/proc/self", name).write_text(text)
+    return "own namespace, in a user namespace"
+
+
+# -- privileges: none, and no way to any -------------------------------------------------------------------------------
+
+_CAPABILITY_VERSION = 0x20080522
+_CAP_DAC_READ_SEARCH, _LAST_CAPABILITY = 2, 63
+
+
+def _privileges(_: Confinement) -> str:
+    """Drop all rights of root but reading what others own, which ``files`` confines."""
+    libc.prctl(libc.PR_SET_NO_NEW_PRIVS, 1)
+    for capability in range(_LAST_CAPABILITY + 1):
+        with contextlib.suppress(OSError):  # this kernel has fewer
+            libc.prctl(libc.PR_CAPBSET_DROP, capability)
+    header = struct.pack("=Ii", _CAPABILITY_VERSION, 0)
+    held = (ctypes.c_uint32 * 6)()
+    libc.call("capget", header, held)
+    kept = held[0] & 1 << _CAP_DAC_READ_SEARCH
+    libc.call("capset", header, (ctypes.c_uint32 * 6)(kept, kept, 0, 0, 0, 0))
+    return "no new privileges, no capabilities"
+
+
+def _system_calls(_: Confinement) -> str:
+    return seccomp.refuse_system_calls(signals=_landlock_scopes_missing())
+
+
+def _landlock_scopes_missing() -> bool:
+    """Return whether signals to other processes are left to this layer."""
+    try:
+        return "files" not in LAYERS or landlock.version_in_kernel() < 6
+    except OSError:
+        return True
+
+
+_ENTER: dict[str, Callable[[Confinement], str]] = {
+    "limits": _limits,
+    "network": _network,
+    "privileges": _privileges,
+    "files": landlock.restrict,
+    "system_calls": _system_calls,
+}

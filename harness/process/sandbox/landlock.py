@@ -1,0 +1,113 @@
+"""Layer ``files``: Landlock, https://docs.kernel.org/userspace-api/landlock.html."""
+
+from __future__ import annotations
+
+import os
+import struct
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.process.sandbox import libc
+
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same numbers on every architecture
+_VERSION_FLAG, _PATH_BENEATH = 1, 1
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR, _TRUNCATE = 1 << 0, 1 << 1, 1 << 2, 1 << 3, 1 << 14
+_OF_A_FILE = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE
+_ALL_RIGHTS = {1: (1 << 13) - 1, 2: (1 << 14) - 1}  # by version; 3 and later know truncation as well
+_ALL_RIGHTS_LATER = (1 << 15) - 1
+_TCP = 0b11  # bind, connect
+_SCOPES = 0b11  # abstract sockets, signals
+
+_READABLE = ("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/opt", "/sys", "/nix")
+_READABLE_IN_ETC = (
+    "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "nsswitch.conf", "passwd", "group", "hosts",
+    "host.conf", "localtime", "timezone", "locale.alias", "os-release", "debian_version", "mime.types", "nvidia",
+)  # fmt: skip
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+_GPU_DEVICES = ("nvidia*", "dri")  # below /dev
+# Environment variables that name files or folders for compilers and loaders.
+_PATH_VARIABLES = ("PATH", "LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", "CUTLASS_PATH", "CPATH", "CC", "CXX")
+
+
+@dataclass(frozen=True)
+class Confinement:
+    """Access of one worker besides the system's files: paths that it reads or writes, and devices.
+
+    Of the folder of a Python file that it may read it can list the names.
+    """
+
+    readable: tuple[str, ...] = ()
+    writable: tuple[str, ...] = ()
+    devices: bool = False  # whether it may open GPUs
+    max_file_bytes: int = 8 << 30
+
+
+def restrict(confinement: Confinement) -> str:
+    """Restrict this process to the system's files and those of ``confinement``; return the version in force."""
+    version = version_in_kernel()
+    rights = _ALL_RIGHTS.get(version, _ALL_RIGHTS_LATER)
+    attributes = struct.pack("=QQQ", rights, _TCP if version >= 4 else 0, _SCOPES if version >= 6 else 0)
+    size = 8 if version < 4 else 16 if version < 6 else 24
+    ruleset = libc.syscall(_CREATE_RULESET, attributes, size, 0)
+    try:
+        for path in (*system_paths(), *confinement.readable):
+            _allow(ruleset, path, rights & (_EXECUTE | _READ_FILE | _READ_DIR))
+        for folder in {os.path.dirname(path) for path in confinement.readable if path.endswith(".py")}:
+            _allow(ruleset, folder, rights & _READ_DIR)  # a module is imported by looking for its name
+        for path in proc_paths():
+            _allow(ruleset, path, rights & (_READ_FILE | _READ_DIR))
+        for path in (*_DEVICES, *(gpu_devices() if confinement.devices else ())):
+            _allow(ruleset, path, rights & (_READ_FILE | _WRITE_FILE | _READ_DIR | _TRUNCATE))
+        # CUDA names its threads in their comm files, and does not start where it cannot
+        _allow(ruleset, "/proc/self/task", rights & (_READ_FILE | _WRITE_FILE | _READ_DIR | _TRUNCATE))
+        for path in confinement.writable:
+            _allow(ruleset, path, rights)
+        libc.prctl(libc.PR_SET_NO_NEW_PRIVS, 1)
+        libc.syscall(_RESTRICT_SELF, ruleset, 0)
+    finally:
+        os.close(ruleset)
+    return f"Landlock {version}"
+
+
+def version_in_kernel() -> int:
+    """Raises OSError where the kernel has no Landlock, or it is switched off."""
+    return libc.syscall(_CREATE_RULESET, None, 0, _VERSION_FLAG)
+
+
+def system_paths() -> list[str]:
+    """Return paths that any worker reads: the system, this Python, the harness, compilers, loaded libraries."""
+    harness = Path(__file__).resolve().parents[2]
+    paths = {*_READABLE, *(f"/etc/{name}" for name in _READABLE_IN_ETC)}
+    paths |= {str(harness), sys.prefix, sys.base_prefix, sys.exec_prefix}
+    # the checkout itself is not: runs and their results may lie there
+    paths |= {path for path in sys.path if path and not harness.is_relative_to(Path(path).resolve())}
+    for name in _PATH_VARIABLES:
+        paths |= {path for path in os.environ.get(name, "").split(os.pathsep) if path.startswith("/") and path != "/"}
+    with open("/proc/self/maps") as maps:
+        files = {line.split(None, 5)[5].strip() for line in maps if "/" in line}
+    paths |= {os.path.dirname(file) for file in files if file.endswith(".so") or ".so." in file}
+    return sorted(path for path in paths if os.path.exists(path))
+
+
+def proc_paths() -> list[str]:
+    """Return what /proc says of the machine and of this process: command lines of others are none of its business."""
+    return [f"/proc/{name}" for name in os.listdir("/proc") if not name.isdigit()]
+
+
+def gpu_devices() -> list[Path]:
+    """Return the device files of GPUs on this machine."""
+    return [path for pattern in _GPU_DEVICES for path in Path("/dev").glob(pattern)]
+
+
+def _allow(ruleset: int, path: str | Path, rights: int) -> None:
+    try:
+        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError:
+        return  # what cannot be opened needs no permission
+    try:
+        if not os.path.isdir(f"/proc/self/fd/{descriptor}"):
+            rights &= _OF_A_FILE
+        libc.syscall(_ADD_RULE, ruleset, _PATH_BENEATH, struct.pack("=Qi", rights, descriptor), 0)
+    finally:
+        os.close(descriptor)
