@@ -8,12 +8,12 @@ with the judges of ``kb eval``. So results do not depend on what the caller has 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from harness.problem.module import Problem, ProblemId
 from harness.problem.module import load_problem as load_file
 from harness.result import Result
 from harness.solution.discover import PREBUILT_SUFFIX, SUFFIXES, SolutionError
-from harness.timing.convergence import CV_TARGET
 from kernelbench import suite
 from kernelbench.evaluator.client import Conditions, Job, evaluate_all, problem_file
 
@@ -30,16 +30,7 @@ def load_problem(problem: str, root: str | Path | None = None) -> Problem:
 def evaluate(
     problem: str | Problem,
     solution: str | Path,
-    *,
-    workload: str | None = None,
-    device: str | None = None,
-    precision: str = "fp32",
-    timeout_s: float = 120.0,
-    build_timeout_s: float = 900.0,
-    baselines: tuple[str, ...] = ("eager",),
-    cv_target: float = CV_TARGET,
-    clock_mhz: float | None = None,
-    track: str | None = None,
+    **conditions: Any,
 ) -> Result:
     """Build, check and time one solution file; return the record that ``kb eval`` writes.
 
@@ -51,17 +42,16 @@ def evaluate(
     ----------
     problem
         ``1/19``, or a problem that ``load_problem`` returned; its file is what is evaluated.
-    device
-        ``cpu``, ``cuda`` or ``cuda:INDEX``; by default the GPU if there is one, else the CPU.
-    workload
-        Name of the sizes; by default the problem's for that device.
-    timeout_s, build_timeout_s
-        Seconds that one step of the candidate, and its build, may take.
+    **conditions
+        Those of ``kernelbench.evaluator.client.Conditions``, such as ``device="cpu"``, ``workload="small"``,
+        ``precision="fp16"``, ``baselines=("eager", "compile")``, ``timeout_s=30``.
 
     Raises
     ------
     ValueError
-        For a problem or a condition that does not exist.
+        For a problem or the value of a condition that does not exist.
+    TypeError
+        For a condition that does not exist.
     SolutionError
         Where the file does not exist or is no solution.
     ProblemError
@@ -69,15 +59,13 @@ def evaluate(
     EvaluationError
         Where the machine or the reference is at fault.
     """
-    conditions = Conditions(
-        device, workload, precision, timeout_s, build_timeout_s, baselines, cv_target, clock_mhz, track
-    )
+    given = Conditions(**conditions)
     path = Path(solution).absolute()
     if not path.is_file():
         raise SolutionError(f"no such file: {solution}")
     if path.suffix not in (*SUFFIXES, PREBUILT_SUFFIX):
         raise SolutionError(f"{solution} is no solution: expected a file ending in {', '.join(SUFFIXES)}")
-    (outcome,) = evaluate_all([Job(problem_file(problem, conditions), path)], conditions)
+    (outcome,) = evaluate_all([Job(problem_file(problem, given), path)], given)
     if isinstance(outcome, Exception):
         raise outcome
     return outcome

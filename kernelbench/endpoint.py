@@ -16,6 +16,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.5, 60.0
+_TRIES = 8  # of one request; with the waits between them some two minutes
 _TRANSIENT = (408, 409, 425, 429)  # and all from 500 on
 
 Message = dict[str, str]  # role, content
@@ -55,7 +56,6 @@ class Endpoint:
         prices: tuple[float, float] | None = None,
         fields: dict[str, Any] | None = None,
         at_once: int = 16,
-        tries: int = 8,
         timeout_s: float = 900.0,
         stream: bool = False,
     ):
@@ -71,7 +71,7 @@ class Endpoint:
         self.model, self.base_url = model, str(self._client.base_url)
         self.fields = fields or {}
         self._key_variable, self._prices = key_variable, prices
-        self._tries, self._stream = tries, stream
+        self._stream = stream
         self._places = threading.BoundedSemaphore(at_once)
         self._not_before = 0.0
 
@@ -82,7 +82,7 @@ class Endpoint:
     def complete(self, messages: list[Message], sampling: dict[str, Any]) -> Completion:
         """The answer, after as many tries as it takes; ModelError where more would not help."""
         begin = time.monotonic()
-        for number in range(1, self._tries + 1):
+        for number in range(1, _TRIES + 1):
             with self._places:
                 time.sleep(max(0.0, self._not_before - time.monotonic()))
                 try:
@@ -98,9 +98,9 @@ class Endpoint:
                         getattr(usage, "completion_tokens", None),
                     )
                     return Completion(text, finish_reason, prompt, completion, time.monotonic() - begin, number)
-            if number < self._tries:
+            if number < _TRIES:
                 self._wait_after(failure, number)
-        raise ModelError(f"{self.base_url} gave no answer in {self._tries} tries; the last one: {_described(failure)}")
+        raise ModelError(f"{self.base_url} gave no answer in {_TRIES} tries; the last one: {_described(failure)}")
 
     def cost_usd(self, prompt_tokens: float | None, completion_tokens: float | None) -> float | None:
         """None where the tokens or the prices are unknown."""

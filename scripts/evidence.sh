@@ -42,11 +42,11 @@ aa_small() {
     --json "$out/aa_small.json"
 }
 sensitivity() { python scripts/bench/timing_sensitivity.py --trials 30 --json "$out/sensitivity_30.json"; }
-examples() { kb eval --track open --solutions examples --timeout 20 --out "$out/examples"; }
+examples() { kb eval --allow-library --solutions examples --timeout 20 --out "$out/examples"; }
 # How many rounds and how much time timing takes, beside what it took when results/ was made, and with half the target.
 rounds() {
   [ -e "$out/examples/results.jsonl" ] || examples || return
-  kb eval --track open --solutions examples --timeout 20 --cv 0.5% --out "$out/examples_cv_half" &&
+  kb eval --allow-library --solutions examples --timeout 20 --cv 0.5% --out "$out/examples_cv_half" &&
     python scripts/bench/timing_rounds.py results/h100/examples "$out/examples" "$out/examples_cv_half" \
       --json "$out/rounds.json"
 }

@@ -61,7 +61,10 @@ _ALL_DEVICES = "cuda:all"
 
 
 class Number(click.FloatRange):
-    """A finite number from ``min`` on."""
+    """A finite number from ``min`` on; help does not show the range, a wrong value does."""
+
+    def _describe_range(self) -> str:
+        return ""
 
     def convert(self, value, parameter, context) -> float:
         number = super().convert(value, parameter, context)
@@ -137,14 +140,14 @@ class ClockRate(click.ParamType):
 def clock_option(default: str):
     """Decorator: ``--clock``; ``default`` says what t_SOL is taken at without it."""
     named = ", ".join(f"{name} for {mhz:g}" for name, mhz in CLOCKS.items())
-    text = f"SM clock that t_SOL is taken at, in MHz, or {named}. Without it, {default}."
+    text = f"SM clock of t_SOL, or {named}. Else {default}."
     return click.option("--clock", "clock_mhz", type=ClockRate(), help=text)
 
 
 def device_option(several: bool = False, purpose: str = ""):
     """Decorator: ``--device``; ``purpose`` says what it is for, where that is not the evaluation."""
-    known = "cpu, cuda, cuda:INDEX, several as cuda:0,cuda:1, or cuda:all" if several else "cpu, cuda or cuda:INDEX"
-    text = f"{purpose}{known}. Without it, a GPU if there is one."
+    known = "cpu, cuda, cuda:0,cuda:1, cuda:all" if several else "cpu, cuda or cuda:INDEX"
+    text = f"{purpose}{known}. Default: the GPU."
     return click.option("--device", type=Device(several), metavar="NAME", help=text)
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import click
 
-from harness.baselines import BASELINES
 from harness.integrity.library_only import TRACKS
 from harness.problem.module import ProblemError
 from harness.solution.discover import SolutionError
@@ -26,7 +25,7 @@ from kernelbench.cli import (
     precision_option,
     say,
 )
-from kernelbench.evaluation.directory import Outcome, evaluate_directory
+from kernelbench.evaluation.directory import Outcome, Selection, evaluate_directory
 from kernelbench.evaluation.executor import EXECUTORS, EnvironmentUnfit, Options
 from kernelbench.evaluation.progress import Bar, Progress
 from kernelbench.evaluation.stored_baselines import BaselineError, Stored, parse
@@ -46,48 +45,66 @@ def read_baselines(context: click.Context, parameter: click.Parameter, value: st
 
 cv_option = click.option(
     "--cv", "cv_target", type=Percent(), default=f"{CV_TARGET:.0%}", show_default=True,
-    help="Coefficient of variation over rounds under which timing has converged; on a noisy device it "
-         "has when its estimate has settled.",
+    help="Variation at which timing ends.",
 )  # fmt: skip
+
+
+def _earlier_track(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
+    """``--track``, which scripts of earlier versions give: ``open`` is --allow-library."""
+    if value is not None:
+        context.params["track"] = value
+
+
+def _track(context: click.Context, parameter: click.Parameter, value: bool | None) -> str | None:
+    return context.params.get("track") if value is None else TRACKS[value]
+
+
+def library_option(command: Callable) -> Callable:
+    """Decorator: whether a solution may do without kernels of its own, as ``track``."""
+    command = click.option(
+        "--allow-library/--own-kernels", "track", default=None, callback=_track,
+        help="Accept library calls alone, or not.",
+    )(command)  # fmt: skip
+    return click.option(
+        "--track", "earlier_track", type=click.Choice(TRACKS), hidden=True, is_eager=True, expose_value=False,
+        callback=_earlier_track,
+    )(command)  # fmt: skip
+
+
 _CONDITIONS = [
     click.option("--problem-dir", type=click.Path(path_type=Path),
-                 help="Another folder of problems, ours or KernelBench's."),
+                 help="Another folder of problems, or KernelBench's."),
     device_option(several=True),
     click.option("--workload", metavar="NAME,...",
-                 help="Which sizes, several after commas, or all that a problem has. "
-                      "Without it, full on a GPU and small on a CPU."),
+                 help="Sizes, or all. Else full on a GPU, small on a CPU."),
     precision_option,
-    click.option("--jobs", type=click.IntRange(min=1), help="Builds side by side; else as many as suit the cores."),
+    click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Parallel builds."),
     click.option("--timeout", type=Number(min=0, min_open=True), default=120, show_default=True,
-                 help="Seconds that one step of a candidate may take: loading it, a round of calls."),
+                 metavar="SECONDS", help="Limit of a step of a candidate."),
     click.option("--build-timeout", type=Number(min=0, min_open=True), default=900, show_default=True,
-                 help="Seconds that a build may take."),
+                 metavar="SECONDS", help="Limit of a build."),
     click.option("--memory", type=Number(min=1e-3), metavar="GB",
-                 help="Host memory that a candidate may take. Without it, half of what is available."),
-    click.option("--baseline", "baselines", metavar="NAME,...", default="eager", show_default=True,
+                 help="Host memory of a candidate. Else half of it."),
+    click.option("--baseline", "baselines", metavar="NAME", default="eager", show_default=True,
                  callback=read_baselines,
-                 help=f"What the speedup is over, the first of several: {', '.join(BASELINES)}, timed in turn with "
-                      "the solution; or FILE:NAME, measured before by `kb baseline`."),
+                 help="The speedup is over the first."),
     cv_option,
-    clock_option("the one that was observed"),
-    click.option("--track", type=click.Choice(TRACKS),
-                 help="kernels: a solution needs kernels of its own; open: anything goes. "
-                      "Without it, kernels on a GPU and open on a CPU."),
+    clock_option("as observed"),
+    library_option,
 ]  # fmt: skip
 _SELECTION = [
     click.option("--problems", "selector", metavar="SELECTOR",
-                 help="Problems that count: 1/19, 1/1-20, level2, all, or a comma-separated list. "
-                      "Without it, those that have a solution."),
+                 help="1/19, 1/1-20, level2, all. Else those with solutions."),
 ]  # fmt: skip
 _RUN = [
     click.option("-o", "--out", type=click.Path(path_type=Path),
-                 help="Run directory. Without it, a new one under runs/."),
+                 help="Run directory. Else a new one under runs/."),
     click.option("--resume", is_flag=True,
-                 help="Continue the run in --out: evaluate what is missing or has changed."),
-    click.option("--prebuilt", is_flag=True, help="Accept .so files, built by somebody else."),
-    click.option("--executor", type=click.Choice(sorted(EXECUTORS)), default="local", show_default=True,
-                 help="Where it runs: this host, or the nodes of a Ray cluster."),
-    click.option("--address", help="Of the Ray cluster. Without it, the one that Ray finds, or one on this host."),
+                 help="Continue the run in --out."),
+    click.option("--prebuilt", is_flag=True, help="Accept .so files."),
+    click.option("--executor", type=click.Choice(sorted(EXECUTORS)), default="local",
+                 help="This host (default), or a Ray cluster."),
+    click.option("--address", help="Address of the Ray cluster."),
 ]  # fmt: skip
 
 
@@ -161,7 +178,5 @@ def evaluate(
         return f"every finished result is kept. Continue with --resume --out {progress.run}"
 
     with exit_statuses(progress, kept):
-        return evaluate_directory(
-            solutions, options, selector=selector, problem_dir=problem_dir, out=out, resume=resume,
-            prebuilt=prebuilt, problem=problem, again=again, watcher=progress,
-        )  # fmt: skip
+        selection = Selection(solutions, selector, problem_dir, problem, prebuilt)
+        return evaluate_directory(selection, options, out=out, resume=resume, again=again, watcher=progress)

@@ -40,15 +40,14 @@ def model_options(required: bool = False) -> Callable:
     options = [
         click.option("--model", required=required, help="Name of the model at the endpoint."),
         click.option("--base-url", metavar="URL",
-                     help="The endpoint, of OpenAI's protocol. Without it, OpenAI's or $OPENAI_BASE_URL."),
+                     help="Endpoint of OpenAI's protocol. Else $OPENAI_BASE_URL."),
         click.option("--key-variable", default="OPENAI_API_KEY", show_default=True,
-                     help="Environment variable with the key."),
+                     metavar="NAME", help="Variable with the key."),
         click.option("--model-field", "fields", multiple=True, callback=read_pairs, metavar="NAME=JSON",
-                     help="Field of every request, such as temperature=0.7; wins over what is asked for "
-                          "otherwise, null leaves it out."),
+                     help="Field of every request, as temperature=0.7."),
         click.option("--price", "prices", callback=_prices, metavar="IN,OUT",
-                     help="USD per million tokens of prompt and of answer, for the costs."),
-        click.option("--stream", is_flag=True, help="Have answers streamed, where long ones run into time limits."),
+                     help="USD per million tokens of prompt and answer."),
+        click.option("--stream", is_flag=True, help="Stream answers: long ones may run into time limits."),
     ]  # fmt: skip
 
     def decorate(command: Callable) -> Callable:

@@ -68,16 +68,37 @@ class Watcher:
     def ended(self, item: Evaluated | Skipped) -> None: ...
 
 
+@dataclass(frozen=True)
+class Selection:
+    """What of a directory is evaluated.
+
+    Attributes
+    ----------
+    solutions
+        A directory of solutions, or one file.
+    selector
+        Problems that count, as in ``level1``; without it those that have a solution.
+    problem_dir
+        Another folder of problems than the suite's.
+    problem
+        The problem that one file solves, whatever its name and comment say.
+    prebuilt
+        Whether ``.so`` files are accepted.
+    """
+
+    solutions: Path
+    selector: str | None = None
+    problem_dir: Path | None = None
+    problem: str | None = None
+    prebuilt: bool = False
+
+
 def evaluate_directory(
-    solutions: Path,
+    selection: Selection,
     options: Options,
     *,
-    selector: str | None = None,
-    problem_dir: Path | None = None,
     out: Path | None = None,
     resume: bool = False,
-    prebuilt: bool = False,
-    problem: str | None = None,
     again: Collection[tuple[str, str, str | None]] = (),
     watcher: Watcher | None = None,
 ) -> Outcome:
@@ -85,10 +106,6 @@ def evaluate_directory(
 
     Parameters
     ----------
-    solutions
-        A directory of solutions, or one file.
-    problem
-        The problem that one file solves, whatever its name and comment say.
     again
         Cases (problem, name of the solution, workload) to evaluate although they have a result.
 
@@ -98,30 +115,17 @@ def evaluate_directory(
     flight.
     """
     watcher = watcher or Watcher()
-    chosen = _choose(solutions, selector, problem_dir, prebuilt, _id_of(problem, problem_dir))
+    chosen = _choose(selection)
     comparisons = StoredBaselines(options.baselines)
     executor = open_executor(options, builds=any(compiles(solution) for _, solution in chosen.pairs))
     with closed_or_killed(executor):
-        device = executor.device
-        unfit, fitting = _fitting(chosen.pairs, device["type"])
-        cases = _cases(fitting, options.workload, device["type"])
-        present = BaselineKey(device["name"], executor.torch_version, options.precision)
+        unfit, fitting = _fitting(chosen.pairs, executor.device["type"])
+        cases = _cases(fitting, options.workload, executor.device["type"])
+        present = BaselineKey(executor.device["name"], executor.torch_version, options.precision)
         comparisons.check([(file, name) for file, _, name in cases], present)
-        run = _open_run(solutions, chosen.root, options, device, selector, problem_dir, out, resume)
+        run = _open_run(selection, chosen.root, options, executor.device, out, resume)
         todo = _todo(run, cases, again)
-        outcome = Outcome(
-            run=run,
-            device=device,
-            devices=executor.devices,
-            problems=_counted(selector, chosen.files, chosen.pairs, device["type"]),
-            resumed=len(cases) - len(todo),
-            unmapped=chosen.unmapped,
-            unknown=chosen.unknown,
-            unselected=chosen.unselected,
-            workloads=list(dict.fromkeys(name for _, _, name in cases)),
-            root=chosen.root,
-            found=frozenset((str(s.problem), s.name) for _, s in chosen.pairs),
-        )
+        outcome = _begun(run, executor, selection, chosen, cases, len(cases) - len(todo))
         unevaluated.keep_unmapped(run, chosen.unmapped)
         record = partial(_record, outcome, comparisons, chosen.files, watcher)
         watcher.started(outcome, len(unfit) + len(todo))
@@ -138,6 +142,25 @@ def evaluate_directory(
     return outcome
 
 
+def _begun(
+    run: Run, executor: Executor, selection: Selection, chosen: _Chosen, cases: list[Case], resumed: int
+) -> Outcome:
+    """Return the outcome before anything is evaluated."""
+    return Outcome(
+        run=run,
+        device=executor.device,
+        devices=executor.devices,
+        problems=_counted(selection.selector, chosen.files, chosen.pairs, executor.device["type"]),
+        resumed=resumed,
+        unmapped=chosen.unmapped,
+        unknown=chosen.unknown,
+        unselected=chosen.unselected,
+        workloads=list(dict.fromkeys(name for _, _, name in cases)),
+        root=chosen.root,
+        found=frozenset((str(s.problem), s.name) for _, s in chosen.pairs),
+    )
+
+
 @dataclass(frozen=True)
 class _Chosen:
     """Solutions of selected problems, and what else the directory holds."""
@@ -150,19 +173,18 @@ class _Chosen:
     unselected: int
 
 
-def _choose(
-    solutions: Path, selector: str | None, problem_dir: Path | None, prebuilt: bool, problem: ProblemId | None
-) -> _Chosen:
+def _choose(selection: Selection) -> _Chosen:
     """Find the solutions to evaluate; raises SolutionError where there is none."""
-    files = {file.id: file for file in suite.find(selector or "all", problem_dir)}
+    problem_dir = selection.problem_dir
+    files = {file.id: file for file in suite.find(selection.selector or "all", problem_dir)}
     everything = {file.id for file in suite.find("all", problem_dir)}
-    found = discover(solutions, prebuilt, problem=problem)
+    found = discover(selection.solutions, selection.prebuilt, problem=_id_of(selection.problem, problem_dir))
     pairs = [(files[s.problem], s) for s in found.solutions if s.problem in files]
     unknown = [s for s in found.solutions if s.problem not in everything]
     unmapped = [*found.unmapped, *((found.root / s.name, f"there is no problem {s.problem}") for s in unknown)]
     unselected = len(found.solutions) - len(pairs) - len(unknown)
     if not pairs:
-        raise SolutionError(_nothing(solutions, unmapped, unselected))
+        raise SolutionError(_nothing(selection.solutions, unmapped, unselected))
     return _Chosen(files, pairs, found.root, unmapped, len(unknown), unselected)
 
 
@@ -242,12 +264,15 @@ def _id_of(problem: str | None, problem_dir: Path | None) -> ProblemId | None:
     return suite.find(problem, problem_dir)[0].id if problem else None
 
 
-def _open_run(solutions, root, options, device, selector, problem_dir, out, resume) -> Run:
-    out = out or _new_folder(f"{solutions.resolve().stem}-{datetime.datetime.now():%Y%m%d-%H%M%S}")
+def _open_run(
+    selection: Selection, root: Path, options: Options, device: dict, out: Path | None, resume: bool
+) -> Run:
+    problem_dir = selection.problem_dir
+    out = out or _new_folder(f"{selection.solutions.resolve().stem}-{datetime.datetime.now():%Y%m%d-%H%M%S}")
     config = {
         "solutions": os.path.normpath(root),
         "problem_dir": os.path.normpath(problem_dir) if problem_dir else None,
-        "problems": selector,
+        "problems": selection.selector,
         "device": device["name"],
         **options.to_config(),
     }

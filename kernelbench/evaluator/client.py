@@ -66,7 +66,25 @@ class Job:
 
 @dataclass(frozen=True)
 class Conditions:
-    """Conditions of an evaluation, with the defaults of ``kb eval``. Raises ValueError for an unknown value."""
+    """Conditions of an evaluation, with the defaults of ``kb eval``. Raises ValueError for an unknown value.
+
+    Attributes
+    ----------
+    device
+        ``cpu``, ``cuda`` or ``cuda:INDEX``; by default the GPU if there is one, else the CPU.
+    workload
+        Name of the sizes; by default the problem's for that device.
+    timeout_s, build_timeout_s
+        Seconds that one step of the candidate, and its build, may take.
+    baselines
+        Timed in turn with the candidate; the speedup is over the first.
+    cv_target
+        Coefficient of variation at which timing has converged.
+    clock_mhz
+        SM clock of t_SOL in MHz; by default the one that is observed.
+    track
+        ``open`` accepts solutions without kernels of their own; ``kernels`` does not, and is the default on a GPU.
+    """
 
     device: str | None = None
     workload: str | None = None

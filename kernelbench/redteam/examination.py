@@ -10,7 +10,7 @@ from pathlib import Path
 
 from harness.process import owned_folders
 from harness.result import Result, Status
-from kernelbench.evaluation.directory import Outcome, Watcher, evaluate_directory
+from kernelbench.evaluation.directory import Outcome, Selection, Watcher, evaluate_directory
 from kernelbench.evaluation.executor import Options
 from kernelbench.metrics import settled
 from kernelbench.redteam.catalogue import BY_NAME, CLASSES, EXPLOITS, HONEST, OWN_KERNELS, Class, Exploit, files
@@ -77,7 +77,7 @@ def _evaluate(folder: Path, numbers: set[int], device: str | None, track: str, w
     options = Options(
         device, timeout_s=_SECONDS, build_timeout_s=_BUILD_SECONDS, memory_bytes=_MEMORY_BYTES, track=track
     )
-    return evaluate_directory(folder / "solutions", options, out=folder / "run", watcher=watcher)
+    return evaluate_directory(Selection(folder / "solutions"), options, out=folder / "run", watcher=watcher)
 
 
 def _row(of: Class, outcome: Outcome) -> Row:

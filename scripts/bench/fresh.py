@@ -60,11 +60,11 @@ def evaluate_relus(sizes: list[str]) -> list[dict]:
             (problems / f"{number:03}_{name}.py").write_text(RELU.format(name="Model", elements=elements))
             source = RELU.format(name="ModelNew", elements=elements)
             (solutions / f"level_1_problem_{number}_sample_0_kernel.py").write_text(f"# {name}\n{source}")
-        return evaluate(solutions, "--track", "open", "--problem-dir", str(problems.parent))
+        return evaluate(solutions, "--allow-library", "--problem-dir", str(problems.parent))
 
 
 def evaluate_references(selector: str, workload: str | None = None, samples: int = 1) -> list[dict]:
     """Records of the references of a selection, evaluated against themselves."""
     with tempfile.TemporaryDirectory() as folder:
         write_references(Path(folder), selector, samples)
-        return evaluate(Path(folder), "--track", "open", *(["--workload", workload] if workload else []))
+        return evaluate(Path(folder), "--allow-library", *(["--workload", workload] if workload else []))

@@ -47,7 +47,7 @@ def main() -> None:
         for trial in range(options.trials):
             source = _CANDIDATE.format(trial=trial, cycles=cycles)
             (solutions / f"level_1_problem_1_sample_{trial}_kernel.py").write_text(source)
-        results = evaluate(solutions, "--track", "open", "--problem-dir", str(problems))
+        results = evaluate(solutions, "--allow-library", "--problem-dir", str(problems))
     found = Counter(r["baselines"]["eager"]["verdict"] if r["timing"] else r["status"] for r in results)
     report = {
         "kernel_us": base_ms * 1e3, "planted": planted, "trials": len(results), "verdicts": found,

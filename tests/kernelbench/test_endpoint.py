@@ -76,16 +76,18 @@ def test_what_will_not_pass_is_an_error_at_once(served, stand_in, fault, message
     assert len(server.requests) == 1
 
 
-def test_patience_has_an_end(served, stand_in):
-    server, endpoint = served(stand_in.Fault(500, "never"), tries=2)
+def test_patience_has_an_end(served, stand_in, monkeypatch):
+    monkeypatch.setattr("kernelbench.endpoint._TRIES", 2)
+    server, endpoint = served(stand_in.Fault(500, "never"))
     with pytest.raises(ModelError, match="no answer in 2 tries.*never"):
         endpoint.complete(HELLO, {})
     assert len(server.requests) == 2
 
 
-def test_nobody_listens():
+def test_nobody_listens(monkeypatch):
+    monkeypatch.setattr("kernelbench.endpoint._TRIES", 1)
     with pytest.raises(ModelError, match="http://127.0.0.1:9/v1/ gave no answer"):
-        Endpoint("model", "http://127.0.0.1:9/v1", tries=1).complete(HELLO, {})
+        Endpoint("model", "http://127.0.0.1:9/v1").complete(HELLO, {})
 
 
 def test_the_key_comes_from_the_environment(served, monkeypatch):

@@ -12,6 +12,7 @@ from harness.result import first_line
 from kernelbench import suite
 from kernelbench.cli import Number, device_option, json_option, precision_option, say, say_json
 from kernelbench.cli.evaluation_options import cv_option, exit_statuses
+from kernelbench.cli.grouped import GroupedCommand
 from kernelbench.evaluation.executor import Options
 from kernelbench.evaluation.measure_baselines import Case, Watcher, measure_selection, table
 from kernelbench.evaluation.progress import Bar
@@ -27,7 +28,7 @@ def _configurations(context: click.Context, parameter: click.Parameter, value: s
     return names
 
 
-@click.command("baseline")
+@click.command("baseline", cls=GroupedCommand)
 @click.argument("selector")
 @click.option("--configs", "configurations", default=_ALL, show_default=True, metavar="NAME,...",
               callback=_configurations, help="Of " + ", ".join(BASELINES) + ".")  # fmt: skip

@@ -12,6 +12,7 @@ from harness.result import Status
 from kernelbench import escaping
 from kernelbench.cli import UNFIT, WRONG_USAGE, Number, OutputFile, Percent, fail, json_option, say
 from kernelbench.cli.evaluation_options import evaluate, evaluation_options
+from kernelbench.cli.grouped import GroupedCommand
 from kernelbench.evaluation.build_check import build_only
 from kernelbench.evaluation.directory import Outcome
 from kernelbench.gate import ci, thresholds
@@ -27,28 +28,28 @@ class _Arch(click.ParamType):
         return value
 
 
-@click.command("check")
+@click.command("check", cls=GroupedCommand)
 @click.option("--solutions", required=True, type=click.Path(path_type=Path), help="Directory of solutions.")
 @evaluation_options
 @click.option("--require", type=click.Choice([status.value for status in Status]), multiple=True, default=["ok"],
-              show_default=True, help="Status that a solution must have; several are alternatives.")  # fmt: skip
+              show_default=True, metavar="STATUS", help="Accepted status, once or more.")  # fmt: skip
 @click.option("--min-speedup", type=Number(min=0), metavar="X",
-              help="Fail a solution that is slower than X beyond doubt: its interval lies below X.")  # fmt: skip
+              help="Fail if the speedup's interval lies below X.")  # fmt: skip
 @click.option("--prove-speedup", type=Number(min=0), metavar="X",
-              help="Fail a solution that is not proven faster than X: its interval does not lie above X.")  # fmt: skip
-@click.option("--max-regression", type=Percent(), help="Fail a solution whose speedup fell by more, as in 5%.")
+              help="Fail unless that interval lies above X.")  # fmt: skip
+@click.option("--max-regression", type=Percent(), help="Fail if the speedup fell by more, as in 5%.")
 @click.option("--against", type=click.Path(path_type=Path), metavar="RUN",
-              help="The run that regressions are against, and whose solutions must still be there.")  # fmt: skip
+              help="Run to compare with; its solutions must be there.")  # fmt: skip
 @click.option("--allow-unmapped", is_flag=True, help="Accept files that map to no problem.")
-@click.option("--allow-missing", is_flag=True, help="Accept that a problem of --problems has no solution.")
-@click.option("--allow-removed", is_flag=True, help="Accept that a solution of --against is gone.")
+@click.option("--allow-missing", is_flag=True, help="Accept problems of --problems without a solution.")
+@click.option("--allow-removed", is_flag=True, help="Accept that solutions of --against are gone.")
 @click.option("--arch", type=_Arch(), default="9.0", show_default=True,
-              help="Compute capability to build CUDA solutions for where there is no GPU.")  # fmt: skip
+              help="Architecture to build for without a GPU.")  # fmt: skip
 @click.option("--junit", type=OutputFile(), metavar="FILE", help="Write JUnit XML.")
 @click.option("--summary", type=OutputFile(), metavar="FILE", envvar="GITHUB_STEP_SUMMARY",
-              help="Append a Markdown summary. On GitHub, the job's page.")  # fmt: skip
+              help="Append a Markdown summary.")  # fmt: skip
 @click.option("--annotations", is_flag=True, envvar="GITHUB_ACTIONS",
-              help="Print annotations for GitHub, with --json on standard error. On GitHub, always.")  # fmt: skip
+              help="Print annotations for GitHub.")  # fmt: skip
 @json_option
 def command(
     solutions, require, min_speedup, prove_speedup, max_regression, against, allow_unmapped, allow_missing,
@@ -56,9 +57,8 @@ def command(
 ) -> None:  # fmt: skip
     """Evaluate as `kb eval` does, and fail unless every solution holds to the limits.
 
-    A speedup that is unstable is measured up to three times in all. Exit status: 0 the gate holds, 1 it fails,
-    2 wrong usage, 3 something could not be checked that this machine should be able to check, such as a speedup
-    that stays unstable. Without a GPU, GPU solutions are built and named as not checked.
+    Exit status: 0 the gate holds, 1 it fails, 2 wrong usage, 3 something could not be checked, such as a speedup
+    that stays unstable in three measurements. docs/ci.md has a workflow to copy.
 
     \b
     Examples:

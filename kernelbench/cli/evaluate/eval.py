@@ -11,14 +11,15 @@ from harness.solution.discover import readable
 from kernelbench import escaping
 from kernelbench.cli import UNFIT, say
 from kernelbench.cli.evaluation_options import evaluate, evaluation_options
+from kernelbench.cli.grouped import GroupedCommand
 from kernelbench.evaluation.directory import Outcome
 from kernelbench.views import leaderboard
 
 
-@click.command("eval")
+@click.command("eval", cls=GroupedCommand)
 @click.argument("path", required=False, type=click.Path(path_type=Path))
-@click.option("--solutions", type=click.Path(path_type=Path), help="Directory of solutions: the same as PATH.")
-@click.option("--problem", metavar="ID", help="What one file solves, as in 1/19; else as its name or a comment says.")
+@click.option("--solutions", type=click.Path(path_type=Path), help="Directory of solutions, the same as PATH.")
+@click.option("--problem", metavar="ID", help="Problem that one file solves. Else as its name says.")
 @evaluation_options
 @click.option("--json", "as_json", is_flag=True, help="Print the leaderboard as JSON.")
 def command(path: Path | None, solutions: Path | None, as_json: bool, **parameters) -> None:

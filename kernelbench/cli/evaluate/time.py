@@ -8,7 +8,6 @@ from pathlib import Path
 import click
 from tqdm import tqdm
 
-from harness.integrity.library_only import TRACKS
 from harness.problem.module import ProblemFile
 from harness.result import Result
 from harness.solution.discover import read_solution
@@ -27,7 +26,8 @@ from kernelbench.cli import (
     say,
     say_json,
 )
-from kernelbench.cli.evaluation_options import WRONG_INPUT, cv_option, read_baselines
+from kernelbench.cli.evaluation_options import WRONG_INPUT, cv_option, library_option, read_baselines
+from kernelbench.cli.grouped import GroupedCommand
 from kernelbench.evaluation.directory import evaluate_one
 from kernelbench.evaluation.executor import EnvironmentUnfit, Options, Skipped
 from kernelbench.metrics import settled
@@ -36,29 +36,24 @@ from kernelbench.views import timing_text
 from kernelbench.views.plotting import PictureError
 
 
-@click.command("time")
+@click.command("time", cls=GroupedCommand)
 @click.argument("solution")
 @click.option("--from", "run", type=click.Path(path_type=Path), metavar="RUN",
-              help="Show a result of this run instead; SOLUTION is then its problem or its name.")  # fmt: skip
-@click.option("--problem", help="Which problem it solves, as in 1/19. Without it, as its name or a comment says.")
+              help="Show a result of this run instead of a new one.")  # fmt: skip
+@click.option("--problem", help="Problem that it solves. Else as its name says.")
 @click.option("--problem-dir", type=click.Path(path_type=Path), help="Another folder of problems.")
 @device_option()
-@click.option("--workload", help="Which sizes. Without it, full on a GPU and small on a CPU.")
+@click.option("--workload", help="Sizes. Else full on a GPU, small on a CPU.")
 @precision_option
 @click.option("--baseline", "baselines", metavar="NAME,...", default="eager", show_default=True,
               callback=read_baselines, help="As for `kb eval`.")  # fmt: skip
 @cv_option
-@clock_option("the one that was observed")
-@click.option("--track", type=click.Choice(TRACKS), help="As for `kb eval`.")
+@clock_option("as observed")
+@library_option
 @click.option("--timeout", type=Number(min=0, min_open=True), default=120, show_default=True,
-              help="Seconds that one step of the solution may take.")  # fmt: skip
-@click.option("--ncu", is_flag=True,
-              help="Add counters of Nsight Compute. It runs the solution as a program of yours, outside the "
-                   "harness's process border: only for what you trust.")  # fmt: skip
-@click.option("--sanitize", is_flag=True,
-              help="Run one call under compute-sanitizer (memcheck, racecheck, initcheck) and list its errors with "
-                   "their lines, at small sizes unless --workload names others. Only for what you trust, as "
-                   "--ncu.")  # fmt: skip
+              metavar="SECONDS", help="Limit of a step of the solution.")  # fmt: skip
+@click.option("--ncu", is_flag=True, help="Add counters of Nsight Compute. Runs without the sandbox.")
+@click.option("--sanitize", is_flag=True, help="Run under compute-sanitizer. Runs without the sandbox.")
 @click.option("--picture", type=OutputFile(), metavar="FILE",
               help="Draw the samples into a .png, .svg or .pdf file.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the record as JSON.")

@@ -10,6 +10,7 @@ from tabulate import tabulate
 
 from kernelbench.cli import UNFIT, say, say_json
 from kernelbench.cli.evaluation_options import condition_options, exit_statuses, options_of
+from kernelbench.cli.grouped import GroupedCommand
 from kernelbench.cli.model_options import model_options, read_pairs
 from kernelbench.endpoint import ModelError
 from kernelbench.metrics import workloads
@@ -29,20 +30,20 @@ def _list(context: click.Context, parameter: click.Parameter, wanted: bool) -> N
         context.exit()
 
 
-@click.command("solve")
+@click.command("solve", cls=GroupedCommand)
 @click.option("--list", is_flag=True, is_eager=True, expose_value=False, callback=_list,
-              help="List the solvers that come with the package.")  # fmt: skip
-@click.option("--solver", metavar="NAME", help="One of `--list`, or a Python script with solve(task).")
-@click.option("--solver-command", metavar="COMMAND", help="Or a program in any language; docs/solvers.md says how.")
+              help="List the solvers of the package.")  # fmt: skip
+@click.option("--solver", metavar="NAME", help="One of --list, or a script with solve(task).")
+@click.option("--solver-command", metavar="COMMAND", help="A program in any language: docs/solvers.md.")
 @click.option("--problems", "selector", metavar="SELECTOR", required=True, help="1/19, 1/1-20, level2, llm, all, ...")
-@click.option("--budget", type=click.IntRange(min=1), default=1, show_default=True, help="Attempts for each problem.")
+@click.option("--budget", type=click.IntRange(min=1), default=1, show_default=True, help="Attempts a problem.")
 @click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="Run directory.")
-@click.option("--resume", is_flag=True, help="Continue the run in --out; nothing is asked or evaluated again.")
+@click.option("--resume", is_flag=True, help="Continue the run in --out.")
 @model_options()
 @click.option(
     "--prompts",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Folder with prompts of your own, by the names in kernelbench/prompts.",
+    help="Folder with prompts of your own.",
 )
 @click.option(
     "--set", "settings", multiple=True, callback=read_pairs, metavar="NAME=VALUE", help="Setting for the solver."

@@ -12,7 +12,7 @@ import pytest
 from harness.problem.math_modes import MATH_MODES
 from harness.result import Status
 from kernelbench import suite
-from kernelbench.evaluation.directory import evaluate_directory
+from kernelbench.evaluation.directory import Selection, evaluate_directory
 from kernelbench.evaluation.executor import Options
 from kernelbench.evaluation.measure_baselines import Watcher, measure_selection, table
 from kernelbench.evaluation.stored_baselines import (
@@ -164,7 +164,7 @@ def test_a_stored_comparison_is_marked_and_stands_beside_a_paired_one(kept, tmp_
     (tmp_path / "s").mkdir()
     (tmp_path / "s" / "1_1.py").write_text(GOOD)
     options = Options(device="cpu", baselines=(Stored(file), "eager"))
-    outcome = evaluate_directory(tmp_path / "s", options, problem_dir=problems, out=tmp_path / "run")
+    outcome = evaluate_directory(Selection(tmp_path / "s", problem_dir=problems), options, out=tmp_path / "run")
     (result,) = outcome.run.latest()
     assert result.status is Status.OK and list(result.baselines) == ["stored eager", "eager"]
     stored, paired = result.baselines.values()

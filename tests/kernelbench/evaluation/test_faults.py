@@ -18,7 +18,7 @@ from harness.process.procfs import available_memory_bytes
 from harness.result import Status
 from harness.solution.discover import read_solution
 from kernelbench import suite
-from kernelbench.evaluation.directory import evaluate_directory
+from kernelbench.evaluation.directory import Selection, evaluate_directory
 from kernelbench.evaluation.executor import Evaluated, Options, Skipped
 from kernelbench.evaluation.judge_process import Judge
 from kernelbench.evaluation.local_executor import Pipeline
@@ -164,7 +164,7 @@ def test_a_reference_that_hangs_is_not_evaluated_and_costs_its_other_solutions_n
     solutions = wrong(tmp_path, "1_1_s0", "1_1_s1", "1_2")
     begin = time.monotonic()
     options = Options(device="cpu", timeout_s=1)
-    outcome = evaluate_directory(solutions, options, problem_dir=folder, out=tmp_path / "run")
+    outcome = evaluate_directory(Selection(solutions, problem_dir=folder), options, out=tmp_path / "run")
     assert [item.reason for item in outcome.skipped] == ["the reference did not end within 5 s"] * 2
     assert [result.status for result in outcome.run.latest()] == [Status.WRONG_VALUE]
     assert time.monotonic() - begin < 60, "two tries, not two for each solution"
@@ -202,7 +202,8 @@ def test_a_judge_may_not_take_all_memory_of_the_host_and_the_run_goes_on(tmp_pat
     hog = f"self.held = torch.empty({floats} if x.device.type != 'meta' else 1); return x"
     folder = problems(tmp_path, **{"001_hog": (hog, 8), "002_fine": ("return x + 1", 8)})
     options = Options(device="cpu", timeout_s=20)
-    outcome = evaluate_directory(wrong(tmp_path, "1_1", "1_2"), options, problem_dir=folder, out=tmp_path / "run")
+    selection = Selection(wrong(tmp_path, "1_1", "1_2"), problem_dir=folder)
+    outcome = evaluate_directory(selection, options, out=tmp_path / "run")
     (skipped,) = outcome.skipped
     assert "can't allocate memory" in skipped.reason and "the reference of 1/1" in skipped.reason
     assert [result.problem for result in outcome.run.latest()] == ["1/2"]

@@ -17,7 +17,7 @@ from harness.problem.module import ProblemId
 from harness.result import CandidateFailure, Status
 from harness.solution.discover import read_solution
 from kernelbench import suite
-from kernelbench.evaluation.directory import evaluate_directory
+from kernelbench.evaluation.directory import Selection, evaluate_directory
 from kernelbench.evaluation.executor import EnvironmentUnfit, Evaluated, Options, Skipped
 from kernelbench.evaluation.judge_process import Judge, open_judges
 from kernelbench.evaluation.local_executor import MemoryBudget, Pipeline, TimingLock, builds_at_once
@@ -210,7 +210,7 @@ def test_several_gpus_share_the_work_and_write_the_same_records(examples, tmp_pa
     if torch.cuda.device_count() < 2:
         pytest.skip("needs two GPUs")
     for device in ("cuda:0", "cuda:all"):
-        evaluate_directory(examples / "cuda", Options(device=device, timeout_s=60), out=tmp_path / device)
+        evaluate_directory(Selection(examples / "cuda"), Options(device=device, timeout_s=60), out=tmp_path / device)
     one, all_of_them = (Run.load(tmp_path / device).latest() for device in ("cuda:0", "cuda:all"))
     assert len({result.device["uuid"] for result in all_of_them}) > 1
     for alone, among in zip(one, all_of_them, strict=True):

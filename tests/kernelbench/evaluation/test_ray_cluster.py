@@ -12,7 +12,7 @@ import victims
 
 from harness.process.procfs import available_memory_bytes
 from harness.solution.discover import discover
-from kernelbench.evaluation.directory import evaluate_directory
+from kernelbench.evaluation.directory import Selection, evaluate_directory
 from kernelbench.evaluation.executor import EnvironmentUnfit, Options
 
 ROOT = Path(__file__).parents[3]
@@ -48,7 +48,7 @@ def cluster():
 
 def evaluate(cluster, solutions, out):
     options = Options(device="cpu", timeout_s=30, executor="ray", address=cluster.address)
-    return evaluate_directory(solutions, options, out=out)
+    return evaluate_directory(Selection(solutions), options, out=out)
 
 
 def has_victim(node):
@@ -123,7 +123,7 @@ def test_a_gpu_by_its_number_is_rays_to_choose(cluster, tmp_path):
     (tmp_path / "1_19.py").write_text(WRONG)
     options = Options(device="cuda:1", executor="ray", address=cluster.address)
     with pytest.raises(EnvironmentUnfit, match="takes --device cpu or cuda"):
-        evaluate_directory(tmp_path, options, out=tmp_path / "run")
+        evaluate_directory(Selection(tmp_path), options, out=tmp_path / "run")
 
 
 def test_a_cluster_that_is_not_there_is_one_clear_error_at_once(tmp_path):

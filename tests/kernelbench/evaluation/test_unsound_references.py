@@ -24,7 +24,7 @@ def test_only_its_own_candidates_are_not_evaluated_and_the_reason_is_told(tmp_pa
         (problems / f"{number}_own.py").write_text(REFERENCE.format(returned))
         (solutions / f"1_{number}.py").write_text(CANDIDATE)
     command = [sys.executable, "-m", "kernelbench", "eval", "--solutions", solutions, "--problem-dir", problems.parent,
-               "--device", "cpu", "--track", "open", "--out", out]  # fmt: skip
+               "--device", "cpu", "--allow-library", "--out", out]  # fmt: skip
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=300)
     (result,) = Run.load(out).latest()
     assert result.problem == "1/2" and result.correct, done.stdout + done.stderr

@@ -11,7 +11,7 @@ import time
 import pytest
 from candidates import RIGHT, ROOT, STRATEGIES, WRONG, candidate
 
-from kernelbench.evaluation.directory import evaluate_directory
+from kernelbench.evaluation.directory import Selection, evaluate_directory
 from kernelbench.evaluation.executor import Options
 from kernelbench.run import Run, RunError
 from kernelbench.solvers.plan import SolverError
@@ -109,9 +109,8 @@ def test_the_sources_of_a_run_evaluate_again(solved, write, tmp_path):
     outcome = solved(
         write(f"def solve(task):\n    yield [{header + candidate('x')!r}, {candidate('x + 1')!r}]\n"), budget=2
     )
-    again = evaluate_directory(
-        outcome.run.path / "solutions", Options(device="cpu", timeout_s=20), out=tmp_path / "again"
-    )
+    selection = Selection(outcome.run.path / "solutions")
+    again = evaluate_directory(selection, Options(device="cpu", timeout_s=20), out=tmp_path / "again")
     assert [(r.problem, r.solution["sample"], r.status) for r in again.run.latest()] == [
         ("1/19", 1, "wrong_value"), ("1/19", 2, "wrong_value"),
     ]  # fmt: skip
