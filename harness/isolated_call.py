@@ -127,7 +127,7 @@ def serve(fd: int) -> None:
 
 
 def _resident_bytes() -> int:
-    """Return what this process holds now; its peak, as the system tells it, may be that of whoever started it."""
+    """Return what this process holds now; the system's peak may be that of its parent."""
     with open("/proc/self/statm") as statm:
         return int(statm.read().split()[1]) * resource.getpagesize()
 

@@ -1,8 +1,9 @@
 """Text from candidates on its way to what would interpret it: one function for each place.
 
-Names, messages, logs and code are the candidate's words. A terminal obeys control characters, a CI's log lines that
-look like commands, Markdown and HTML their marks, a spreadsheet formulas, a model instructions. Whoever writes to one
-of these sends text through its function here, once, and last. Files that people print are fit for a terminal, too.
+Names, messages, logs and code come from the candidate. A terminal obeys control characters, a CI log lines that look
+like commands, Markdown and HTML their marks, a spreadsheet formulas, a model instructions. Every module that writes to
+one of these passes text through its function here, once, as the last step. Files that people print are fit for a
+terminal too.
 """
 
 from __future__ import annotations

@@ -177,7 +177,7 @@ def _only_writer(log: Path) -> IO | None:
     except BlockingIOError:
         raise RunError(f"another kb is writing into {log.parent}; wait for its end, or choose another --out") from None
     except OSError:
-        return None  # no such log, which whoever loads it says, or a file system without locks
+        return None  # no such log, which loading it reports, or a file system without locks
     return file
 
 

@@ -3,9 +3,9 @@
 An entry is a folder of files that never change, with a manifest of their
 digests, and of those of the system's files that they were made of. It is made
 elsewhere on the same file system and moved into place in one step, so that
-processes on one or on many hosts can share a cache: whoever comes second throws
-its own copy away. Digests are checked at every use, and an entry that does not
-match its manifest is removed as if it had never been.
+processes on one or on many hosts can share a cache: the second of two equal
+builds is thrown away. Digests are checked at every use, and an entry that does
+not match its manifest is removed.
 
 Only trusted processes write here. What a candidate's process gets to load is a
 copy, and a cache that it found and damaged is noticed; keeping it from finding
@@ -129,7 +129,7 @@ class Cache:
         return folder
 
     def put(self, key: str, files: list[Path], dependencies: dict[str, str] | None = None) -> Path:
-        """Copy ``files`` into a new entry and return its folder, or the folder of whoever was first.
+        """Copy ``files`` into a new entry and return its folder, or the folder of the first.
 
         Only plain files: a link that a build left in a file's place is refused.
         ``dependencies`` are absolute paths and digests of what must not change.

@@ -1,13 +1,13 @@
 """Rule ``forged_clock``: the times that a worker reports must agree with the judge's own clock.
 
-Where they do not, the judge's figure stands, without what it cannot tell; far apart they are no accident, and the
-candidate is rejected. An honest one may be somewhat apart: each hand-over between two streams of a candidate takes
-some 70 us more in a burst, for which the device comes from the judge.
+Where they do not, the judge's figure less its uncertainty counts. Far apart, the candidate is rejected. An honest
+candidate may differ somewhat: each hand-over between two of its streams takes some 70 us more in a burst, because the
+device comes from the judge's process.
 
-The judge's burst is hot and the worker's calls are cold, so an honest one takes rather less in it. Where the
-reference takes longer in a burst than in its rounds, a candidate may too: others have come to a CPU, or inputs lie
-elsewhere in a GPU's memory, which costs up to an eighth. Besides that, 56 honest records of an H100 are over their
-claim by 0.31 ms a burst at most, and 207 of H100 and H200, by the clock before this one, by 2.6 %.
+The judge's burst is hot and the worker's calls are cold, so an honest call takes less in a burst. Where the reference
+takes longer in a burst than in its rounds, a candidate may too: a CPU is shared, and inputs elsewhere in a GPU's
+memory cost up to an eighth. 56 honest records of an H100 exceed their claim by 0.31 ms a burst at most, and 207 of
+H100 and H200, by an earlier form of this clock, by 2.6 %.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from harness.result import CandidateFailure, Status
 RULE = "forged_clock"
 RELATIVE = {"cuda": 0.03, "cpu": 0.5}
 ABSOLUTE_MS = {"cuda": 0.003, "cpu": 0.05}  # the gap between two kernels, and what is not known of it
-BURST_MS = {"cuda": 0.4, "cpu": 0.0}  # of a whole burst: until a device turns to it, and to who reads its outputs
+BURST_MS = {"cuda": 0.4, "cpu": 0.0}  # of a whole burst: until the device begins it, and until its outputs are read
 BURST_SHARE = 0.35  # of a call, at most: how many of them make a burst depends on what the candidate says
 MOST_LOAD = {"cuda": 1.12, "cpu": 4.0}  # a candidate may see to it that the reference takes long
 # So many times what is allowed is no accident. On a CPU others' work, which comes and goes within a burst, has been

@@ -1,9 +1,9 @@
 """Rule ``library_only``: in the track ``kernels`` a solution must have kernels of its own that do some of the work.
 
-Told from the kernels that really ran, by the names that CUPTI saw. What has a library's name is the
-library's, and what is named in none of the solution's sources and binaries is not its own either: who wants
-to pass library kernels off as their own must write and launch kernels that do a share of the work.
-On a CPU no kernels are seen; there a solution is its own if it is C++, or built an extension.
+Decided by the names of the kernels that CUPTI saw. A kernel with a library's name is the library's. A kernel that
+none of the solution's sources and binaries names is not its own either. To pass library kernels off as its own a
+solution must launch kernels of its own that do a share of the work. On a CPU no kernels are seen: a solution there has
+its own if it is C++ or built an extension.
 """
 
 from __future__ import annotations

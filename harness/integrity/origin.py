@@ -1,7 +1,7 @@
 """Origin of kernels: a solution's own have names that occur in its sources or in its binaries.
 
-A library's kernel whose name no pattern knows occurs in neither. It is no proof: whoever forges what the
-profiler says can forge a name that does.
+A library's kernel whose name matches no pattern occurs in neither. This is no proof: a candidate that forges
+the profiler's answer can forge such a name.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Rule ``slowed_baseline``: nothing of the candidate may run on the GPU while the baseline is timed.
 
-A baseline that is slower beside the candidate than after its end tells, but a call takes up to 28 % longer by where
-its tensors lie, too: who is accused may have the slowest of several places alone. Where the host's launches are in its
-times it tells nothing, for a host has been seen to become faster by a quarter from one second to the next, with nobody
-but its hypervisor to blame. The lower of the two figures counts then, so that nobody gains by it.
+The baseline is timed beside the candidate and again after its end. A call also takes up to 28 % longer by where its
+tensors lie, so an accused candidate is compared with the slowest of several placements. Where the host's launches are
+in the times nobody is accused: a host has been seen to become faster by a quarter from one second to the next. The
+lower of the two figures counts then.
 
-So it is on a CPU. No process of the candidate runs there: the judge waits until all have come to rest, and
-``runs_unasked`` finds out whether they stayed there. But a stopped process can have the kernel work.
+The lower figure counts on a CPU too. The candidate's processes are suspended there (``runs_unasked``), but a suspended
+process can still have the kernel work for it.
 """
 
 from __future__ import annotations

@@ -147,7 +147,7 @@ class _Judge:
         if error:
             blank = blank_measurement(workload, configuration, limits.device, limits.precision)
             return blank | {"error": error, "conditions": pin_math_modes()}
-        with within("the measurement", math.inf):  # who asks for it sets its limit
+        with within("the measurement", math.inf):  # its caller sets the limit
             return measure(
                 workload, configuration, limits.device, limits.precision, limits.memory_bytes, limits.cv_target,
                 self._phase,

@@ -49,7 +49,7 @@ def lay_out(tensors: list[torch.Tensor]) -> list[Slot]:
 
 
 def shared_file() -> int:
-    """A descriptor of a new file in memory. Whoever holds it may write, and not take pages away under one who reads."""
+    """Return a descriptor of a new file in memory. Its holders may write, but not shrink it under a reader."""
     descriptor = os.memfd_create("kb-shared", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL)
     return descriptor

@@ -59,8 +59,8 @@ def _strewn(x: Tensor) -> Tensor:
 
 
 # Published or timed inputs with a few elements so large that each decides a sum, mean, norm or maximum of all. A result
-# that leaves elements out, or is estimated from a sample of them, is wrong by far if one lies there. How many there are
-# is drawn too: many are missed by nobody who leaves out a part, few are met by nobody who looks at a part first.
+# that leaves elements out, or is estimated from a sample of them, is wrong by far if one lies there. Their number is
+# random too: many are met by a kernel that leaves out a part, few are missed by one that checks a part first.
 _RARE = "rare_"
 _COUNTS = (1, 4, 16, 64, 256)
 

@@ -42,7 +42,7 @@ class WorkerLimits:
     def check(self, pid: int) -> None:
         """Check memory and processes of the worker ``pid``, and less often disk.
 
-        Raises CandidateFailure for a limit that is passed, and MachineFault for memory that is nobody's.
+        Raises CandidateFailure for a limit that is passed, and MachineFault for memory without an owner.
         """
         now = time.monotonic()
         if now - self._checked < CHECK_EVERY_S:
@@ -88,7 +88,7 @@ class WorkerLimits:
         return size
 
     def _check_shared_memory(self, used: int) -> None:
-        """Raise MachineFault where far more of it appeared than /proc shows of this worker: it is nobody's, or hidden.
+        """Raise MachineFault if shared memory grew by far more than /proc shows of this worker.
 
         Pages of a shared mapping that were unmapped again are in no process's account.
         """

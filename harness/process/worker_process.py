@@ -31,7 +31,7 @@ from harness.process.worker_limits import CHECK_EVERY_S, WorkerLimits
 from harness.process.worker_rest import WorkerRest
 from harness.result import CandidateFailure, Status
 
-# Who answers at once is not seen while it runs. Before these requests there is time: no clock runs yet.
+# A worker that answers at once is not checked while it runs. Before these requests no clock runs yet, so there is time.
 _CHECKED_BEFORE = ("import", "load", "run", "fetch", "prepare_burst")
 GONE_S = 30.0  # after SIGKILL; the end of a process with 100 GB takes seconds, one in a hanging driver has none
 _FOREIGN = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT)  # how a system or a user ends a process
@@ -152,7 +152,7 @@ class Worker:
         """Take what it gives before it runs anything that is not ours."""
         self._met = True
         self._channel.settimeout(timeout_s)
-        with contextlib.suppress(OSError):  # dead already: who waits for its answer finds out
+        with contextlib.suppress(OSError):  # dead already: the wait for its answer finds out
             self.memory = process_memory.take(self._channel)
 
     def rest(self) -> float:
@@ -235,7 +235,7 @@ class Worker:
         try:
             protocol.send(self._channel, message)
         except OSError:
-            pass  # dead already, or it does not read: who waits for its answer finds out
+            pass  # dead already, or it does not read: the wait for its answer finds out
 
     def _signal(self, number: int) -> None:
         """Send a signal to everything in the worker's group, if it is still there."""

@@ -44,15 +44,15 @@ class WorkerRest:
         self._present = identities(descendants(self._pid)) if self._is_watched else set()
 
     def wait(self, has_ended: Callable[[], bool]) -> float:
-        """Wait until nothing of it runs: who is told to stop in the middle of a system call ends that first.
+        """Wait until none of its processes runs. A process that is stopped in a system call completes that first.
 
-        Returns the moment (``perf_counter``) since which it has been so: it was seen then, or what ran after the
-        answer cannot have run for longer, by its CPU time. Raises CandidateFailure where it takes long.
+        Returns the moment (``perf_counter``) since which this holds: when it was seen, or earlier by the CPU time that
+        shows how long its processes ran after the answer. Raises CandidateFailure if it takes long.
         """
         self._is_watched = True
         begin = time.perf_counter()
         while not has_ended():
-            family = descendants(self._pid)  # it cannot grow: nobody forks who has been told to stop
+            family = descendants(self._pid)  # it cannot grow: a stopped process does not fork
             if at_rest(family):
                 seen, times = time.perf_counter(), cpu_times_ns(family)
                 time.sleep(_SETTLED_S)

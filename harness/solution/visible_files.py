@@ -13,7 +13,7 @@ from harness.solution.discover import PREBUILT_SUFFIX, Solution, files_of, is_so
 def own_files(solution: Solution) -> list[Path]:
     """Real paths of the solution's file and of what it includes, imports or names in the directory of solutions.
 
-    A file that is a solution itself is its neighbour's, whoever names it.
+    A file that is a solution itself is never another solution's.
     """
     root, path = solution.root.resolve(), solution.path.resolve()
     try:

@@ -73,7 +73,7 @@ class Gate:
         self._words[_GATE // 4] = number
 
     def release(self, number: int) -> None:
-        """Let go whoever waits for calls up to ``number``, to be opened or to be done."""
+        """Release all waits for calls up to ``number``, for their gates or their marks."""
         self._words[_GATE // 4] = self._words[_MARK // 4] = number
 
     def await_mark(self, number: int, timeout_s: float) -> float:

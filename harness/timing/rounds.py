@@ -129,7 +129,7 @@ def count_launches(model, setting: RunConfig, timer) -> int:
 
 @contextlib.contextmanager
 def _no_collection() -> Iterator[None]:
-    """Python's garbage collector is nobody's to pay for in the middle of a call."""
+    """Keep Python's garbage collector out of calls."""
     enabled = gc.isenabled()
     gc.disable()
     try:

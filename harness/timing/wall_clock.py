@@ -1,9 +1,8 @@
 """Time of a call on a CPU by ``perf_counter_ns``.
 
-Inputs are drawn right before their call, after the caches were flushed: a thread of the
-candidate finds nothing that it could compute ahead. What a cache holds of them is what
-whoever had made them would have left in it; weights are cold. Flushing reads, because a
-call would have to write back what a flush had written.
+Inputs are sampled right before their call, after the caches were flushed, so that a thread of the candidate finds
+nothing to compute ahead. The cache then holds of them what sampling leaves there; weights are cold. Flushing reads,
+because a call would have to write back what a flush had written.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # parameters of mallopt, from mal
 
 class WallClock:
     method = "perf_counter_ns"
-    limits = {"max_seconds": 0.6}  # a CPU shares its cores: more is not to be had by waiting
+    limits = {"max_seconds": 0.6}  # seconds; on shared cores longer sampling does not help
     noise = 0.35  # interquartile range over median, above which a series is not stable
     own_overhead_ms = 0.0
 

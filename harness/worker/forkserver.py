@@ -150,7 +150,7 @@ def _leave_the_cores() -> None:
 
 
 def _end_all(pids: list[int], folders: list[Path]) -> None:
-    """Kill all workers; remove their folders, if whoever owned them was killed and cannot."""
+    """Kill all workers; remove their folders if their owner was killed."""
     for pid in pids:
         _kill_group(pid)
         with contextlib.suppress(ChildProcessError):

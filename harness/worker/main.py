@@ -1,7 +1,7 @@
 """The worker's loop: load a candidate, run it on drawn inputs, hand over an output.
 
-One request, one answer. What the candidate raises becomes an answer too; what
-kills the process is the judge's to find out.
+One request, one answer. An exception of the candidate becomes an answer too. The judge
+finds out about a death of the process.
 """
 
 from __future__ import annotations

@@ -288,7 +288,7 @@ def _new_folder(name: str) -> Path:
         except FileExistsError:
             continue
         except OSError:
-            pass  # whoever makes the run there says why
+            pass  # opening the run there says why
         return path
 
 

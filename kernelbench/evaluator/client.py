@@ -172,7 +172,7 @@ class _Evaluator:
     def ask(self, jobs: list[tuple[int, Job]], conditions: Conditions, answers: dict[int, dict[str, Any]]) -> None:
         """Put the answer to each job into ``answers`` by its number; raises wire.Closed or OSError where it dies.
 
-        Whoever stops waiting (Ctrl-C) closes the socket, which ends the evaluation.
+        A caller that stops waiting (Ctrl-C) closes the socket, which ends the evaluation.
         """
         connection, process = self._connect()
         with connection:

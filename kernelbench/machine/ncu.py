@@ -32,7 +32,7 @@ _TOLD_LINES = 8
 
 
 class NsightError(Exception):
-    """There are no counters to be had, and what to do about it."""
+    """No counters can be read, and what to do about it."""
 
 
 def counters(

@@ -23,7 +23,7 @@ class Class:
 class Exploit:
     """A program that cheats.
 
-    ``fools`` is what becomes of a naive checker: it calls the program ``correct``, or
+    ``fools`` is how a naive checker ends: it calls the program ``correct``, or
     correct and ``faster``, ``hangs``, ``dies``, is ``silent`` under exit status 0,
     or finds what ``traces`` finds afterwards. ``ends`` are the statuses that it may end
     in here; ``ok`` among them is right by value, and then it may not be faster than its

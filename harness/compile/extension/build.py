@@ -103,7 +103,7 @@ class ExtensionBuilder:
             raise Refused(f"its extensions have more than {MAX_BUILT_TOGETHER_BYTES:,} bytes together")
 
     def checked(self, request: dict[str, Any], scratch: Path) -> Request:
-        """The request, whoever wrote it; raises Refused."""
+        """Return the request, checked; raises Refused."""
         return Request.checked(request, self.solution, own_files(self.solution), scratch)
 
     def _environment(self, request: dict[str, Any]) -> dict[str, str]:

@@ -76,7 +76,7 @@ class Request:
         theirs = [path if is_the_systems(Path(os.path.realpath(path))) else "" for path in includes]
         parts = [self.function, json.dumps(keyed, sort_keys=True), json.dumps(theirs)]
         if files or "" in theirs:
-            # Files may be swapped under the compiler by whoever owns them, so they are never shared with others.
+            # The owner of a file may swap it under the compiler, so such a build is never shared with others.
             # Where they are does not matter: a solution may write them into a temporary folder.
             parts += [self.solution.sha256, self.solution.helpers, *digests]
         return parts

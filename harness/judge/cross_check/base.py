@@ -1,8 +1,8 @@
 """The judge's own clock on a candidate: how long until the outputs of a burst of calls are there.
 
-Times of single calls are taken by the worker, in a process that the candidate owns.
-Here nothing is taken on its word: nothing of the candidate can work on the inputs before the clock starts without
-being seen, and when it stops the outputs must be where the judge reads them.
+Times of single calls are taken by the worker, in a process that the candidate controls. This clock trusts none of
+that: the candidate cannot work on the inputs unseen before the clock starts, and when the clock stops the outputs
+must be where the judge reads them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TARGET_MS = {"cuda": 8.0, "cpu": 10.0}
 _UNHELD_TARGET_MS = 20.0  # where the way to the worker and back is in it
 # of a burst: gates, marks and launches have to fit a device's queue; on a CPU each call is a request
 MOST_CALLS = {"cuda": 128, "cpu": 32}
-_COMPARED_CALLS = 8  # of a burst: who leaves out one in four is found out nine times in ten
+_COMPARED_CALLS = 8  # of a burst: leaving out one call in four is found nine times in ten
 _RARE_SHARE = 0.5  # of the compared calls but one, which always is
 _MEMORY_SHARE = 3  # a burst may take one part in so many of what is free
 MOST_S = 10.0  # seconds, after which no further reading begins

@@ -1,9 +1,9 @@
 """The judge's clock on a CPU: one request a call, and its inputs exist only when the call before is done.
 
-A call ends when nothing of the worker runs any more. Its outputs are read then and there, in the worker's memory.
-What request, answer and coming to rest take by themselves is taken off: as it was, turn about with the calls, for a
-worker that never held a candidate. Of both the median counts. Who has it lie has to leave out half of the work, which
-the sample of outputs finds.
+A call ends when none of the worker's processes runs any more. Its outputs are read at that moment in the worker's
+memory. The overhead of request, answer and coming to rest is measured in turn with the calls, by a worker that never
+held a candidate, and subtracted. The medians of both count: to make them lie a candidate has to leave out half of its
+calls, which comparing a sample of outputs finds.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """The judge's clock on a GPU: calls wait behind gates, which the judge's own stream opens one after the other.
 
-A device cannot be stopped like a process: what a candidate has enqueued beside its own mark goes on, and
-a kernel that runs already sees inputs as they come. So the clock starts before there is a first input, each next
-one comes to exist when pieces of the outputs before it, that nobody can foresee, have been read, and those must be
-the same later. What gates, copies and pieces take by themselves is taken off, as found out with a worker
-that never held a candidate, before there is one.
+A device cannot be stopped like a process: work that a candidate has enqueued beside its mark goes on, and a running
+kernel sees inputs as they come. So the clock starts before the first input exists. Each next input exists only after
+random samples of the previous outputs were read, and those samples must be the same later. The overhead of gates,
+copies and samples is measured before there is a candidate, with a worker that never holds one, and subtracted.
 """
 
 from __future__ import annotations

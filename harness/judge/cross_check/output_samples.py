@@ -10,7 +10,7 @@ import torch
 from harness.judge.cross_check.base import MOST_CALLS
 from harness.memory import cuda_driver
 
-PIECES = 32  # of a burst, at least one a call: who has a tenth of its work still to do is found out 29 times in 30
+PIECES = 32  # of a burst, at least one a call: a tenth of the work left to do is found 29 times in 30
 PIECE_BYTES = 4096  # chosen: a page
 
 _random = random.SystemRandom()

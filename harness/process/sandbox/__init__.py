@@ -1,14 +1,13 @@
-"""The sandbox of a worker: next to nothing of the machine is within reach.
+"""The sandbox of a worker: layers that take away what a candidate does not need.
 
 Each of ``LAYERS`` is one facility of Linux, used through libc. A worker enters
 those that this machine allows, in their order, before it sees any candidate
 code; what it starts inherits them, and there is no way back. A layer that is
-available and fails all the same ends the worker: never more freedom than the
-record says.
+available and still fails ends the worker, so that it never has more freedom than
+the record says.
 
-Nothing here limits memory, time, processes and disk: ``harness.process.worker_limits`` watches
-those from outside, and what it kills it kills as a whole, because a confined
-process cannot leave its process group.
+Memory, time, processes and disk are limited from outside (``harness.process.worker_limits``).
+A worker is killed as a whole, because a confined process cannot leave its process group.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ _REFUSED = {
     "inotify_init1": (294, 26), "fanotify_mark": (301, 263),
 }
 _REFUSED_ON_X86 = {"alarm": 37, "inotify_init": 253}  # which aarch64 does not have  # fmt: skip
-# Done for nothing, and told that it was done: whoever asks goes on, in the group that is killed as a whole.
+# Answered with success and not done: a caller goes on, in the process group that is killed as a whole.
 _PRETENDED = {"setsid": (112, 157), "setpgid": (109, 154)}
 # By process: only 0, which is oneself, or one's own number as the argument with this index.
 _OWN_ONLY = {
@@ -58,7 +58,7 @@ _SO_SNDBUF, _SO_SNDBUFFORCE = 7, 32  # what lies in buffers is seen by their num
 _FCNTL, _OWNERS = (72, 25), [8, 10, 15, 1024, 1026]  # F_SETOWN, F_SETSIG, F_SETOWN_EX, F_SETLEASE, F_NOTIFY
 _IOCTL, _IOCTL_OWNERS = (16, 29), [0x8901, 0x8902]  # FIOSETOWN, SIOCSPGRP
 _AF_UNIX = 1
-# A child of one's parent would be nobody's to count, and one in other namespaces has rights there that it lacks here.
+# A child of the caller's parent would not be counted. A child in other namespaces has rights there that it lacks here.
 # What clone3 is asked no filter can read, and glibc does without.
 _CLONE, _CLONE3, _CLONE_PARENT = (56, 220), (435, 435), 0x8000
 _CLONE_NAMESPACES = 0x7E020000  # mounts, control groups, name of the host, System V, users, processes, network
