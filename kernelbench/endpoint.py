@@ -11,7 +11,7 @@ import os
 import random
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -19,7 +19,7 @@ _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.5, 60.0
 _TRIES = 8  # of one request; with the waits between them some two minutes
 _TRANSIENT = (408, 409, 425, 429)  # and all from 500 on
 
-Message = dict[str, str]  # role, content
+Message = dict[str, Any]  # role, content; of tools also tool_calls or tool_call_id
 
 
 class ModelError(Exception):
@@ -34,6 +34,16 @@ class Completion:
     completion_tokens: int | None
     seconds: float  # with all tries and waits
     tries: int
+    tool_calls: list[dict[str, Any]] = field(default_factory=list)  # id, name, arguments as JSON text
+
+
+@dataclass(frozen=True)
+class About:
+    """Origin of a request: the problem, the number of its call, the tags of the caller."""
+
+    problem: str
+    number: int
+    tags: dict[str, Any]
 
 
 class _Garbled(Exception):
@@ -79,14 +89,17 @@ class Endpoint:
         """The fields of a request in which a solver asks for ``asked``."""
         return {name: value for name, value in {**asked, **self.fields}.items() if value is not None}
 
-    def complete(self, messages: list[Message], sampling: dict[str, Any]) -> Completion:
-        """The answer, after as many tries as it takes; ModelError where more would not help."""
+    def complete(self, messages: list[Message], sampling: dict[str, Any], about: About | None = None) -> Completion:
+        """The answer, after as many tries as it takes; ModelError where more would not help.
+
+        ``about`` is for models that are simulated; nothing of it is sent.
+        """
         begin = time.monotonic()
         for number in range(1, _TRIES + 1):
             with self._places:
                 time.sleep(max(0.0, self._not_before - time.monotonic()))
                 try:
-                    text, finish_reason, usage = self._request(messages, sampling)
+                    text, finish_reason, usage, tool_calls = self._request(messages, sampling)
                 except (TypeError, AttributeError, NameError):
                     raise  # ours, not the endpoint's
                 except Exception as error:
@@ -97,7 +110,8 @@ class Endpoint:
                         getattr(usage, "prompt_tokens", None),
                         getattr(usage, "completion_tokens", None),
                     )
-                    return Completion(text, finish_reason, prompt, completion, time.monotonic() - begin, number)
+                    seconds = time.monotonic() - begin
+                    return Completion(text, finish_reason, prompt, completion, seconds, number, tool_calls)
             if number < _TRIES:
                 self._wait_after(failure, number)
         raise ModelError(f"{self.base_url} gave no answer in {_TRIES} tries; the last one: {_described(failure)}")
@@ -112,18 +126,20 @@ class Endpoint:
     def close(self) -> None:
         self._client.close()
 
-    def _request(self, messages, sampling) -> tuple[str, str | None, Any]:
+    def _request(self, messages, sampling) -> tuple[str, str | None, Any, list[dict[str, Any]]]:
         if self._stream:
             return self._streamed(messages, sampling)
         answer = self._client.chat.completions.create(model=self.model, messages=messages, extra_body=sampling)
         try:
             choice = answer.choices[0]
-            return choice.message.content or "", choice.finish_reason, answer.usage
+            called = [_tool_call(call) for call in getattr(choice.message, "tool_calls", None) or []]
+            return choice.message.content or "", choice.finish_reason, answer.usage, called
         except (AttributeError, IndexError, TypeError):
             raise _Garbled(f"an answer without choices: {str(answer)[:200]!r}") from None
 
-    def _streamed(self, messages, sampling) -> tuple[str, str | None, Any]:
+    def _streamed(self, messages, sampling) -> tuple[str, str | None, Any, list[dict[str, Any]]]:
         pieces, finish_reason, usage = [], None, None
+        called: dict[int, dict[str, Any]] = {}
         options = {"stream": True, "stream_options": {"include_usage": True}}
         with self._client.chat.completions.create(
             model=self.model, messages=messages, extra_body=sampling, **options
@@ -132,10 +148,12 @@ class Endpoint:
                 usage = getattr(chunk, "usage", None) or usage
                 for choice in getattr(chunk, "choices", None) or []:
                     pieces.append(choice.delta.content or "")
+                    for part in getattr(choice.delta, "tool_calls", None) or []:
+                        _add_part(called, part)
                     finish_reason = choice.finish_reason or finish_reason
         if finish_reason is None:
             raise _Garbled("a stream that ended in the middle of its answer")
-        return "".join(pieces), finish_reason, usage
+        return "".join(pieces), finish_reason, usage, [called[index] for index in sorted(called)]
 
     def _raise_if_final(self, error: Exception) -> None:
         status = getattr(error, "status_code", None)
@@ -161,6 +179,19 @@ class Endpoint:
             return
         longest = min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2 ** (number - 1))
         time.sleep(asked if asked is not None else random.uniform(longest / 2, longest))
+
+
+def _tool_call(call: Any) -> dict[str, Any]:
+    return {"id": call.id, "name": call.function.name, "arguments": call.function.arguments or ""}
+
+
+def _add_part(called: dict[int, dict[str, Any]], part: Any) -> None:
+    """Add a streamed piece of a tool call: its first piece has id and name, all have pieces of the arguments."""
+    call = called.setdefault(part.index, {"id": "", "name": "", "arguments": ""})
+    call["id"] = part.id or call["id"]
+    if part.function:
+        call["name"] = part.function.name or call["name"]
+        call["arguments"] += part.function.arguments or ""
 
 
 def _retry_after_s(error: Exception) -> float | None:

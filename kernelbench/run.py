@@ -25,7 +25,9 @@ LOG = "results.jsonl"
 
 # What must agree for results to stand in one log.
 _IDENTITY = ("solutions", "problem_dir", "workload", "precision", "device", "track", "baselines", "clock_mhz")
-_IDENTITY += ("solver", "solver_sha256", "model", "seed", "settings")  # of those that a solver made
+_IDENTITY += ("solver", "solver_sha256", "model", "seed", "settings", "schedule", "start_sha256")  # of a solver's
+# What a configuration says that was written before there was a choice.
+_BEFORE = {"schedule": "depth", "start_sha256": ""}
 
 
 class RunError(Exception):
@@ -69,7 +71,7 @@ class Run:
         if not (path / CONFIG).exists():
             return cls.create(path, config)
         run = cls.load(path, repair=True)
-        different = [key for key in _IDENTITY if not _same(key, run.config.get(key), config.get(key))]
+        different = [key for key in _IDENTITY if not _same(key, _of(run.config, key), _of(config, key))]
         if different and run.results:
             details = ", ".join(f"{key} was {run.config.get(key)!r} and is {config.get(key)!r}" for key in different)
             raise RunError(f"{path} is a run of another configuration: {details}; choose another --out")
@@ -160,6 +162,10 @@ class Run:
 
 def _write_config(path: Path, config: dict[str, Any]) -> None:
     write_whole(path / CONFIG, json.dumps(config, indent=2) + "\n")
+
+
+def _of(config: dict[str, Any], key: str) -> Any:
+    return config.get(key, _BEFORE.get(key))
 
 
 def _same(key: str, one: Any, other: Any) -> bool:

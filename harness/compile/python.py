@@ -32,7 +32,10 @@ def build(solution: Solution, context: BuildContext) -> Artefact:
     builder = ExtensionBuilder(solution, context)
     note = _import_once(solution, builder)
     cached = builder.reused > 0 and not builder.compiled
-    return Artefact(env=env, cached=cached, note=note, keys=tuple(builder.keys))
+    return Artefact(
+        env=env, cached=cached, note=note, keys=tuple(builder.keys),
+        extensions=tuple(map(str, builder.libraries)), compiled_sources=tuple(sorted(builder.sources)),
+    )  # fmt: skip
 
 
 def _facts(solution: Solution) -> dict[str, Any]:

@@ -229,6 +229,16 @@ def _twice(names: str) -> EnvironmentUnfit:
     return EnvironmentUnfit(f"--device names the same device twice: {names}")
 
 
+EVALUATE: dict[str, Any] = {}  # the job of an evaluation has nothing beside problem, workload and solution
+CHECK = {"only": "check"}  # compare outputs, no timing
+PROFILE = {"only": "profile"}  # what the device does in one call
+
+
+def measure(configuration: str) -> dict[str, Any]:
+    """Return the job of timing a baseline, without a solution."""
+    return {"measure": configuration}
+
+
 def judged(
     judge: Judge,
     file: ProblemFile,
@@ -241,16 +251,29 @@ def judged(
 
     Where the machine failed, or may have, the same is tried once more.
     """
-    job = {"problem": encode_problem(file), "workload": workload, "solution": encode_solution(solution)}
-    try:
-        job["artefact"] = encode_artefact(built())
-    except (ToolchainError, MachineFault) as error:
-        return Skipped(solution, str(error))
-    except CandidateFailure as failure:
-        job["failure"] = {"status": failure.status.value, "message": failure.message, "log": failure.log}
+    return _asked(judge, file, solution, {"workload": workload}, built, phase)
+
+
+def asked(judge: Judge, order: Any, workload: str | None, built: Callable[[], Artefact], phase) -> Any:
+    """Return the judge's answer to a ``local_executor.Order``: Evaluated, or the record of another job, or Skipped."""
+    return _asked(judge, order.file, order.solution, {"workload": workload, **order.job}, built, phase)
+
+
+def _asked(judge: Judge, file: ProblemFile, solution: Solution | None, job: dict[str, Any], built, phase) -> Any:
+    job = {"problem": encode_problem(file), **job}
+    if solution is not None:
+        job["solution"] = encode_solution(solution)
+        try:
+            job["artefact"] = encode_artefact(built())
+        except (ToolchainError, MachineFault) as error:
+            return Skipped(solution, str(error))
+        except CandidateFailure as failure:
+            job["failure"] = {"status": failure.status.value, "message": failure.message, "log": failure.log}
     answer = judge.ask(job, phase)
     if answer.get("again") and not judge.lost:
         answer = judge.ask(job, phase)
     if "result" in answer:
         return Evaluated(solution, Result.from_json(answer["result"]))
+    if record := answer.get("measured") or answer.get("profile"):
+        return record
     return Skipped(solution, answer["unevaluated"], every=answer.get("every", False))

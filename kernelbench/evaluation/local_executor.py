@@ -14,6 +14,7 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from typing import Any
 
 from harness.compile import Artefact, BuildContext, CacheError, build
 from harness.compile.cost import NOTHING, Cost, expected_cost
@@ -23,12 +24,41 @@ from harness.process.procfs import available_memory_bytes, usable_cores
 from harness.result import CandidateFailure
 from harness.solution.discover import Solution
 from kernelbench.evaluation.executor import Evaluated, Options, Pair, Skipped, Status
-from kernelbench.evaluation.judge_process import Judge, judged, open_judges
+from kernelbench.evaluation.host_limits import MemoryBudget, TimingLock
+from kernelbench.evaluation.judge_process import EVALUATE, Judge, asked, open_judges
 
 _MEMORY_SHARE = 0.75  # of what is available at the start, for compilers; the rest for judges and candidates
 _COMPILERS = 2  # of a CUDA extension, side by side
 
 Phase = Callable[[str], None]
+AS_OPTIONS = object()  # the workload that the options name
+
+
+@dataclasses.dataclass(frozen=True)
+class Order:
+    """One piece of work for a device: of a solution, or without one of the problem alone.
+
+    ``job`` says what to do, as of ``judge_process.asked``. ``known`` is asked once a solution is built: what it says,
+    unless that is None, is the answer, and no device is needed. A solution that is known to have failed already, with
+    ``failure``, only gets its record. ``phase`` is told ``building``, ``built``, ``judging``, and '' at the end.
+    """
+
+    file: ProblemFile
+    solution: Solution | None
+    phase: Phase = lambda text: None
+    failure: CandidateFailure | None = None
+    workload: Any = AS_OPTIONS
+    job: dict[str, Any] = dataclasses.field(default_factory=lambda: dict(EVALUATE))
+    known: Callable[[Artefact], Any] = lambda artefact: None
+
+
+@dataclasses.dataclass(frozen=True)
+class _Built:
+    """An order whose build has ended: ``artefact`` is a future of it and of the answer, if that is known."""
+
+    order: Order
+    artefact: Future
+    ended: Future
 
 
 class Pipeline:
@@ -128,29 +158,33 @@ class BuildQueue:
         phase: Phase = lambda text: None,
         failure: CandidateFailure | None = None,
     ) -> Future:
-        """A future of Evaluated or Skipped. ``phase`` is told ``building``, ``built``, ``judging``, and '' at the end.
+        """A future of Evaluated or Skipped of the workload that the options name."""
+        return self.order([Order(file, solution, phase, failure)])[0]
 
-        A solution that is known to have failed already, with ``failure``, only gets its record.
-        """
-        return self.submit_all([(file, solution, phase)], failure)[0]
-
-    def submit_all(
-        self, work: list[tuple[ProblemFile, Solution, Phase]], failure: CandidateFailure | None = None
-    ) -> list[Future]:
+    def submit_all(self, work: list[tuple[ProblemFile, Solution, Phase]]) -> list[Future]:
         """Submit several at once: on a CPU none is timed before all are built."""
-        self._cores.announce(len(work))
-        return [self._start(file, solution, phase, failure) for file, solution, phase in work]
+        return self.order([Order(*one) for one in work])
 
-    def _start(self, file, solution, phase, failure) -> Future:
+    def order(self, orders: list[Order]) -> list[Future]:
+        """Submit several orders at once; a future of the answer of each."""
+        self._cores.announce(len(orders))
+        return [self._start(order) for order in orders]
+
+    def build(self, solution: Solution, phase: Phase = lambda text: None) -> Future:
+        """A future of the artefact of a solution, for which no device is asked; it raises what a build raises."""
+        self._cores.announce(1)
+        return self._pool.submit(self._build, Order(None, solution, phase))
+
+    def _start(self, order: Order) -> Future:
         ended: Future = Future()
         ended.set_running_or_notify_cancel()
         with self._lock:
-            self._unfinished[ended] = solution
+            self._unfinished[ended] = order.solution
             lost = self._judges_left == 0
         if lost:
-            self._end(ended, Skipped(solution, self._no_device()))
-        building = self._pool.submit(self._build, solution, phase, failure)
-        building.add_done_callback(lambda built: self._built.put((file, solution, phase, built, ended)))
+            self._end(ended, Skipped(order.solution, self._no_device()))
+        building = self._pool.submit(self._build, order)
+        building.add_done_callback(lambda built: self._built.put(_Built(order, built, ended)))
         return ended
 
     def cost(self, solution: Solution) -> Cost:
@@ -160,39 +194,34 @@ class BuildQueue:
         except (CacheError, OSError):
             return NOTHING
 
-    def _build(self, solution: Solution, phase: Phase, failure: CandidateFailure | None) -> Artefact:
+    def _build(self, order: Order) -> tuple[Artefact | None, Any]:
+        """The artefact, and the answer where it is known already."""
         with self._cores.building():
-            if failure:
-                raise failure
-            with self._memory.taken(self.cost(solution).memory_bytes):
-                phase("building")
+            if order.failure:
+                raise order.failure
+            if order.solution is None:
+                return None, None
+            with self._memory.taken(self.cost(order.solution).memory_bytes):
+                order.phase("building")
                 try:
-                    return build(solution, self._context)
+                    artefact = build(order.solution, self._context)
+                    return artefact, order.known(artefact)
                 finally:
-                    phase("built")
+                    order.phase("built")
 
     def _judge(self, judge: Judge) -> None:
         """Evaluate what is built, one after the other, as long as there is a device: the work of one thread."""
-        while not judge.lost and (item := self._built.get()):
-            work, (file, solution, phase, built, ended) = item, item
+        while not judge.lost and (built := self._built.get()):
+            order, ended = built.order, built.ended
             if ended.done():
                 continue
-            if file in self._unfit:  # what took one solution's time for nothing takes no other's
-                self._end(ended, Skipped(solution, self._unfit[file]))
+            if order.file in self._unfit:  # what took one solution's time for nothing takes no other's
+                self._end(ended, Skipped(order.solution, self._unfit[order.file]))
                 continue
-            with self._cores.timing():
-                phase("judging")
-                try:
-                    told = lambda text, phase=phase: phase(f"judging: {text}")  # noqa: E731
-                    item = judged(judge, file, solution, self._options.workload, built.result, told)
-                except Exception:  # whatever it was about this candidate, the others go on
-                    item = Skipped(solution, "kernelbench failed, please report this:\n" + traceback.format_exc())
-                except BaseException as error:
-                    item = error
-                phase("")
+            item = self._answer(judge, built)
             if isinstance(item, Skipped) and item.every:
-                self._unfit[file] = item.reason
-            if not (judge.lost and isinstance(item, Skipped) and self._hand_on(work)):
+                self._unfit[order.file] = item.reason
+            if not (judge.lost and isinstance(item, Skipped) and self._hand_on(built)):
                 self._end(ended, item)
         with self._lock:
             self._judges_left -= 1
@@ -201,20 +230,38 @@ class BuildQueue:
         for ended, solution in left:
             self._end(ended, Skipped(solution, self._no_device()))
 
-    def _hand_on(self, work: tuple) -> bool:
+    def _answer(self, judge: Judge, built: _Built) -> Any:
+        """Return what the build knows already, else the judge's answer; an exception is one, too."""
+        order = built.order
+        if built.artefact.exception() is None and (known := built.artefact.result()[1]) is not None:
+            order.phase("")
+            return known
+        workload = self._options.workload if order.workload is AS_OPTIONS else order.workload
+        with self._cores.timing():
+            order.phase("judging")
+            try:
+                told = lambda text: order.phase(f"judging: {text}")  # noqa: E731
+                return asked(judge, order, workload, lambda: built.artefact.result()[0], told)
+            except Exception:  # whatever it was about this candidate, the others go on
+                return Skipped(order.solution, "kernelbench failed, please report this:\n" + traceback.format_exc())
+            except BaseException as error:
+                return error
+            finally:
+                order.phase("")
+
+    def _hand_on(self, built: _Built) -> bool:
         """Leave what a lost device had to another, once; whether there may be another."""
-        *_, ended = work
         with self._lock:
-            if self._judges_left < 2 or ended in self._handed_on:
+            if self._judges_left < 2 or built.ended in self._handed_on:
                 return False
-            self._handed_on.add(ended)
-        self._built.put(work)
+            self._handed_on.add(built.ended)
+        self._built.put(built)
         return True
 
     def _no_device(self) -> str:
         return f"no device is left to evaluate on: {self._reason}"
 
-    def _end(self, ended: Future, item: Evaluated | Skipped | BaseException) -> None:
+    def _end(self, ended: Future, item: Any) -> None:
         with self._lock:
             if self._unfinished.pop(ended, None) is None:
                 return
@@ -239,72 +286,6 @@ def builds_at_once(device_type: str, judges: int) -> int:
     first build ends in half the time, and a GPU is at work as much sooner.
     """
     return usable_cores() if device_type == "cpu" else max(1, (usable_cores() - judges) // _COMPILERS)
-
-
-class TimingLock:
-    """Keeps compilers off the cores that time a candidate, unless these are ``shared``: the candidate is on a GPU."""
-
-    def __init__(self, shared: bool):
-        self._shared = shared
-        self._changed = threading.Condition()
-        self._announced = 0  # builds that run or wait
-        self._timing = 0  # judges at work; which of them has the CPU is for its lock to say
-
-    def share(self) -> None:
-        """Release those that wait."""
-        with self._changed:
-            self._shared = True
-            self._changed.notify_all()
-
-    def announce(self, builds: int) -> None:
-        """Announce so many builds, which go before the next timing."""
-        with self._changed:
-            self._announced += builds
-
-    @contextlib.contextmanager
-    def building(self) -> Iterator[None]:
-        with self._changed:
-            self._changed.wait_for(lambda: self._shared or not self._timing)
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._announced -= 1
-                self._changed.notify_all()
-
-    @contextlib.contextmanager
-    def timing(self) -> Iterator[None]:
-        with self._changed:
-            self._changed.wait_for(lambda: self._shared or not self._announced)
-            self._timing += 1
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._timing -= 1
-                self._changed.notify_all()
-
-
-class MemoryBudget:
-    """Memory of the host that builds may take together; one alone may take any amount."""
-
-    def __init__(self, limit_bytes: int):
-        self._limit = limit_bytes
-        self._taken = 0
-        self._changed = threading.Condition()
-
-    @contextlib.contextmanager
-    def taken(self, size: int) -> Iterator[None]:
-        """Hold ``size`` bytes; waits until they fit."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._taken == 0 or self._taken + size <= self._limit)
-            self._taken += size
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._taken -= size
-                self._changed.notify_all()
 
 
 class _Shown:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -10,7 +12,8 @@ from harness.result import Result
 from kernelbench.endpoint import Endpoint
 from kernelbench.evaluation.executor import Skipped
 from kernelbench.run import Run
-from kernelbench.solvers.prompts import Prompts
+from kernelbench.solvers.prompting.prompts import Prompts
+from kernelbench.solvers.schedule.limits import Limits
 from kernelbench.solvers.task import Task
 
 
@@ -46,7 +49,10 @@ class Watcher:
 
 @dataclass(frozen=True)
 class Plan:
-    """A solver with its budget, model, prompts and settings."""
+    """A solver with its budget, model, prompts, settings and order of work.
+
+    ``starting_kernels`` are kind and source by problem; ``schedule`` is one of ``schedule.order``, with its options.
+    """
 
     solver: Solver
     budget: int  # attempts a problem
@@ -55,15 +61,28 @@ class Plan:
     settings: dict[str, str] = field(default_factory=dict)
     seed: int = 0
     at_once: int = 16
+    schedule: str = "depth"
+    limits: Limits = field(default_factory=Limits)
+    starting_kernels: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+    def to_config(self) -> dict[str, Any]:
+        """Return the order of work and where it starts, as a run keeps them; '' for the starts of none."""
+        kernels = json.dumps(self.starting_kernels, sort_keys=True).encode()
+        return {
+            "schedule": self.schedule,
+            "limits": {name: limit for name, limit in asdict(self.limits).items() if limit is not None},
+            "start_sha256": hashlib.sha256(kernels).hexdigest() if self.starting_kernels else "",
+        }
 
 
 @dataclass
 class Outcome:
-    """``failures`` are problems whose solver did not come to its end, with the reason."""
+    """Result of a solve. ``failures`` are problems whose solver did not come to its end, with the reason."""
 
     run: Run
     device: dict[str, Any]
     problems: list[str]
     replayed: int = 0  # results that were in the log already
     failures: dict[str, str] = field(default_factory=dict)
+    stopped: dict[str, str] = field(default_factory=dict)  # problems that got no more work, with the reason
     unconfirmed: list[Skipped] = field(default_factory=list)  # best attempts that could not be measured again

@@ -24,8 +24,8 @@ from harness.result import Result
 from harness.solution.discover import SUFFIXES
 from kernelbench.metrics import settled
 from kernelbench.run import write_whole
-from kernelbench.solvers import feedback
 from kernelbench.solvers.plan import SolverError
+from kernelbench.solvers.prompting import feedback
 from kernelbench.solvers.task import Candidate, Talk, Task
 
 WORKSPACES = "workspaces"
@@ -167,6 +167,8 @@ def _report(workspace: Path, evaluating: dict[int, Future], task: Task) -> None:
             record = result.to_json() | {"settled": settled.to_json(result)}
             write_whole(workspace / f"feedback_{number}.json", (json.dumps(record) + "\n").encode())
             del evaluating[number]
+            if not evaluating:
+                task.end_attempts()
 
 
 def _end(process: subprocess.Popen) -> None:

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-import ast
+import hashlib
 import random
 import threading
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
-from harness.problem.module import ProblemFile
 from harness.result import Result
+from kernelbench.endpoint import Message
 from kernelbench.metrics import settled
-from kernelbench.solvers import feedback
-from kernelbench.solvers.journal import Message
-from kernelbench.solvers.llm import Answer, Llm
-from kernelbench.solvers.prompts import FEW_SHOT, Prompts
-
-_NOT_SHOWN = {"WORKLOADS", "EXPLOITS", "TRIVIAL", "TOLERANCE", "DOMAIN", "get_flops", "get_bytes"}
-CONTEXTS = ("few_shot", "hardware", "sol")
-_ANALYSING = threading.Lock()  # PyTorch's tracing modes are not made for several threads
+from kernelbench.run import write_whole
+from kernelbench.solvers.backend.interface import Backend, Bounds, ProblemFacts, Profile, Trial, Work
+from kernelbench.solvers.log.journal import Journal
+from kernelbench.solvers.log.memory import Memory
+from kernelbench.solvers.model.llm import Answer, Llm
+from kernelbench.solvers.prompting import feedback, task_prompt
+from kernelbench.solvers.prompting.prompts import Prompts
+from kernelbench.solvers.schedule.dispatcher import Stopped
 
 
 class BudgetSpent(Exception):
@@ -49,7 +52,7 @@ class Candidate:
 
     ``kind`` is ``py``, ``cu`` or ``cpp``; that of an answer is its own. ``parent`` is the result, or its
     sample number, from which it was made; ``turn`` is one more than the parent's unless it is given.
-    ``talk`` is what led to it where that did not go through ``task.llm``.
+    ``talk`` is what led to it where that did not go through ``task.llm``. ``tags`` are added to the task's own.
     """
 
     source: str | Answer
@@ -57,48 +60,71 @@ class Candidate:
     parent: Result | int | None = None
     turn: int | None = None
     talk: Talk | None = None
+    tags: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a task is held to. ``budget`` are attempts; ``starting_kernel`` is one of ``--start``, with its kind."""
+
+    budget: int
+    seed: int = 0
+    options: dict[str, str] = field(default_factory=dict)
+    prompts: Prompts = field(default_factory=Prompts)
+    starting_kernel: tuple[str, str] | None = None  # kind, source
+
+
+@dataclass(frozen=True)
+class Services:
+    """What a task works with. ``submit`` starts an attempt, ``enter`` waits for the problem's next unit of work.
+
+    ``folder`` is for what a solver writes about this problem, None without a disk. ``seconds`` is the run's wall time.
+    """
+
+    backend: Backend
+    journal: Journal
+    submit: Callable[[Task, Candidate], Future]
+    enter: Callable[[str], None] = lambda problem: None
+    say: Callable[[str], None] = lambda text: None
+    folder: Path | None = None
+    seconds: Callable[[], float] = lambda: 0.0
 
 
 class Task:
     """One problem for one solver.
 
-    - ``id`` (``"1/19"``), ``name``, ``source``: the problem, its module as text
-    - ``workload``, ``sizes``, ``precision``: what is evaluated
+    - ``id`` (``"1/19"``), ``name``, ``source``, ``sizes``: the problem, its module as text
+    - ``facts``: more about it (``problem``, ``workloads``, ``signature``, ``trace``), where it is one of the suite
     - ``device``: the device as results record it; ``kinds``: of solutions that can run on it
+    - ``bounds``, ``baseline``: bounds as numbers, the time to beat, both before the first attempt
     - ``llm``: the model; ``prompt()`` and ``feedback()`` make what to ask it
+    - ``memory``: notes that the problems of the run share
     - ``options``: what ``kb solve --set key=value`` gave; ``seed``, ``rng``: the only source of chance to use
-    - ``budget``: attempts left; ``results``: those made, in order
+    - ``budget``: attempts left; ``results``: those made, in order; ``trials``: builds and checks made apart
     """
 
-    def __init__(
-        self,
-        file: ProblemFile,
-        device: dict[str, Any],
-        *,
-        workload: str | None,
-        precision: str,
-        budget: int,
-        seed: int,
-        options: dict[str, str],
-        prompts: Prompts,
-        submit: Callable[[Task, Candidate], Future],
-        say: Callable[[str], None],
-        clock_mhz: float | None = None,
-        recorded: list[tuple[str, str]] = (),
-    ):
-        self.id, self.name, self.device, self.precision = str(file.id), file.name, device, precision
-        self.options, self.seed, self.total_budget = options, seed, budget
-        self.budget = budget
-        self.rng = random.Random(f"{seed} {file.id}")
-        self.kinds = ("py", "cu") if device["type"] == "cuda" else ("py", "cpp")
+    def __init__(self, facts: ProblemFacts, settings: Settings, services: Services):
+        self.facts, self.settings, self._services = facts, settings, services
+        self.id, self.name = facts.id, facts.name
+        self.device, self.precision = services.backend.device, facts.precision
+        self.options, self.seed, self.total_budget = settings.options, settings.seed, settings.budget
+        self.budget = settings.budget
+        self.rng = random.Random(f"{settings.seed} {facts.id}")
+        self.kinds = ("py", "cu") if self.device["type"] == "cuda" else ("py", "cpp")
         self.llm: Llm  # set by who makes the task
+        self.memory = Memory(self.id, services.journal)
         self.results: list[Result] = []
         self.sources: dict[int, str] = {}  # by sample
         self.turns: dict[int, int] = {}
-        self.say = say  # shows the user a line
-        self.recorded = recorded  # kind and source of attempts before an interruption
-        self._file, self._workload, self._prompts, self._submit = file, workload, prompts, submit
-        self._clock_mhz = clock_mhz
+        self.works: dict[int, Work] = {}  # what the backend was given
+        self.trials: Counter[str] = Counter()
+        self.say = services.say  # shows the user a line
+        self.recorded = services.journal.recorded(self.id)  # kind and source of attempts before an interruption
+        self._tags: dict[str, Any] = {}
+        self._unit = threading.Lock()
+        self._unit_open = self._by_iteration = False
+        self._stopped: Stopped | None = None
+        self._readings = 0
 
     def evaluate(self, source: str | Answer | Candidate, kind: str = "py", **origin: Any) -> Result:
         """Evaluate one candidate: the same record as ``kb eval`` writes.
@@ -106,21 +132,132 @@ class Task:
         ``origin`` are the other fields of Candidate. Raises BudgetSpent without attempts left, and
         Unevaluated where the machine is at fault.
         """
-        return self.start(source if isinstance(source, Candidate) else Candidate(source, kind, **origin)).result()
+        result = self.start(source if isinstance(source, Candidate) else Candidate(source, kind, **origin)).result()
+        self.end_attempts()
+        return result
 
     def evaluate_all(self, candidates: list[str | Answer | Candidate]) -> list[Result]:
-        """Several at once, so that builds overlap; no more than the budget allows."""
+        """Several at once, so that builds overlap; no more than the budget allows. They are one unit of work."""
         futures = [self.start(candidate) for candidate in candidates[: max(1, self.budget)]]
-        return [future.result() for future in futures]
+        results = [future.result() for future in futures]
+        self.end_attempts()
+        return results
 
     def start(self, candidate: str | Answer | Candidate) -> Future:
         """Start an evaluation and return a future of its result; attempts are numbered in order of their start."""
-        return self._submit(self, candidate if isinstance(candidate, Candidate) else Candidate(candidate))
+        self.enter()
+        return self._services.submit(self, candidate if isinstance(candidate, Candidate) else Candidate(candidate))
+
+    def build(self, source: str, kind: str = "py") -> Trial:
+        """Build a source and say whether that works; spends no attempt."""
+        return self._trial("build", source, kind, self._services.backend.build)
+
+    def check(self, source: str, kind: str = "py") -> Trial:
+        """Build, run and compare a source with the reference, without timing; spends no attempt."""
+        return self._trial("check", source, kind, self._services.backend.check)
+
+    def profile(self, result: Result) -> Profile:
+        """Profile one call of an attempt; the same source on the same device is profiled once."""
+        self.enter()
+        key = f"profile:{result.solution['sha256']}:{self.device['name']}"
+        work = self.works[result.solution["sample"]]
+        read = lambda: self._services.backend.profile(work, result).to_json()  # noqa: E731
+        return Profile.from_json(self._services.journal.fact(self.id, key, read))
+
+    def once(self, name: str, make: Callable[[], Any]) -> Any:
+        """Return what ``make`` says (JSON), for ever: a resumed run is told what the first one was.
+
+        For whatever is no function of the log, such as a measurement of the solver's own.
+        """
+        return self._services.journal.fact(self.id, f"once:{name}", make)
+
+    def seconds(self) -> float:
+        """Wall time of the run in seconds; the only clock to use."""
+        self._readings += 1
+        return self._services.journal.fact(self.id, f"clock:{self._readings}", self._services.seconds)
+
+    def iterations(self, most: int | None = None) -> Iterator[int]:
+        """Count iterations from 1 while the schedule gives this problem work and attempts are left.
+
+        An iteration is then the unit of work, whatever is attempted in it; without this an attempt is.
+        """
+        number = 0
+        while self.budget > 0 and (most is None or number < most):
+            self._by_iteration = True
+            self._unit_open = self._unit_open and not (number or self.sources)
+            try:
+                self.enter()
+            except Stopped:
+                return
+            number += 1
+            yield number
+
+    def enter(self) -> None:
+        """Wait until the schedule gives this problem its next unit of work, unless it is in one. Raises Stopped."""
+        with self._unit:
+            if self._stopped:
+                raise self._stopped
+            if self._unit_open:
+                return
+            try:
+                self._services.enter(self.id)
+            except Stopped as stopped:
+                self._stopped = stopped
+                raise
+            self._unit_open = True
+
+    def end_attempts(self) -> None:
+        """Note that the attempts in hand are over; what follows is another unit, unless iterations are."""
+        if not self._by_iteration:
+            self._unit_open = False
+
+    @contextmanager
+    def tagged(self, **tags: Any) -> Iterator[None]:
+        """Put ``tags`` (phase, iteration, hypothesis, ...) into the log with all calls and attempts of the block."""
+        before = self._tags
+        self._tags = before | tags
+        try:
+            yield
+        finally:
+            self._tags = before
+
+    @property
+    def tags(self) -> dict[str, Any]:
+        return self._tags
+
+    def keep(self, name: str, text: str) -> None:
+        """Write a file about this problem into the run's directory, for people to read."""
+        if self._services.folder is not None:
+            path = self._services.folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, text)
 
     @property
     def best(self) -> Result | None:
         """The correct result with the highest settled speedup so far; of equals the first."""
         return max((result for result in self.results if result.correct), key=settled.rank, default=None)
+
+    @property
+    def starting_kernel(self) -> Candidate | None:
+        """The kernel that ``--start`` has for this problem."""
+        kernel = self.settings.starting_kernel
+        return Candidate(kernel[1], kernel[0]) if kernel else None
+
+    @cached_property
+    def baseline(self) -> dict[str, Any]:
+        """The baseline before the first attempt: ``name``, ``median_ms`` (None where it does not run), ``error``."""
+        self.enter()
+        return self._services.journal.fact(self.id, "baseline", lambda: self._services.backend.baseline(self.id))
+
+    @property
+    def bounds(self) -> Bounds:
+        """The bounds as numbers, at the clock of the latest attempt."""
+        return self.facts.bounds(self.conditions)
+
+    @property
+    def conditions(self) -> dict[str, Any]:
+        """Conditions of the latest attempt with an observed clock; {} before there is one."""
+        return next((r.conditions for r in reversed(self.results) if "sm_clock_mhz" in r.conditions), {})
 
     def option(self, name: str, default: str) -> str:
         return self.options.get(name, default)
@@ -131,24 +268,7 @@ class Task:
         ``--set context=few_shot,hardware,sol`` puts those parts in as well. ``--set hardware=a100-sxm`` asks for a
         kernel for that GPU of ``harness.sol.hardware`` instead of the device at hand, with the facts about it.
         """
-        wanted = [part for part in self.option("context", "").split(",") if part]
-        if unknown := set(wanted) - set(CONTEXTS):
-            raise ValueError(f"--set context={','.join(sorted(unknown))}: the parts are {', '.join(CONTEXTS)}")
-        wanted += ["hardware"] if self._named_hardware else []
-        on_gpu = self.device["type"] == "cuda" or bool(self._named_hardware)
-        target = self.limits.title if self._named_hardware else self.device["name"]
-        render = self._prompts.render
-        parts = [
-            render("task" if on_gpu else "task_cpu", device=target),
-            self._prompts.example("add", "solution" if on_gpu else "solution_cpu"),
-            *([self._prompts.example(name) for name in FEW_SHOT] if "few_shot" in wanted else []),
-            *([self.hardware] if "hardware" in wanted else []),
-            render("problem", reference=self.source.strip(), sizes=_listed(self.sizes)),
-            *([self.sol] if "sol" in wanted else []),
-            *further,
-            render("form"),
-        ]
-        return [{"role": "user", "content": "\n\n".join(part for part in parts if part)}]
+        return task_prompt.prompt(self, further)
 
     def feedback(self, result: Result, parts: str = "G+E+P") -> str:
         """The generation (G), its execution (E) and its profile (P), whichever ``parts`` names."""
@@ -157,127 +277,71 @@ class Task:
             raise ValueError(
                 f"there is no feedback {'+'.join(sorted(unknown))}; the parts are {'+'.join(feedback.PARTS)}"
             )
-        render = self._prompts.render
         texts = []
         if "G" in wanted:
-            texts.append(render("generation", source=self.sources[result.solution["sample"]].strip()))
+            texts.append(self.render("generation", source=self.sources[result.solution["sample"]].strip()))
         if "E" in wanted:
-            texts.append(render("execution", device=self.device["name"], result=feedback.execution(result)))
+            texts.append(self.render("execution", device=self.device["name"], result=feedback.execution(result)))
         if "P" in wanted and (profile := feedback.profile(result)):
-            texts.append(render("profile", profile=profile))
+            texts.append(self.render("profile", profile=profile))
         return "\n\n".join(texts)
 
     def render(self, name: str, **values: object) -> str:
         """A prompt file of one's own, ``name.md`` in the folder of ``--prompts``, filled in."""
-        return self._prompts.render(name, **values)
+        return self.settings.prompts.render(name, **values)
 
-    @cached_property
+    @property
     def source(self) -> str:
         """The problem's module without what is not for its solver: known shortcuts, tolerances, other sizes."""
-        return starting_point(self._file.path.read_text(encoding="utf-8"))
-
-    @cached_property
-    def problem(self):
-        """The loaded problem, a ``harness.problem.module.Problem``."""
-        from harness.problem.module import load_problem  # imports torch
-
-        with _ANALYSING:
-            return load_problem(self._file)
-
-    @cached_property
-    def workload(self):
-        """The workload that is evaluated, a ``harness.problem.module.Workload``."""
-        return self.problem.workload_for(self._workload, self.device["type"])
+        return self.facts.source
 
     @property
     def sizes(self) -> dict[str, Any]:
-        return self.workload.sizes
-
-    @cached_property
-    def signature(self):
-        """The signature of a ``.cu`` or ``.cpp`` solution, a ``harness.problem.signature.Signature``."""
-        from harness.problem.signature import derive_signature
-
-        return self._analysed(derive_signature)
-
-    @cached_property
-    def trace(self):
-        """The operators of the reference, a ``harness.sol.operators.Trace``."""
-        from harness.sol.operators import trace
-
-        return self._analysed(trace)
+        return self.facts.sizes
 
     @property
-    def _named_hardware(self) -> str:
-        return self.option("hardware", "")
+    def problem(self):
+        """The loaded problem, a ``harness.problem.module.Problem``."""
+        return self.facts.problem
 
-    @cached_property
+    @property
+    def workload(self):
+        """The workload that is evaluated, the first of several; a ``harness.problem.module.Workload``."""
+        return self.facts.workload
+
+    @property
+    def signature(self):
+        """The signature of a ``.cu`` or ``.cpp`` solution, a ``harness.problem.signature.Signature``."""
+        return self.facts.signature
+
+    @property
+    def trace(self):
+        """The operators of the reference, a ``harness.sol.operators.Trace``."""
+        return self.facts.trace
+
+    @property
     def limits(self):
         """Limits of the GPU that prompts describe (``harness.sol.hardware.Limits``); None for an unknown one."""
-        from harness.sol.hardware import UnknownDevice, limits_of, limits_of_device
-
-        if self._named_hardware:
-            return limits_of(self._named_hardware)
-        try:
-            return limits_of_device(self.device)
-        except UnknownDevice:
-            return None
+        return self.facts.limits
 
     @property
     def hardware(self) -> str:
         """Facts about the GPU that prompts speak of, as text for a model; '' where none are known."""
-        if self.limits is None:
-            return ""
-        from kernelbench.solvers.hardware import facts
-
-        return self._prompts.render("hardware", **facts(self.limits, None if self._named_hardware else self.device))
+        return task_prompt.hardware(self)
 
     @property
     def clock(self):
         """The clock that t_SOL is taken at, a ``harness.sol.clock.Clock``: as in the record of the latest attempt."""
-        from harness.sol.clock import choose
-
-        observed = {} if self._named_hardware else next(
-            (result.conditions for result in reversed(self.results) if "sm_clock_mhz" in result.conditions), {}
-        )  # fmt: skip
-        return choose(self.limits, observed, self._clock_mhz)
+        return self.facts.clock(self.conditions)
 
     @property
     def sol(self) -> str:
         """The speed-of-light report as Markdown, at ``clock``; '' where the device is in no table."""
-        if self.limits is None:
-            return ""
-        from harness.sol.report import markdown
-        from kernelbench.solvers.hardware import clock_text
+        return task_prompt.sol(self)
 
-        said = clock_text(self.clock, at_hand=not self._named_hardware)
-        return self._prompts.render("sol", clock=said, report=markdown(self._analysis, self.limits, self.clock))
-
-    @cached_property
-    def _analysis(self):
-        from harness.sol.bounds import analyse
-
-        return self._analysed(analyse)
-
-    def _analysed(self, analysis: Callable) -> Any:
-        """Return what ``analysis`` makes of the workload and the type of its tensors."""
-        from harness.problem.inputs import DTYPES
-
-        workload = self.workload  # before the lock, which loading the problem takes too
-        with _ANALYSING:
-            return analysis(workload, DTYPES[self.precision])
-
-
-def starting_point(module: str) -> str:
-    """A problem module with its docstring, imports, ``Model``, ``get_inputs``, ``get_init_inputs`` and helpers."""
-    parts = []
-    for node in ast.parse(module).body:
-        names = {getattr(target, "id", None) for target in getattr(node, "targets", [])} | {getattr(node, "name", None)}
-        if not names & _NOT_SHOWN:
-            apart = isinstance(node, (ast.ClassDef, ast.FunctionDef))
-            parts.append(("\n\n" if apart else "") + ast.get_source_segment(module, node))
-    return "\n".join(parts) + "\n"
-
-
-def _listed(sizes: dict[str, Any]) -> str:
-    return ", ".join(f"{name} = {value}" for name, value in sizes.items()) or "as in the module"
+    def _trial(self, what: str, source: str, kind: str, run: Callable[[Work], Trial]) -> Trial:
+        self.enter()
+        self.trials[what] += 1
+        key = f"{what}:{hashlib.sha256(f'{kind} {source}'.encode(errors='backslashreplace')).hexdigest()}"
+        make = lambda: asdict(run(Work(self.id, 0, kind, source)))  # noqa: E731
+        return Trial(**self._services.journal.fact(self.id, key, make))

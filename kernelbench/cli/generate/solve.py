@@ -19,7 +19,7 @@ from kernelbench.solvers.orchestrator import solve
 from kernelbench.solvers.plan import Outcome, Plan, SolverError
 from kernelbench.solvers.program import Program
 from kernelbench.solvers.progress import Display
-from kernelbench.solvers.prompts import Prompts
+from kernelbench.solvers.prompting.prompts import Prompts
 from kernelbench.views import leaderboard
 
 

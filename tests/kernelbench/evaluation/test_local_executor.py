@@ -19,8 +19,9 @@ from harness.solution.discover import read_solution
 from kernelbench import suite
 from kernelbench.evaluation.directory import Selection, evaluate_directory
 from kernelbench.evaluation.executor import EnvironmentUnfit, Evaluated, Options, Skipped
+from kernelbench.evaluation.host_limits import MemoryBudget, TimingLock
 from kernelbench.evaluation.judge_process import Judge, open_judges
-from kernelbench.evaluation.local_executor import MemoryBudget, Pipeline, TimingLock, builds_at_once
+from kernelbench.evaluation.local_executor import Pipeline, builds_at_once
 from kernelbench.run import Run
 
 MODEL = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return x.clamp(min=0)\n"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kernelbench.solvers.answers import NoCode, extract
+from kernelbench.solvers.model.answers import NoCode, extract
 
 CODE = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return x + 1\n"
 EARLIER = CODE.replace("x + 1", "x")

@@ -14,9 +14,11 @@ from harness.sol.clock import choose
 from harness.sol.hardware import DEVICES, limits_of_device
 from harness.sol.headroom import compare
 from kernelbench import suite
-from kernelbench.solvers import feedback
-from kernelbench.solvers.prompts import FEW_SHOT, FOLDER, PromptError, Prompts
-from kernelbench.solvers.task import Task, starting_point
+from kernelbench.solvers.log.journal import Journal
+from kernelbench.solvers.problem_facts import SuiteProblem, starting_point
+from kernelbench.solvers.prompting import feedback
+from kernelbench.solvers.prompting.prompts import FEW_SHOT, FOLDER, PromptError, Prompts
+from kernelbench.solvers.task import Services, Settings, Task
 
 H100 = {
     "type": "cuda", "name": "NVIDIA H100 80GB HBM3", "compute_capability": "9.0", "multiprocessors": 132,
@@ -26,11 +28,18 @@ EMULATION = Path(__file__).parent / "emulated_cuda.h"
 EXAMPLES = ("add", *FEW_SHOT)
 
 
+class OnDevice:
+    """A backend that measures nothing."""
+
+    def __init__(self, device):
+        self.device = device
+
+
 def task(device, clock_mhz=None, **options):
-    return Task(
-        suite.find("1/25")[0], device, workload="small", precision="fp32", budget=1, seed=0, options=options,
-        prompts=Prompts(), submit=None, say=None, clock_mhz=clock_mhz,
-    )  # fmt: skip
+    facts = SuiteProblem(
+        suite.find("1/25")[0], device, wanted="small", clock_mhz=clock_mhz, hardware=options.get("hardware", "")
+    )
+    return Task(facts, Settings(budget=1, options=options), Services(OnDevice(device), Journal(), submit=None))
 
 
 def result(status=Status.OK, message="", speedup=2.0, verdict="faster"):
@@ -102,7 +111,8 @@ def observed(sm_mhz):
 def test_a_prompt_has_the_bound_of_the_record_of_the_latest_attempt():
     asked = task(H100, context="sol")
     asked.results = [observed(1980), observed(1500), result(Status.TIMEOUT)]
-    record = compare(asked._analysis, limits_of_device(H100), 1.0, choose(asked.limits, asked.results[1].conditions))
+    clock = choose(asked.limits, asked.results[1].conditions)
+    record = compare(asked.facts.analyses[0], limits_of_device(H100), 1.0, clock)
     prompt = text(asked.prompt())
     assert f"t_SOL = max = {record['t_sol_ms']:.4f} ms" in prompt
     assert "observed while the latest attempt was timed, 1500 MHz" in prompt and "1500 of 1980 MHz (observed)" in prompt

@@ -8,7 +8,7 @@ from __future__ import annotations
 import string
 from pathlib import Path
 
-FOLDER = Path(__file__).resolve().parent.parent / "prompts"
+FOLDER = Path(__file__).resolve().parents[2] / "prompts"
 FEW_SHOT = ("fused_gelu", "tiled_matmul", "flash_attention")
 
 

@@ -1,0 +1,73 @@
+"""What builds and timings of one host share: its cores and its memory."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+
+
+class TimingLock:
+    """Keeps compilers off the cores that time a candidate, unless these are ``shared``: the candidate is on a GPU."""
+
+    def __init__(self, shared: bool):
+        self._shared = shared
+        self._changed = threading.Condition()
+        self._announced = 0  # builds that run or wait
+        self._timing = 0  # judges at work; which of them has the CPU is for its lock to say
+
+    def share(self) -> None:
+        """Release those that wait."""
+        with self._changed:
+            self._shared = True
+            self._changed.notify_all()
+
+    def announce(self, builds: int) -> None:
+        """Announce so many builds, which go before the next timing."""
+        with self._changed:
+            self._announced += builds
+
+    @contextlib.contextmanager
+    def building(self) -> Iterator[None]:
+        with self._changed:
+            self._changed.wait_for(lambda: self._shared or not self._timing)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._announced -= 1
+                self._changed.notify_all()
+
+    @contextlib.contextmanager
+    def timing(self) -> Iterator[None]:
+        with self._changed:
+            self._changed.wait_for(lambda: self._shared or not self._announced)
+            self._timing += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._timing -= 1
+                self._changed.notify_all()
+
+
+class MemoryBudget:
+    """Memory of the host that builds may take together; one alone may take any amount."""
+
+    def __init__(self, limit_bytes: int):
+        self._limit = limit_bytes
+        self._taken = 0
+        self._changed = threading.Condition()
+
+    @contextlib.contextmanager
+    def taken(self, size: int) -> Iterator[None]:
+        """Hold ``size`` bytes; waits until they fit."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._taken == 0 or self._taken + size <= self._limit)
+            self._taken += size
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._taken -= size
+                self._changed.notify_all()

@@ -1,0 +1,235 @@
+"""The backend of this machine: builds and devices of ``kb eval``.
+
+Attempts whose compiled code is the same are evaluated once: the second one's record is the first one's, with its own
+source, and says so in ``build.same_code_as``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+from harness.baselines import EAGER
+from harness.compile.artefact import Artefact, ToolchainError
+from harness.compile.code_digest import code_digest
+from harness.faults import MachineFault
+from harness.problem.module import ProblemId
+from harness.result import CandidateFailure, Result, Status
+from harness.solution.discover import Solution, SolutionError, read_solution
+from kernelbench.evaluation.executor import Evaluated, Skipped
+from kernelbench.evaluation.judge_process import CHECK, PROFILE, measure
+from kernelbench.evaluation.local_executor import BuildQueue, Order
+from kernelbench.run import write_whole
+from kernelbench.solvers.backend.interface import Profile, Trial, Work
+from kernelbench.solvers.backend.profiles import profile_of
+from kernelbench.solvers.log.journal import SOLUTIONS
+from kernelbench.solvers.problem_facts import SuiteProblem
+from kernelbench.solvers.task import Unevaluated
+
+TRIALS = "trials"  # folder of a run with sources that were built or checked without an attempt
+
+
+@dataclasses.dataclass(frozen=True)
+class _Same:
+    """The answer for code that another attempt has: a future of the result of that one."""
+
+    first: Future
+
+
+class LocalBackend:
+    """Measures on the devices of ``line``. ``known`` are results of the run so far, with their code digests."""
+
+    def __init__(
+        self,
+        line: BuildQueue,
+        problems: dict[str, SuiteProblem],
+        device: dict[str, Any],
+        folder: Path,
+        known: Sequence[Result] = (),
+    ):
+        self.device, self.problems = device, problems
+        self._line, self._folder = line, folder
+        self._lock = threading.Lock()
+        self._by_code: dict[tuple[str, str | None, str], Future] = {}  # problem, workload, digest -> result
+        for result in known:
+            if code := (result.build or {}).get("code"):
+                self._by_code.setdefault((result.problem, result.workload["name"], code), _done(result))
+
+    def solution(self, work: Work) -> Solution:
+        """Return the solution of an attempt; its ``kb:`` comment may ask for what there is not."""
+        return self._read(work)[0]
+
+    def evaluate(self, work: Work) -> Future:
+        """See ``Backend``. Workloads are evaluated one after the other, up to the first that fails."""
+        attempt = _Attempt(self, work)
+        attempt.next_workload()
+        return attempt.ended
+
+    def build(self, work: Work) -> Trial:
+        solution, failure = self._read(self._written(work))
+        try:
+            if failure := failure or self._unfit(solution):
+                raise failure
+            self._line.build(solution, work.phase).result()
+        except CandidateFailure as failed:
+            return Trial(failed.status.value, failed.message)
+        except (ToolchainError, MachineFault) as fault:
+            raise Unevaluated(f"the build could not be tried: {fault}") from fault
+        return Trial(Status.OK.value)
+
+    def check(self, work: Work) -> Trial:
+        work = self._written(work)
+        for workload in self.problems[work.problem].workload_names:
+            item = self.order(work, workload, job=dict(CHECK)).result()
+            if isinstance(item, Skipped):
+                raise Unevaluated(f"the check could not be made: {item.reason}")
+            if not item.result.correct:
+                return Trial(item.result.status.value, item.result.message)
+        return Trial(Status.OK.value)
+
+    def profile(self, work: Work, result: Result) -> Profile:
+        """See ``Backend``. Of an attempt that is not correct there is none."""
+        if not result.correct:
+            return Profile("none", note=f"not profiled: the attempt is {result.status}")
+        record = self.order(work, self.problems[work.problem].workload_names[0], job=dict(PROFILE)).result()
+        if isinstance(record, Evaluated):
+            return Profile("none", note=f"not profiled: {record.result.status}: {record.result.message}")
+        if isinstance(record, Skipped):
+            return Profile("none", note=f"not profiled: {record.reason}")
+        return profile_of(record, result)
+
+    def baseline(self, problem: str) -> dict[str, Any]:
+        facts, total_ms = self.problems[problem], 0.0
+        for workload in facts.workload_names:
+            order = Order(facts.file, None, workload=workload, job=measure(EAGER))
+            (future,) = self._line.order([order])
+            record = future.result()
+            if isinstance(record, Skipped) or record["error"]:
+                reason = record.reason if isinstance(record, Skipped) else record["error"]
+                return {"name": EAGER, "median_ms": None, "error": reason}
+            total_ms += record["timing"]["median_ms"]
+        return {"name": EAGER, "median_ms": total_ms, "error": None}
+
+    def order(self, work: Work, workload: str, **more: Any) -> Future:
+        """Order a candidate's evaluation, or another job, on one workload."""
+        solution, failure = self._read(work)
+        failure = work.failure or failure or self._unfit(solution)
+        order = Order(self.problems[work.problem].file, solution, work.phase, failure, workload, **more)
+        return self._line.order([order])[0]
+
+    def first_with(self, code: str, problem: str, workload: str, mine: Future) -> Future:
+        """Return the future result of the first attempt with this compiled code, which is ``mine`` if it is new."""
+        with self._lock:
+            return self._by_code.setdefault((problem, workload, code), mine)
+
+    def forget(self, code: str, problem: str, workload: str) -> None:
+        """Let the next attempt with this code be evaluated: the first one was not."""
+        with self._lock:
+            self._by_code.pop((problem, workload, code), None)
+
+    def _read(self, work: Work) -> tuple[Solution, CandidateFailure | None]:
+        """An attempt, and why it fails already: its comment may ask for what there is not."""
+        folder, problem = self._folder / (SOLUTIONS if work.sample else TRIALS), ProblemId.parse(work.problem)
+        try:
+            return read_solution(work.path, folder, problem), None
+        except SolutionError as error:
+            refused = CandidateFailure(Status.BUILD_ERROR, str(error))
+            return read_solution(work.path, folder, problem, settings=False), refused
+
+    def _unfit(self, solution: Solution) -> CandidateFailure | None:
+        """Return why a solution cannot run on this device."""
+        device = self.device["type"]
+        if solution.runs_on(device):
+            return None
+        reason = "this run is on a CPU" if device == "cpu" else "this run is on a GPU, whose memory it cannot read"
+        kinds = "py or cu" if device == "cuda" else "py or cpp"
+        message = f"a {solution.language} solution cannot run here: {reason}; write {kinds}"
+        return CandidateFailure(Status.BUILD_ERROR, message)
+
+    def _written(self, work: Work) -> Work:
+        """Return a trial with its file."""
+        digest = hashlib.sha256(work.source.encode(errors="backslashreplace")).hexdigest()[:16]
+        level, number = work.problem.split("/")
+        path = self._folder / TRIALS / f"level{level}" / f"{number}_{digest}.{work.kind}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, work.source.encode(errors="backslashreplace"))
+        return dataclasses.replace(work, path=path)
+
+
+class _Attempt:
+    """One attempt's way over its workloads. ``ended`` is a future of the results."""
+
+    def __init__(self, backend: LocalBackend, work: Work):
+        self.ended: Future = Future()
+        self._backend, self._work = backend, work
+        self._names = backend.problems[work.problem].workload_names
+        self._parts: list[Result] = []
+        self._code = ""
+
+    def next_workload(self) -> None:
+        self._mine: Future = Future()  # of the result on this workload, for later attempts with the same code
+        self._backend.order(self._work, self._workload, known=self._known).add_done_callback(self._finish)
+
+    @property
+    def _workload(self) -> str:
+        return self._names[len(self._parts)]
+
+    def _known(self, artefact: Artefact) -> _Same | None:
+        """Return the result of the same code, if there was or is an attempt with it."""
+        self._code = self._code or code_digest(self._backend.solution(self._work), artefact) or ""
+        if not self._code:
+            return None
+        first = self._backend.first_with(self._code, self._work.problem, self._workload, self._mine)
+        return None if first is self._mine else _Same(first)
+
+    def _finish(self, done: Future) -> None:
+        try:
+            item = done.result()
+            if isinstance(item, _Same):
+                item.first.add_done_callback(self._copy)
+            elif isinstance(item, Skipped):
+                raise Unevaluated(f"attempt {self._work.sample} could not be evaluated: {item.reason}")
+            else:
+                self._take(item.result)
+        except BaseException as error:
+            self._fail(error)
+
+    def _copy(self, first: Future) -> None:
+        """Take the result of another attempt as this one's."""
+        if error := first.exception():
+            self._fail(Unevaluated(str(error)))
+            return
+        other: Result = first.result()
+        record = Result.from_json(other.to_json())
+        blank = self._backend.solution(self._work)
+        record.solution = {**record.solution, "name": blank.name, "sample": blank.sample, "sha256": blank.sha256}
+        record.build = {**(record.build or {}), "same_code_as": other.solution["sample"]}
+        record.confirms = None
+        self._take(record)
+
+    def _take(self, result: Result) -> None:
+        if self._code and result.build is not None:
+            result.build["code"] = self._code
+        self._mine.set_result(result)
+        self._parts.append(result)
+        if result.correct and len(self._parts) < len(self._names):
+            self.next_workload()
+        else:
+            self.ended.set_result(self._parts)
+
+    def _fail(self, error: BaseException) -> None:
+        if self._code:
+            self._backend.forget(self._code, self._work.problem, self._workload)
+        self._mine.set_exception(error)
+        self.ended.set_exception(error)
+
+
+def _done(result: Result) -> Future:
+    future: Future = Future()
+    future.set_result(result)
+    return future

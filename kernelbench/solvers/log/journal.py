@@ -1,0 +1,239 @@
+"""Journal of a run's solvers: everything that is not a function of the journal itself.
+
+- ``calls.jsonl``: a line for each answer of a model
+- ``trajectory.jsonl``: a line for each attempt; ``solutions/`` has the sources
+- ``facts.jsonl``: readings by name: profiles, builds, checks, the baseline, what tools said, memory cut-offs
+- ``memory.jsonl``: the notes that problems share
+- ``schedule.jsonl``: the units of work that were granted, in order, with the run's wall time
+
+A line is on the disk before anything is made of it, so a solver that is run again from its start, with the answers
+and results of these logs, arrives at the point where it was interrupted. Without a folder all is kept in memory.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import re
+import threading
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.solution.discover import DIRECTIVE_LINES, directive_words
+from kernelbench.endpoint import Message
+from kernelbench.run import RunError, append_line, whole_lines, write_whole
+from kernelbench.run_sources import TRAJECTORY
+
+CALLS, SOLUTIONS = "calls.jsonl", "solutions"
+FACTS, MEMORY, GRANTS = "facts.jsonl", "memory.jsonl", "schedule.jsonl"
+
+_REPEAT = (
+    "A solver that is resumed must do the same again, given the same answers and results: draw from task.rng, read no "
+    "clock, and take what is no function of these through task.once"
+)
+_NO_CHARACTERS = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # the others stand for bytes that are no UTF-8
+
+
+@dataclass(frozen=True)
+class Call:
+    """One answer of a model. ``number`` counts the calls of its problem, from 1."""
+
+    problem: str
+    number: int
+    request: str  # digest of everything that was sent
+    messages: list[Message]
+    sampling: dict[str, Any]
+    answer: str
+    finish_reason: str | None
+    tokens: dict[str, int | None]  # prompt, completion
+    cost_usd: float | None
+    seconds: float
+    tries: int
+    tool_calls: list[dict[str, Any]] = field(default_factory=list)  # of the answer: id, name, arguments
+    tags: dict[str, Any] = field(default_factory=dict)  # phase, iteration, hypothesis, ...
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One line of the trajectory. ``parent`` is the sample that this one was made from."""
+
+    problem: str
+    sample: int
+    parent: int | None
+    turn: int
+    prompt: list[Message]
+    answer: str | None
+    tokens: dict[str, int | None]  # of all calls since the attempt before
+    cost_usd: float | None
+    seconds: float  # of those calls
+    tags: dict[str, Any] = field(default_factory=dict)  # phase, iteration, hypothesis, ...
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One reading that is not a function of the log; ``key`` names it within its problem."""
+
+    problem: str
+    key: str
+    value: Any  # JSON
+
+
+@dataclass(frozen=True)
+class Note:
+    """One entry of the memory that problems share. ``number`` counts those of its problem, from 1."""
+
+    problem: str
+    number: int
+    text: str
+    data: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Grant:
+    """One unit of work of a problem; ``seconds`` is the run's wall time then. Without a problem: a stop."""
+
+    problem: str
+    unit: int
+    seconds: float
+
+
+class Diverged(Exception):
+    """A solver that is repeated does something else than the log says."""
+
+
+class Journal:
+    """The logs of one run directory, or without ``folder`` of no directory. Methods may be called from several threads.
+
+    ``granted`` has the units of each problem so far, ``seconds_before`` the wall time of the run's earlier lives.
+    """
+
+    def __init__(self, folder: Path | None = None):
+        self.folder = folder
+        self._lock = threading.RLock()
+        self._making: dict[tuple[str, str], threading.Lock] = defaultdict(threading.Lock)
+        self._sources: dict[tuple[str, int], tuple[str, str]] = {}  # kind and source, without a folder
+        self.calls = {(c.problem, c.number): c for c in self._read(CALLS, Call)}
+        self.attempts = {(a.problem, a.sample): a for a in self._read(TRAJECTORY, Attempt)}
+        self.facts = {(f.problem, f.key): f.value for f in self._read(FACTS, Fact)}
+        self.notes: list[Note] = self._read(MEMORY, Note)
+        grants = self._read(GRANTS, Grant)
+        self.granted: dict[str, int] = {grant.problem: grant.unit for grant in grants if grant.problem}
+        self.seconds_before = max((grant.seconds for grant in grants), default=0.0)
+
+    def _read(self, name: str, record: type) -> list:
+        if self.folder is None:
+            return []
+        path = self.folder / name
+        try:
+            path.touch()
+            lines, _ = whole_lines(path, repair=True)
+            return [record(**json.loads(line)) for line in lines]
+        except (ValueError, TypeError) as error:
+            raise RunError(f"{path} is damaged: {error}; choose another --out") from None
+
+    def _append(self, name: str, record: Any) -> None:
+        if self.folder is not None:
+            append_line(self.folder / name, dataclasses.asdict(record))
+
+    def add_call(self, call: Call) -> None:
+        with self._lock:
+            self._append(CALLS, call)
+            self.calls[call.problem, call.number] = call
+
+    def fact(self, problem: str, key: str, make: Callable[[], Any]) -> Any:
+        """Return the value (JSON) of the log, else what ``make`` returns, which then is in the log."""
+        with self._lock:
+            making = self._making[problem, key]
+        with making:
+            if (problem, key) not in self.facts:
+                value = json.loads(json.dumps(make()))  # what a resumed run would read
+                with self._lock:
+                    self._append(FACTS, Fact(problem, key, value))
+                    self.facts[problem, key] = value
+            return self.facts[problem, key]
+
+    def add_note(self, note: Note) -> None:
+        """Add a note, unless the log has it. Raises Diverged where the log has another one of this number."""
+        with self._lock:
+            known = next((n for n in self.notes if (n.problem, n.number) == (note.problem, note.number)), None)
+            if known is None:
+                self._append(MEMORY, note)
+                self.notes.append(note)
+            elif known != note:
+                raise Diverged(f"note {note.number} is not the one in {MEMORY}: {_REPEAT}")
+
+    def grant(self, problem: str, unit: int, seconds: float) -> None:
+        with self._lock:
+            self._append(GRANTS, Grant(problem, unit, round(seconds, 3)))
+            self.granted[problem] = unit
+
+    def note_seconds(self, seconds: float) -> None:
+        """Keep the run's wall time, for a limit on it that holds over several lives."""
+        with self._lock:
+            self._append(GRANTS, Grant("", 0, round(seconds, 3)))
+
+    def add_attempt(self, attempt: Attempt, kind: str, source: str) -> tuple[Path | None, bool]:
+        """The attempt's file, written unless it is there, and whether it was. The file is None without a folder.
+
+        Raises Diverged where the log holds another source for this attempt.
+        """
+        key = attempt.problem, attempt.sample
+        known = key in self.attempts
+        if self.folder is None:
+            if not known:
+                self.attempts[key], self._sources[key] = attempt, (kind, source)
+            return None, known
+        path = self.path_of(*key, kind)
+        source = numbered(_writable(source), *key)
+        if known and not (path.exists() and path.read_text(encoding="utf-8", errors="surrogateescape") == source):
+            raise Diverged(f"attempt {attempt.sample} is not the one in {self.folder / TRAJECTORY}. {_REPEAT}")
+        if not known:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, source.encode("utf-8", errors="surrogateescape"))
+            with self._lock:
+                self._append(TRAJECTORY, attempt)
+                self.attempts[key] = attempt
+        return path, known
+
+    def recorded(self, problem: str) -> list[tuple[str, str]]:
+        """Kind and source of the attempts in the log, from the first on."""
+        if self.folder is None:
+            return [self._sources[key] for key in sorted(self._sources) if key[0] == problem]
+        found = []
+        while (problem, len(found) + 1) in self.attempts:
+            path = self.path_of(problem, len(found) + 1, "*")
+            path = next(path.parent.glob(path.name), None)
+            if path is None:
+                break
+            found.append((path.suffix.removeprefix("."), path.read_text(encoding="utf-8", errors="surrogateescape")))
+        return found
+
+    def path_of(self, problem: str, sample: int, kind: str) -> Path:
+        level, number = problem.split("/")
+        return self.folder / SOLUTIONS / f"level{level}" / f"{number}_s{sample}.{kind}"
+
+
+def digest(request: Any) -> str:
+    """Return the SHA-256 of a request's JSON."""
+    return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()
+
+
+def numbered(source: str, problem: str, sample: int) -> str:
+    """``source`` whose ``kb:`` comments, if it has some, name this problem and sample: they win over file names."""
+    lines = source.splitlines(keepends=True)
+    for index, line in enumerate(lines[:DIRECTIVE_LINES]):
+        if words := directive_words(line):
+            kept = [word for word in words if not word.startswith(("problem=", "sample="))]
+            before, after = line[: line.index("kb:")], " */" if line.rstrip().endswith("*/") else ""
+            end = line[len(line.rstrip("\r\n")) :]
+            lines[index] = f"{before}{' '.join(['kb:', f'problem={problem}', f'sample={sample}', *kept])}{after}{end}"
+    return "".join(lines)
+
+
+def _writable(source: str) -> str:
+    """``source`` with escapes in the place of characters that no file can hold."""
+    return _NO_CHARACTERS.sub(lambda found: f"\\u{ord(found[0]):04x}", source)

@@ -1,0 +1,1 @@
+"""Text for models: prompts from files, feedback on results, facts about GPUs."""

@@ -1,0 +1,70 @@
+"""The prompt of a task: instructions, examples, hardware, the problem, bounds, and the form of the answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kernelbench.endpoint import Message
+from kernelbench.solvers.prompting.prompts import FEW_SHOT
+
+if TYPE_CHECKING:
+    from kernelbench.solvers.task import Task
+
+CONTEXTS = ("few_shot", "hardware", "sol")
+
+
+def prompt(task: Task, further: tuple[str, ...]) -> list[Message]:
+    """Return ``Task.prompt``: one message of the user."""
+    wanted = [part for part in task.option("context", "").split(",") if part]
+    if unknown := set(wanted) - set(CONTEXTS):
+        raise ValueError(f"--set context={','.join(sorted(unknown))}: the parts are {', '.join(CONTEXTS)}")
+    wanted += ["hardware"] if _named_hardware(task) else []
+    on_gpu = task.device["type"] == "cuda" or bool(_named_hardware(task))
+    target = task.limits.title if _named_hardware(task) else task.device["name"]
+    prompts, start = task.settings.prompts, task.settings.starting_kernel
+    parts = [
+        task.render("task" if on_gpu else "task_cpu", device=target),
+        prompts.example("add", "solution" if on_gpu else "solution_cpu"),
+        *([prompts.example(name) for name in FEW_SHOT] if "few_shot" in wanted else []),
+        *([task.hardware] if "hardware" in wanted else []),
+        task.render("problem", reference=task.source.strip(), sizes=_listed(task)),
+        *([task.render("start", kind=start[0], source=start[1].strip())] if start else []),
+        *([task.sol] if "sol" in wanted else []),
+        *further,
+        task.render("form"),
+    ]
+    return [{"role": "user", "content": "\n\n".join(part for part in parts if part)}]
+
+
+def hardware(task: Task) -> str:
+    """Return ``Task.hardware``."""
+    if task.limits is None:
+        return ""
+    from kernelbench.solvers.prompting.hardware import facts
+
+    return task.render("hardware", **facts(task.limits, None if _named_hardware(task) else task.device))
+
+
+def sol(task: Task) -> str:
+    """Return ``Task.sol``."""
+    if not (report := task.facts.sol_report(task.conditions)):
+        return ""
+    from kernelbench.solvers.prompting.hardware import clock_text
+
+    said = clock_text(task.clock, at_hand=not _named_hardware(task)) if task.limits else ""
+    return task.render("sol", clock=said, report=report)
+
+
+def _named_hardware(task: Task) -> str:
+    return task.option("hardware", "")
+
+
+def _listed(task: Task) -> str:
+    workloads: list[Any] = getattr(task.facts, "workloads", [])
+    if len(workloads) > 1:
+        return "; and ".join(f"{workload.name}: {_sizes(workload.sizes)}" for workload in workloads)
+    return _sizes(task.sizes)
+
+
+def _sizes(sizes: dict[str, Any]) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in sizes.items()) or "as in the module"
