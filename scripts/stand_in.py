@@ -29,6 +29,15 @@ class Answer:
     text: str
     finish_reason: str = "stop"
     after_s: float = 0.0
+    tool_calls: list[tuple[str, str]] = ()  # name, and arguments as JSON
+
+    @property
+    def calls(self) -> list[dict[str, Any]]:
+        """Return the tool calls as the protocol has them."""
+        return [
+            {"id": f"call_{number}", "type": "function", "function": {"name": name, "arguments": arguments}}
+            for number, (name, arguments) in enumerate(self.tool_calls)
+        ]
 
 
 @dataclass(frozen=True)
@@ -116,6 +125,13 @@ class _Handler(BaseHTTPRequestHandler):
         shared = {key: completion[key] for key in ("id", "created", "model")} | {"object": "chat.completion.chunk"}
         pieces = [said.text[i : i + 20] for i in range(0, len(said.text), 20)]
         chunks = [{"choices": [{"index": 0, "delta": {"content": piece}, "finish_reason": None}]} for piece in pieces]
+        for index, call in enumerate(said.calls):
+            head = {**call, "index": index, "function": {**call["function"], "arguments": ""}}
+            tail = {"index": index, "function": {"arguments": call["function"]["arguments"]}}
+            chunks += [
+                {"choices": [{"index": 0, "delta": {"tool_calls": [part]}, "finish_reason": None}]}
+                for part in (head, tail)
+            ]
         chunks.append({"choices": [{"index": 0, "delta": {}, "finish_reason": said.finish_reason}]})
         chunks.append({"choices": [], "usage": completion["usage"]})
         lines = [f"data: {json.dumps(shared | chunk)}\n\n" for chunk in chunks] + ["data: [DONE]\n\n"]
@@ -138,7 +154,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 def _completion(said: Answer, request: dict[str, Any]) -> dict[str, Any]:
     """Words are its tokens."""
-    prompt = sum(len(message["content"].split()) for message in request["messages"])
+    prompt = sum(len((message["content"] or "").split()) for message in request["messages"])
     written = len(said.text.split())
     return {
         "id": "stand-in",
@@ -148,7 +164,8 @@ def _completion(said: Answer, request: dict[str, Any]) -> dict[str, Any]:
         "choices": [
             {
                 "index": 0,
-                "message": {"role": "assistant", "content": said.text},
+                "message": {"role": "assistant", "content": said.text}
+                | ({"tool_calls": said.calls} if said.tool_calls else {}),
                 "finish_reason": said.finish_reason,
             }
         ],
@@ -156,12 +173,17 @@ def _completion(said: Answer, request: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _of_call(call: dict[str, Any]) -> Answer:
+    tools = [(tool["name"], tool["arguments"]) for tool in call.get("tool_calls", [])]
+    return Answer(call["answer"], call["finish_reason"], tool_calls=tools)
+
+
 def recorded(log: Path) -> Callable[[dict[str, Any], int], Answer | Fault]:
     """Answers of a run's ``calls.jsonl`` by conversation; several to the same one in turn, over and over."""
     answers: dict[str, deque[Answer]] = defaultdict(deque)
     for line in log.read_text().splitlines():
         call = json.loads(line)
-        answers[json.dumps(call["messages"])].append(Answer(call["answer"], call["finish_reason"]))
+        answers[json.dumps(call["messages"])].append(_of_call(call))
     lock = threading.Lock()
 
     def answer(request: dict[str, Any], number: int) -> Answer | Fault:

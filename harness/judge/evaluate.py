@@ -10,7 +10,8 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -35,7 +36,7 @@ from harness.judge.time_candidate import Timed, time_in_turn
 from harness.problem.math_modes import pin_math_modes
 from harness.problem.module import Workload
 from harness.process.fork_server import ForkServer
-from harness.process.worker_process import Worker
+from harness.process.worker_process import Builder, Worker
 from harness.result import CandidateFailure, Result, Status
 from harness.solution.discover import Solution
 from harness.solution.visible_files import own_files
@@ -53,8 +54,9 @@ def evaluate(
     conditions: Conditions,
     server: ForkServer,
     phase: Callable[[str], None] = lambda text: None,
+    check_only: bool = False,
 ) -> Result:
-    """Check and time one built candidate.
+    """Check and time one built candidate; with ``check_only`` a right one has no times in its record.
 
     Raises ProblemError where the reference does not run or cannot be judged against, and MachineFault
     where the machine fails; everything that the candidate does ends in the result's status.
@@ -66,7 +68,8 @@ def evaluate(
     try:
         stages.begin("wait")  # for the device
         with devices.exclusive(conditions.device, phase):
-            _Evaluation(solution, artefact, conditions, server, phase, stages).run(workload, result)
+            evaluation = Evaluation(solution, artefact, conditions, server, phase, stages)
+            (evaluation.check if check_only else evaluation.run)(workload, result)
         result.status = Status.OK
     except CandidateFailure as failure:
         if artefact.library and conditions.device.type == "cpu" and "SIGSEGV" in failure.message:
@@ -79,7 +82,7 @@ def evaluate(
 
 
 @dataclasses.dataclass(frozen=True)
-class _Evaluation:
+class Evaluation:
     """One candidate's way through check and timing."""
 
     solution: Solution
@@ -98,10 +101,10 @@ class _Evaluation:
         prepared = prepare(workload, conditions, is_library=self.artefact.library is not None)
         result.workload["bytes"] = prepared.traffic
         judge = ReferenceSession(prepared, conditions)
-        builder = ExtensionBuilder(self.solution, self._build_context())
+        builder = self.builder()
         with contextlib.closing(prepared.outbox), contextlib.closing(self._rehearsal(judge)) as rehearsal:
             self.stages.begin("load")
-            worker = self._start_worker(prepared, rehearsal, builder)
+            worker = self.start_worker(prepared, [rehearsal.fd], builder)
             try:
                 with worker:
                     timed = self._judge(EvaluationSession(prepared, conditions, worker), rehearsal, result)
@@ -114,10 +117,26 @@ class _Evaluation:
         own, kind = conditions.needs_own_kernels, conditions.device.type
         check_plausible(result, self.solution, self.artefact, builder.libraries, own, kind)
 
+    def check(self, workload: Workload, result: Result) -> None:
+        """Fill ``result`` with what a check says, without timing; raises CandidateFailure where the candidate fails."""
+        result.conditions = pin_math_modes() | {"isolation": self.server.isolation}
+        prepared = prepare(workload, self.conditions, is_library=self.artefact.library is not None)
+        with contextlib.closing(prepared.outbox), self.start_worker(prepared, [], self.builder()) as worker:
+            session = EvaluationSession(prepared, self.conditions, worker)
+            self._check(session, result)
+            result.correctness |= session.errors.to_json()
+
     def _judge(self, session: EvaluationSession, rehearsal: Rehearsal, result: Result) -> Timed:
         """Load, check, time and cross-check, while the candidate is there."""
+        self._check(session, result)
+        timed = self._time(session, rehearsal, result)
+        result.correctness |= session.errors.to_json()
+        return timed
+
+    def _check(self, session: EvaluationSession, result: Result) -> None:
+        """Load the candidate and compare its outputs."""
         self.phase("load")
-        loaded = self._load(session)
+        loaded = self.load(session)
         weights_copied = loaded.get("weights") == "copied"
         self.stages.begin("check")
         cases = check(session, weights_copied, self.phase)
@@ -128,9 +147,6 @@ class _Evaluation:
             "setup_s": number(loaded.get("setup_s")),
             "tolerance": max(criterion.tolerance for criterion in session.criteria),
         }
-        timed = self._time(session, rehearsal, result)
-        result.correctness |= session.errors.to_json()
-        return timed
 
     def _time(self, session: EvaluationSession, rehearsal: Rehearsal, result: Result) -> Timed:
         """Time both sides in turn and cross-check; once more with launches where they cannot be kept out."""
@@ -162,14 +178,21 @@ class _Evaluation:
 
         return (GpuRehearsal if self._on_gpu else CpuRehearsal)(judge, limits.timeout_s, fork)
 
-    def _start_worker(self, prepared: Prepared, rehearsal: Rehearsal, builder: ExtensionBuilder) -> Worker:
+    def builder(self) -> ExtensionBuilder:
+        """Return what builds the extensions that the candidate asks for."""
+        return ExtensionBuilder(self.solution, self._build_context())
+
+    def start_worker(
+        self, prepared: Prepared, fds: list[int], builder: Builder, readable: Sequence[Path] = ()
+    ) -> Worker:
+        """Start the candidate's process, with the descriptors ``fds`` behind those of its outbox."""
         problem = prepared.reference.setting.workload.problem
         return self.server.fork(
             self.artefact.env | devices.environment_of_one(self.conditions.device),
             self.conditions.memory_bytes,
-            [*prepared.outbox.fds, rehearsal.fd],
+            [*prepared.outbox.fds, *fds],
             builder,
-            readable=[problem.path, *own_files(self.solution), *self.artefact.readable],
+            readable=[problem.path, *own_files(self.solution), *self.artefact.readable, *readable],
             writable=self.artefact.writable,
             devices=self._on_gpu,
         )
@@ -179,7 +202,8 @@ class _Evaluation:
         arch = devices.architecture(limits.device)
         return BuildContext(self.server, arch, torch.__version__, limits.build_timeout_s, limits.memory_bytes)
 
-    def _load(self, session: EvaluationSession) -> dict[str, Any]:
+    def load(self, session: EvaluationSession) -> dict[str, Any]:
+        """Have the worker load the candidate; return its answer."""
         prepared, setting = session.prepared, session.reference.setting
         library = None
         if self.artefact.library:

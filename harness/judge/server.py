@@ -22,6 +22,7 @@ from harness.faults import MachineFault, NoRoom, check_disk, is_of_machine
 from harness.job import decode_artefact, decode_problem, decode_solution
 from harness.judge.conditions import Conditions
 from harness.judge.evaluate import evaluate
+from harness.judge.profile import profile
 from harness.judge.record import failed_result
 from harness.judge.reference.time_baseline import blank_measurement, measure
 from harness.problem.math_modes import pin_math_modes
@@ -107,7 +108,9 @@ class _Judge:
         self._problems: dict[str, Problem] = {}
 
     def answer(self, job: dict[str, Any]) -> dict[str, Any]:
-        """{"result": record}, {"measured": record}, or {"unevaluated": reason} where not the candidate is at fault.
+        """{"result": record}, {"measured": record}, {"profile": record}, or {"unevaluated": reason}.
+
+        The last is where not the candidate is at fault.
 
         With ``again`` the machine is, or may be: it is worth another try. With ``broken`` it is this process that
         failed, which should not go on. A record with ``again`` stands if the same happens again.
@@ -122,7 +125,12 @@ class _Judge:
                 result = failed_result(workload, solution, self._conditions, reported)
             else:
                 artefact = decode_artefact(job["artefact"])
-                result = evaluate(workload, solution, artefact, self._conditions, self._server, self._phase)
+                if job.get("only") == "profile":
+                    return self._profiled(workload, solution, artefact, job.get("ncu"))
+                check_only = job.get("only") == "check"
+                result = evaluate(
+                    workload, solution, artefact, self._conditions, self._server, self._phase, check_only
+                )
             if not result.correct:
                 self._check_machine()
             return {"result": result.to_json(), "again": "killed_by" in result.conditions}
@@ -135,6 +143,13 @@ class _Judge:
             if is_of_machine(error) or isinstance(error, OSError):
                 reason = f"the machine failed: {type(error).__name__}: {error}"
             return {"unevaluated": reason, "again": True, "broken": True}
+
+    def _profiled(self, workload: Workload, solution, artefact, ncu: list[str] | None) -> dict[str, Any]:
+        try:
+            record = profile(workload, solution, artefact, self._conditions, self._server, self._phase, ncu)
+        except CandidateFailure as failure:
+            record = {"tool": "none", "note": f"not profiled: {failure.status}: {failure.message}"}
+        return {"profile": record}
 
     def _check_machine(self) -> None:
         """Raises where a candidate may have failed because the disk is full or the device is lost."""

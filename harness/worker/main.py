@@ -7,8 +7,10 @@ finds out about a death of the process.
 from __future__ import annotations
 
 import functools
+import os
 import socket
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -36,6 +38,7 @@ from harness.worker import extensions
 from harness.worker.explain import explain
 from harness.worker.load import LibraryModel, load_module
 from harness.worker.rehearsal import Rehearsal
+from harness.worker.usage import counted
 
 _LOG_CHARACTERS = 1 << 18
 
@@ -47,6 +50,7 @@ def run(channel: socket.socket, fds: list[int]) -> None:
     operations: dict[str, Callable[..., dict]] = {
         "compile": compile_source,
         "extension": compile_extension,
+        "profiler": run_profiler,
         "import": candidate.import_only,
         "load": candidate.load,
         "forget": candidate.forget,
@@ -55,6 +59,7 @@ def run(channel: socket.socket, fds: list[int]) -> None:
         "launch_bound": candidate.launch_bound,
         "fetch": candidate.fetch,
         "profile": candidate.profile,
+        "usage": candidate.usage,
         "open_burst": candidate.open_burst,
         "prepare_burst": candidate.prepare_burst,
         "burst": candidate.burst,
@@ -85,6 +90,15 @@ def run(channel: socket.socket, fds: list[int]) -> None:
 def compile_source(command: list[str]) -> dict:
     """Run a compiler in this process's group, so that it shares its limits and its end."""
     done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    return {"code": done.returncode, "log": done.stdout.decode(errors="replace")[:_LOG_CHARACTERS]}
+
+
+def run_profiler(command: list[str], root: str, job: str) -> dict:
+    """Run a profiler on a process of its own that makes the calls of ``job``, within this process's limits."""
+    environment = {**os.environ, "PYTHONPATH": root}
+    command = [*command, sys.executable, "-m", "harness.worker.profile_target", job]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          env=environment)  # fmt: skip
     return {"code": done.returncode, "log": done.stdout.decode(errors="replace")[:_LOG_CHARACTERS]}
 
 
@@ -236,6 +250,13 @@ class Candidate:
         self._round = Round([], [], [])
         model = self._prepared(self._setting.timed.weights, 2 * len(seeds))  # each is called twice
         return profile(model, self._setting, seeds, self._timer)
+
+    def usage(self, seeds: list[int]) -> dict:
+        """Return what the operating system counts for one call for each seed, after a call that is not counted."""
+        model = self._prepared(self._setting.timed.weights, len(seeds) + 1)
+        inputs = self._setting.draw([*seeds, seeds[0]])
+        play_calls(model, self._setting, inputs[-1:], seeds[:1])
+        return counted(lambda: play_calls(model, self._setting, inputs[:-1], seeds))
 
     def open_burst(self, handle: dict, calls: int) -> dict:
         """Open the memory of the inputs of so many calls, which are like the last round's."""

@@ -1,6 +1,7 @@
-"""Runs a candidate in this very process, with no judge and no limits around it, for a profiler to watch one call.
+"""Runs a candidate in this very process, with no judge around it, for a profiler to watch one call.
 
-Started by ``kernelbench.machine.ncu`` under a profiler, as its user's own program: it may do whatever they may do.
+``kernelbench.machine.ncu`` starts it under a profiler as its user's own program: it may do whatever they may do.
+``harness.judge.profile`` starts it in a candidate's sandbox, with everything built and the answers to its requests.
 """
 
 from __future__ import annotations
@@ -38,12 +39,16 @@ _BUILD_TIMEOUT_S = 900.0
 def main(job: dict[str, Any]) -> None:
     """Build, load, warm up; then one call between the profiler's marks, on inputs as published."""
     device = devices.select(job["device"])
-    cuda = device.type == "cuda"
-    if cuda:
+    if device.type == "cuda":
         torch.cuda.set_device(device)
     pin_math_modes()
     problem, solution = load_problem(decode_problem(job["problem"])), decode_solution(job["solution"])
     setting = RunConfig(problem.workload(job["workload"]), device, DTYPES[job["precision"]])
+    if "answers" in job:  # in a sandbox
+        answers = iter(job["answers"])
+        extensions.install(lambda request: next(answers))
+        _call(setting, _model(setting, solution.path, Path(job["library"]) if job["library"] else None))
+        return
     with ForkServer() as server, owned_folders.scratch() as scratch:
         arch, memory = devices.architecture(device), default_memory_bytes()
         context = BuildContext(server, arch, torch.__version__, _BUILD_TIMEOUT_S, memory)
@@ -51,14 +56,19 @@ def main(job: dict[str, Any]) -> None:
         os.environ.update(artefact.env)
         builder = ExtensionBuilder(solution, context)
         extensions.install(lambda request: builder(request, scratch))
-        model = _model(setting, solution.path, artefact.library)
-        for number in range(_WARM_UP + 1):
-            inputs = setting.draw_one(_SEED + number, "published")
-            if isinstance(model, LibraryModel):
-                model.prepare(1, device)
-            seed_generators(_SEED, device)
-            with _watched() if cuda and number == _WARM_UP else contextlib.nullcontext():
-                call(model, inputs)
+        _call(setting, _model(setting, solution.path, artefact.library))
+
+
+def _call(setting: RunConfig, model: Any) -> None:
+    """Warm up, then make one call that the profiler watches."""
+    for number in range(_WARM_UP + 1):
+        inputs = setting.draw_one(_SEED + number, "published")
+        if isinstance(model, LibraryModel):
+            model.prepare(1, setting.device)
+        seed_generators(_SEED, setting.device)
+        watched = setting.device.type == "cuda" and number == _WARM_UP
+        with _watched() if watched else contextlib.nullcontext():
+            call(model, inputs)
 
 
 @contextlib.contextmanager

@@ -231,7 +231,11 @@ def _twice(names: str) -> EnvironmentUnfit:
 
 EVALUATE: dict[str, Any] = {}  # the job of an evaluation has nothing beside problem, workload and solution
 CHECK = {"only": "check"}  # compare outputs, no timing
-PROFILE = {"only": "profile"}  # what the device does in one call
+
+
+def profile(ncu: list[str] | None) -> dict[str, Any]:
+    """Return the job of profiling one call, with ncu's command line where there is one."""
+    return {"only": "profile", "ncu": ncu}
 
 
 def measure(configuration: str) -> dict[str, Any]:

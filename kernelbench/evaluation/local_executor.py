@@ -133,7 +133,7 @@ class BuildQueue:
         self._options = options
         self._built: queue.SimpleQueue = queue.SimpleQueue()
         self._lock = threading.Lock()
-        self._unfinished: dict[Future, Solution] = {}
+        self._unfinished: dict[Future, Order] = {}
         self._judges_left = len(judges)
         self._reason: str | None = None  # why no device is left
         self._handed_on: set[Future] = set()  # what a lost device had, tried once more on another
@@ -179,7 +179,7 @@ class BuildQueue:
         ended: Future = Future()
         ended.set_running_or_notify_cancel()
         with self._lock:
-            self._unfinished[ended] = order.solution
+            self._unfinished[ended] = order
             lost = self._judges_left == 0
         if lost:
             self._end(ended, Skipped(order.solution, self._no_device()))
@@ -227,8 +227,8 @@ class BuildQueue:
             self._judges_left -= 1
             self._reason = judge.lost
             left = [] if self._judges_left or not judge.lost else list(self._unfinished.items())
-        for ended, solution in left:
-            self._end(ended, Skipped(solution, self._no_device()))
+        for ended, order in left:
+            self._end(ended, Skipped(order.solution, self._no_device()))
 
     def _answer(self, judge: Judge, built: _Built) -> Any:
         """Return what the build knows already, else the judge's answer; an exception is one, too."""

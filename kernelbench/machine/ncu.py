@@ -25,6 +25,8 @@ METRICS = {
     "l2_percent": "lts__throughput.avg.pct_of_peak_sustained_elapsed",
     "occupancy_percent": "sm__warps_active.avg.pct_of_peak_sustained_active",
     "registers": "launch__registers_per_thread",
+    "shared_bytes": "launch__shared_mem_per_block",
+    "block_size": "launch__block_size",
 }
 _PLACES = ("/usr/local/cuda/bin/ncu", "/opt/nvidia/nsight-compute/*/ncu")
 _MOST_LAUNCHES = 200
@@ -42,16 +44,20 @@ def counters(
 
     Raises NsightError.
     """
-    tool = [
+    try:
+        done = under_tool.run(command(), problem, solution, workload, precision, device)
+    except under_tool.ToolError as error:
+        raise NsightError(str(error)) from error
+    return by_kernel(read(done.stdout, done.stderr))
+
+
+def command() -> list[str]:
+    """Return the command line of ncu up to the program that it is to watch; raise NsightError without ncu."""
+    return [
         _ncu(), "--csv", "--page", "raw", "--print-units", "base", "--profile-from-start", "off",
         "--target-processes", "application-only", "--launch-count", str(_MOST_LAUNCHES),
         "--metrics", ",".join(METRICS.values()),
     ]  # fmt: skip
-    try:
-        done = under_tool.run(tool, problem, solution, workload, precision, device)
-    except under_tool.ToolError as error:
-        raise NsightError(str(error)) from error
-    return by_kernel(read(done.stdout, done.stderr))
 
 
 def _ncu() -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import sys
+from collections import Counter
 from pathlib import Path
 
 import click
@@ -13,13 +15,14 @@ from kernelbench.cli.evaluation_options import condition_options, exit_statuses,
 from kernelbench.cli.grouped import GroupedCommand
 from kernelbench.cli.model_options import model_options, read_pairs
 from kernelbench.endpoint import ModelError
-from kernelbench.metrics import workloads
 from kernelbench.solvers import script
-from kernelbench.solvers.orchestrator import solve
+from kernelbench.solvers.orchestrator import solve, starting_kernels
 from kernelbench.solvers.plan import Outcome, Plan, SolverError
 from kernelbench.solvers.program import Program
 from kernelbench.solvers.progress import Display
 from kernelbench.solvers.prompting.prompts import Prompts
+from kernelbench.solvers.schedule.limits import Limits
+from kernelbench.solvers.schedule.order import SCHEDULES, UnknownSchedule, schedule_of
 from kernelbench.views import leaderboard
 
 
@@ -28,6 +31,34 @@ def _list(context: click.Context, parameter: click.Parameter, wanted: bool) -> N
         rows = [(name, script.summary(path)) for name, path in script.shipped().items()]
         say(tabulate(rows, ("solver", ""), disable_numparse=True))
         context.exit()
+
+
+def _schedule(context: click.Context, parameter: click.Parameter, text: str) -> str:
+    try:
+        schedule_of(text)
+    except (UnknownSchedule, TypeError, ValueError) as error:
+        raise click.BadParameter(str(error)) from None
+    return text
+
+
+def limit_options(command):
+    """Add the limits of a whole run; the command takes them as ``limits``."""
+    options = [
+        click.option("--max-attempts", "attempts", type=click.IntRange(min=1), help="Attempts of the whole run."),
+        click.option("--max-tokens", "tokens", type=click.IntRange(min=1), help="Tokens of the whole run."),
+        click.option("--max-usd", "usd", type=click.FloatRange(min=0, min_open=True),
+                     help="Dollars of the whole run; needs --price."),
+        click.option("--max-seconds", "seconds", type=click.FloatRange(min=0, min_open=True),
+                     help="Wall time of the whole run, over all its lives."),
+    ]  # fmt: skip
+
+    @functools.wraps(command)
+    def with_limits(*, attempts, tokens, usd, seconds, **rest):
+        return command(limits=Limits(attempts, tokens, usd, seconds), **rest)
+
+    for option in reversed(options):
+        with_limits = option(with_limits)
+    return with_limits
 
 
 @click.command("solve", cls=GroupedCommand)
@@ -49,12 +80,17 @@ def _list(context: click.Context, parameter: click.Parameter, wanted: bool) -> N
     "--set", "settings", multiple=True, callback=read_pairs, metavar="NAME=VALUE", help="Setting for the solver."
 )
 @click.option("--at-once", type=click.IntRange(min=1), default=16, show_default=True, help="Problems in flight.")
+@click.option("--schedule", default="depth", show_default=True, callback=_schedule, metavar="NAME[:KEY=VALUE,...]",
+              help=f"Order of work across problems: {', '.join(SCHEDULES)}.")  # fmt: skip
+@limit_options
+@click.option("--start", type=click.Path(path_type=Path, exists=True, file_okay=False),
+              help="Directory of solutions to start from, one for each problem.")  # fmt: skip
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the solver's random choices.")
 @condition_options
 @click.option("--json", "as_json", is_flag=True, help="Print the leaderboard as JSON.")
 def command(
-    solver, solver_command, selector, budget, out, resume, endpoint_of, prompts, settings, at_once, seed,
-    problem_dir, as_json, **conditions,
+    solver, solver_command, selector, budget, out, resume, endpoint_of, prompts, settings, at_once, schedule, limits,
+    start, seed, problem_dir, as_json, **conditions,
 ) -> None:  # fmt: skip
     """Let a solver write solutions, evaluate them, and keep everything.
 
@@ -65,6 +101,8 @@ def command(
       kb solve --solver refine --problems level1 --budget 10 -o runs/refine \\
         --model MODEL --base-url http://localhost:8000/v1 --set feedback=G+E+P
       kb solve --solver-command ./my_solver.sh --problems 1/19 --budget 3 -o runs/mine
+      kb solve --solver mantis --problems level1 --budget 40 --schedule breadth --max-tokens 20000000 -o runs/mantis \
+        --model MODEL --base-url http://localhost:8000/v1
     """
     if (solver is None) == (solver_command is None):
         raise click.UsageError("give either --solver or --solver-command")
@@ -72,10 +110,16 @@ def command(
     kept = f"every answer and result is kept. Continue with --resume and --out {out}"
     with exit_statuses(display, lambda: kept, SolverError, ModelError):
         options = options_of(**conditions)
-        if options.stored or workloads.are_several(options.workload):
-            raise click.UsageError("a solver is told one time: give it one --workload, and baselines timed in turn")
+        if options.stored:
+            raise click.UsageError("a solver is told a speedup as it is measured: give it baselines timed in turn")
         chosen = script.Script(script.find(solver)) if solver else Program(solver_command)
-        plan = Plan(chosen, budget, endpoint_of(at_once=at_once), Prompts(prompts), settings, seed, at_once)
+        endpoint = endpoint_of(at_once=at_once)
+        if limits.usd is not None and (endpoint is None or endpoint.cost_usd(1, 1) is None):
+            raise click.UsageError("--max-usd needs the model's prices: give them with --price IN,OUT")
+        plan = Plan(
+            chosen, budget, endpoint, Prompts(prompts), settings, seed, at_once,
+            schedule, limits, starting_kernels(start) if start else {},
+        )  # fmt: skip
         outcome = solve(
             plan, selector, options, out, resume=resume, problem_dir=problem_dir, watcher=display
         )
@@ -90,6 +134,9 @@ def _print(outcome: Outcome, as_json: bool) -> None:
         say_json(data)
         return
     parts = [leaderboard.result_table(outcome.run.latest())]
+    if outcome.stopped:
+        reasons = Counter(outcome.stopped.values())
+        parts.append("\n".join(f"Stopped early: {count} problem(s), {reason}" for reason, count in reasons.items()))
     if outcome.failures:
         lines = [f"    {problem}: {reason}" for problem, reason in outcome.failures.items()]
         parts.append(f"Not finished ({len(lines)}); continue with --resume:\n" + "\n".join(lines))

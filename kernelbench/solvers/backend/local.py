@@ -21,9 +21,10 @@ from harness.faults import MachineFault
 from harness.problem.module import ProblemId
 from harness.result import CandidateFailure, Result, Status
 from harness.solution.discover import Solution, SolutionError, read_solution
-from kernelbench.evaluation.executor import Evaluated, Skipped
-from kernelbench.evaluation.judge_process import CHECK, PROFILE, measure
+from kernelbench.evaluation.executor import Skipped
+from kernelbench.evaluation.judge_process import CHECK, measure, profile
 from kernelbench.evaluation.local_executor import BuildQueue, Order
+from kernelbench.machine import ncu
 from kernelbench.run import write_whole
 from kernelbench.solvers.backend.interface import Profile, Trial, Work
 from kernelbench.solvers.backend.profiles import profile_of
@@ -96,9 +97,8 @@ class LocalBackend:
         """See ``Backend``. Of an attempt that is not correct there is none."""
         if not result.correct:
             return Profile("none", note=f"not profiled: the attempt is {result.status}")
-        record = self.order(work, self.problems[work.problem].workload_names[0], job=dict(PROFILE)).result()
-        if isinstance(record, Evaluated):
-            return Profile("none", note=f"not profiled: {record.result.status}: {record.result.message}")
+        job = profile(self._ncu())
+        record = self.order(work, self.problems[work.problem].workload_names[0], job=job).result()
         if isinstance(record, Skipped):
             return Profile("none", note=f"not profiled: {record.reason}")
         return profile_of(record, result)
@@ -150,6 +150,13 @@ class LocalBackend:
         kinds = "py or cu" if device == "cuda" else "py or cpp"
         message = f"a {solution.language} solution cannot run here: {reason}; write {kinds}"
         return CandidateFailure(Status.BUILD_ERROR, message)
+
+    def _ncu(self) -> list[str] | None:
+        """Return ncu's command line; None without a GPU or without ncu."""
+        try:
+            return ncu.command() if self.device["type"] == "cuda" else None
+        except ncu.NsightError:
+            return None
 
     def _written(self, work: Work) -> Work:
         """Return a trial with its file."""

@@ -33,6 +33,14 @@ class Answer:
         """The solution in it; raises ``answers.NoCode`` where there is none."""
         return answers.extract(self.text, self.kind, finished=self.call.finish_reason != "length")
 
+    @property
+    def no_code(self) -> str:
+        """Return why there is no solution in it; '' where there is one."""
+        try:
+            return "" if self.code else "the code is empty"
+        except answers.NoCode as error:
+            return str(error)
+
 
 @dataclass(frozen=True)
 class _Request:

@@ -27,7 +27,7 @@ def prompt(task: Task, further: tuple[str, ...]) -> list[Message]:
         prompts.example("add", "solution" if on_gpu else "solution_cpu"),
         *([prompts.example(name) for name in FEW_SHOT] if "few_shot" in wanted else []),
         *([task.hardware] if "hardware" in wanted else []),
-        task.render("problem", reference=task.source.strip(), sizes=_listed(task)),
+        task.render("problem", reference=task.source.strip(), sizes=sizes_of(task)),
         *([task.render("start", kind=start[0], source=start[1].strip())] if start else []),
         *([task.sol] if "sol" in wanted else []),
         *further,
@@ -59,7 +59,8 @@ def _named_hardware(task: Task) -> str:
     return task.option("hardware", "")
 
 
-def _listed(task: Task) -> str:
+def sizes_of(task: Task) -> str:
+    """Return the sizes of each workload that is evaluated, as text."""
     workloads: list[Any] = getattr(task.facts, "workloads", [])
     if len(workloads) > 1:
         return "; and ".join(f"{workload.name}: {_sizes(workload.sizes)}" for workload in workloads)

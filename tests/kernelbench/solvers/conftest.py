@@ -1,5 +1,6 @@
 """Solves in this process."""
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -25,10 +26,15 @@ def pipeline():
 def solved(tmp_path, pipeline):
     """Run a solver on 1/19 (or others) on the CPU."""
 
-    def solved(solver, served=None, *, budget=1, selector="1/19", out="run", resume=False, prices=None, **plan):
-        endpoint = Endpoint("model", served.base_url, prices=prices) if served else None
+    def solved(solver, served=None, *, budget=1, selector="1/19", out="run", resume=False, prices=None, stream=False,
+               workload=None, problem_dir=None, **plan):  # fmt: skip
+        endpoint = Endpoint("model", served.base_url, prices=prices, stream=stream) if served else None
         path = solver if isinstance(solver, Path) else STRATEGIES / f"{solver}.py"
         made = Plan(Script(path), budget, endpoint, **plan)
-        return solve_on(pipeline, made, selector, tmp_path / out, resume=resume)
+        options, pipeline.options = pipeline.options, dataclasses.replace(pipeline.options, workload=workload)
+        try:
+            return solve_on(pipeline, made, selector, tmp_path / out, resume=resume, problem_dir=problem_dir)
+        finally:
+            pipeline.options = options
 
     return solved

@@ -1,0 +1,278 @@
+"""What a strategy has from its task: trials, profiles, memory, tools, tags, schedules, limits, starts."""
+
+import json
+import textwrap
+
+import pytest
+from candidates import RIGHT, WRONG, answer, candidate
+
+from kernelbench.metrics import settled
+from kernelbench.run import RunError
+from kernelbench.solvers.log.journal import Diverged, Journal, Note
+from kernelbench.solvers.orchestrator import starting_kernels
+from kernelbench.solvers.plan import SolverError
+from kernelbench.solvers.schedule.limits import Limits
+from kernelbench.solvers.schedule.order import BreadthFirst, DepthFirst, Standing, UnknownSchedule, schedule_of
+
+CLAMP = candidate("x.clamp(min=0)")
+CPP = """
+#include <cstddef>
+// {comment}
+extern "C" void solution(const float *x, float *out, size_t batch_size, size_t dim) {{
+    for (size_t {i} = 0; {i} < batch_size * dim; ++{i}) out[{i}] = x[{i}] > 0 ? x[{i}] : 0;
+}}
+"""
+
+
+def lines(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(source, name="solver.py"):
+        path = tmp_path / name
+        path.write_text(textwrap.dedent(source))
+        return path
+
+    return write
+
+
+def test_what_a_task_knows_before_and_beside_its_attempts(solved, write):
+    """Baseline, bounds, builds and checks spend no attempt; a profile is read once, also over a resume."""
+    solver = write(f"""
+        def solve(task):
+            assert task.baseline["name"] == "eager" and task.baseline["median_ms"] > 0
+            assert task.bounds.flops and task.bounds.operators and task.bounds.t_sol_ms is None
+            assert "is in no table" in task.bounds.unavailable
+            assert task.build("def x(:").status == "build_error" and task.build({CLAMP!r}).ok
+            wrong, right = task.check({candidate("x")!r}), task.check({CLAMP!r})
+            assert wrong.status == "wrong_value" and "differ" in wrong.message or wrong.message, wrong
+            assert right.ok and task.budget == 2 and dict(task.trials) == {{"build": 2, "check": 2}}
+            first = task.evaluate({CLAMP!r})
+            profile = task.profile(first)
+            assert profile.tool == "cpu" and profile.facts["wall_s"] > 0 and profile == task.profile(first)
+            failed = task.evaluate({candidate("x")!r})
+            assert task.profile(failed).tool == "none"
+            task.say(repr(task.seconds()))
+    """)
+    outcome = solved(solver, budget=2)
+    assert not outcome.failures and [r.status for r in outcome.run.results[:2]] == ["ok", "wrong_value"]
+    facts = {fact["key"].partition(":")[0] for fact in lines(outcome.run.path / "facts.jsonl")}
+    assert facts == {"baseline", "build", "check", "profile", "clock"}
+    before = (outcome.run.path / "facts.jsonl").read_bytes()
+    again = solved(solver, budget=2, resume=True)
+    assert not again.failures and (outcome.run.path / "facts.jsonl").read_bytes() == before
+
+
+def test_attempts_with_the_same_compiled_code_are_evaluated_once(solved, write):
+    sources = [CPP.format(comment="first", i="i"), CPP.format(comment="second", i="j")]
+    python = [CLAMP, '"""Says more."""\n' + CLAMP + "\n# and more\n", candidate("x.clamp(min=0.0)")]
+    solver = write(f"""
+        from kernelbench.solvers.task import Candidate
+        def solve(task):
+            yield [Candidate(source, kind="cpp") for source in {sources!r}]
+            for source in {python!r}:
+                yield source
+    """)
+    outcome = solved(solver, budget=5)
+    first = {r.solution["sample"]: r for r in outcome.run.results if r.confirms is None}
+    assert all(r.correct for r in first.values()) and len(first) == 5
+    copies = {sample: r.build.get("same_code_as") for sample, r in first.items()}
+    assert copies[3] is None and copies[4] == 3 and copies[5] is None
+    assert sorted(filter(None, (copies[1], copies[2]))) in ([1], [2])  # whichever was built first
+    assert first[4].timing == first[3].timing and first[4].solution["sha256"] != first[3].solution["sha256"]
+    assert first[5].timing != first[3].timing
+    assert settled.settled_speedup(first[4]) == settled.settled_speedup(first[3])
+
+
+def test_several_workloads_are_one_attempt_with_the_ratio_of_total_runtimes(tmp_path, pipeline, solved, write):
+    problem = tmp_path / "level1" / "001_own.py"
+    problem.parent.mkdir()
+    problem.write_text(
+        textwrap.dedent("""
+        '''Rectified linear unit of two sizes.'''
+        import torch
+        WORKLOADS = {"few": dict(size=4096), "many": dict(size=65536)}
+        class Model(torch.nn.Module):
+            def forward(self, x):
+                return torch.relu(x)
+        def get_inputs(size=4096):
+            return [torch.randn(size)]
+        def get_init_inputs(size=4096):
+            return []
+        def get_flops(size=4096):
+            return size
+        """)
+    )
+    solver = write(f"""
+        def solve(task):
+            assert "few: size = 4096; and many: size = 65536" in task.prompt()[0]["content"]
+            wrong = yield {candidate("x")!r}
+            assert wrong.status == "wrong_value"
+            right = yield {CLAMP!r}
+            assert right.correct and right.workload["name"] == "few, many", right
+            parts = right.parts
+            times = sum(part.timing["median_ms"] for part in parts)
+            assert abs(right.timing["median_ms"] - times) < 1e-9 and right.speedup > 0
+    """)
+    outcome = solved(solver, selector="1/1", budget=2, workload="few,many", problem_dir=tmp_path)
+    assert not outcome.failures, outcome.failures
+    assert [(r.solution["sample"], r.workload["name"]) for r in outcome.run.results[:3]] == [
+        (1, "few"), (2, "few"), (2, "many"),
+    ]  # fmt: skip
+    assert not solved(solver, selector="1/1", budget=2, workload="few,many", problem_dir=tmp_path, resume=True).failures
+
+
+def test_memory_is_shared_and_a_resumed_run_sees_what_the_first_saw(solved, write):
+    solver = write(f"""
+        def solve(task):
+            seen = [note.text for note in task.memory.read(own=False)]
+            task.memory.add(f"{{task.id}} saw {{seen}}", problem_name=task.name)
+            assert task.memory.read()[-1].data["problem_name"] == task.name
+            yield {candidate("x")!r} + f"# {{seen}}"
+    """)
+    first = solved(solver, selector="1/19,1/20", at_once=1)
+    notes = lines(first.run.path / "memory.jsonl")
+    assert notes[1]["text"] == "1/20 saw ['1/19 saw []']"
+    with open(first.run.path / "memory.jsonl", "a") as log:  # what others add later changes nothing for these
+        log.write(json.dumps({"problem": "1/21", "number": 1, "text": "later", "data": {}}) + "\n")
+    again = solved(solver, selector="1/19,1/20", at_once=1, resume=True)
+    assert not again.failures and len(lines(first.run.path / "memory.jsonl")) == 3
+
+
+def test_a_note_that_is_another_one_than_before_is_told():
+    journal = Journal()
+    journal.add_note(Note("1/1", 1, "tiles"))
+    journal.add_note(Note("1/1", 1, "tiles"))
+    with pytest.raises(Diverged, match="note 1 is not the one"):
+        journal.add_note(Note("1/1", 1, "warps"))
+
+
+TOOLS = f"""
+    from kernelbench.solvers.model.tools import Tool
+    def solve(task):
+        def check(source):
+            return task.check(source).status
+        schema = {{"type": "object", "properties": {{"source": {{"type": "string"}}}}, "required": ["source"]}}
+        tools = [Tool("check", "Compares a kernel with the reference.", check, schema)]
+        with task.tagged(phase="implement", iteration=1):
+            answer = task.llm.ask(task.prompt(), tools=tools)
+            yield answer
+    CLAMP = {CLAMP!r}
+"""
+
+
+def test_a_model_calls_tools_by_openais_protocol_and_they_run_once(solved, write, stand_in):
+    def answer_of(request, number):
+        if request["messages"][-1]["role"] == "user":
+            assert request["tools"][0]["function"]["name"] == "check"
+            calls = [("check", json.dumps({"source": CLAMP})), ("check", "{"), ("look", "{}")]
+            return stand_in.Answer("", tool_calls=calls)
+        said = [message["content"] for message in request["messages"] if message["role"] == "tool"]
+        assert said[0] == "ok" and said[1].startswith("error: check: ") and "there is no tool 'look'" in said[2]
+        return RIGHT
+
+    for stream in (False, True):
+        with stand_in.StandIn(answer_of) as server:
+            outcome = solved(write(TOOLS), server, out=f"run{stream}", stream=stream)
+            solved(write(TOOLS), server, out=f"run{stream}", stream=stream, resume=True)
+        assert not outcome.failures and outcome.run.results[0].correct and len(server.requests) == 2
+    calls, (attempt,) = (lines(outcome.run.path / name) for name in ("calls.jsonl", "trajectory.jsonl"))
+    assert [len(call["tool_calls"]) for call in calls] == [3, 0]
+    assert attempt["tags"] == calls[0]["tags"] == {"phase": "implement", "iteration": 1}
+    assert attempt["tokens"]["completion"] == sum(call["tokens"]["completion"] for call in calls)
+
+
+def test_a_model_without_that_protocol_calls_tools_in_plain_text(solved, write, stand_in):
+    def answer_of(request, number):
+        assert "tools" not in request
+        if number == 1:
+            assert "- check: Compares a kernel" in request["messages"][0]["content"]
+            call = json.dumps({"name": "check", "arguments": {"source": CLAMP}})
+            return f"Let me see.\n\n```tool\n{call}\n```\n\n```tool\nnot JSON\n```\n"
+        assert "Result of check:\nok" in request["messages"][2]["content"]
+        assert "error: there is no tool ''" in request["messages"][2]["content"]
+        return RIGHT
+
+    with stand_in.StandIn(answer_of) as server:
+        outcome = solved(write(TOOLS), server, settings={"tools": "text"})
+    assert not outcome.failures and outcome.run.results[0].correct and len(server.requests) == 2
+
+
+def test_depth_first_and_breadth_first_by_attempt_and_by_iteration(solved, write):
+    by_attempt = write(
+        f"""
+        def solve(task):
+            while task.budget:
+                yield {candidate("x")!r} + f"# {{task.budget}}"
+        """
+    )
+    by_iteration = write(
+        f"""
+        def solve(task):
+            for number in task.iterations(2):
+                yield {candidate("x")!r} + f"# {{number}}"
+                yield {candidate("x + 1")!r} + f"# {{number}}"
+        """,
+        "iterations.py",
+    )
+
+    def order(solver, out, **plan):
+        outcome = solved(solver, selector="1/19,1/20", at_once=1, out=out, **plan)
+        assert not outcome.failures
+        return [f"{r.problem}:{r.solution['sample']}" for r in outcome.run.results]
+
+    depth = ["1/19:1", "1/19:2", "1/20:1", "1/20:2"]
+    assert order(by_attempt, "depth", budget=2) == depth
+    assert order(by_attempt, "breadth", budget=2, schedule="breadth") == ["1/19:1", "1/20:1", "1/19:2", "1/20:2"]
+    assert order(by_iteration, "iterations", budget=4, schedule="breadth") == [
+        "1/19:1", "1/19:2", "1/20:1", "1/20:2", "1/19:3", "1/19:4", "1/20:3", "1/20:4",
+    ]  # fmt: skip
+    with pytest.raises(RunError, match="schedule was 'depth' and is 'breadth'"):
+        order(by_attempt, "depth", budget=2, schedule="breadth", resume=True)
+
+
+def test_limits_of_the_run_stop_it_and_more_lets_it_go_on(solved, stand_in):
+    with stand_in.StandIn(lambda request, number: WRONG) as server:
+        first = solved("refine", server, selector="1/19,1/20", budget=3, at_once=1, limits=Limits(attempts=2))
+        assert [r.problem for r in first.run.results] == ["1/19", "1/19"] and not first.failures
+        assert first.stopped == dict.fromkeys(("1/19", "1/20"), "the run's limit of 2 attempts is reached")
+        solved("refine", server, selector="1/19,1/20", budget=3, at_once=1, limits=Limits(attempts=2), resume=True)
+        assert len(server.requests) == 2
+        tokens = 2 * sum(sum(call["tokens"].values()) for call in lines(first.run.path / "calls.jsonl"))
+        limits = Limits(tokens=tokens)
+        more = solved("refine", server, selector="1/19,1/20", budget=3, at_once=1, limits=limits, resume=True)
+        assert len(more.run.results) in (4, 5) and "tokens is reached" in more.stopped["1/20"]
+        usd = solved("refine", server, budget=3, out="usd", prices=(1e6, 1e6), limits=Limits(usd=1.0))
+        assert len(usd.run.results) == 1 and "usd is reached" in usd.stopped["1/19"]
+    timed = solved("refine", server, budget=3, out="timed", limits=Limits(seconds=1e-9))
+    assert not timed.run.results and "seconds is reached" in timed.stopped["1/19"]
+
+
+def test_schedules_by_name():
+    waiting = [Standing("1/1", 4, units=2), Standing("1/2", 4, units=1), Standing("1/3", 4)]
+    assert DepthFirst().next(waiting[1:]).problem == "1/2" and BreadthFirst().next(waiting).problem == "1/3"
+    assert isinstance(schedule_of("breadth"), BreadthFirst)
+    for wrong, message in [
+        ("wide", "use one of depth, breadth"), ("depth:x", "'x' is not key=value"), ("depth:x=1", "no option x"),
+    ]:  # fmt: skip
+        with pytest.raises(UnknownSchedule, match=message):
+            schedule_of(wrong)
+
+
+def test_a_kernel_to_start_from(solved, write, tmp_path, stand_in):
+    start = tmp_path / "start" / "level1"
+    start.mkdir(parents=True)
+    (start / "19_relu.py").write_text(candidate("x + 41"))
+    kernels = starting_kernels(tmp_path / "start")
+    assert kernels == {"1/19": ("py", candidate("x + 41"))}
+    solver = write("def solve(task):\n    yield task.starting_kernel\n    yield task.llm.ask(task.prompt())\n")
+    with stand_in.StandIn(lambda request, number: answer("x")) as server:
+        outcome = solved(solver, server, budget=2, starting_kernels=kernels)
+        assert "An implementation to start from" in server.requests[0]["messages"][0]["content"]
+        assert "x + 41" in server.requests[0]["messages"][0]["content"] and len(outcome.run.results) == 2
+        with pytest.raises(RunError, match="start_sha256"):
+            solved(solver, server, budget=2, resume=True)
+    with pytest.raises(SolverError, match="no such directory"):
+        starting_kernels(tmp_path / "none")
