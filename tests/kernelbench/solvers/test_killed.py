@@ -1,0 +1,114 @@
+"""kill -9 at random moments of an orchestrated run with memory and profiles: every resume ends in the same state."""
+
+import hashlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from candidates import answer
+from mantis_model import ANALYSIS, SUMMARY, hypotheses, phase_of, said
+from simulated import run_on_disk
+
+HERE = Path(__file__).parent
+LOGS = ("calls.jsonl", "trajectory.jsonl", "facts.jsonl", "memory.jsonl", "results.jsonl", "schedule.jsonl")
+
+
+def model(request, number):
+    """Answers that follow from the conversation, some of them malformed."""
+    digest = hashlib.sha256(json.dumps(request["messages"]).encode()).hexdigest()
+    phase = phase_of(request)
+    if phase in ("analyze", "nominate", "summarize") and digest[0] in "01":
+        return "Let me think."
+    if phase == "nominate":
+        return said(hypotheses(*((f"idea {digest[i]}", 1 + int(digest[i], 16), 1 + i, 2) for i in range(4))))
+    if phase in ("analyze", "summarize"):
+        lessons = {**SUMMARY, "lessons": [f"lesson {digest[:6]}"]}
+        return said(ANALYSIS if phase == "analyze" else lessons)
+    return answer(f"x.clamp(min=0) + 0 * 0x{digest[:8]}")
+
+
+def state(out):
+    """Everything that a run keeps, but for wall times."""
+    found = {}
+    for path in sorted(out.rglob("*")):
+        if path.is_file():
+            text = path.read_text()
+            if path.name in LOGS:
+                records = [json.loads(line) for line in text.splitlines()]
+                text = [{k: v for k, v in one.items() if k not in ("seconds", "tries")} for one in records]
+            found[str(path.relative_to(out))] = text
+    found["schedule.jsonl"] = [grant for grant in found["schedule.jsonl"] if grant["problem"]]
+    return found
+
+
+@pytest.fixture
+def lives(stand_in, tmp_path):
+    """Kill runs at given requests, so many milliseconds after these arrived; compare them with an undisturbed one."""
+
+    def start(out, server):
+        path = os.pathsep.join([str(HERE), str(HERE.parents[2])])
+        command = [sys.executable, str(HERE / "simulated.py"), str(out), server.base_url]
+        return subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path}, stderr=subprocess.PIPE, text=True)
+
+    def killed(out, request, delay_ms):
+        """One killed life and one that ends; return the requests of both."""
+        arrived = threading.Event()
+
+        def answering(asked, number):
+            if number == request:
+                arrived.set()
+            return model(asked, number)
+
+        with stand_in.StandIn(answering) as server:
+            process = start(out, server)
+            while not arrived.wait(0.05) and process.poll() is None:
+                pass
+            threading.Event().wait(delay_ms / 1e3)
+            process.send_signal(signal.SIGKILL)
+            process.communicate(timeout=60)
+            ended = start(out, server)
+            _, errors = ended.communicate(timeout=120)
+            assert ended.returncode == 0, errors
+            return len(server.requests)
+
+    with stand_in.StandIn(model) as server:
+        undisturbed = run_on_disk(tmp_path / "whole", server.base_url)
+        whole, requests = state(tmp_path / "whole"), len(server.requests)
+    assert undisturbed.profiles > 2 and len(whole["memory.jsonl"]) == 4 and len(whole["trajectory.jsonl"]) == 16
+
+    def check(moments, seed):
+        chance = random.Random(seed)
+        for moment in range(moments):
+            out = tmp_path / f"killed_{moment}"
+            request, delay_ms = chance.randint(1, requests), chance.uniform(0, 20)
+            paid = killed(out, request, delay_ms)
+            assert state(out) == whole, (moment, request, delay_ms)
+            # the call that was in flight when the kill came has no answer in the log, and is asked again
+            assert paid <= requests + 1, (moment, request, delay_ms)
+
+    return check
+
+
+def test_a_few_moments(lives):
+    lives(3, seed=1)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_fifty_moments(lives):
+    lives(50, seed=2)
+
+
+def test_a_run_that_is_whole_asks_and_measures_nothing(stand_in, tmp_path):
+    with stand_in.StandIn(model) as server:
+        run_on_disk(tmp_path / "run", server.base_url)
+        before, requests = state(tmp_path / "run"), len(server.requests)
+        again = run_on_disk(tmp_path / "run", server.base_url)
+        assert (again.evaluated, again.profiles, len(server.requests)) == (0, 0, requests)
+    assert state(tmp_path / "run") == before
