@@ -18,7 +18,7 @@ from harness.job import encode_problem, encode_solution
 from harness.judge.conditions import Conditions
 from harness.judge.cross_check import kernel_profile
 from harness.judge.evaluate import Evaluation
-from harness.judge.prepare import prepare
+from harness.judge.reference.prepare import prepare
 from harness.judge.session import EvaluationSession
 from harness.judge.stages import Stages
 from harness.problem.inputs import fresh_seeds

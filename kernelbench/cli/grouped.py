@@ -12,6 +12,7 @@ GROUPS = {
         "jobs", "executor", "address",
     ),
     "Model": ("model", "base_url", "key_variable", "fields", "prices", "stream", "prompts"),
+    "Limits of the run": ("attempts", "tokens", "usd", "seconds"),
     "Gate": (
         "require", "min_speedup", "prove_speedup", "max_regression", "against", "allow_unmapped", "allow_missing",
         "allow_removed", "arch",

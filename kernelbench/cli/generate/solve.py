@@ -44,12 +44,12 @@ def _schedule(context: click.Context, parameter: click.Parameter, text: str) -> 
 def limit_options(command):
     """Add the limits of a whole run; the command takes them as ``limits``."""
     options = [
-        click.option("--max-attempts", "attempts", type=click.IntRange(min=1), help="Attempts of the whole run."),
-        click.option("--max-tokens", "tokens", type=click.IntRange(min=1), help="Tokens of the whole run."),
+        click.option("--max-attempts", "attempts", type=click.IntRange(min=1), help="Attempts, over all problems."),
+        click.option("--max-tokens", "tokens", type=click.IntRange(min=1), help="Tokens, over all problems."),
         click.option("--max-usd", "usd", type=click.FloatRange(min=0, min_open=True),
-                     help="Dollars of the whole run; needs --price."),
+                     help="Dollars; needs --price."),
         click.option("--max-seconds", "seconds", type=click.FloatRange(min=0, min_open=True),
-                     help="Wall time of the whole run, over all its lives."),
+                     help="Wall time, with all resumptions."),
     ]  # fmt: skip
 
     @functools.wraps(command)
@@ -80,11 +80,11 @@ def limit_options(command):
     "--set", "settings", multiple=True, callback=read_pairs, metavar="NAME=VALUE", help="Setting for the solver."
 )
 @click.option("--at-once", type=click.IntRange(min=1), default=16, show_default=True, help="Problems in flight.")
-@click.option("--schedule", default="depth", show_default=True, callback=_schedule, metavar="NAME[:KEY=VALUE,...]",
-              help=f"Order of work across problems: {', '.join(SCHEDULES)}.")  # fmt: skip
+@click.option("--schedule", default="depth", show_default=True, callback=_schedule, metavar="NAME[:K=V,...]",
+              help=f"Order of problems: {', '.join(SCHEDULES)}.")  # fmt: skip
 @limit_options
 @click.option("--start", type=click.Path(path_type=Path, exists=True, file_okay=False),
-              help="Directory of solutions to start from, one for each problem.")  # fmt: skip
+              help="Directory of kernels to start from.")  # fmt: skip
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the solver's random choices.")
 @condition_options
 @click.option("--json", "as_json", is_flag=True, help="Print the leaderboard as JSON.")
