@@ -18,9 +18,9 @@ from harness.job import encode_problem, encode_solution
 from harness.judge.conditions import Conditions
 from harness.judge.cross_check import kernel_profile
 from harness.judge.evaluate import Evaluation
+from harness.judge.record import Stages
 from harness.judge.reference.prepare import prepare
 from harness.judge.session import EvaluationSession
-from harness.judge.stages import Stages
 from harness.problem.inputs import fresh_seeds
 from harness.problem.math_modes import pin_math_modes
 from harness.problem.module import Workload
