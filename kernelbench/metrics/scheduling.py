@@ -1,0 +1,265 @@
+"""Budget scheduling: when a problem gets no further work, and what that would have saved. Pure functions, no I/O.
+
+A trace is what a full run did on one problem: units of work in order, each with its attempts and its
+cost. A unit is an attempt of a flat solver or an iteration of an orchestrated one. A policy is asked
+after every unit whether the problem stays eligible. Problems do not share a budget here, so that
+round robin over eligible problems does on each of them what it would do alone: a trace cut where
+the policy stops.
+
+References
+----------
+The muCUTLASS paper, sections 4.3 (page 8), 5.6 and 5.7 (page 11), 6.2.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from kernelbench.metrics import fast_p
+from kernelbench.metrics.intervals import LEVEL
+
+EPSILONS = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)  # section 6.2.2, with 0 % added
+WINDOWS = (0, 4, 8, 12, 16, 20)  # attempts; section 6.2.2, with the 8 of section 6.2.3
+LEAST_RETENTION = 0.95  # section 6.2.3
+SKIP, ONE = "skip", "one"
+UNSOLVED = (SKIP, ONE)  # an unsolved problem is not in the mean, or counts as 1
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What one attempt is known to be.
+
+    ``speedup`` is settled, None for a failure and for unstable times; ``raw`` the point estimate of a
+    correct attempt; ``log_variance`` that of the logarithm of the speedup.
+    """
+
+    ms: float | None = None
+    speedup: float | None = None
+    raw: float | None = None
+    log_variance: float = 0.0
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A unit of work. ``tokens`` and ``usd`` are of all its model calls, None where they are not known."""
+
+    attempts: tuple[Attempt, ...]
+    tokens: float | None = 0.0
+    usd: float | None = 0.0
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The whole work on one problem; ``sol_ms`` is t_SOL under FP16, None where there is no bound."""
+
+    problem: str
+    sol_ms: float | None
+    units: tuple[Unit, ...]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a problem stands after some attempts.
+
+    ``idle`` counts the attempts since the last one that brought something: a settled speedup that
+    lies above the one before it, by an interval of their ratio that lies above 1. ``mark`` is that
+    attempt, so that many steps, each within the noise, count once they add up.
+    """
+
+    best: Attempt | None = None
+    mark: Attempt | None = None
+    idle: int = 0
+
+    def after(self, attempt: Attempt) -> Progress:
+        """Return the progress after one more attempt."""
+        if attempt.speedup is None:
+            return dataclasses.replace(self, idle=self.idle + 1)
+        best = attempt if self.best is None or attempt.speedup > self.best.speedup else self.best
+        if self.mark is None or _settled_above(attempt, self.mark):
+            return Progress(best, attempt, 0)
+        return Progress(best, self.mark, self.idle + 1)
+
+    @property
+    def is_ahead(self) -> bool:
+        """Whether the best attempt is faster than the baseline."""
+        return self.best is not None and self.best.speedup > 1.0
+
+
+def _settled_above(one: Attempt, other: Attempt) -> bool:
+    spread = NormalDist().inv_cdf((1 + LEVEL) / 2) * math.sqrt(one.log_variance + other.log_variance)
+    return one.speedup > other.speedup * math.exp(min(spread, 700.0))
+
+
+def progress(attempts: Iterable[Attempt]) -> Progress:
+    """Return where a problem stands after ``attempts``."""
+    found = Progress()
+    for attempt in attempts:
+        found = found.after(attempt)
+    return found
+
+
+@dataclass(frozen=True)
+class Policy:
+    """When a problem gets no further work.
+
+    It is stopped iff it is ahead of the baseline and t_best <= (1 + eps) t_SOL, or ``window``
+    attempts in a row brought nothing. ``eps`` None and ``window`` 0 switch a rule off.
+
+    References
+    ----------
+    The muCUTLASS paper, sections 4.3 (page 8) and 5.7 (page 11).
+    """
+
+    eps: float | None = None
+    window: int = 0
+
+    def stops(self, found: Progress, sol_ms: float | None) -> bool:
+        """Return whether a problem that stands at ``found`` gets no further work."""
+        if not found.is_ahead:
+            return False
+        near = self.eps is not None and sol_ms is not None and found.best.ms <= (1 + self.eps) * sol_ms
+        return near or 0 < self.window <= found.idle
+
+    @property
+    def name(self) -> str:
+        """The policy as it is written on the command line."""
+        eps = "off" if self.eps is None else f"{self.eps:.0%}"
+        return f"eps={eps} w={self.window}"
+
+
+FIXED = Policy()
+
+
+def grid(epsilons: Sequence[float | None] = EPSILONS, windows: Sequence[int] = WINDOWS) -> list[Policy]:
+    """Return every combination of the two levers."""
+    return [Policy(eps, window) for eps, window in itertools.product(epsilons, windows)]
+
+
+def units_done(trace: Trace, policy: Policy) -> int:
+    """Return how many units of a trace are worked under a policy: those before it is stopped."""
+    found = Progress()
+    for done, unit in enumerate(trace.units):
+        if policy.stops(found, trace.sol_ms):
+            return done
+        for attempt in unit.attempts:
+            found = found.after(attempt)
+    return len(trace.units)
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What a policy would have done. Arrays of shape (problems,).
+
+    ``settled`` and ``raw`` are the best speedups, nan without one; ``tokens`` and ``usd`` are None
+    where they are not known of every unit.
+    """
+
+    policy: Policy
+    settled: np.ndarray
+    raw: np.ndarray
+    attempts: np.ndarray
+    tokens: np.ndarray | None
+    usd: np.ndarray | None
+
+
+def replay(traces: Sequence[Trace], policy: Policy) -> Replay:
+    """Return what the logs would have been under ``policy``."""
+    worked = [trace.units[: units_done(trace, policy)] for trace in traces]
+    attempts = [[attempt for unit in units for attempt in unit.attempts] for units in worked]
+    return Replay(
+        policy,
+        np.array([_highest(a.speedup for a in those) for those in attempts], dtype=float),
+        np.array([_highest(a.raw for a in those) for those in attempts], dtype=float),
+        np.array([len(those) for those in attempts], dtype=float),
+        _totals([[unit.tokens for unit in units] for units in worked]),
+        _totals([[unit.usd for unit in units] for units in worked]),
+    )
+
+
+def _highest(speedups: Iterable[float | None]) -> float:
+    return max((speedup for speedup in speedups if speedup is not None), default=float("nan"))
+
+
+def _totals(costs: list[list[float | None]]) -> np.ndarray | None:
+    if any(None in of for of in costs):
+        return None
+    return np.array([math.fsum(of) for of in costs], dtype=float)
+
+
+def counted(speedups: np.ndarray, unsolved: str = SKIP) -> np.ndarray:
+    """Return the speedups that count: an unsolved problem is skipped (nan), or counts as ``one``."""
+    return np.where(np.isnan(speedups), 1.0, speedups) if unsolved == ONE else np.asarray(speedups, dtype=float)
+
+
+def retention(speedups: np.ndarray, fixed: np.ndarray, weights: np.ndarray | None = None, mean=fast_p.geometric_mean):
+    """Return g_policy / g_fixed, the share of the speedup that is left; ``mean`` may be ``fast_p.median``.
+
+    References
+    ----------
+    The muCUTLASS paper, section 5.6 (page 11).
+    """
+    return mean(speedups, weights) / mean(fixed, weights)
+
+
+def savings(cost: np.ndarray, fixed: np.ndarray, weights: np.ndarray | None = None):
+    """Return the share of the cost that is saved: 1 - T_policy / T_fixed; 0 where nothing was spent."""
+    spent, total = (np.asarray(fast_p.share(of, weights)) for of in (cost, fixed))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(total > 0, 1 - spent / total, 0.0)[()]
+
+
+def efficiency_gain(
+    speedups: np.ndarray, fixed: np.ndarray, cost: np.ndarray, fixed_cost: np.ndarray, weights: np.ndarray | None = None
+):
+    """Return (g_policy / g_fixed) (T_fixed / T_policy): speedup for each token, over that of the fixed run.
+
+    References
+    ----------
+    The muCUTLASS paper, section 5.6 (page 11).
+    """
+    return retention(speedups, fixed, weights) / (1 - savings(cost, fixed_cost, weights))
+
+
+def best_policy(gains: Sequence[float], retentions: Sequence[float], least: float = LEAST_RETENTION) -> int | None:
+    """Return the index of the policy with the highest gain that retains ``least`` of the mean; None without one.
+
+    References
+    ----------
+    The muCUTLASS paper, section 6.2.3.
+    """
+    allowed = [i for i, kept in enumerate(retentions) if kept >= least and not math.isnan(gains[i])]
+    return max(allowed, key=lambda i: gains[i], default=None)
+
+
+def upper_hull(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return the upper convex hull of (cost, speedup), from the cheapest point to the highest one.
+
+    Beyond the highest point more cost buys nothing, so that the frontier ends there.
+
+    References
+    ----------
+    The muCUTLASS paper, section 6.2.2; the algorithm is Andrew's monotone chain (1979).
+    """
+    highest: dict[float, float] = {}
+    for x, y in points:
+        highest[x] = max(y, highest.get(x, -math.inf))
+    hull: list[tuple[float, float]] = []
+    for point in sorted(highest.items()):
+        if hull and point[1] <= max(y for _, y in hull):
+            continue
+        while len(hull) > 1 and _turn(hull[-2], hull[-1], point) >= 0:
+            hull.pop()
+        hull.append(point)
+    return hull
+
+
+def _turn(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> float:
+    """Return the cross product of ab and ac: not negative where b lies on or below the line from a to c."""
+    return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
