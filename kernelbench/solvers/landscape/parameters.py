@@ -1,0 +1,95 @@
+"""Constants of the landscape, each with its source or marked as an assumption.
+
+[K] is KernelBench (2025), [M] the muCUTLASS paper, [B] KernelBand (2025). Nothing here was fitted to a
+result of a strategy with guidance: authors are fitted to flat refinement alone, see ``AUTHORS``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+# [B] section 3.6: the strategies, and the resources whose throughput is profiled (appendix A.1).
+LEVERS = ("tiling", "vectorization", "fusion", "pipeline", "reordering", "access & layout")
+RESOURCES = ("SM", "DRAM", "L2")
+# The resource that a lever works on, as KernelBand is run here. In a problem it is another with 1 - ON_TARGET.
+TARGETS = ("SM", "DRAM", "DRAM", "SM", "L2", "DRAM")
+ON_TARGET = 0.7  # assumption: a table for all kernels is right for most, not for all
+# [B] table 3, "Succ": the chance that an application is correct and faster (DeepSeek-V3.2, Triton).
+SUCCESS = (0.144, 0.571, 0.750, 0.644, 0.487, 0.295)
+# [B] table 3, "Best": how often a success was part of the final best kernel. Potentials share as these do.
+POTENTIAL = (0.615, 0.171, 0.552, 0.263, 0.253, 0.192)
+SHARE_CONCENTRATION = 4.0  # assumption: of the Dirichlet draw of a problem's shares; lower is more uneven
+
+# [M] section 6.5: the FP16 speed of light is 7.46 times as fast as PyTorch, in the geometric mean of 59 problems.
+LOG_HEADROOM = math.log(7.46)
+SD_LOG_HEADROOM = 0.9  # assumption: between problems
+LEAST_HEADROOM = 1.1  # no baseline beats the bound
+# [M] section 6.5: the best of all variants and runs is 3.91 times as fast, 7.46 / 3.91 = 1.91 above the bound.
+LOG_EXCESS_OF_LIMIT = math.log(0.75)  # of (limit / bound - 1); below 0.91, as those runs need not have reached it
+SD_LOG_EXCESS_OF_LIMIT = 0.5  # assumption
+# [M] section 6.1: with GPT-5-mini and raw CUDA 29 of 59 problems stay under 0.5 after 40 attempts.
+LOG_NAIVE_SLOWDOWN = math.log(10.0)  # assumption: a kernel without any lever, over PyTorch
+SD_LOG_NAIVE_SLOWDOWN = 1.0  # assumption
+COMPUTE_BOUND = 0.5  # assumption: share of problems
+FP16_OVER_TF32 = 2.0  # H100: 989.4 over 494.7 TFLOP/s, dense
+SLACK = (0.2, 0.9)  # assumption: ideal time of a resource that does not bind, over that of the one that does
+OVERLAP = 4.0  # assumption: exponent p of t = (sum of T_r^p)^(1/p); infinity would be a perfect roofline
+BASELINE_MS, SD_LOG_BASELINE = 1.0, 1.0  # the scale, which nothing depends on
+
+# Success of an implementation, in log odds.
+SD_PROBLEM = 1.4  # between problems: [K] table 9, R1's 67 %, 62 % and 8 % of the three levels, in log odds
+SD_LEVER = 0.7  # assumption: between levers of a problem
+LESSON_BONUS = 0.3  # assumption: for a lever whose success is described in the prompt
+MOST_REPAIRS = 3  # assumption: failures in a row that still teach
+FIRST_LOG_ODDS = 0.4  # [K] table 9: 67 % of R1's first attempts at level 1 are correct, 62 % at level 2; 8 % at level 3
+SLOWER_FAILURES = 1 / 3  # assumption: failures of table 3 that are correct and slower
+SLOWDOWN = (1.05, 2.0)  # assumption: of those
+# [K] section 4.2: execution failures are the most frequent.
+FAULTS = {"build_error": 0.45, "runtime_error": 0.2, "wrong_value": 0.35}
+DEPTH = 0.5  # diminishing returns: a success takes about half of what is left of a lever (assumption)
+SD_DEPTH = 0.15
+
+# Beliefs: believed log gain = true log gain + error. The error is the author's, persists, and shrinks with information.
+SD_ERROR = 1.0  # assumption; [B] table 4: strategies that an LLM selects itself give 0.97, those of the bandit 1.57
+SHARED_ERROR = 0.5  # assumption: share of its variance that an author takes from problem to problem
+WITH_PROFILE, WITH_BOUNDS, WITH_ATTRIBUTION = 0.85, 0.85, 0.7  # assumptions: factors on the error
+PER_LESSON = 0.5  # assumption: an error of which a lesson speaks is halved
+WHIM = 0.5  # assumption: temperature of the choice among levers, in log gain
+KEEPS_REPAIRING = 0.7  # assumption: a free author goes on with what failed; else it tries something else
+
+# Measurement. Under ``--cv 1%`` each side's relative standard error is at most 0.5 %.
+LOG_SD = 0.5e-2 * math.sqrt(2)
+UNSTABLE = 9 / 250  # of 250 references timed against themselves, 9 did not settle
+
+# Tokens of an answer; prompts count a token for four characters. Assumptions.
+CODE_TOKENS, TEXT_TOKENS, CHARACTERS_A_TOKEN = 3000, 600, 4
+
+
+@dataclass(frozen=True)
+class Author:
+    """A model that writes kernels.
+
+    ``skill`` is added to the log odds of SUCCESS; ``start`` is the mean share of each lever that its
+    first kernel has already; ``repair`` are log odds for every failure that it is shown;
+    ``usd_per_million`` is the input price that [M] section 5.2 names.
+    """
+
+    name: str
+    skill: float
+    start: float
+    repair: float
+    usd_per_million: float
+
+
+# [K] table 9: execution feedback lifts R1 from 72 % to 95 % in ten turns, V3 from 48 % to 53 %: repair is a strong
+# model's. ``skill`` and ``start`` are fitted by hand to what [M] section 6.1 says of flat refinement (MI), raw CUDA.
+# ``scripts/experiments/landscape_fit.py`` prints the figures beside those of the paper.
+AUTHORS = {
+    author.name: author
+    for author in (
+        Author("mini", -2.0, 0.10, 0.3, 0.25),
+        Author("mid", -1.3, 0.15, 0.6, 1.25),
+        Author("strong", 0.1, 0.45, 1.0, 1.75),
+    )
+}
