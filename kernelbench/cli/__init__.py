@@ -36,6 +36,7 @@ ROOMS = {
     "results": ("Results", {
         "leaderboard": "Rank runs: models, agents or GPUs side by side.",
         "compare": "Compare two runs problem by problem.",
+        "schedule": "Replay runs under budget policies: what each would have saved and lost.",
         "report": "Write runs as one page for the browser.",
         "serve": "Show a run in the browser while it is going.",
         "import": "Make a run of KernelBench's eval_results.json.",

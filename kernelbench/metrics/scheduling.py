@@ -22,8 +22,9 @@ from statistics import NormalDist
 
 import numpy as np
 
-from kernelbench.metrics import fast_p
-from kernelbench.metrics.intervals import LEVEL
+from harness.result import Result
+from kernelbench.metrics import fast_p, settled
+from kernelbench.metrics.intervals import LEVEL, log_speedup_variance
 
 EPSILONS = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)  # section 6.2.2, with 0 % added
 WINDOWS = (0, 4, 8, 12, 16, 20)  # attempts; section 6.2.2, with the 8 of section 6.2.3
@@ -44,6 +45,21 @@ class Attempt:
     speedup: float | None = None
     raw: float | None = None
     log_variance: float = 0.0
+
+
+def attempt_of(result: Result) -> Attempt:
+    """Return what a result is known to be. A failure, and a result that was not timed, brings nothing."""
+    speedup = settled.raw_speedup(result)
+    if not result.correct or not speedup:
+        return Attempt()
+    variance = log_speedup_variance(result)
+    return Attempt(fast_p.typical_ms(result.timing), settled.settled_speedup(result), speedup, variance or 0.0)
+
+
+def sol_ms_of(results: Sequence[Result]) -> float | None:
+    """Return t_SOL under FP16 in ms, from the last result that has it: at the clock that was observed then."""
+    found = (result.sol["t_sol_fp16_ms"] for result in reversed(results) if (result.sol or {}).get("t_sol_fp16_ms"))
+    return next(found, None)
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ class Mind:
         return self.problem.gain(left, lever) + factor * (shared + own)
 
     def choose(self, left: Left, seen: Seen, count: int, rng: random.Random) -> list[int]:
-        """Return ``count`` different levers in the order in which they come to mind: what appeals more, comes sooner."""
+        """Return ``count`` different levers in the order in which they come to mind, by appeal and whim."""
         appeal = {lever: self.belief(lever, left, seen) / p.WHIM for lever in range(len(p.LEVERS))}
         gumbel = {lever: value - math.log(-math.log(rng.random() or 1e-12)) for lever, value in appeal.items()}
         return sorted(gumbel, key=gumbel.get, reverse=True)[:count]

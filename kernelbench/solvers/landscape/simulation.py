@@ -1,4 +1,4 @@
-"""Runs of real strategies on the landscape: the session of ``kb solve`` in memory, with a simulated author and device."""
+"""Runs of real strategies on the landscape: the session of `kb solve` in memory, with simulated author and device."""
 
 from __future__ import annotations
 

@@ -1,0 +1,106 @@
+"""Traces of a run: what was done on each problem, unit by unit, from its log, its trajectory and its model calls."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from harness.result import Result
+from kernelbench.metrics.scheduling import Attempt, Trace, Unit, attempt_of, sol_ms_of
+from kernelbench.metrics.workloads import together
+from kernelbench.run import Run, whole_lines
+from kernelbench.run_sources import trajectory_of
+
+CALLS = "calls.jsonl"
+_TAGS = ("unit", "iteration")  # of attempts and calls; the first that is there
+
+Line = dict[str, Any]  # of calls.jsonl or trajectory.jsonl
+
+
+def of_run(run: Run, problems: Sequence[str]) -> list[Trace]:
+    """Return a trace for each of ``problems``; of one without attempts it is empty."""
+    return traces(run.results, trajectory_of(run), calls_of(run), problems)
+
+
+def calls_of(run: Run) -> list[Line]:
+    """Return the model calls of a run; none where its solver asked no model, or is a program of its own."""
+    path = run.path / CALLS
+    lines = whole_lines(path)[0] if path.is_file() else []
+    return [json.loads(line) for line in lines]
+
+
+def traces(
+    results: Iterable[Result], attempts: Iterable[Line], calls: Iterable[Line], problems: Sequence[str]
+) -> list[Trace]:
+    """Return a trace for each of ``problems``.
+
+    An attempt is the first measurement of its sample: what a policy would have been told. Units are those that
+    the schedule granted (tag ``unit``), else iterations (tag ``iteration``), else each attempt is one.
+    A call counts in the unit of its tag. Without tags the calls since the attempt before count in the
+    attempt's unit, and calls after the last attempt in the last unit. Cost is unknown without a trajectory.
+    """
+    measured = _by_problem(together(result for result in results if result.confirms is None), lambda r: r.problem)
+    tried, asked = (_by_problem(lines, lambda line: line["problem"]) for lines in (attempts, calls))
+    return [_trace(problem, measured[problem], tried[problem], asked[problem]) for problem in problems]
+
+
+def _by_problem(items: Iterable, of) -> dict[str, list]:
+    found = defaultdict(list)
+    for item in items:
+        found[of(item)].append(item)
+    return found
+
+
+def _trace(problem: str, results: list[Result], tried: list[Line], asked: list[Line]) -> Trace:
+    results = sorted(results, key=lambda result: result.solution["sample"])
+    by_sample = {result.solution["sample"]: attempt_of(result) for result in results}
+    tried = sorted(tried, key=lambda line: line["sample"])
+    if not tried:
+        return Trace(problem, sol_ms_of(results), tuple(Unit((one,), None, None) for one in by_sample.values()))
+    keys = [_unit_of(line) for line in tried]
+    done: dict[Any, list[Attempt]] = {}
+    for key, line in zip(keys, tried):
+        done.setdefault(key, []).append(by_sample.get(line["sample"], Attempt()))
+    costs = _costs(list(done), keys, tried, asked)
+    return Trace(problem, sol_ms_of(results), tuple(Unit(tuple(of), *costs[key]) for key, of in done.items()))
+
+
+def _unit_of(line: Line) -> Any:
+    tags = line.get("tags") or {}
+    return next((f"{name} {tags[name]}" for name in _TAGS if name in tags), line.get("sample"))
+
+
+def _costs(units: list, keys: list, tried: list[Line], asked: list[Line]) -> dict[Any, tuple]:
+    """Return tokens and USD of each unit, None where they are not known."""
+    spent = defaultdict(list)
+    if asked and all(set(line.get("tags") or {}) & set(_TAGS) for line in asked):
+        for line in asked:
+            key = _unit_of(line)
+            spent[key if key in units else units[-1]].append(line)
+    else:
+        for key, line in zip(keys, tried):
+            spent[key].append(line)
+        if asked:
+            spent[units[-1]].append(_rest(tried, asked))
+    return {key: (_sum(map(_tokens, spent[key])), _sum(line["cost_usd"] for line in spent[key])) for key in units}
+
+
+def _rest(tried: list[Line], asked: list[Line]) -> Line:
+    """Return the cost of the calls that are in no attempt's line: those after the last attempt."""
+    tokens = {}
+    for side in ("prompt", "completion"):
+        both = [_sum(line["tokens"][side] for line in lines) for lines in (asked, tried)]
+        tokens[side] = None if None in both else max(0, both[0] - both[1])
+    both = [_sum(line["cost_usd"] for line in lines) for lines in (asked, tried)]
+    return {"tokens": tokens, "cost_usd": None if None in both else max(0.0, both[0] - both[1])}
+
+
+def _tokens(line: Line) -> float | None:
+    return _sum(line["tokens"].get(side) for side in ("prompt", "completion"))
+
+
+def _sum(values: Iterable[float | None]) -> float | None:
+    values = list(values)
+    return None if None in values else sum(values)
