@@ -38,13 +38,15 @@ class Attempt:
     """What one attempt is known to be.
 
     ``speedup`` is settled, None for a failure and for unstable times; ``raw`` the point estimate of a
-    correct attempt; ``log_variance`` that of the logarithm of the speedup.
+    correct attempt; ``log_variance`` that of the logarithm of the speedup. ``band`` says how it stands with
+    integrity, for those who filter by it; policies do not look at it.
     """
 
     ms: float | None = None
     speedup: float | None = None
     raw: float | None = None
     log_variance: float = 0.0
+    band: str = ""
 
 
 def attempt_of(result: Result) -> Attempt:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from harness.result import Result
@@ -32,7 +32,11 @@ def calls_of(run: Run) -> list[Line]:
 
 
 def traces(
-    results: Iterable[Result], attempts: Iterable[Line], calls: Iterable[Line], problems: Sequence[str]
+    results: Iterable[Result],
+    attempts: Iterable[Line],
+    calls: Iterable[Line],
+    problems: Sequence[str],
+    known: Callable[[Result], Attempt] = attempt_of,
 ) -> list[Trace]:
     """Return a trace for each of ``problems``.
 
@@ -40,10 +44,11 @@ def traces(
     the schedule granted (tag ``unit``), else iterations (tag ``iteration``), else each attempt is one.
     A call counts in the unit of its tag. Without tags the calls since the attempt before count in the
     attempt's unit, and calls after the last attempt in the last unit. Cost is unknown without a trajectory.
+    ``known`` says what a result is known to be.
     """
     measured = _by_problem(together(result for result in results if result.confirms is None), lambda r: r.problem)
     tried, asked = (_by_problem(lines, lambda line: line["problem"]) for lines in (attempts, calls))
-    return [_trace(problem, measured[problem], tried[problem], asked[problem]) for problem in problems]
+    return [_trace(problem, measured[problem], tried[problem], asked[problem], known) for problem in problems]
 
 
 def _by_problem(items: Iterable, of) -> dict[str, list]:
@@ -53,9 +58,9 @@ def _by_problem(items: Iterable, of) -> dict[str, list]:
     return found
 
 
-def _trace(problem: str, results: list[Result], tried: list[Line], asked: list[Line]) -> Trace:
+def _trace(problem: str, results: list[Result], tried: list[Line], asked: list[Line], known) -> Trace:
     results = sorted(results, key=lambda result: result.solution["sample"])
-    by_sample = {result.solution["sample"]: attempt_of(result) for result in results}
+    by_sample = {result.solution["sample"]: known(result) for result in results}
     tried = sorted(tried, key=lambda line: line["sample"])
     if not tried:
         return Trace(problem, sol_ms_of(results), tuple(Unit((one,), None, None) for one in by_sample.values()))

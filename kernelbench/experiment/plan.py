@@ -1,0 +1,244 @@
+"""The file of an experiment: what it may say, and what it comes to. Reads TOML.
+
+Every key is checked: one that is unknown, missing or of another type is an error that names the table and the key.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
+
+
+class ExperimentError(Exception):
+    """An experiment that cannot be run, and what to do about it."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """The model of ``kb solve``'s options of these names. ``price`` is USD per million tokens in and out."""
+
+    name: str
+    base_url: str | None = None
+    key_variable: str = "OPENAI_API_KEY"
+    price: list[float] | None = None
+    fields: dict[str, Any] = field(default_factory=dict)
+    stream: bool = False
+
+
+@dataclass(frozen=True)
+class World:
+    """A landscape instead of a device and a model: see ``kernelbench.solvers.landscape``.
+
+    ``problems`` is their number; each seed of the experiment is a landscape of its own.
+    """
+
+    problems: int = 10
+    author: str = "mini"
+    insight: float = 1.0
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """How solutions are evaluated; the options of ``kb solve`` of these names."""
+
+    device: str | None = None
+    workload: str | None = None
+    precision: str = "fp32"
+    baseline: str = "eager"
+    track: str | None = None
+    timeout: float = 120.0
+    build_timeout: float = 900.0
+    jobs: int | None = None
+    clock: float | None = None
+    problem_dir: str | None = None
+    at_once: int = 16
+
+
+@dataclass(frozen=True)
+class Ceilings:
+    """Limits of the whole experiment; None is no limit. A unit of work in flight ends, and may exceed them."""
+
+    attempts: int | None = None
+    tokens: int | None = None
+    usd: float | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Guess of the cost of one attempt, for a dry run before anything was measured."""
+
+    tokens: float | None = None
+    usd: float | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One column of the matrix. Fields that are None are those of the experiment."""
+
+    name: str
+    solver: str | None = None
+    solver_command: str | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+    budget: int | None = None
+    schedule: str | None = None
+    prompts: str | None = None
+    model: Model | None = None
+    author: str | None = None
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of the matrix."""
+
+    variant: str
+    seed: int
+    repeat: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.variant} seed={self.seed} repeat={self.repeat}"
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A matrix: ``variant`` x ``seeds`` x ``repeats``, each over all problems.
+
+    ``compare_with`` is the variant that the others are compared with; by default the first. A repeat differs
+    from another of the same seed only in what is not a function of the seed: a model's sampling, a device's noise.
+    """
+
+    name: str
+    variant: list[Variant]
+    problems: str = ""  # a selector; not for a landscape
+    budget: int = 40  # attempts a problem, as in the muCUTLASS paper, section 5.5
+    seeds: list[int] = field(default_factory=lambda: [0])
+    repeats: int = 1
+    schedule: str = "breadth"
+    compare_with: str = ""
+    model: Model | None = None
+    landscape: World | None = None
+    evaluation: Conditions = field(default_factory=Conditions)
+    limits: Ceilings = field(default_factory=Ceilings)
+    estimate: Estimate = field(default_factory=Estimate)
+
+    def cells(self) -> Iterator[Cell]:
+        """Return the runs in the order in which they are made: every variant of a seed, then the next seed."""
+        for repeat, seed, variant in itertools.product(range(self.repeats), self.seeds, self.variant):
+            yield Cell(variant.name, seed, repeat)
+
+    def of(self, cell: Cell) -> Variant:
+        """Return the variant of a cell."""
+        return next(variant for variant in self.variant if variant.name == cell.variant)
+
+    def budget_of(self, variant: Variant) -> int:
+        """Return the attempts a problem."""
+        return variant.budget or self.budget
+
+    @property
+    def reference(self) -> str:
+        """Name of the variant that the others are compared with."""
+        return self.compare_with or self.variant[0].name
+
+
+def read(path: Path) -> Experiment:
+    """Return the experiment of a TOML file. Raises ExperimentError."""
+    try:
+        data = _toml().loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ExperimentError(f"cannot read {path}: {error.strerror}") from None
+    except ValueError as error:  # of the decoder, and of text that is no UTF-8
+        raise ExperimentError(f"{path} is not TOML: {error}") from None
+    return parse(data, str(path))
+
+
+def parse(data: dict[str, Any], where: str = "experiment") -> Experiment:
+    """Return the experiment of a table. Raises ExperimentError."""
+    experiment = _built(Experiment, data, where)
+    _check(experiment, where)
+    return experiment
+
+
+def _toml():
+    try:
+        import tomllib
+    except ImportError:  # Python 3.10
+        try:
+            import tomli as tomllib
+        except ImportError:
+            raise ExperimentError(
+                "reading an experiment needs tomli before Python 3.11: pip install 'kernelbench[experiment]'"
+            ) from None
+    return tomllib
+
+
+def _built(kind: type, data: Any, where: str) -> Any:
+    """Return a dataclass of a table; its fields may be dataclasses, and lists of them."""
+    if not isinstance(data, dict):
+        raise ExperimentError(f"{where} must be a table, got {data!r:.60}")
+    hints = get_type_hints(kind)
+    known = {f.name: f for f in dataclasses.fields(kind)}
+    if unknown := sorted(set(data) - set(known)):
+        raise ExperimentError(f"{where} has no key '{unknown[0]}'; there are: {', '.join(known)}")
+    required = [
+        f.name for f in known.values() if f.default is f.default_factory is dataclasses.MISSING and f.name not in data
+    ]
+    if required:
+        raise ExperimentError(f"{where} needs the key '{required[0]}'")
+    return kind(**{key: _value(hints[key], value, f"{where}: {key}") for key, value in data.items()})
+
+
+def _value(hint: Any, value: Any, where: str) -> Any:
+    """Return a value of the type that a field has."""
+    options = [hint for hint in (get_args(hint) if isinstance(hint, UnionType) else (hint,)) if hint is not type(None)]
+    (wanted,) = options
+    origin, inner = get_origin(wanted) or wanted, get_args(wanted)
+    if dataclasses.is_dataclass(wanted):
+        return _built(wanted, value, where)
+    if origin is float and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    if not isinstance(value, origin) or (origin is not bool and isinstance(value, bool)):
+        raise ExperimentError(f"{where} must be {_NAMES[origin]}, got {value!r:.60}")
+    if origin is list:
+        return [_value(inner[0], one, f"{where} {number}") for number, one in enumerate(value, 1)]
+    return value
+
+
+_NAMES = {
+    str: "a string", int: "a whole number", float: "a number", bool: "true or false", list: "a list", dict: "a table",
+}  # fmt: skip
+
+
+def _check(experiment: Experiment, where: str) -> None:
+    names = [variant.name for variant in experiment.variant]
+    checks = [
+        (not names, "needs at least one [[variant]]"),
+        (len(set(names)) < len(names), "has two variants of the same name"),
+        (any("/" in name or not name.strip() for name in names), "has a variant whose name is empty or holds a '/'"),
+        (not experiment.seeds or len(set(experiment.seeds)) < len(experiment.seeds), "needs seeds, each once"),
+        (experiment.repeats < 1, "needs repeats of at least 1"),
+        (experiment.budget < 1, "needs a budget of at least 1"),
+        (experiment.reference not in names, f"compares with '{experiment.reference}', which is no variant"),
+        (experiment.landscape is None and not experiment.problems, "needs the key 'problems', a selector"),
+        (
+            experiment.landscape is not None and bool(experiment.problems or experiment.model),
+            "has a landscape, which has problems and a model of its own: leave out 'problems' and 'model'",
+        ),
+    ]
+    for variant in experiment.variant:
+        both = (variant.solver is None) == (variant.solver_command is None)
+        checks.append((both, f"variant '{variant.name}' needs either 'solver' or 'solver_command'"))
+        checks.append((
+            experiment.landscape is not None and variant.solver is None,
+            f"variant '{variant.name}': a landscape runs solvers in Python only",
+        ))  # fmt: skip
+        checks.append((variant.budget is not None and variant.budget < 1, f"variant '{variant.name}' needs a budget"))
+    for wrong, message in checks:
+        if wrong:
+            raise ExperimentError(f"{where} {message}")
