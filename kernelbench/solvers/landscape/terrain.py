@@ -145,7 +145,7 @@ def profile(of: Problem, spec: Spec) -> dict[str, float]:
     used = [1 - share for share in spec.left]
     tiling, vectorization, fusion, pipeline, reordering, _ = used
     block = (128, 256, 512)[int(2.99 * (tiling + reordering) / 2)]
-    registers = int(min(255, 24 + 96 * tiling + 40 * vectorization + 48 * fusion))
+    registers = int(min(255, _MAX_REGISTERS // block, 24 + 96 * tiling + 40 * vectorization + 48 * fusion))
     shared = int(1024 * (48 * tiling + 48 * pipeline))
     warps = block // 32
     blocks = min(

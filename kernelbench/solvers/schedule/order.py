@@ -66,6 +66,7 @@ class UnknownSchedule(ValueError):
 SCHEDULES = {
     "depth": "kernelbench.solvers.schedule.order:DepthFirst",
     "breadth": "kernelbench.solvers.schedule.order:BreadthFirst",
+    "policy": "kernelbench.solvers.schedule.policy:PolicySchedule",
 }
 
 
