@@ -92,6 +92,12 @@ class Variant:
     model: Model | None = None
     author: str | None = None
 
+    @property
+    def texts(self) -> dict[str, str]:
+        """The settings as ``kb solve --set`` gives them: strings."""
+        text = lambda value: str(value).lower() if isinstance(value, bool) else str(value)  # noqa: E731
+        return {name: text(value) for name, value in self.settings.items()}
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -110,8 +116,9 @@ class Cell:
 class Experiment:
     """A matrix: ``variant`` x ``seeds`` x ``repeats``, each over all problems.
 
-    ``compare_with`` is the variant that the others are compared with; by default the first. A repeat differs
-    from another of the same seed only in what is not a function of the seed: a model's sampling, a device's noise.
+    ``compare_with`` is the variant that the others are compared with; by default the first. ``curves`` are
+    lists of variants that are drawn together, such as a strategy and its ablations; by default all are. A
+    repeat differs from another of the same seed only in what is no function of it: a model's sampling, noise.
     """
 
     name: str
@@ -122,6 +129,7 @@ class Experiment:
     repeats: int = 1
     schedule: str = "breadth"
     compare_with: str = ""
+    curves: list[list[str]] = field(default_factory=list)
     model: Model | None = None
     landscape: World | None = None
     evaluation: Conditions = field(default_factory=Conditions)
@@ -225,6 +233,10 @@ def _check(experiment: Experiment, where: str) -> None:
         (experiment.repeats < 1, "needs repeats of at least 1"),
         (experiment.budget < 1, "needs a budget of at least 1"),
         (experiment.reference not in names, f"compares with '{experiment.reference}', which is no variant"),
+        (
+            bool(unknown := {name for drawn in experiment.curves for name in drawn} - set(names)),
+            f"has curves of {', '.join(sorted(unknown))}, which are no variants",
+        ),
         (experiment.landscape is None and not experiment.problems, "needs the key 'problems', a selector"),
         (
             experiment.landscape is not None and bool(experiment.problems or experiment.model),

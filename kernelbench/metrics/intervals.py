@@ -24,7 +24,10 @@ class Interval(NamedTuple):
 
 
 def bootstrap(
-    statistic: Callable[..., np.ndarray], *samples: Sequence | np.ndarray, level: float = LEVEL
+    statistic: Callable[..., np.ndarray],
+    *samples: Sequence | np.ndarray,
+    level: float = LEVEL,
+    clusters: Sequence[int] | np.ndarray | None = None,
 ) -> Interval | None:
     """Return the percentile bootstrap interval of a figure: how far it depends on which problems there are.
 
@@ -39,6 +42,9 @@ def bootstrap(
     samples
         Arrays over the same problems, of shape (problems,), or (RESAMPLES, problems) where the
         values differ from draw to draw as well. They are drawn together and so stay paired.
+    clusters
+        Number, from 0 on, of what each problem belongs to: then whole clusters are drawn. For values
+        that are not independent, such as a problem's in several runs, or several problems of one run.
 
     Returns
     -------
@@ -60,7 +66,10 @@ def bootstrap(
         raise ValueError(f"samples of {', '.join(str(a.shape[-1]) for a in arrays)} problems cannot be paired")
     if count == 0:
         return None
-    values = np.asarray(statistic(*arrays, weights=_drawn_counts(count)), dtype=float)
+    weights = _drawn_counts(count)
+    if clusters is not None:
+        weights = _drawn_counts(int(np.max(clusters)) + 1)[:, np.asarray(clusters)]
+    values = np.asarray(statistic(*arrays, weights=weights), dtype=float)
     values = values[~np.isnan(values)]
     if not len(values):
         return None

@@ -160,15 +160,50 @@ def grid(epsilons: Sequence[float | None] = EPSILONS, windows: Sequence[int] = W
     return [Policy(eps, window) for eps, window in itertools.product(epsilons, windows)]
 
 
-def units_done(trace: Trace, policy: Policy) -> int:
-    """Return how many units of a trace are worked under a policy: those before it is stopped."""
-    found = Progress()
-    for done, unit in enumerate(trace.units):
-        if policy.stops(found, trace.sol_ms):
-            return done
+@dataclass(frozen=True)
+class Course:
+    """A trace summed up after each number of units: lists of one more element than it has units.
+
+    ``settled`` and ``raw`` are the best speedups so far, nan without one; costs are None from where they are not known.
+    """
+
+    sol_ms: float | None
+    progress: list[Progress]
+    settled: list[float]
+    raw: list[float]
+    attempts: list[int]
+    tokens: list[float | None]
+    usd: list[float | None]
+
+    def units_done(self, policy: Policy) -> int:
+        """Return how many units are worked under a policy: those before it stops the problem."""
+        asked = self.progress[:-1]
+        return next((done for done, found in enumerate(asked) if policy.stops(found, self.sol_ms)), len(asked))
+
+
+def course(trace: Trace) -> Course:
+    """Return a trace summed up."""
+    found = Course(trace.sol_ms, [Progress()], [math.nan], [math.nan], [0], [0.0], [0.0])
+    for unit in trace.units:
+        standing, settled_best, raw_best = found.progress[-1], found.settled[-1], found.raw[-1]
         for attempt in unit.attempts:
-            found = found.after(attempt)
-    return len(trace.units)
+            standing = standing.after(attempt)
+            settled_best, raw_best = _higher(settled_best, attempt.speedup), _higher(raw_best, attempt.raw)
+        found.progress.append(standing)
+        found.settled.append(settled_best)
+        found.raw.append(raw_best)
+        found.attempts.append(found.attempts[-1] + len(unit.attempts))
+        found.tokens.append(_added(found.tokens[-1], unit.tokens))
+        found.usd.append(_added(found.usd[-1], unit.usd))
+    return found
+
+
+def _higher(best: float, speedup: float | None) -> float:
+    return best if speedup is None or speedup <= best else speedup
+
+
+def _added(total: float | None, more: float | None) -> float | None:
+    return None if total is None or more is None else total + more
 
 
 @dataclass(frozen=True)
@@ -176,10 +211,11 @@ class Replay:
     """What a policy would have done. Arrays of shape (problems,).
 
     ``settled`` and ``raw`` are the best speedups, nan without one; ``tokens`` and ``usd`` are None
-    where they are not known of every unit.
+    where they are not known of every unit that was worked.
     """
 
     policy: Policy
+    units: np.ndarray
     settled: np.ndarray
     raw: np.ndarray
     attempts: np.ndarray
@@ -187,28 +223,14 @@ class Replay:
     usd: np.ndarray | None
 
 
-def replay(traces: Sequence[Trace], policy: Policy) -> Replay:
+def replay(courses: Sequence[Course], policy: Policy) -> Replay:
     """Return what the logs would have been under ``policy``."""
-    worked = [trace.units[: units_done(trace, policy)] for trace in traces]
-    attempts = [[attempt for unit in units for attempt in unit.attempts] for units in worked]
-    return Replay(
-        policy,
-        np.array([_highest(a.speedup for a in those) for those in attempts], dtype=float),
-        np.array([_highest(a.raw for a in those) for those in attempts], dtype=float),
-        np.array([len(those) for those in attempts], dtype=float),
-        _totals([[unit.tokens for unit in units] for units in worked]),
-        _totals([[unit.usd for unit in units] for units in worked]),
-    )
-
-
-def _highest(speedups: Iterable[float | None]) -> float:
-    return max((speedup for speedup in speedups if speedup is not None), default=float("nan"))
-
-
-def _totals(costs: list[list[float | None]]) -> np.ndarray | None:
-    if any(None in of for of in costs):
-        return None
-    return np.array([math.fsum(of) for of in costs], dtype=float)
+    units = [one.units_done(policy) for one in courses]
+    figures = {}
+    for name in ("settled", "raw", "attempts", "tokens", "usd"):
+        values = [getattr(one, name)[done] for one, done in zip(courses, units)]
+        figures[name] = None if None in values else np.array(values, dtype=float)
+    return Replay(policy, np.array(units), **figures)
 
 
 def counted(speedups: np.ndarray, unsolved: str = SKIP) -> np.ndarray:

@@ -5,6 +5,7 @@ A variant is a run, or several runs of one configuration, whose traces are poole
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,7 +15,7 @@ import numpy as np
 
 from kernelbench.metrics import fast_p, scheduling
 from kernelbench.metrics.intervals import bootstrap
-from kernelbench.metrics.scheduling import FIXED, Policy, Replay, Trace
+from kernelbench.metrics.scheduling import FIXED, Course, Policy, Replay, Trace
 
 SWEEP_EPS_AT = 0  # window of the eps sweep, section 6.2.1
 SWEEP_WINDOW_AT = 1.0  # eps of the window sweep, section 6.2.1
@@ -22,11 +23,20 @@ SWEEP_WINDOW_AT = 1.0  # eps of the window sweep, section 6.2.1
 
 @dataclass(frozen=True)
 class Variant:
-    """``price`` is USD per million tokens; without it dollars are those that the calls recorded."""
+    """``price`` is USD per million tokens; without it dollars are those that the calls recorded.
+
+    ``clusters`` are those of ``intervals.bootstrap``, where traces are not independent.
+    """
 
     name: str
     traces: Sequence[Trace]
     price: float | None = None
+    clusters: Sequence[int] | None = None
+
+    @functools.cached_property
+    def courses(self) -> list[Course]:
+        """The traces summed up."""
+        return [scheduling.course(trace) for trace in self.traces]
 
 
 @dataclass(frozen=True)
@@ -44,7 +54,7 @@ def study(variants: Sequence[Variant], grid: Grid) -> dict[str, Any]:
     ``cost_of`` says what the Pareto frontier is over: dollars where they are known of all variants, else
     tokens, else attempts; normalised to the dearest variant's fixed run.
     """
-    fixed = [scheduling.replay(variant.traces, FIXED) for variant in variants]
+    fixed = [scheduling.replay(variant.courses, FIXED) for variant in variants]
     cost_of = next(
         name for name in ("usd", "tokens", "attempts")
         if all(_cost(name, replay, variant) is not None for replay, variant in zip(fixed, variants))
@@ -65,7 +75,7 @@ def _cost(name: str, replay: Replay, variant: Variant) -> np.ndarray | None:
 
 
 def _variant(variant: Variant, fixed: Replay, grid: Grid, cost_of: str, dearest: float) -> dict[str, Any]:
-    rows = [_row(variant, scheduling.replay(variant.traces, policy), fixed, grid.unsolved) for policy in grid.policies]
+    rows = [_row(variant, scheduling.replay(variant.courses, policy), fixed, grid.unsolved) for policy in grid.policies]
     own = _row(variant, fixed, fixed, grid.unsolved)
     for row in (own, *rows):
         row["cost"] = None if row[cost_of] is None else row[cost_of] / dearest
@@ -88,32 +98,33 @@ def _row(variant: Variant, replay: Replay, fixed: Replay, unsolved: str) -> dict
     """Return the figures of one policy; retention, savings and gain with their interval over problems."""
     speedups, fixed_speedups = (scheduling.counted(of.settled, unsolved) for of in (replay, fixed))
     raw, fixed_raw = (scheduling.counted(of.raw, unsolved) for of in (replay, fixed))
+    figure = partial(_figure, variant.clusters)
     row: dict[str, Any] = {
         "policy": replay.policy.name,
         "eps": replay.policy.eps,
         "window": replay.policy.window,
         "geometric_mean": _plain(fast_p.geometric_mean(speedups)),
         "median": _plain(fast_p.median(speedups)),
-        "retention": _figure(scheduling.retention, speedups, fixed_speedups),
-        "median_retention": _figure(partial(scheduling.retention, mean=fast_p.median), speedups, fixed_speedups),
-        "raw_retention": _figure(scheduling.retention, raw, fixed_raw),
+        "retention": figure(scheduling.retention, speedups, fixed_speedups),
+        "median_retention": figure(partial(scheduling.retention, mean=fast_p.median), speedups, fixed_speedups),
+        "raw_retention": figure(scheduling.retention, raw, fixed_raw),
     }
     for name in ("attempts", "tokens", "usd"):
         cost, whole = (_cost(name, of, variant) for of in (replay, fixed))
         row[name] = None if cost is None else float(cost.sum())
-        row[f"{name}_saved"] = None if cost is None else _figure(scheduling.savings, cost, whole)
+        row[f"{name}_saved"] = None if cost is None else figure(scheduling.savings, cost, whole)
     of = "tokens" if replay.tokens is not None else "attempts"
     row["gain_over"] = of
-    row["gain"] = _figure(
+    row["gain"] = figure(
         scheduling.efficiency_gain, speedups, fixed_speedups, getattr(replay, of), getattr(fixed, of)
     )
     return row
 
 
-def _figure(statistic, *values: np.ndarray) -> dict[str, float | None]:
+def _figure(clusters: Sequence[int] | None, statistic, *values: np.ndarray) -> dict[str, float | None]:
     """Return value, low and high; None where the figure is not defined, as over no solved problem."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        low, high = bootstrap(statistic, *values) or (None, None)
+        low, high = bootstrap(statistic, *values, clusters=clusters) or (None, None)
         return {"value": _plain(statistic(*values)), "low": low, "high": high}
 
 

@@ -57,12 +57,12 @@ class LandscapeProblem:
 
 
 class LandscapeBackend:
-    """What measures candidates here: the ``Backend`` of the landscape of ``seed``. Results depend on nothing else."""
+    """The ``Backend`` of the landscape of ``seed``; ``repeat`` is for other noise in the same landscape."""
 
     device = DEVICE
 
-    def __init__(self, seed: int):
-        self._seed = seed
+    def __init__(self, seed: int, repeat: int = 0):
+        self._seed, self._repeat = seed, repeat
 
     def evaluate(self, work: Work) -> Future[list[Result]]:
         """Return a future that is done."""
@@ -113,7 +113,7 @@ class LandscapeBackend:
             return dataclasses.replace(result, status=Status.LOAD_ERROR, message=_NOT_FROM_HERE)
         if spec.fault:
             return dataclasses.replace(result, status=Status(spec.fault), message=_MESSAGES[spec.fault])
-        rng = random.Random(f"measurement {self._seed} {work.problem} {work.sample} {digest}")
+        rng = random.Random(f"measurement {self._seed} {self._repeat} {work.problem} {work.sample} {digest}")
         return _timed(result, self._problem(work.problem), spec, rng)
 
 

@@ -19,15 +19,16 @@ class LandscapeModel:
     """One author in the landscape of ``seed``.
 
     An answer depends on the conversation, the fields of the request, and the number of the call: a run
-    that is resumed, or repeated, gets the same answers. ``insight`` is that of ``author.Mind``.
+    that is resumed gets the same answers, and another ``repeat`` others. ``insight`` is that of ``author.Mind``.
     """
 
     base_url = None
 
-    def __init__(self, author: str = "mini", seed: int = 0, insight: float = 1.0, fields: dict[str, Any] | None = None):
+    def __init__(self, author: str = "mini", seed: int = 0, insight: float = 1.0, repeat: int = 0):
         if author not in p.AUTHORS:
             raise ValueError(f"there is no author {author!r} in the landscape; use one of {', '.join(p.AUTHORS)}")
-        self.author, self.seed, self.insight, self.fields = p.AUTHORS[author], seed, insight, fields or {}
+        self.author, self.seed, self.insight, self.repeat = p.AUTHORS[author], seed, insight, repeat
+        self.fields: dict[str, Any] = {}
         self.model = f"landscape-{author}"
 
     def sampling(self, asked: dict[str, Any]) -> dict[str, Any]:
@@ -38,7 +39,7 @@ class LandscapeModel:
         """Return the author's answer."""
         sent = json.dumps([messages, sampling], sort_keys=True)
         digest = hashlib.sha256(sent.encode()).hexdigest()
-        rng = random.Random(f"answer {self.model} {self.seed} {about.problem} {about.number} {digest}")
+        rng = random.Random(f"answer {self.model} {self.seed} {self.repeat} {about.problem} {about.number} {digest}")
         mind = Mind(self.author, terrain.problem(self.seed, about.problem), self.seed, self.insight)
         text, usual = answer_of(mind, messages, reading.read(messages), about.tags.get("phase"), rng)
         written = round(usual * math.exp(rng.gauss(-0.08, 0.4)))  # lognormal with mean ``usual``

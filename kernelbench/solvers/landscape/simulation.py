@@ -21,13 +21,14 @@ class Landscape:
     """A landscape and who writes kernels in it.
 
     ``problems`` are numbers such as ``"1/7"``; ``author`` is one of ``parameters.AUTHORS``; ``insight`` is that of
-    ``author.Mind``.
+    ``author.Mind``. ``repeat`` tells runs in the same landscape apart: other answers, other noise of timing.
     """
 
     seed: int = 0
     problems: Sequence[str] = tuple(f"1/{number}" for number in range(1, 11))
     author: str = "mini"
     insight: float = 1.0
+    repeat: int = 0
 
 
 @dataclass(frozen=True)
@@ -54,14 +55,14 @@ def simulate(
     The same arguments give the same run. ``budget`` are attempts a problem; 40 are those of the muCUTLASS
     paper. Raises RuntimeError where a solver failed: a simulation has no machine to blame.
     """
-    model = LandscapeModel(landscape.author, landscape.seed, landscape.insight)
+    model = LandscapeModel(landscape.author, landscape.seed, landscape.insight, landscape.repeat)
     plan = Plan(
         solver, budget, model, _PROMPTS, dict(settings or {}), landscape.seed, at_once=1, schedule=schedule,
         limits=limits or Limits(),
     )  # fmt: skip
     problems = [LandscapeProblem(terrain.problem(landscape.seed, number)) for number in landscape.problems]
     store = session.Store()
-    ended = session.run(plan, problems, LandscapeBackend(landscape.seed), store)
+    ended = session.run(plan, problems, LandscapeBackend(landscape.seed, landscape.repeat), store)
     if ended.failures:
         problem, reason = next(iter(ended.failures.items()))
         raise RuntimeError(f"the solver failed at {len(ended.failures)} problem(s), first at {problem}: {reason}")

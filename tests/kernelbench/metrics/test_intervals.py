@@ -152,3 +152,12 @@ def test_a_mean_without_samples_has_the_variance_of_the_delta_method():
 @pytest.mark.parametrize("wrong", [{"std_ms": None}, {"samples": 1}, {"mean_ms": 0.0}, {"mean_ms": None}])
 def test_a_mean_of_unknown_spread_has_no_variance(wrong):
     assert log_mean_variance({"mean_ms": 2.0, "std_ms": 0.1, "samples": 25} | wrong) is None
+
+
+def test_clusters_are_drawn_whole():
+    """Four values that always agree are one draw: the interval is that of ten values, not of forty."""
+    mean = lambda values, weights: (values * weights).sum(-1) / weights.sum(-1)  # noqa: E731
+    values = np.arange(10.0)
+    alone = bootstrap(mean, values)
+    assert bootstrap(mean, np.repeat(values, 4), clusters=np.repeat(np.arange(10), 4)) == alone
+    assert bootstrap(mean, np.repeat(values, 4)).high < alone.high

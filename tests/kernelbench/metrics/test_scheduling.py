@@ -25,6 +25,10 @@ def trace(*times, sol_ms=1.0, per_unit=1, tokens=100.0, usd=0.01, problem="1/1")
     return s.Trace(problem, sol_ms, tuple(s.Unit(of, tokens, usd) for of in units))
 
 
+def replay(traces, policy):
+    return s.replay([s.course(one) for one in traces], policy)
+
+
 # -- eligibility: section 4.3, page 8 -------------------------------------------------------------------------------
 
 
@@ -79,14 +83,14 @@ def test_small_steps_count_once_they_add_up():
 
 def test_a_policy_is_asked_after_every_unit_of_work():
     attempts = trace(None, 5.0, 2.0, 1.8, 1.7, 1.6)
-    assert s.units_done(attempts, s.Policy(eps=1.0)) == 3
+    assert s.course(attempts).units_done(s.Policy(eps=1.0)) == 3
     iterations = trace(None, 5.0, 2.0, 1.8, 1.7, 1.6, per_unit=4)
-    assert s.units_done(iterations, s.Policy(eps=1.0)) == 1  # the iteration that is begun is ended
+    assert s.course(iterations).units_done(s.Policy(eps=1.0)) == 1  # the iteration that is begun is ended
 
 
 def test_the_fixed_policy_does_everything():
     traces = [trace(2.0, 1.0, 0.5), trace(None, None, problem="1/2")]
-    whole = s.replay(traces, s.FIXED)
+    whole = replay(traces, s.FIXED)
     np.testing.assert_array_equal(whole.settled, [8.0, NAN])
     np.testing.assert_array_equal(whole.attempts, [3, 2])
     np.testing.assert_array_equal(whole.tokens, [300, 200])
@@ -96,14 +100,14 @@ def test_the_fixed_policy_does_everything():
 def test_a_replay_keeps_the_best_of_what_was_done_and_its_cost():
     """The first problem is stopped after 3 of 6 attempts at 2 ms, the second never: 3 + 2 of 8 attempts."""
     traces = [trace(None, 5.0, 2.0, 1.8, 1.7, 1.6), trace(8.0, 5.0, problem="1/2")]
-    cut = s.replay(traces, s.Policy(eps=1.0))
+    cut = replay(traces, s.Policy(eps=1.0))
     np.testing.assert_allclose(cut.settled, [2.0, 0.8])
     np.testing.assert_array_equal(cut.attempts, [3, 2])
-    assert s.savings(cut.attempts, s.replay(traces, s.FIXED).attempts) == pytest.approx(3 / 8)
+    assert s.savings(cut.attempts, replay(traces, s.FIXED).attempts) == pytest.approx(3 / 8)
 
 
 def test_cost_that_is_not_known_of_one_unit_is_not_known():
-    assert s.replay([trace(2.0, tokens=None)], s.FIXED).tokens is None
+    assert replay([trace(2.0, tokens=None)], s.FIXED).tokens is None
 
 
 def test_the_grid_is_that_of_the_paper():

@@ -4,7 +4,7 @@ import pytest
 from logs import judged, result
 
 from harness.result import Status
-from kernelbench.metrics.scheduling import FIXED, replay
+from kernelbench.metrics.scheduling import FIXED, course, replay
 from kernelbench.scheduling.traces import traces
 
 
@@ -79,4 +79,4 @@ def test_samples_of_a_directory_are_attempts_without_cost():
 def test_a_problem_without_attempts_is_empty():
     (trace,) = traces([], [], [], ["1/20"])
     assert trace.units == ()
-    assert replay([trace], FIXED).attempts.tolist() == [0]
+    assert replay([course(trace)], FIXED).attempts.tolist() == [0]

@@ -3,7 +3,7 @@
 import pytest
 from candidates import STRATEGIES
 
-from kernelbench.metrics.scheduling import FIXED, Policy, grid, replay, units_done
+from kernelbench.metrics.scheduling import FIXED, Policy, course, grid, replay
 from kernelbench.scheduling.traces import traces
 from kernelbench.solvers.landscape.simulation import Landscape, simulate
 from kernelbench.solvers.schedule.order import UnknownSchedule, schedule_of
@@ -12,9 +12,9 @@ from kernelbench.solvers.script import Script
 LANDSCAPE = Landscape(5, tuple(f"1/{n}" for n in range(1, 9)), "strong")
 
 
-def trace_of(run):
+def courses_of(run):
     lines = (map(vars, log.values()) for log in (run.journal.attempts, run.journal.calls))
-    return traces(run.results, *lines, run.landscape.problems)
+    return [course(trace) for trace in traces(run.results, *lines, run.landscape.problems)]
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def whole():
 
 
 def test_without_rules_a_replay_reproduces_the_run(whole):
-    recorded = trace_of(whole)
+    recorded = courses_of(whole)
     off = replay(recorded, Policy(eps=None, window=0))
     assert off.attempts.tolist() == [40] * 8
     assert off.tokens.sum() == sum(sum(call.tokens.values()) for call in whole.journal.calls.values())
@@ -36,7 +36,7 @@ def test_a_live_run_equals_the_replay_of_the_full_run(whole, eps, window):
         Script(STRATEGIES / "refine.py"), LANDSCAPE, schedule=f"policy:eps={eps},window={window}"
     )
     policy = Policy(None if eps == "off" else float(eps[:-1]) / 100, window)
-    expected, found = replay(trace_of(whole), policy), replay(trace_of(live), FIXED)
+    expected, found = replay(courses_of(whole), policy), replay(courses_of(live), FIXED)
     for name in ("settled", "raw", "attempts", "tokens"):
         assert getattr(found, name).tolist() == getattr(expected, name).tolist(), name
     done = {(result.problem, result.solution["sample"]) for result in live.results}
@@ -45,8 +45,8 @@ def test_a_live_run_equals_the_replay_of_the_full_run(whole, eps, window):
 
 
 def test_the_grid_has_policies_that_stop_some_problems_and_not_all(whole):
-    recorded = trace_of(whole)
-    shares = {sum(units_done(trace, policy) < 40 for trace in recorded) for policy in grid()}
+    recorded = courses_of(whole)
+    shares = {sum(trace.units_done(policy) < 40 for trace in recorded) for policy in grid()}
     assert len(shares) > 2 and max(shares) > 0
 
 

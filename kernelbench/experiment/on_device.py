@@ -1,0 +1,87 @@
+"""One run of an experiment on a device: what `kb solve` does with the same options, in a run directory of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernelbench.endpoint import Endpoint
+from kernelbench.evaluation.executor import Options
+from kernelbench.evaluation.stored_baselines import parse as parse_baselines
+from kernelbench.experiment.outcomes import judged
+from kernelbench.experiment.plan import Ceilings, Cell, Experiment, ExperimentError, Model, Variant
+from kernelbench.metrics.scheduling import Trace
+from kernelbench.review import labels, record
+from kernelbench.run import Run
+from kernelbench.run_sources import trajectory_of
+from kernelbench.scheduling.traces import calls_of, traces
+from kernelbench.solvers import script
+from kernelbench.solvers.orchestrator import solve
+from kernelbench.solvers.plan import Plan, Solver
+from kernelbench.solvers.program import Program
+from kernelbench.solvers.prompting.prompts import Prompts
+from kernelbench.solvers.schedule.limits import Limits
+
+
+@dataclass(frozen=True)
+class Ended:
+    """``limited`` is the ceiling that stopped problems, or ''; ``failures`` are problems whose solver failed."""
+
+    traces: list[Trace]
+    failures: dict[str, str]
+    limited: str
+
+
+def run(experiment: Experiment, cell: Cell, folder: Path, rest: Ceilings) -> Ended:
+    """Make the run of a cell, or continue it, within what is left of the ceilings."""
+    variant, conditions = experiment.of(cell), experiment.evaluation
+    endpoint = _endpoint(variant.model or experiment.model, conditions.at_once)
+    plan = Plan(
+        solver_of(variant), experiment.budget_of(variant), endpoint,
+        Prompts(Path(variant.prompts) if variant.prompts else None), variant.texts, cell.seed, conditions.at_once,
+        schedule=variant.schedule or experiment.schedule, limits=Limits(**vars(rest)),
+    )  # fmt: skip
+    outcome = solve(
+        plan, experiment.problems, options_of(experiment), folder, resume=True,
+        problem_dir=Path(conditions.problem_dir) if conditions.problem_dir else None,
+    )  # fmt: skip
+    limited = next((why for why in outcome.stopped.values() if "limit" in why), "")
+    return Ended(of_folder(folder, outcome.problems), outcome.failures, limited)
+
+
+def solver_of(variant: Variant) -> Solver:
+    """Return the solver of a variant. Raises SolverError where there is no such one."""
+    if variant.solver_command is not None:
+        return Program(variant.solver_command)
+    return script.Script(script.find(variant.solver))
+
+
+def options_of(experiment: Experiment) -> Options:
+    """Return how solutions are evaluated. Raises BaselineError."""
+    given = experiment.evaluation
+    if given.workload and "," in given.workload:
+        raise ExperimentError("an experiment is of one workload: its figures are of one time a problem")
+    return Options(
+        given.device, given.workload, given.precision, timeout_s=given.timeout, build_timeout_s=given.build_timeout,
+        baselines=parse_baselines(given.baseline), track=given.track, clock_mhz=given.clock,
+        **({"jobs": given.jobs} if given.jobs else {}),
+    )  # fmt: skip
+
+
+def of_folder(folder: Path, problems: list[str]) -> list[Trace]:
+    """Return the traces of a run directory, with the labels that reviews have given by now."""
+    made = Run.load(folder)
+    found = labels.labels(made.solutions(), record.load(folder))
+    return traces(
+        made.results, trajectory_of(made), calls_of(made), problems,
+        lambda result: judged(result, found.get((result.problem, result.solution["name"]))),
+    )  # fmt: skip
+
+
+def _endpoint(model: Model | None, at_once: int) -> Endpoint | None:
+    if model is None:
+        return None
+    return Endpoint(
+        model.name, model.base_url, key_variable=model.key_variable, prices=tuple(model.price) if model.price else None,
+        fields=model.fields, stream=model.stream, at_once=at_once,
+    )  # fmt: skip

@@ -1,0 +1,28 @@
+"""One run of an experiment on a landscape."""
+
+from __future__ import annotations
+
+import time
+
+from kernelbench.experiment.outcomes import Finished, judged
+from kernelbench.experiment.plan import Cell, Experiment
+from kernelbench.scheduling.traces import traces
+from kernelbench.solvers import script
+from kernelbench.solvers.landscape.simulation import Landscape, simulate
+
+
+def run(experiment: Experiment, cell: Cell) -> Finished:
+    """Return the run of a cell, made in this process."""
+    begin = time.monotonic()
+    variant, world = experiment.of(cell), experiment.landscape
+    landscape = Landscape(
+        cell.seed, tuple(f"1/{number}" for number in range(1, world.problems + 1)), variant.author or world.author,
+        world.insight, cell.repeat,
+    )  # fmt: skip
+    made = simulate(
+        script.Script(script.find(variant.solver)), landscape, budget=experiment.budget_of(variant),
+        settings=variant.texts, schedule=variant.schedule or experiment.schedule,
+    )  # fmt: skip
+    attempts, calls = ([vars(line) for line in log.values()] for log in (made.journal.attempts, made.journal.calls))
+    found = traces(made.results, attempts, calls, landscape.problems, judged)
+    return Finished(cell, found, round(time.monotonic() - begin, 3))

@@ -1,0 +1,102 @@
+"""Run the matrix of an experiment: on a device run by run, on a landscape several at once."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+
+from kernelbench.experiment import on_device, on_landscape
+from kernelbench.experiment.outcomes import Finished
+from kernelbench.experiment.plan import Ceilings, Cell, Experiment
+from kernelbench.experiment.store import Store
+
+LIMITS = ("attempts", "tokens", "usd", "seconds")
+
+
+@dataclass
+class Progress:
+    """How an experiment ended: ``unfinished`` runs with the reason, and the ceiling that was reached, or ''."""
+
+    unfinished: dict[Cell, str] = field(default_factory=dict)
+    ceiling: str = ""
+
+
+def run(experiment: Experiment, store: Store, told: Callable[[Finished], None] = lambda one: None) -> Progress:
+    """Make the runs that are missing; ``told`` of each that has ended. A run that fails leaves the others alone.
+
+    Raises what ``kb solve`` raises for wrong input and for a machine that cannot do it.
+    """
+    progress = Progress()
+    make = _on_landscape if experiment.landscape else _on_device
+    for one in make(experiment, store, progress):
+        store.add(one)
+        told(one)
+    return progress
+
+
+def _on_device(experiment: Experiment, store: Store, progress: Progress) -> Iterator[Finished]:
+    for cell in store.left():
+        rest = remaining(experiment.limits, store)
+        progress.ceiling = _reached(rest)
+        if progress.ceiling:
+            return
+        begin = time.monotonic()
+        ended = on_device.run(experiment, cell, store.run_folder(cell), rest)
+        if ended.limited:
+            progress.ceiling = ended.limited
+            return
+        if ended.failures:
+            problem, reason = next(iter(ended.failures.items()))
+            progress.unfinished[cell] = f"{len(ended.failures)} problem(s), first {problem}: {reason}"
+            continue
+        yield Finished(cell, ended.traces, round(time.monotonic() - begin, 3))
+
+
+def _on_landscape(experiment: Experiment, store: Store, progress: Progress) -> Iterator[Finished]:
+    """Yield runs as they end, one worker a core; one at a time where there is a ceiling."""
+    cells = store.left()
+    if experiment.limits != Ceilings():
+        for cell in cells:
+            progress.ceiling = _reached(remaining(experiment.limits, store))
+            if progress.ceiling:
+                return
+            yield on_landscape.run(experiment, cell)
+        return
+    if not cells:
+        return
+    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
+        try:
+            for done in as_completed([pool.submit(on_landscape.run, experiment, cell) for cell in cells]):
+                yield done.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def spent(runs: Iterator[Finished] | list[Finished]) -> dict[str, float]:
+    """Return what runs have cost, by the names of LIMITS; what is not known counts as 0."""
+    total = dict.fromkeys(LIMITS, 0.0)
+    for one in runs:
+        total["seconds"] += one.seconds
+        for trace in one.traces:
+            for unit in trace.units:
+                total["attempts"] += len(unit.attempts)
+                total["tokens"] += unit.tokens or 0
+                total["usd"] += unit.usd or 0
+    return total
+
+
+def remaining(limits: Ceilings, store: Store) -> Ceilings:
+    """Return what is left of the ceilings after the finished runs."""
+    used = spent(store.finished.values())
+    left = {name: None if limit is None else limit - used[name] for name, limit in vars(limits).items()}
+    return Ceilings(**left)
+
+
+def _reached(rest: Ceilings) -> str:
+    return next((f"the experiment's limit of {name} is reached" for name, left in vars(rest).items()
+                 if left is not None and left <= 0), "")  # fmt: skip

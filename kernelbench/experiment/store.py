@@ -1,0 +1,85 @@
+"""The directory of an experiment: what it is of, and its finished runs.
+
+- ``experiment.json``: the experiment as it was read
+- ``cells.jsonl``: a line for each finished run
+- ``runs/VARIANT/s0_r0/``: run directories, of those that were made on a device
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+from kernelbench.experiment.outcomes import Finished
+from kernelbench.experiment.plan import Cell, Experiment, ExperimentError
+from kernelbench.run import append_line, whole_lines, write_whole
+
+DEFINITION, CELLS, RUNS = "experiment.json", "cells.jsonl", "runs"
+# What may change when an experiment is continued. Variants may be added.
+_FREE = ("limits", "estimate", "compare_with", "curves", "seeds", "repeats", "variant")
+
+
+class Store:
+    """The finished runs of an experiment; ``finished`` is by cell."""
+
+    def __init__(self, folder: Path, experiment: Experiment, resume: bool):
+        self.folder, self.experiment = folder, experiment
+        definition = json.loads(json.dumps(dataclasses.asdict(experiment)))
+        path = folder / DEFINITION
+        if path.exists():
+            if not resume:
+                raise ExperimentError(f"{folder} holds an experiment: continue it with --resume, or choose --out")
+            _same(_read(path), definition, folder)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            write_whole(path, json.dumps(definition, indent=2) + "\n")
+            (folder / CELLS).touch()
+        except OSError as error:
+            raise ExperimentError(f"cannot write {folder}: {error.strerror}") from None
+        self.finished = finished(folder)
+
+    def add(self, one: Finished) -> None:
+        """Keep a finished run; it is on the disk then."""
+        append_line(self.folder / CELLS, one.to_json())
+        self.finished[one.cell] = one
+
+    def run_folder(self, cell: Cell) -> Path:
+        """Return where the run directory of a cell is."""
+        return self.folder / RUNS / cell.variant / f"s{cell.seed}_r{cell.repeat}"
+
+    def left(self) -> list[Cell]:
+        """Return the runs that are still to be made, in order."""
+        return [cell for cell in self.experiment.cells() if cell not in self.finished]
+
+
+def finished(folder: Path) -> dict[Cell, Finished]:
+    """Return the finished runs of an experiment's directory. Raises ExperimentError."""
+    path = folder / CELLS
+    try:
+        lines, _ = whole_lines(path, repair=True) if path.is_file() else ([], False)
+        found = [Finished.from_json(json.loads(line)) for line in lines]
+    except (ValueError, KeyError, TypeError, OSError) as error:
+        raise ExperimentError(f"{path} is damaged ({error}); choose another --out") from None
+    return {one.cell: one for one in found}
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ExperimentError(f"{path} cannot be read: {error}; choose another --out") from None
+
+
+def _same(old: dict[str, Any], new: dict[str, Any], folder: Path) -> None:
+    """Raise ExperimentError where runs of the two could not stand beside each other."""
+    different = [key for key in new if key not in _FREE and old.get(key) != new[key]]
+    before = {variant["name"]: variant for variant in old.get("variant", [])}
+    different += [
+        f"variant {variant['name']}" for variant in new["variant"]
+        if variant["name"] in before and before[variant["name"]] != variant
+    ]  # fmt: skip
+    if different:
+        changed = ", ".join(different)
+        raise ExperimentError(f"{folder} is of another experiment: {changed} changed; choose another --out")
