@@ -31,6 +31,7 @@ ROOMS = {
     }),
     "generate": ("Generate", {
         "solve": "Let a solver, such as a language model in a loop, write solutions and evaluate them.",
+        "experiment": "Run a matrix of solvers, settings and seeds, with one report.",
         "review": "Have a model review what a run found correct.",
     }),
     "results": ("Results", {

@@ -15,6 +15,7 @@ from kernelbench.experiment.plan import Ceilings, Cell, Experiment
 from kernelbench.experiment.store import Store
 
 LIMITS = ("attempts", "tokens", "usd", "seconds")
+_WORTH_WORKERS = 16  # runs; a worker takes 1 s to start, a run of 10 problems about as long
 
 
 @dataclass
@@ -57,16 +58,14 @@ def _on_device(experiment: Experiment, store: Store, progress: Progress) -> Iter
 
 
 def _on_landscape(experiment: Experiment, store: Store, progress: Progress) -> Iterator[Finished]:
-    """Yield runs as they end, one worker a core; one at a time where there is a ceiling."""
+    """Yield runs as they end, one worker a core; one at a time where there is a ceiling, or little to do."""
     cells = store.left()
-    if experiment.limits != Ceilings():
+    if experiment.limits != Ceilings() or len(cells) < _WORTH_WORKERS:
         for cell in cells:
             progress.ceiling = _reached(remaining(experiment.limits, store))
             if progress.ceiling:
                 return
             yield on_landscape.run(experiment, cell)
-        return
-    if not cells:
         return
     with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
         try:

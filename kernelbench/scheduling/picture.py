@@ -24,12 +24,14 @@ def pareto(data: dict[str, Any]):
         fixed = variant["fixed"]
         if fixed["geometric_mean"] is not None:
             axes.scatter(fixed["cost"], fixed["geometric_mean"], 160, colour, marker="*", edgecolors="black", zorder=3)
-        axes.plot(*zip(*variant["hull"]), color=colour, label=variant["name"]) if variant["hull"] else None
+        if variant["hull"]:
+            axes.plot(*zip(*variant["hull"]), color=colour, label=variant["name"])
     axes.set_xlabel(f"cost ({data['cost_of']}), over the dearest variant's fixed run")
     axes.set_ylabel("geometric mean of settled speedups")
     axes.set_title("Scheduling policies (star: without any; marker: eps; size: window)")
     axes.set_xlim(left=0)
-    axes.legend()
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend()
     return figure
 
 

@@ -8,7 +8,7 @@ from kernelbench.metrics.intervals import LEVEL
 from kernelbench.scheduling.study import sweep
 from kernelbench.views import tables
 
-_HEADERS = ("policy", "geo. mean", "retention", "median ret.", "attempts saved", "tokens saved", "USD saved", "gain")
+HEADERS = ("policy", "geo. mean", "retention", "median ret.", "attempts saved", "tokens saved", "USD saved", "gain")
 
 
 def render(data: dict[str, Any], form: str) -> str:
@@ -18,7 +18,7 @@ def render(data: dict[str, Any], form: str) -> str:
     if form == "csv":
         rows = [{"variant": of["name"], **row} for of in data["variants"] for row in (of["fixed"], *of["policies"])]
         return tables.to_csv(rows)
-    parts = [_heading("Best policy of each variant", form), _best(data, form)]
+    parts = [_heading("Best policy of each variant", form), tables.table(("variant", *HEADERS), best_rows(data), form)]
     for variant in data["variants"]:
         for title, rows in (("eps at w = 0", sweep(variant, True)), ("w at eps = 100 %", sweep(variant, False))):
             if rows:
@@ -26,38 +26,41 @@ def render(data: dict[str, Any], form: str) -> str:
         if missing := variant["without_bound"]:
             parts.append(f"{variant['name']}: {missing} of {variant['problems']} problem(s) have no t_SOL under FP16; "
                          "eps cannot stop them.")  # fmt: skip
-    parts.append(_notes(data))
+    parts.append(notes(data))
     return "\n\n".join(parts)
 
 
-def _best(data: dict[str, Any], form: str) -> str:
+def best_rows(data: dict[str, Any]) -> list[tuple[str, ...]]:
+    """Return for each variant the fixed run and its best policy."""
     rows = []
     for variant in data["variants"]:
-        rows.append((variant["name"], *_cells(variant["fixed"])))
+        rows.append((variant["name"], *cells(variant["fixed"])))
         if variant["best"]:
-            rows.append((variant["name"], *_cells(variant["best"])))
+            rows.append((variant["name"], *cells(variant["best"])))
         else:
-            rows.append((variant["name"], "none retains enough", *[""] * (len(_HEADERS) - 1)))
-    return tables.table(("variant", *_HEADERS), rows, form)
+            rows.append((variant["name"], "none retains enough", *[""] * (len(HEADERS) - 1)))
+    return rows
 
 
 def _table(rows: list[dict[str, Any]], form: str) -> str:
-    return tables.table(_HEADERS, map(_cells, rows), form)
+    return tables.table(HEADERS, map(cells, rows), form)
 
 
-def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+def cells(row: dict[str, Any]) -> tuple[str, ...]:
+    """Return a policy's figures under HEADERS."""
     mean = row["geometric_mean"]
     return (
         row["policy"],
         "-" if mean is None else f"{mean:.3f}",
-        _shown(row["retention"], ".1%"),
-        _shown(row["median_retention"], ".1%"),
-        *(_shown(row[f"{name}_saved"], ".1%") for name in ("attempts", "tokens", "usd")),
-        _shown(row["gain"], ".2f"),
+        shown(row["retention"], ".1%"),
+        shown(row["median_retention"], ".1%"),
+        *(shown(row[f"{name}_saved"], ".1%") for name in ("attempts", "tokens", "usd")),
+        shown(row["gain"], ".2f"),
     )
 
 
-def _shown(figure: dict[str, float | None] | None, form: str) -> str:
+def shown(figure: dict[str, float | None] | None, form: str) -> str:
+    """Return a figure with its interval as text; ``-`` where it is not defined."""
     if figure is None or figure["value"] is None:
         return "-"
     if figure["low"] is None:
@@ -69,10 +72,11 @@ def _heading(text: str, form: str) -> str:
     return f"### {text}" if form == "markdown" else text
 
 
-def _notes(data: dict[str, Any]) -> str:
+def notes(data: dict[str, Any]) -> str:
+    """Return what the figures mean."""
     unsolved = "are left out of means" if data["unsolved"] == "skip" else "count as 1"
     return (
-        f"[low, high]: {LEVEL:.0%} interval over problems. Means are of settled speedups of first measurements; "
+        f"[low, high]: {LEVEL:.0%} bootstrap interval. Means are of settled speedups of first measurements; "
         f"unsolved problems {unsolved}. Gain is (g_policy / g_fixed) (T_fixed / T_policy), T in tokens, or in attempts "
         f"where tokens are not known. The best policy gains most among those that retain {data['least_retention']:.0%} "
         f"of the geometric mean. The frontier (--plot, --format json) is over {data['cost_of']}."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -107,5 +108,6 @@ def _tokens(line: Line) -> float | None:
 
 
 def _sum(values: Iterable[float | None]) -> float | None:
+    """Return the sum in any order of ``values``, as calls end in any; None where one is not known."""
     values = list(values)
-    return None if None in values else sum(values)
+    return None if None in values else math.fsum(values)

@@ -1,0 +1,60 @@
+"""The cost of what is left of an experiment, before it is spent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kernelbench import suite
+from kernelbench.experiment.plan import Experiment
+from kernelbench.experiment.running import spent
+from kernelbench.experiment.store import Store
+
+MEASURED, GUESSED, UNKNOWN = "measured", "estimate", "unknown"
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What is left of one variant. Costs are for the most attempts that there can be; None where nothing says.
+
+    ``source`` is ``measured`` (the variant's finished runs), ``estimate`` (the file's) or ``unknown``.
+    """
+
+    variant: str
+    runs: int
+    problems: int
+    attempts: int
+    tokens: float | None
+    usd: float | None
+    seconds: float | None
+    source: str
+
+
+def forecast(experiment: Experiment, store: Store | None) -> list[Forecast]:
+    """Return a forecast of each variant; ``store`` is None before the first run.
+
+    Raises SelectorError and ProblemError where the problems cannot be found.
+    """
+    problems = experiment.landscape.problems if experiment.landscape else len(_files(experiment))
+    cells = store.left() if store else list(experiment.cells())
+    finished = list(store.finished.values()) if store else []
+    found = []
+    for variant in experiment.variant:
+        runs = sum(cell.variant == variant.name for cell in cells)
+        attempts = runs * problems * experiment.budget_of(variant)
+        done = spent([one for one in finished if one.cell.variant == variant.name])
+        if done["attempts"]:
+            each = {name: done[name] / done["attempts"] for name in ("tokens", "usd", "seconds")}
+            source = MEASURED
+        else:
+            each = vars(experiment.estimate)
+            source = UNKNOWN if all(value is None for value in each.values()) else GUESSED
+        costs = {name: None if value is None else value * attempts for name, value in each.items()}
+        found.append(Forecast(variant.name, runs, problems, attempts, **costs, source=source))
+    return found
+
+
+def _files(experiment: Experiment) -> list:
+    from pathlib import Path
+
+    folder = experiment.evaluation.problem_dir
+    return suite.find(experiment.problems, Path(folder) if folder else None)

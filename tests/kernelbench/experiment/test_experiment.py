@@ -1,0 +1,190 @@
+"""Experiments from file to report, on the landscape and on a device."""
+
+import json
+import math
+
+import pytest
+from click.testing import CliRunner
+from logs import judged
+
+from kernelbench.cli import main
+from kernelbench.experiment import figures, outcomes
+from kernelbench.experiment.outcomes import Finished
+from kernelbench.experiment.plan import Cell, parse
+from kernelbench.experiment.running import spent
+from kernelbench.experiment.store import finished
+from kernelbench.metrics.scheduling import Trace, Unit
+
+LANDSCAPE = """
+name = "try"
+budget = 4
+seeds = [0, 1]
+repeats = 2
+[landscape]
+problems = 2
+[[variant]]
+name = "refine"
+solver = "refine"
+[[variant]]
+name = "samples"
+solver = "best_of_n"
+"""
+
+
+@pytest.fixture
+def kb(tmp_path):
+    def kb(text, *options, out="out"):
+        path = tmp_path / "experiment.toml"
+        path.write_text(text)
+        return CliRunner().invoke(main, ["experiment", str(path), "-o", str(tmp_path / out), *options])
+
+    return kb
+
+
+# -- figures, by hand --------------------------------------------------------------------------------------------------
+
+
+def run_of(variant, seed, repeat, *speedups, tokens=10.0):
+    """A run of one problem a list, whose attempts have these speedups."""
+    traces = [
+        Trace(f"1/{number}", None, tuple(
+            Unit((outcomes.judged(judged(f"1/{number}", speedup)),), tokens, 0.1) for speedup in of
+        ))
+        for number, of in enumerate(speedups, 1)
+    ]  # fmt: skip
+    return Finished(Cell(variant, seed, repeat), traces)
+
+
+@pytest.fixture
+def compared():
+    """Two variants, two repeats; the second variant is twice as fast on the first problem."""
+    definition = {
+        "name": "x", "problems": "1/1,1/2", "repeats": 2,
+        "variant": [{"name": "a", "solver": "refine"}, {"name": "b", "solver": "refine"}],
+    }  # fmt: skip
+    runs = [
+        run_of("a", 0, 0, [0.5, 2.0], [0.5]), run_of("a", 0, 1, [2.0], [0.5]),
+        run_of("b", 0, 0, [4.0], [0.5, 3.0]), run_of("b", 0, 1, [4.0], [0.5]),
+    ]  # fmt: skip
+    return figures.figures(parse(definition), runs)
+
+
+def test_means_are_over_all_problems_of_all_runs(compared):
+    a, b = compared["variants"]
+    assert a["geometric_mean"]["value"] == pytest.approx(1.0)
+    assert b["geometric_mean"]["value"] == pytest.approx((4 * 3 * 4 * 0.5) ** 0.25)
+    assert b["median"]["value"] == pytest.approx(3.5)
+    assert a["fallback"]["value"] == pytest.approx(math.sqrt(2))
+    assert a["attempts"] == 5 and a["tokens"] == 50 and a["usd"] == pytest.approx(0.5)
+
+
+def test_fast_p_and_attempt_fast_p(compared):
+    a, b = compared["variants"]
+    assert a["at_least"]["2"]["value"] == 0.5 and b["at_least"]["2"]["value"] == 0.75
+    assert a["attempt_fast_p"] == [[1, 0.25], [2, 0.5]]
+
+
+def test_the_cv_is_that_of_the_means_of_repeated_runs(compared):
+    """b: means sqrt(12) and sqrt(2), so that the CV is their standard deviation over their mean."""
+    a, b = compared["variants"]
+    means = math.sqrt(12), math.sqrt(2)
+    deviation = abs(means[0] - means[1]) / math.sqrt(2)
+    assert a["cv"]["value"] == pytest.approx(0.0)
+    assert b["cv"]["value"] == pytest.approx(deviation / (sum(means) / 2))
+
+
+def test_variants_are_compared_pair_by_pair(compared):
+    (row,) = compared["compared"]
+    assert row["name"] == "b" and row["over"] == "a"
+    assert row["ratio"]["value"] == pytest.approx(24**0.25)
+    assert row["signed_area"]["value"] == pytest.approx((4 + 3 + 4 + 0.5) / 4 - (2 + 0.5) / 2)
+
+
+def test_intervals_draw_whole_clusters(compared):
+    """The problems are two clusters: the extreme draws are those of one problem alone."""
+    b = compared["variants"][1]
+    assert b["geometric_mean"]["low"] == pytest.approx(math.sqrt(3 * 0.5))
+    assert b["geometric_mean"]["high"] == pytest.approx(4.0)
+
+
+# -- the command -------------------------------------------------------------------------------------------------------
+
+
+def test_a_landscape_from_file_to_report(kb, tmp_path):
+    done = kb(LANDSCAPE)
+    assert done.exit_code == 0, done.output
+    page, text = (tmp_path / "out" / name for name in ("report.html", "report.md"))
+    for word in ("Fast-p", "Attempt-Fast-p(2)", "signed area", "CV of runs", "no filter", "raw median", "best policy"):
+        assert word in text.read_text() and word in page.read_text(), word
+    assert "data:image/svg+xml" in page.read_text() and (tmp_path / "out/figures/pareto.svg").exists()
+    data = json.loads((tmp_path / "out/report.json").read_text())
+    assert [of["runs"] for of in data["variants"]] == [4, 4]
+
+
+def test_repeats_of_a_seed_differ_and_a_repeated_experiment_does_not(kb, tmp_path):
+    kb(LANDSCAPE)
+    kb(LANDSCAPE, out="again")
+    once, again = finished(tmp_path / "out"), finished(tmp_path / "again")
+    assert {cell: one.traces for cell, one in once.items()} == {cell: one.traces for cell, one in again.items()}
+    assert once[Cell("refine", 0, 0)].traces != once[Cell("refine", 0, 1)].traces
+
+
+def test_finished_runs_are_kept_and_more_may_be_added(kb, tmp_path):
+    kb(LANDSCAPE)
+    log = tmp_path / "out/cells.jsonl"
+    lines = log.read_text().splitlines(keepends=True)
+    log.write_text("".join(lines[:3]) + lines[3][:40])  # killed while it wrote the fourth
+    assert kb(LANDSCAPE).exit_code == 2  # without --resume nothing is overwritten
+    assert kb(LANDSCAPE.replace("[0, 1]", "[0, 1, 2]"), "--resume").exit_code == 0
+    after = log.read_text().splitlines(keepends=True)
+    assert after[:3] == lines[:3] and len(after) == 12
+
+
+def test_another_experiment_is_not_continued(kb):
+    kb(LANDSCAPE)
+    done = kb(LANDSCAPE.replace("budget = 4", "budget = 5"), "--resume")
+    assert done.exit_code == 2 and "budget changed" in done.output
+
+
+def test_a_ceiling_ends_it_and_what_is_finished_is_reported(kb, tmp_path):
+    done = kb(LANDSCAPE + "[limits]\nattempts = 20\n")
+    assert done.exit_code == 3 and "limit of attempts is reached" in done.output
+    runs = finished(tmp_path / "out")
+    assert 20 <= spent(list(runs.values()))["attempts"] < 20 + 8
+    assert (tmp_path / "out/report.md").exists()
+    assert kb(LANDSCAPE, "--resume").exit_code == 0
+
+
+def test_a_dry_run_says_what_it_will_cost_and_runs_nothing(kb, tmp_path):
+    done = kb(LANDSCAPE + "[estimate]\ntokens = 1000\nusd = 0.5\n", "--dry-run")
+    assert done.exit_code == 0 and not (tmp_path / "out").exists()
+    assert "32,000" in done.output and "16.00" in done.output and "estimate" in done.output
+    kb(LANDSCAPE)
+    left = kb(LANDSCAPE.replace("[0, 1]", "[0, 1, 2]"), "--dry-run")
+    assert "measured" in left.output and " 16 " in left.output
+
+
+def test_a_mistake_in_the_file_is_wrong_usage(kb):
+    done = kb(LANDSCAPE.replace('"best_of_n"', '"best"'))
+    assert done.exit_code == 2 and "there is no solver best" in done.output
+
+
+@pytest.mark.slow  # two judges start
+def test_on_a_device_each_run_is_a_run_directory(kb, tmp_path):
+    text = """
+name = "device"
+problems = "1/19"
+budget = 2
+[evaluation]
+device = "cpu"
+timeout = 20
+[[variant]]
+name = "template"
+solver = "template"
+"""
+    done = kb(text)
+    assert done.exit_code == 0, done.output
+    folder = tmp_path / "out/runs/template/s0_r0"
+    assert (folder / "results.jsonl").exists()
+    (one,) = finished(tmp_path / "out").values()
+    assert [trace.problem for trace in one.traces] == ["1/19"] and spent([one])["attempts"] == 2

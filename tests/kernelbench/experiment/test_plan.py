@@ -1,0 +1,89 @@
+"""Experiment files: what they come to, and that a mistake in one is named."""
+
+import pytest
+
+from kernelbench.experiment.plan import Cell, ExperimentError, parse, read
+
+FILE = """
+name = "steering"
+problems = "1/19,1/23"
+budget = 8
+seeds = [1, 2]
+repeats = 2
+compare_with = "flat"
+[model]
+name = "m"
+price = [0.25, 2]
+[limits]
+usd = 5
+[[variant]]
+name = "flat"
+solver = "refine"
+[[variant]]
+name = "samples"
+solver = "best_of_n"
+budget = 4
+settings = {temperature = 0.7, few_shot = true}
+"""
+
+
+@pytest.fixture
+def written(tmp_path):
+    def written(text):
+        path = tmp_path / "experiment.toml"
+        path.write_text(text)
+        return path
+
+    return written
+
+
+def test_a_file_is_a_matrix_of_runs(written):
+    experiment = read(written(FILE))
+    cells = list(experiment.cells())
+    assert len(cells) == 8 and cells[:3] == [Cell("flat", 1, 0), Cell("samples", 1, 0), Cell("flat", 2, 0)]
+    flat, samples = experiment.variant
+    assert experiment.budget_of(flat) == 8 and experiment.budget_of(samples) == 4
+    assert samples.texts == {"temperature": "0.7", "few_shot": "true"}
+    assert experiment.reference == "flat" and experiment.limits.usd == 5.0 and experiment.model.price == [0.25, 2.0]
+
+
+def test_the_first_variant_is_the_one_to_compare_with(written):
+    assert read(written(FILE.replace('compare_with = "flat"', ""))).reference == "flat"
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (("budget = 8", "budgets = 8"), "has no key 'budgets'; there are: name, variant, problems, budget"),
+        (("budget = 8", 'budget = "8"'), "budget must be a whole number, got '8'"),
+        (("budget = 8", "budget = true"), "budget must be a whole number"),
+        (("budget = 8", "budget = 0"), "needs a budget of at least 1"),
+        (('name = "steering"', ""), "needs the key 'name'"),
+        (("usd = 5", 'usd = "5"'), "limits: usd must be a number"),
+        (("seeds = [1, 2]", "seeds = [1, 1]"), "needs seeds, each once"),
+        (("seeds = [1, 2]", 'seeds = [1, "b"]'), "seeds 2 must be a whole number"),
+        (('solver = "refine"', ""), "variant 'flat' needs either 'solver' or 'solver_command'"),
+        (('"samples"', '"flat"'), "two variants of the same name"),
+        (('"samples"', '"a/b"'), "holds a '/'"),
+        (('compare_with = "flat"', 'compare_with = "flatt"'), "compares with 'flatt', which is no variant"),
+        (('compare_with = "flat"', 'curves = [["flat", "x"]]'), "has curves of x, which are no variants"),
+        (('problems = "1/19,1/23"', ""), "needs the key 'problems', a selector"),
+        (("[limits]", "[landscape]\n[limits]"), "leave out 'problems' and 'model'"),
+        (("budget = 8", "budget ="), "is not TOML"),
+    ],
+)
+def test_a_mistake_is_named(written, change, message):
+    with pytest.raises(ExperimentError) as caught:
+        read(written(FILE.replace(*change)))
+    assert message in str(caught.value)
+
+
+def test_a_landscape_runs_solvers_in_python_only():
+    program = {"name": "p", "solver_command": "./solver"}
+    with pytest.raises(ExperimentError, match="runs solvers in Python only"):
+        parse({"name": "x", "landscape": {}, "variant": [program]})
+
+
+def test_a_file_that_is_not_there_is_said(tmp_path):
+    with pytest.raises(ExperimentError, match="cannot read"):
+        read(tmp_path / "none.toml")
