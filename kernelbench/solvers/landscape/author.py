@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from kernelbench.solvers.landscape import parameters as p
 from kernelbench.solvers.landscape.reading import Seen
-from kernelbench.solvers.landscape.terrain import Left, Problem, Spec, applied
+from kernelbench.solvers.landscape.terrain import Left, Problem, Spec
 
 _UNTOUCHED: Left = (1.0,) * len(p.LEVERS)
 
@@ -36,11 +36,16 @@ class Mind:
         shared, own = _errors(self.author.name, self.seed, self.problem.id)[lever]
         about = [lesson for lesson in seen.lessons if lesson.lever == lever]
         here = [lesson for lesson in about if lesson.problem == self.problem.id]
-        known = (seen.profile, p.WITH_PROFILE), (seen.bounds, p.WITH_BOUNDS), (seen.attribution, p.WITH_ATTRIBUTION)
-        factor = math.prod(worth for is_known, worth in known if is_known) ** self.insight
+        worth = (seen.profile, p.WITH_PROFILE), (seen.bounds, p.WITH_BOUNDS), (seen.attribution, p.WITH_ATTRIBUTION)
+        factor = math.prod(factor for is_known, factor in worth if is_known) ** self.insight
         shared *= p.PER_LESSON ** (self.insight * min(len(about), 2))
         own *= p.PER_LESSON ** (self.insight * min(len(here), 2))
-        return self.problem.gain(left, lever) + factor * (shared + own)
+        return self.problem.gain(left, self._used(left, lever, p.DEPTH)) + factor * (shared + own)
+
+    def _used(self, left: Left, lever: int, depth: float) -> Left:
+        """Return a kernel after one more application of a lever, as far as the author's skill reaches."""
+        least = min(left[lever], 1 - _reach(self.author, self.seed, self.problem.id)[lever])
+        return tuple(max(least, s * (1 - depth)) if index == lever else s for index, s in enumerate(left))
 
     def choose(self, left: Left, seen: Seen, count: int, rng: random.Random) -> list[int]:
         """Return ``count`` different levers in the order in which they come to mind, by appeal and whim."""
@@ -82,17 +87,25 @@ class Mind:
         hard = math.fsum(self.problem.hardness) / len(p.LEVERS)
         if not _happens(p.FIRST_LOG_ODDS + self.author.skill - hard + repairing, rng):
             return Spec(_UNTOUCHED, _UNTOUCHED, fault=_fault(rng), fails=fails + 1)
-        left = tuple(1 - min(1.0, rng.uniform(0, 2 * self.author.start)) for _ in p.LEVERS)
+        reach = _reach(self.author, self.seed, self.problem.id)
+        left = tuple(1 - min(most, rng.uniform(0, 2 * self.author.start)) for most in reach)
         return Spec(left, left)
 
     def _applied(self, start: Left, lever: int, seen: Seen, fails: int, rng: random.Random) -> Spec:
         move = p.LEVERS[lever]
         if _happens(self.log_odds(lever, seen, fails), rng):
             depth = min(0.9, max(0.1, rng.gauss(p.DEPTH, p.SD_DEPTH)))
-            return Spec(applied(start, lever, depth), start, move)
+            return Spec(self._used(start, lever, depth), start, move)
         if rng.random() < p.SLOWER_FAILURES:
             return Spec(start, start, move, fails=fails + 1, drag=rng.uniform(*p.SLOWDOWN))
         return Spec(start, start, move, _fault(rng), fails + 1)
+
+
+@functools.lru_cache(maxsize=4096)
+def _reach(author: p.Author, seed: int, problem: str) -> tuple[float, ...]:
+    """Return for each lever the share of its potential that an author can use in a problem at all."""
+    rng = random.Random(f"reach {author.name} {seed} {problem}")
+    return tuple(min(1.0, max(0.1, rng.gauss(author.reach, p.SD_REACH))) for _ in p.LEVERS)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -47,8 +47,9 @@ SLOWER_FAILURES = 1 / 3  # assumption: failures of table 3 that are correct and 
 SLOWDOWN = (1.05, 2.0)  # assumption: of those
 # [K] section 4.2: execution failures are the most frequent.
 FAULTS = {"build_error": 0.45, "runtime_error": 0.2, "wrong_value": 0.35}
-DEPTH = 0.5  # diminishing returns: a success takes about half of what is left of a lever (assumption)
-SD_DEPTH = 0.15
+DEPTH = 0.75  # diminishing returns: share of what is left of a lever that a success takes; fitted, see AUTHORS
+SD_DEPTH = 0.15  # assumption
+SD_REACH = 0.2  # assumption: of an author's reach, between levers and problems
 
 # Beliefs: believed log gain = true log gain + error. The error is the author's, persists, and shrinks with information.
 SD_ERROR = 1.0  # assumption; [B] table 4: strategies that an LLM selects itself give 0.97, those of the bandit 1.57
@@ -57,6 +58,9 @@ WITH_PROFILE, WITH_BOUNDS, WITH_ATTRIBUTION = 0.85, 0.85, 0.7  # assumptions: fa
 PER_LESSON = 0.5  # assumption: an error of which a lesson speaks is halved
 WHIM = 0.5  # assumption: temperature of the choice among levers, in log gain
 KEEPS_REPAIRING = 0.7  # assumption: a free author goes on with what failed; else it tries something else
+
+SD_LOG_ATTRIBUTION = 0.5  # assumption: of the shares of a gap that an author attributes to resources with a profile
+SD_RISK = 1.0  # assumption: of the log odds of success that an author expects of its own code
 
 # Measurement. Under ``--cv 1%`` each side's relative standard error is at most 0.5 %.
 LOG_SD = 0.5e-2 * math.sqrt(2)
@@ -71,13 +75,15 @@ class Author:
     """A model that writes kernels.
 
     ``skill`` is added to the log odds of SUCCESS; ``start`` is the mean share of each lever that its
-    first kernel has already; ``repair`` are log odds for every failure that it is shown;
+    first kernel has already; ``reach`` the mean share that it can use at all; ``repair`` are log odds for
+    every failure that it is shown;
     ``usd_per_million`` is the input price that [M] section 5.2 names.
     """
 
     name: str
     skill: float
     start: float
+    reach: float
     repair: float
     usd_per_million: float
 
@@ -88,8 +94,8 @@ class Author:
 AUTHORS = {
     author.name: author
     for author in (
-        Author("mini", -2.0, 0.10, 0.3, 0.25),
-        Author("mid", -1.3, 0.15, 0.6, 1.25),
-        Author("strong", 0.1, 0.45, 1.0, 1.75),
+        Author("mini", -2.0, 0.10, 0.60, 0.3, 0.25),
+        Author("mid", -1.1, 0.12, 0.75, 0.6, 1.25),
+        Author("strong", 0.4, 0.50, 0.92, 1.0, 1.75),
     )
 }

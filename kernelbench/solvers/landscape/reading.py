@@ -15,9 +15,12 @@ from kernelbench.solvers.landscape.terrain import Spec, spec_in
 
 Message = dict[str, str]
 
-_PROFILE = re.compile(r"\b(?:SM|DRAM|L2|memory|compute|occupancy)\b[^\n%]{0,60}\d\s*%", re.I)
+_PROFILE = re.compile(
+    r"(?:throughput|occupancy|bandwidth)\b[^\n]{0,60}?\d|\d\s*%[^\n]{0,40}\b(?:throughput|occupancy|bandwidth)\b", re.I
+)
 _BOUNDS = re.compile(r"(?:t_SOL|speed[ -]of[ -]light)[^\n]{0,80}?\d", re.I)
 _ATTRIBUTION = "gap attribution:"
+_SHARE = re.compile(rf"({'|'.join(p.RESOURCES)}) (\d\.\d+)")
 _ERROR = re.compile(r"\b(?:" + "|".join(s.value for s in Status if s is not Status.OK) + r")\b")
 _LESSON = re.compile(r"\[lesson (?P<problem>\d+/\d+) (?P<lever>[a-z& ]+): (?P<end>worked|failed)[^\]]*\]")
 _LEVER = re.compile(r"\[lever: (?P<lever>[a-z& ]+)\]")
@@ -40,7 +43,7 @@ class Seen:
     wanted: int | None
     profile: bool
     bounds: bool
-    attribution: bool
+    attribution: dict[str, float]  # share of the gap by resource; empty without one
     error: bool
     lessons: tuple[Lesson, ...] = field(default=())
 
@@ -54,13 +57,19 @@ def read(messages: list[Message]) -> Seen:
         _wanted(text, last),
         _PROFILE.search(text) is not None,
         _BOUNDS.search(text) is not None,
-        _ATTRIBUTION in text,
+        _attribution(text),
         _ERROR.search(last) is not None,
         tuple(
             Lesson(found["problem"], p.LEVERS.index(found["lever"]), found["end"] == "worked")
             for found in dict.fromkeys(_LESSON.finditer(text)) if found["lever"] in p.LEVERS
         ),
     )  # fmt: skip
+
+
+def _attribution(text: str) -> dict[str, float]:
+    """Return the last attribution of the gap in a text."""
+    line = text.rpartition(_ATTRIBUTION)[2].partition("\n")[0] if _ATTRIBUTION in text else ""
+    return {name: float(share) for name, share in _SHARE.findall(line)}
 
 
 def _wanted(text: str, last: str) -> int | None:

@@ -78,19 +78,14 @@ class Problem:
         """Return the time of a kernel."""
         return math.fsum(t**p.OVERLAP for t in self.resource_ms(left)) ** (1 / p.OVERLAP)
 
-    def gain(self, left: Left, lever: int, depth: float = p.DEPTH) -> float:
-        """Return the logarithm of what one successful application of a lever brings."""
-        return math.log(self.time_ms(left) / self.time_ms(applied(left, lever, depth)))
+    def gain(self, left: Left, then: Left) -> float:
+        """Return the logarithm of how much faster the second kernel is."""
+        return math.log(self.time_ms(left) / self.time_ms(then))
 
     def attribution(self, left: Left) -> list[float]:
         """Return the share of each resource in the time: its part of the sum of T_r^p."""
         parts = [t**p.OVERLAP for t in self.resource_ms(left)]
         return [part / math.fsum(parts) for part in parts]
-
-
-def applied(left: Left, lever: int, depth: float) -> Left:
-    """Return ``left`` after one more application of a lever."""
-    return tuple(share * (1 - depth) if index == lever else share for index, share in enumerate(left))
 
 
 @functools.lru_cache(maxsize=4096)
