@@ -1,0 +1,79 @@
+"""CUDA-L1's archive: JSON lines, one a task of KernelBench, with definition, solution and claimed speedups.
+
+Fields: ``level_id``, ``task_id``, ``ref_code`` (a module of KernelBench), ``custom_code`` (defines ``ModelNew``; null
+or empty where there is none), and one ``score_*`` for each baseline.
+
+References
+----------
+Li et al., "CUDA-L1: Improving CUDA Optimization via Contrastive Reinforcement Learning" (2025).
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from harness.problem.module import ProblemId
+from kernelbench.formats import claims
+from kernelbench.formats.archive import Archive, ArchiveError, Kernel, ReadOptions
+
+# Its word for a baseline -> ours; the first is the one that it leads with.
+_BASELINES = {
+    "score_default": "eager",
+    "score_torch_compile_default": "compile",
+    "score_torch_compile_reduce_overhead": "compile-reduce-overhead",
+    "score_cuda_graph": "cuda_graph",
+    "score_cudnn": "cudnn",
+}
+_NEEDED = {"level_id", "task_id", "custom_code"}
+
+
+def accepts(path: Path) -> bool:
+    """Return whether the first line is a task of such an archive."""
+    if not path.is_file() or path.suffix != ".jsonl":
+        return False
+    with path.open(errors="replace") as lines:
+        return _NEEDED <= _fields(next(lines, ""))
+
+
+def read(path: Path, options: ReadOptions) -> Archive:
+    """Return definitions, solutions and claims. Raises ArchiveError for a line that is no task."""
+    archive = Archive()
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise ArchiveError(f"cannot read {path}: {error.strerror}") from None
+    for place, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            _add(archive, _task(line, f"{path}, line {place},"), f"line {place}")
+    return archive
+
+
+def _add(archive: Archive, task: dict[str, Any], origin: str) -> None:
+    problem = ProblemId(task["level_id"], task["task_id"])
+    reference, source = task.get("ref_code"), task["custom_code"]
+    if isinstance(reference, str) and reference.strip():
+        archive.problems.setdefault(problem, reference)
+    if not isinstance(source, str) or not source.strip():
+        archive.left_out.append((origin, f"{problem} has no solution"))
+        return
+    claimed = claims.speedups({name: task.get(field) for field, name in _BASELINES.items()})
+    archive.kernels.append(Kernel(problem, source, speedups=claimed, origin=origin))
+
+
+def _task(line: str, where: str) -> dict[str, Any]:
+    if not _NEEDED <= _fields(line):
+        raise ArchiveError(f"{where} is no task of CUDA-L1: expected an object with {', '.join(sorted(_NEEDED))}")
+    task = json.loads(line)
+    if not all(isinstance(task[key], int) and 0 <= task[key] < 10**9 for key in ("level_id", "task_id")):
+        raise ArchiveError(f"{where} names no task: level_id and task_id must be whole numbers")
+    return task
+
+
+def _fields(line: str) -> set[str]:
+    try:
+        task = json.loads(line)
+    except (ValueError, RecursionError):
+        return set()
+    return set(task) if isinstance(task, dict) else set()
