@@ -99,7 +99,7 @@ class Result:
 
     problem: str
     problem_name: str
-    workload: dict[str, Any]  # name, sizes, flops, bytes
+    workload: dict[str, Any]  # name, sizes, flops, bytes; timed, where it is only checked
     solution: dict[str, Any]  # name, sample, kind, language, sha256; helpers, if it takes in other files
     status: Status
     message: str = ""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from harness.problem.module import ProblemFile, ProblemId, find_problems
 from kernelbench.audit.record import FILE, AuditFile
+from kernelbench.formats.tritonbench import checkout, suites
 
 # Named subsets, as selectors of their own.
 SUBSETS = {
@@ -40,12 +41,12 @@ def find(selector: str = "all", root: Path | None = None) -> list[ProblemFile]:
     """Problems that ``selector`` names, in order of their ids.
 
     A selector is ``1/19``, ``1/1-20``, ``level2``, ``all`` or a subset (``smoke``, ``llm``,
-    ``sound``), or several of them, read from left to right: ``a,b`` both, ``a&b`` what is in
+    ``sound``), a name, or several of them, read from left to right: ``a,b`` both, ``a&b`` what is in
     both, ``a~b`` the first without the second. Raises SelectorError where a part is malformed
     or matches nothing, or nothing is left.
     """
     root = root or problem_root()
-    problems = {problem.id: problem for problem in find_problems(root)}
+    problems = {problem.id: problem for problem in _problems(root)}
     chosen: set[ProblemId] = set()
     parts = re.split(r"([,&~])", "," + selector)
     for operation, part in zip(parts[1::2], parts[2::2]):
@@ -66,6 +67,15 @@ def audits(root: Path | None = None) -> AuditFile:
     return AuditFile((root or problem_root()) / FILE)
 
 
+def names(root: Path | None) -> dict[str, ProblemId]:
+    """Return the problem that a file name stands for in ``root``, where solutions are named by problems."""
+    return checkout.names(root) if root and checkout.is_checkout(root) else {}
+
+
+def _problems(root: Path) -> list[ProblemFile]:
+    return checkout.find(root) if checkout.is_checkout(root) else find_problems(root)
+
+
 def _named(part: str, problems: dict[ProblemId, ProblemFile], root: Path) -> set[ProblemId]:
     if part == "all":
         named = set(problems)
@@ -75,6 +85,11 @@ def _named(part: str, problems: dict[ProblemId, ProblemFile], root: Path) -> set
         known = audits(root)
         graded = {key: known.get(problem) for key, problem in problems.items()}
         named = {key for key, record in graded.items() if record and record.grade in _SOUND_GRADES}
+    elif part in suites.SUITES:
+        wanted = suites.members(part, {problem.name for problem in problems.values()})
+        named = {key for key, problem in problems.items() if problem.name in wanted}
+    elif any(problem.name == part for problem in problems.values()):
+        named = {key for key, problem in problems.items() if problem.name == part}
     elif level := _LEVEL.fullmatch(part):
         named = {key for key in problems if key.level == int(level[1])}
     else:

@@ -21,7 +21,7 @@ from harness.compile.artefact import Artefact, BuildContext
 from harness.compile.extension.build import ExtensionBuilder
 from harness.integrity.plausibility import check_plausible
 from harness.job import encode_problem
-from harness.judge import record
+from harness.judge import allclose, record
 from harness.judge.check import check
 from harness.judge.conditions import Conditions
 from harness.judge.cross_check.base import NotHeld, Rehearsal
@@ -69,7 +69,7 @@ def evaluate(
         stages.begin("wait")  # for the device
         with devices.exclusive(conditions.device, phase):
             evaluation = Evaluation(solution, artefact, conditions, server, phase, stages)
-            (evaluation.check if check_only else evaluation.run)(workload, result)
+            (evaluation.run if workload.is_timed and not check_only else evaluation.check)(workload, result)
         result.status = Status.OK
     except CandidateFailure as failure:
         if artefact.library and conditions.device.type == "cpu" and "SIGSEGV" in failure.message:
@@ -139,8 +139,10 @@ class Evaluation:
         loaded = self.load(session)
         weights_copied = loaded.get("weights") == "copied"
         self.stages.begin("check")
+        if session.reference.setting.workload.problem.allclose:
+            result.correctness = {"allclose": allclose.check(session)}
         cases = check(session, weights_copied, self.phase)
-        result.correctness = {
+        result.correctness = (result.correctness or {}) | {
             "trials": [str(case) for case in cases],
             "timed": str(session.reference.setting.timed),
             "weights": "copied" if weights_copied else "seeded",

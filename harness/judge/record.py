@@ -46,7 +46,10 @@ def blank_result(workload: Workload, solution: Solution, conditions: Conditions)
     return Result(
         problem=str(problem.id),
         problem_name=problem.name,
-        workload={"name": workload.name, "sizes": workload.sizes, "flops": workload.flops, "bytes": None},
+        workload={
+            "name": workload.name, "sizes": workload.sizes, "flops": workload.flops, "bytes": None,
+            **({} if workload.is_timed else {"timed": False}),
+        },
         solution={
             "name": solution.name,
             "sample": solution.sample,
@@ -61,7 +64,7 @@ def blank_result(workload: Workload, solution: Solution, conditions: Conditions)
         device=devices.describe(conditions.device),
         versions=devices.versions(conditions.device),
         started=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-    )
+    )  # fmt: skip
 
 
 def failed_result(workload: Workload, solution: Solution, conditions: Conditions, failure: CandidateFailure) -> Result:

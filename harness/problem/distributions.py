@@ -92,6 +92,7 @@ DOMAINS: dict[str, Callable[[Tensor], Tensor] | None] = {
     "index": None,
     "sign": None,
     "mask": None,
+    "published": None,  # no other draw is known to be valid
 }
 
 
@@ -132,7 +133,9 @@ def redraw(values: list, problem: Problem, draw: str, largest: float = math.inf)
 
 def _words(values: list, problem: Problem) -> list[str]:
     words = list(domains(problem).values())
-    return words + ["real"] * (len(values) - len(words))  # forward(*inputs) names none
+    declared = getattr(problem.module, "DOMAIN", "real")
+    rest = declared if isinstance(declared, str) else "real"
+    return words + [rest] * (len(values) - len(words))  # forward(*inputs) names none
 
 
 def _in_place(value, word: str, change: Callable[[Tensor], Tensor]):

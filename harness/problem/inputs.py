@@ -26,12 +26,13 @@ def draw_inputs(
     """The inputs of one call, drawn on ``device`` as one of ``hardened.DRAWS``.
 
     Floating-point tensors are cast to ``dtype``; those of 8 bits, complex, integer and boolean
-    ones keep their type, and scalars stay scalars.
+    ones keep their type, and scalars stay scalars. Where the problem keeps its dtypes, all do.
     """
     seed_generators(seed, device)
     with torch.device(device):
         # its square can be held, so that a norm can
         inputs = redraw(workload.get_inputs(), workload.problem, draw, largest=torch.finfo(dtype).max ** 0.5)
+    dtype = None if workload.problem.keeps_dtypes else dtype
     return [_place(value, device, dtype) for value in inputs]
 
 
@@ -110,9 +111,9 @@ def call(model, inputs: list) -> Any:
         return model(*inputs)
 
 
-def _place(value: Any, device: torch.device, dtype: torch.dtype) -> Any:
+def _place(value: Any, device: torch.device, dtype: torch.dtype | None) -> Any:
     if not isinstance(value, torch.Tensor):
         return value
-    if is_scaled(value):
+    if dtype and is_scaled(value):
         return value.to(device=device, dtype=dtype)
     return value.to(device=device)

@@ -115,6 +115,21 @@ class Problem:
         """Workload name -> sizes; KernelBench's modules have one, ``full``, without sizes."""
         return getattr(self.module, "WORKLOADS", {"full": {}})
 
+    @property
+    def keeps_dtypes(self) -> bool:
+        """Whether inputs keep the types that they are drawn with, whatever the run's precision (``KEEPS_DTYPES``)."""
+        return getattr(self.module, "KEEPS_DTYPES", False)
+
+    @property
+    def overwrites_inputs(self) -> bool:
+        """Whether the reference may write into its inputs, and returns them as outputs (``OVERWRITES_INPUTS``)."""
+        return getattr(self.module, "OVERWRITES_INPUTS", False)
+
+    @property
+    def allclose(self) -> float | None:
+        """Absolute and relative tolerance of a second criterion that is recorded, not applied (``ALLCLOSE``)."""
+        return getattr(self.module, "ALLCLOSE", None)
+
     def workload(self, name: str) -> Workload:
         if name not in self.workloads:
             known = ", ".join(self.workloads)
@@ -137,6 +152,11 @@ class Workload:
     name: str
     sizes: dict[str, Any]
     problem: Problem = field(repr=False)
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether it is timed, or checked only (``UNTIMED``, a list of names)."""
+        return self.name not in getattr(self.problem.module, "UNTIMED", ())
 
     @property
     def flops(self) -> int | None:

@@ -9,9 +9,10 @@ import contextlib
 import hashlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from harness.isolated_call import ApartError, TooMuch, apart
 from harness.limits import (
@@ -94,10 +95,16 @@ class Discovery:
     root: Path  # the directory
 
 
-def discover(root: Path, prebuilt: bool = False, problem: ProblemId | None = None) -> Discovery:
+def discover(
+    root: Path,
+    prebuilt: bool = False,
+    problem: ProblemId | None = None,
+    names: Mapping[str, ProblemId] = MappingProxyType({}),
+) -> Discovery:
     """Return all solutions below ``root``, sorted by problem and sample; ``.so`` files only with ``prebuilt``.
 
-    ``root`` may also be one file, and ``problem`` then what it solves. A file that a solution
+    ``root`` may also be one file, and ``problem`` then what it solves. ``names`` are problems that a file may be
+    named after alone, as in ``matmul_kernel.py`` or ``matmul_kernel_s2.py``. A file that a solution
     imports, includes or names belongs to that solution, and is none of its own.
     Raises SolutionError where the directory is missing, holds no candidate file
     at all, or holds two files for the same problem and sample.
@@ -106,7 +113,7 @@ def discover(root: Path, prebuilt: bool = False, problem: ProblemId | None = Non
     if root.is_file():
         if root.suffix not in suffixes:
             raise SolutionError(f"{root} is no solution: expected a file ending in {', '.join(suffixes)}")
-        return Discovery((read_file(root, problem),), (), root.parent)
+        return Discovery((read_file(root, problem, names),), (), root.parent)
     if not root.exists():
         raise SolutionError(f"no such directory or file: {root}")
     if problem:
@@ -119,7 +126,7 @@ def discover(root: Path, prebuilt: bool = False, problem: ProblemId | None = Non
     clashes, unmapped = [], []
     for path in paths:
         try:
-            solution = read_solution(path, root)
+            solution = read_solution(path, root, names=names)
         except (SolutionError, OSError) as error:
             unmapped.append((path, _reason(error)))
             continue
@@ -139,10 +146,12 @@ def discover(root: Path, prebuilt: bool = False, problem: ProblemId | None = Non
     return Discovery(tuple(ordered), tuple(unmapped), root)
 
 
-def read_file(path: Path, problem: ProblemId | None = None) -> Solution:
+def read_file(
+    path: Path, problem: ProblemId | None = None, names: Mapping[str, ProblemId] = MappingProxyType({})
+) -> Solution:
     """The solution in one file, for a person who named it; raises SolutionError with the path."""
     try:
-        return read_solution(path, problem=problem)
+        return read_solution(path, problem=problem, names=names)
     except OSError as error:
         raise SolutionError(f"{path} cannot be read: {error.strerror or error}") from error
     except SolutionError as error:
@@ -150,9 +159,13 @@ def read_file(path: Path, problem: ProblemId | None = None) -> Solution:
 
 
 def read_solution(
-    path: Path, root: Path | None = None, problem: ProblemId | None = None, settings: bool = True
+    path: Path,
+    root: Path | None = None,
+    problem: ProblemId | None = None,
+    settings: bool = True,
+    names: Mapping[str, ProblemId] = MappingProxyType({}),
 ) -> Solution:
-    """The solution in one file; ``problem`` overrides what name and comment say.
+    """The solution in one file; ``problem`` overrides what name and comment say, ``names`` are as in ``discover``.
 
     Without ``settings`` its ``kb:`` comment is ignored: the author of the source has no say there.
 
@@ -163,7 +176,7 @@ def read_solution(
         raise SolutionError("links to a file outside of the directory of solutions: put the file itself there")
     sha256, head, refused = _beginning(path)
     said = _said_in(head) if settings else {}
-    mapped, sample = _mapping(path, said, problem)
+    mapped, sample = _mapping(path, said, problem, names)
     facts = {} if path.suffix == PREBUILT_SUFFIX or refused else _facts(path, top)
     language, device = _OF_SUFFIX[path.suffix]
     device = said.get("device", facts.get("device", device))
@@ -246,9 +259,15 @@ def _is_candidate(path: Path, root: Path) -> bool:
     return (path.is_file() or path.is_symlink()) and not hidden and path.name != "__init__.py"
 
 
-def _mapping(path: Path, settings: dict[str, str], problem: ProblemId | None) -> tuple[ProblemId, int]:
+def _mapping(
+    path: Path,
+    settings: dict[str, str],
+    problem: ProblemId | None,
+    names: Mapping[str, ProblemId] = MappingProxyType({}),
+) -> tuple[ProblemId, int]:
     """Problem and sample: what the comment says wins over the name, the caller over both."""
     named, sample = _from_name(path)
+    named = names.get(_SAMPLE.sub("", path.stem)) or named
     if "problem" in settings:
         try:
             named = ProblemId.parse(settings["problem"])

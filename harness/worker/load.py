@@ -6,7 +6,9 @@ import ctypes
 import importlib.util
 import linecache
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -18,10 +20,11 @@ from harness.tensors.dtypes import marked
 _C_NUMBERS = {"size_t": ctypes.c_size_t, "int64_t": ctypes.c_int64, "double": ctypes.c_double, "bool": ctypes.c_bool}
 
 
-def load_module(path: Path) -> type:
+def load_module(path: Path, model_of: Callable[[ModuleType], type] | None = None) -> type:
     """``ModelNew`` of a Python solution. Exceptions of its import pass through.
 
-    Modules in its folder can be imported; installed ones of the same name win.
+    Modules in its folder can be imported; installed ones of the same name win. ``model_of`` makes the model
+    of a solution in another form than ours, which defines no ModelNew.
     """
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))
@@ -32,6 +35,8 @@ def load_module(path: Path) -> type:
     linecache.checkcache(str(path))
     spec.loader.exec_module(module)
     if not hasattr(module, "ModelNew"):
+        if model_of:
+            return model_of(module)
         raise CandidateFailure(
             Status.LOAD_ERROR, f"{path.name} defines no ModelNew; a Python solution is a class ModelNew(nn.Module)"
         )

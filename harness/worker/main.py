@@ -135,7 +135,7 @@ class Candidate:
         """Import a Python solution, so that the extensions it builds at import are built."""
         self.path = Path(solution)
         extensions.install(self._ask)
-        load_module(self.path)
+        load_module(self.path, model_of=lambda module: module)  # what it defines is looked at when it is loaded
         return {"ok": True}
 
     def load(self, *, solution: str, library: dict | None, setting: dict, seed: int, outbox: dict) -> dict:
@@ -159,7 +159,7 @@ class Candidate:
         self._model_class = None
         if not library:
             extensions.install(self._ask)
-            self._model_class = load_module(self.path)
+            self._model_class = load_module(self.path, getattr(self._problem.module, "model_of", None))
         self._outbox = OpenedSharedTensors(outbox, self._fds)
         self._timer = timer_for(self._device)
         copied = self._build("initial")

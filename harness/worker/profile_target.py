@@ -83,7 +83,8 @@ def _watched() -> Iterator[None]:
 def _model(setting: RunConfig, path: Path, library: Path | None):
     reference = setting.build(setting.workload.problem.module.Model, _SEED)
     if library is None:
-        model = setting.build(load_module(path), _SEED)
+        model_of = getattr(setting.workload.problem.module, "model_of", None)
+        model = setting.build(load_module(path, model_of), _SEED)
         copy_matching_state(reference, model)
         return model
     signature = derive_signature(setting.workload, setting.dtype)

@@ -178,7 +178,9 @@ def _choose(selection: Selection) -> _Chosen:
     problem_dir = selection.problem_dir
     files = {file.id: file for file in suite.find(selection.selector or "all", problem_dir)}
     everything = {file.id for file in suite.find("all", problem_dir)}
-    found = discover(selection.solutions, selection.prebuilt, problem=_id_of(selection.problem, problem_dir))
+    found = discover(
+        selection.solutions, selection.prebuilt, _id_of(selection.problem, problem_dir), suite.names(problem_dir)
+    )
     pairs = [(files[s.problem], s) for s in found.solutions if s.problem in files]
     unknown = [s for s in found.solutions if s.problem not in everything]
     unmapped = [*found.unmapped, *((found.root / s.name, f"there is no problem {s.problem}") for s in unknown)]
@@ -218,7 +220,7 @@ def evaluate_one(
 
     Raises what ``evaluate_directory`` raises.
     """
-    solution = read_file(path, problem=_id_of(problem, problem_dir))
+    solution = read_file(path, problem=_id_of(problem, problem_dir), names=suite.names(problem_dir))
     (file,) = suite.find(str(solution.problem), problem_dir)
     comparisons = StoredBaselines(options.baselines)
     executor = open_executor(options, builds=compiles(solution))

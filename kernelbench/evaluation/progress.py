@@ -40,7 +40,7 @@ class Bar:
 
     def say_result(self, result: Result, name: str) -> None:
         found = settled.speedup_text(result) or "no speedup"
-        speed = f"  {result.timing['median_ms']:.4g} ms  {found}" if result.correct else ""
+        speed = f"  {result.timing['median_ms']:.4g} ms  {found}" if result.correct and result.timing else ""
         self.say(f"  {result.status.value:<14} {result.problem} {name}{speed}")
 
     def close(self) -> None:

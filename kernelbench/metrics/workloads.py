@@ -23,7 +23,7 @@ UNKNOWN = "unknown"  # the workload of a result of another tool that does not sa
 
 @dataclass
 class CombinedResult(Result):
-    """The results of one solution on several workloads as one; ``parts`` are they, in order."""
+    """The results of one solution on several workloads as one; ``parts`` are those that are timed, in order."""
 
     parts: list[Result] = field(default_factory=list)
 
@@ -53,17 +53,18 @@ def together(results: Iterable[Result]) -> list[Result]:
 
 
 def _merged(parts: list[Result]) -> CombinedResult:
-    """Times are sums over the workloads; the status is the first that is not ``ok``."""
-    failed = next((part for part in parts if not part.correct), None)
+    """Times are sums over the workloads that are timed; the status is the first of all that is not ``ok``."""
+    every, parts = parts, [part for part in parts if part.workload.get("timed", True)] or parts
+    failed = next((part for part in every if not part.correct), None)
     told = failed or parts[-1]
     fields = {f.name: getattr(told, f.name) for f in dataclasses.fields(Result)}
     fields |= {
-        "workload": {"name": ", ".join(part.workload.get("name", "?") for part in parts)},
+        "workload": {"name": ", ".join(part.workload.get("name", "?") for part in every)},
         "message": f"{failed.workload.get('name', '?')}: {failed.message}" if failed else "",
         "timing": _total([part.timing for part in parts]),
         "baselines": _baselines(parts),
         "speedup": fast_p.ratio_of_total_runtimes(*zip(*map(_runtimes, parts))) if _timed(parts) else None,
-        "seconds": sum(part.seconds for part in parts),
+        "seconds": sum(part.seconds for part in every),
         "sol": _speed_of_light(parts),
         "gflops": gflops_of_totals(parts) if not failed else None,
         "gbps": None,

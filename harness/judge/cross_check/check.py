@@ -146,5 +146,7 @@ def _compare(session: EvaluationSession, call: Called) -> None:
     for index, (actual, tensor) in enumerate(zip(call.outputs, expected)):
         which = "the output of a call in a row" if len(expected) == 1 else f"output {index} of a call in a row"
         session.check_output(lambda actual=actual: actual, tensor, which, case, index, call.drawn)
+    if reference.setting.workload.problem.overwrites_inputs:
+        return  # they are outputs
     for index, (left, tensor) in enumerate(zip(call.inputs_left, tensors_of(call.inputs))):
         overwritten_inputs.check(left, tensor, index)

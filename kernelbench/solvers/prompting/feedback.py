@@ -27,6 +27,8 @@ def execution(result: Result) -> str:
     if not result.correct:
         advice = _ADVICE.get(result.status)
         return "\n".join(filter(None, [f"status: {result.status}", result.message.strip(), advice]))
+    if not result.timing:
+        return "status: ok, every output is correct; this workload is not timed"
     lines = ["status: ok, every output is correct", f"time: {result.timing['median_ms']:.4g} ms (median)"]
     if reason := settled.why_no_speedup(result):
         return "\n".join([*lines, f"speedup: none, because {reason}"])

@@ -1,0 +1,144 @@
+"""A checkout of TritonBench-G as problems: one generated module for each golden file that has a perf file.
+
+``level`` of a problem is its difficulty, 1 to 5, and its number the place of its name in the alphabetical order of the
+statistics file, so ids do not change where files are missing. Modules and what is known of each file are kept in the
+cache folder, keyed by the content of everything that they are made of.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.compile.cache import cache_root
+from harness.problem.module import ProblemError, ProblemFile, ProblemId
+from kernelbench.formats.tritonbench import adapter_source, generated
+from kernelbench.run import write_whole
+
+STATISTICS = Path("data/TritonBench_G_v1.json")
+GOLDEN = Path("data/TritonBench_G_v1")
+PERF = Path("performance_metrics/perf_G/golden_metrics")
+SEPARATOR = "#" * 146  # between a golden file's code and its test
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One golden file. ``instruction`` is what a model is asked for; empty ``perf`` or ``golden`` where a file is missing."""
+
+    id: ProblemId
+    name: str
+    instruction: str
+    golden: str
+    test: str
+    perf: str
+
+    @property
+    def key(self) -> str:
+        """Digest of what its facts and its module are made of."""
+        parts = (self.name, self.golden, self.test, self.perf, adapter_source.text(), generated.TEMPLATE)
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+
+
+def is_checkout(root: Path) -> bool:
+    """Return whether ``root`` holds TritonBench-G."""
+    return (root / STATISTICS).is_file()
+
+
+def names(root: Path) -> dict[str, ProblemId]:
+    """The id of each golden file of the statistics, by its name without ``.py``."""
+    records = {Path(record["file"]).stem: record for record in _statistics(root)}
+    return {
+        name: ProblemId(int(records[name]["difficulty"]), number) for number, name in enumerate(sorted(records), start=1)
+    }
+
+
+def entries(root: Path) -> list[Entry]:
+    """All golden files of the statistics. Raises ProblemError where the statistics cannot be read."""
+    ids = names(root)
+    instructions = {Path(record["file"]).stem: str(record.get("simp_instru", "")) for record in _statistics(root)}
+    found = []
+    for name, problem_id in ids.items():
+        code, _, test = _text(root / GOLDEN / f"{name}.py").partition(SEPARATOR)
+        perf = _text(root / PERF / f"{name}_perf.py")
+        found.append(Entry(problem_id, name, " ".join(instructions[name].split()), code, test.lstrip("#"), perf))
+    return found
+
+
+def find(root: Path) -> list[ProblemFile]:
+    """Return the problems of a checkout, in order of their ids; those without a golden or a perf file are left out.
+
+    What a perf file makes is found out once, without data, in a process of its own. Raises ProblemError.
+    """
+    found = sorted((entry for entry in entries(root) if entry.golden and entry.perf), key=lambda entry: entry.id)
+    if not found:
+        raise ProblemError(f"{root} holds {STATISTICS} and none of its files: {GOLDEN}/*.py and {PERF}/*_perf.py")
+    folder = cache_root() / "tritonbench"
+    modules = {entry.key: _module_path(folder, entry) for entry in found}
+    missing = [entry for entry in found if not modules[entry.key].exists()]
+    if missing:
+        _generate(root, folder, missing)
+    return [ProblemFile(entry.id, entry.name, modules[entry.key]) for entry in found]
+
+
+def unloadable(root: Path) -> dict[str, str]:
+    """Why files do not load on this machine, by name; it imports every golden file in a process of its own.
+
+    Raises ProblemError.
+    """
+    reasons = {}
+    for entry in entries(root):
+        for what, text in (("golden", entry.golden), ("perf", entry.perf)):
+            if not text:
+                reasons[entry.name] = f"there is no {what} file"
+    return reasons | _apart("loads", [e for e in entries(root) if e.name not in reasons])
+
+
+def _generate(root: Path, folder: Path, missing: list[Entry]) -> None:
+    for entry, facts in zip(missing, _apart("facts", missing)):
+        write_whole(_made(_module_path(folder, entry)), generated.module(entry, facts))
+
+
+def _module_path(folder: Path, entry: Entry) -> Path:
+    return folder / entry.key / f"level{entry.id.level}" / f"{entry.id.number}_{entry.name}.py"
+
+
+def _made(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def _apart(function: str, wanted: list[Entry]):
+    """Return the value of a function of ``inspection`` in a process that may import torch, and files of others."""
+    sources = [{"name": e.name, "golden": e.golden, "perf": e.perf, "test": e.test} for e in wanted]
+    command = [sys.executable, "-m", "kernelbench.formats.tritonbench.inspection", function]
+    print(f"reading {len(wanted)} files of TritonBench", file=sys.stderr)
+    done = subprocess.run(command, input=json.dumps(sources), capture_output=True, text=True)
+    if done.returncode:
+        raise ProblemError(f"TritonBench's files cannot be read: {done.stderr.strip()[-2000:]}")
+    return json.loads(done.stdout)
+
+
+def _statistics(root: Path) -> list[dict]:
+    path = root / STATISTICS
+    try:
+        records = json.loads(path.read_text(encoding="utf-8"))
+        assert all(record["file"] and 1 <= int(record["difficulty"]) <= 5 for record in records)
+    except (OSError, ValueError, TypeError, KeyError, AssertionError) as error:
+        raise ProblemError(
+            f"{path} is not TritonBench's statistics, a list of objects with file and difficulty: {error!r}"
+        ) from None
+    return records
+
+
+def _text(path: Path) -> str:
+    """Return a file's text; '' where there is none."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return ""
+    except (OSError, ValueError) as error:
+        raise ProblemError(f"cannot read {path}: {error}") from None

@@ -1,0 +1,83 @@
+"""The module that a golden file becomes: its sources, what is known of its shapes, and the adapter."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kernelbench.formats.tritonbench import adapter_source
+
+if TYPE_CHECKING:
+    from kernelbench.formats.tritonbench.checkout import Entry
+
+# A number a shape, and the file's own test, which is checked and not timed.
+TEMPLATE = '''"""{summary}"""
+
+WORKLOADS = {workloads}
+UNTIMED = ["test"]
+KEEPS_DTYPES = True  # the perf file says which
+OVERWRITES_INPUTS = True  # every input is an output too
+DOMAIN = "published"  # the perf file draws what its function takes
+RANDOM = "what the golden file draws, in its order"
+ALLCLOSE = 1e-4  # execution accuracy
+
+{adapter}
+
+PROBLEM = Problem(
+    {name},
+    golden={golden},
+    perf={perf},
+    test={test},
+)
+WORK = {work}  # FLOPs and bytes of each shape, by the perf file's own formulas
+
+
+class Model(Operator):
+    def __init__(self, shape):
+        super().__init__(PROBLEM, PROBLEM.functions, shape)
+
+
+def model_of(module):
+    """The model of a candidate that defines the golden file's functions."""
+
+    class ModelNew(Operator):
+        def __init__(self, shape):
+            super().__init__(PROBLEM, module, shape)
+
+    return ModelNew
+
+
+def get_inputs(shape=0):
+    return PROBLEM.get_inputs(shape)
+
+
+def get_init_inputs(shape=0):
+    return [shape]
+
+
+def get_flops(shape=0):
+    return None if shape == TEST else WORK[shape][0]
+
+
+def get_bytes(shape=0):
+    return None if shape == TEST else WORK[shape][1]
+'''
+_SUMMARY_CHARACTERS = 100
+
+
+def module(entry: Entry, facts: dict[str, Any]) -> str:
+    """Return the source of the problem; ``facts`` are those of ``inspection.facts``."""
+    sizes = {str(index): {"shape": index} for index in range(len(facts["work"]))}
+    return TEMPLATE.format(
+        summary=_summary(entry.instruction),
+        workloads=repr(sizes | {"test": {"shape": "test"}}),
+        adapter=adapter_source.text(),
+        name=repr(entry.name), golden=repr(entry.golden), perf=repr(entry.perf), test=repr(entry.test),
+        work=repr([tuple(pair) for pair in facts["work"]]),
+    )  # fmt: skip
+
+
+def _summary(instruction: str) -> str:
+    """The first sentence of what a model is asked for, as far as it fits a line."""
+    line = " ".join(instruction.split()).replace("\\", "").replace('"', "'")
+    sentence = line.partition(". ")[0]
+    return sentence if len(sentence) <= _SUMMARY_CHARACTERS else sentence[: _SUMMARY_CHARACTERS - 1] + "…"
