@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from harness.problem.module import ProblemFile, ProblemId, find_problems
+from harness.problem.module import ProblemError, ProblemFile, ProblemId, find_problems, load_problem
 from kernelbench.audit.record import FILE, AuditFile
 from kernelbench.formats.tritonbench import checkout, suites
 
@@ -70,6 +70,20 @@ def audits(root: Path | None = None) -> AuditFile:
 def names(root: Path | None) -> dict[str, ProblemId]:
     """Return the problem that a file name stands for in ``root``, where solutions are named by problems."""
     return checkout.names(root) if root and checkout.is_checkout(root) else {}
+
+
+def unloadable(problems: list[ProblemFile], root: Path | None = None) -> dict[ProblemId, str]:
+    """Return why problems in ``root`` do not load on this machine, by id; imports torch, and the problems' code."""
+    if root and checkout.is_checkout(root):
+        reasons = checkout.unloadable(root, {problem.name for problem in problems})
+        return {problem.id: reasons[problem.name] for problem in problems if problem.name in reasons}
+    found = {}
+    for problem in problems:
+        try:
+            load_problem(problem)
+        except ProblemError as error:
+            found[problem.id] = str(error)
+    return found
 
 
 def _problems(root: Path) -> list[ProblemFile]:

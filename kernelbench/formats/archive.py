@@ -18,6 +18,7 @@ class ReadOptions:
 
     level: int | None = None
     baseline: Path | None = None
+    problem_dir: Path | None = None  # what an archive that names problems by their texts is read against
 
 
 @dataclass(frozen=True)
@@ -40,4 +41,5 @@ class Archive:
 
     kernels: list[Kernel] = field(default_factory=list)
     problems: dict[ProblemId, str] = field(default_factory=dict)  # definitions of its own
+    names: dict[ProblemId, str] = field(default_factory=dict)  # of problems of another suite
     left_out: list[tuple[str, str]] = field(default_factory=list)

@@ -9,10 +9,11 @@ from typing import Any
 
 from harness.result import printable
 from kernelbench.formats import kernelbench
+from kernelbench.formats.tritonbench import accuracy
 from kernelbench.run import Run, write_whole
 from kernelbench.views import leaderboard, tables
 
-FORMATS = ("kernelbench", "baseline", "csv", "parquet")
+FORMATS = ("kernelbench", "baseline", "tritonbench", "csv", "parquet")
 
 
 class ExchangeError(Exception):
@@ -57,7 +58,9 @@ def export(runs: Sequence[Run], form: str, out: Path, level: int | None = None) 
     if len(runs) != 1:
         raise ExchangeError(f"one file of KernelBench's holds one run, and not {len(runs)}")
     results = runs[0].latest()
-    if form == "baseline":
+    if form == "tritonbench":
+        data = accuracy.figures(results)
+    elif form == "baseline":
         data = kernelbench.baseline(results)
     else:
         data = kernelbench.eval_results(results, _level(results, level))

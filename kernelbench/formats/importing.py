@@ -31,6 +31,7 @@ from kernelbench.run import write_whole
 READERS = {  # the first that accepts a path reads it
     "kernelbench-run": "kernelbench.formats.kernelbench_run",
     "cuda-l1": "kernelbench.formats.cuda_l1",
+    "tritonbench": "kernelbench.formats.tritonbench.answers",
     "csv": "kernelbench.formats.claims_table",
 }
 PROBLEMS, SOLUTIONS, ABOUT = "problems", "solutions", "archive.json"
@@ -101,7 +102,7 @@ def write(archive: Archive, out: Path, form: str, origin: str) -> Imported:
 
 def _names(archive: Archive) -> dict[ProblemId, str]:
     """Return a name for each problem: the suite's where the archive's own definition is of a task that it has."""
-    known = {file.id: file.name for file in suite.find("all")}
+    known = archive.names or {file.id: file.name for file in suite.find("all")}
     wanted: Iterable[ProblemId] = (*archive.problems, *(kernel.problem for kernel in archive.kernels))
     return {problem: re.sub(r"\W+", "_", known.get(problem, _UNNAMED), flags=re.ASCII) for problem in wanted}
 

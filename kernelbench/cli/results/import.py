@@ -25,10 +25,13 @@ _RESULTS = "eval-results"  # of KernelBench without the kernels: a run, and noth
               help="Baseline timings of KernelBench. Without them its results have no speedups.")  # fmt: skip
 @click.option("--workload", metavar="NAME",
               help="Sizes of results that do not name theirs, as full. Without it they are unknown.")  # fmt: skip
+@click.option("--problem-dir", type=click.Path(path_type=Path),
+              help="Checkout of TritonBench that the answers of a model are to.")  # fmt: skip
 @click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="Directory to make.")
 def command(
-    archive: Path, form: str | None, level: int | None, baseline: Path | None, workload: str | None, out: Path
-) -> None:
+    archive: Path, form: str | None, level: int | None, baseline: Path | None, workload: str | None,
+    problem_dir: Path | None, out: Path,
+) -> None:  # fmt: skip
     """Import an archive of others' kernels with what they claim, to be measured here.
 
     Makes a folder of solutions, a folder of problems where the archive has definitions of its own, and
@@ -39,6 +42,8 @@ def command(
     Examples:
       kb import cuda_l1/h100.jsonl -o theirs
       kb import claims.csv -o theirs
+      kb import answers.jsonl --problem-dir TritonBench -o theirs
+      kb import TritonBench -o golden
       kb import KernelBench/runs/my_run --baseline baseline_time_torch.json -o theirs
       kb import eval_results.json --level 1 --baseline baseline_time_torch.json -o runs/imported
     """
@@ -46,7 +51,7 @@ def command(
         if form == _RESULTS or (form is None and archive.suffix == ".json"):
             _import_results(archive, level, baseline, workload, out)
         else:
-            _import_archive(archive, form, ReadOptions(level, baseline), out)
+            _import_archive(archive, form, ReadOptions(level, baseline, problem_dir), out)
     except WriteError as error:
         fail(error, UNFIT)
     except (ArchiveError, FormatError, RunError) as error:
@@ -73,7 +78,7 @@ def _import_archive(archive: Path, form: str | None, options: ReadOptions, out: 
     for place, reason in made.left_out:
         say(f"left out: {place}: {reason}")
     own = f" --problem-dir {out / importing.PROBLEMS}" if made.problems else ""
-    if own:
+    if made.problems:
         say(f"{made.problems} problem definition(s) of the archive in {out / importing.PROBLEMS}: read them before "
             "you use them, the judge runs them")  # fmt: skip
     say(f"next: kb eval --solutions {out / importing.SOLUTIONS}{own} --track open -o runs/{out.name}")

@@ -116,6 +116,34 @@ def show(problem: str, workload: str | None, problem_dir: Path | None) -> None:
         say("\nAudit:\n" + table.details(record))
 
 
+@command.command("load")
+@click.argument("selector", default="all")
+@_folder
+@json_option
+def load(selector: str, problem_dir: Path | None, as_json: bool) -> None:
+    """Load problems on this machine and list those that do not load, with the reason.
+
+    Of TritonBench, golden and perf files are imported, in a process of its own. The exit status is 1 if one does not
+    load.
+
+    \b
+    Examples:
+      kb problems load
+      kb problems load tritonbench-50 --problem-dir TritonBench
+    """
+    problems = _find(selector, problem_dir)
+    reasons = suite.unloadable(problems, problem_dir)
+    if as_json:
+        say_json([{"problem": str(p.id), "name": p.name, "error": reasons.get(p.id)} for p in problems])
+    else:
+        if reasons:
+            rows = [(p.id, p.name, reasons[p.id]) for p in problems if p.id in reasons]
+            say(tabulate(rows, ("problem", "name", "why it does not load"), disable_numparse=True) + "\n")
+        say(f"{len(problems) - len(reasons)} of {len(problems)} problems load")
+    if reasons:
+        sys.exit(GATE_FAILED)
+
+
 @command.command("audit")
 @click.argument("selector", default="all")
 @click.option("--workload", default="small", show_default=True, help="Which sizes, or all of them.")

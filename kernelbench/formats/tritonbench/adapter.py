@@ -117,7 +117,7 @@ class Problem:
         return self.metrics(self.functions)
 
     def get_inputs(self, shape):
-        """Return the tensors among the arguments of ``call_op``, on the default device; for ``TEST`` one that is unused."""
+        """Return the tensors among the arguments of ``call_op``, on the default device; for ``TEST`` an unused one."""
         device = torch.empty(0).device
         if shape == TEST:
             return [torch.zeros(1, device=device)]
@@ -125,7 +125,7 @@ class Problem:
         return [leaf for leaf in pytree.tree_leaves(arguments) if isinstance(leaf, torch.Tensor)]
 
     def metrics(self, functions):
-        """Return the perf file's object, whose ``call_op`` calls ``functions``, a module with the golden file's names."""
+        """Return the perf file's object, whose ``call_op`` calls ``functions``, a module with the golden names."""
         utilities = types.ModuleType("performance_utils")
         utilities.Performance_Metrics, utilities.do_bench_config = PerformanceMetrics, lambda *_, **__: None
         package = types.ModuleType("TritonBench_v1")
@@ -157,7 +157,7 @@ class Problem:
             return metrics.to_cuda(shapes.found)
 
     def work(self, metrics):
-        """Return FLOPs and bytes of every shape by the perf file's own formulas, None where it has none; without data."""
+        """Return FLOPs and bytes of every shape by the perf file's own formulas, without data; None where it has none."""
         meta = torch.device("meta")
         shapes = metrics._shapes = Shapes(None)
         with Devices(lambda: meta), quiet():

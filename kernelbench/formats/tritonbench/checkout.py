@@ -27,7 +27,7 @@ SEPARATOR = "#" * 146  # between a golden file's code and its test
 
 @dataclass(frozen=True)
 class Entry:
-    """One golden file. ``instruction`` is what a model is asked for; empty ``perf`` or ``golden`` where a file is missing."""
+    """One golden file and what a model is asked for; ``perf`` or ``golden`` is empty where the file is missing."""
 
     id: ProblemId
     name: str
@@ -51,9 +51,8 @@ def is_checkout(root: Path) -> bool:
 def names(root: Path) -> dict[str, ProblemId]:
     """The id of each golden file of the statistics, by its name without ``.py``."""
     records = {Path(record["file"]).stem: record for record in _statistics(root)}
-    return {
-        name: ProblemId(int(records[name]["difficulty"]), number) for number, name in enumerate(sorted(records), start=1)
-    }
+    numbered = enumerate(sorted(records), start=1)
+    return {name: ProblemId(int(records[name]["difficulty"]), number) for number, name in numbered}
 
 
 def entries(root: Path) -> list[Entry]:
@@ -84,17 +83,12 @@ def find(root: Path) -> list[ProblemFile]:
     return [ProblemFile(entry.id, entry.name, modules[entry.key]) for entry in found]
 
 
-def unloadable(root: Path) -> dict[str, str]:
-    """Why files do not load on this machine, by name; it imports every golden file in a process of its own.
+def unloadable(root: Path, wanted: set[str]) -> dict[str, str]:
+    """Why the ``wanted`` golden files or their perf files do not load on this machine, by name.
 
-    Raises ProblemError.
+    Every golden file is imported, in a process of its own. Raises ProblemError.
     """
-    reasons = {}
-    for entry in entries(root):
-        for what, text in (("golden", entry.golden), ("perf", entry.perf)):
-            if not text:
-                reasons[entry.name] = f"there is no {what} file"
-    return reasons | _apart("loads", [e for e in entries(root) if e.name not in reasons])
+    return _apart("loads", [entry for entry in entries(root) if entry.name in wanted])
 
 
 def _generate(root: Path, folder: Path, missing: list[Entry]) -> None:
