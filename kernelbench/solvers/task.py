@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -243,9 +242,11 @@ class Task:
         kernel = self.settings.starting_kernel
         return Candidate(kernel[1], kernel[0]) if kernel else None
 
-    @cached_property
+    @property
     def baseline(self) -> dict[str, Any]:
         """The baseline before the first attempt: ``name``, ``median_ms`` (None where it does not run), ``error``."""
+        # The journal keeps it. A cached_property would hold its lock, which until Python 3.12 is that of all tasks,
+        # while this one waits for its turn.
         self.enter()
         return self._services.journal.fact(self.id, "baseline", lambda: self._services.backend.baseline(self.id))
 
