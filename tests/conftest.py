@@ -19,7 +19,7 @@ from harness.solution.discover import read_solution
 from kernelbench import suite
 
 GIB = 1 << 30
-LONGEST = ("test_cluster.py", "test_redteam.py")
+LONGEST = ("test_ray_cluster.py", "test_redteam.py")
 
 
 def pytest_configure():
