@@ -111,6 +111,7 @@ class Result:
     baselines: dict[str, dict[str, Any]] = field(default_factory=dict)  # the same for each baseline
     speedup: float | None = None  # baseline median / candidate median
     confirms: dict[str, Any] | None = None  # speedup, verdict, interval of the first measurement, where this repeats it
+    held_out: list[dict[str, Any]] | None = None  # one entry a held-out workload; None: not asked
     gflops: float | None = None
     gbps: float | None = None
     sol: dict[str, Any] | None = None  # bounds, headroom g, percent of SOL, shares of the device's peaks

@@ -5,10 +5,11 @@
 #     scripts/evidence.sh DIR spread aa    # some
 #
 # A step writes its files into DIR and says how long it took; one that fails does not stop the others. GPUS=2 uses two
-# GPUs for `hostile` and `scaling`; `kernelbench` needs KERNELBENCH=DIR, a checkout of it. Python is $PYTHON or python3.
+# GPUs for `hostile` and `scaling`; `kernelbench` needs KERNELBENCH=DIR, a checkout of it; `archive` needs ARCHIVE=FILE,
+# as CUDA-L1's h100.jsonl, and continues in ARCHIVE_RUN=DIR for ARCHIVE_SECONDS at a time. Python is $PYTHON or python3.
 set -u
 
-all="order tests extensions spread accuracy accuracy_small aa_small sensitivity examples rounds redteam sanitize hostile scaling kernelbench"
+all="order tests extensions spread accuracy accuracy_small aa_small sensitivity examples rounds redteam sanitize hostile scaling kernelbench archive"
 if [ $# = 0 ]; then sed -n '2,/^set/s/^# \{0,1\}//p' "$0"; echo "Steps: $all"; exit 2; fi
 out=$(mkdir -p "$1" && cd "$1" && pwd) && shift || exit
 cd "$(dirname "$0")/.." || exit
@@ -66,6 +67,22 @@ scaling() {
 kernelbench() {
   python scripts/bench/throughput.py --solutions examples/inline_cuda --variants 32 --only kernelbench-default \
     --rival-seconds 150 --kernelbench "${KERNELBENCH:?names no checkout of KernelBench}" --json "$out/kernelbench.json"
+}
+
+# An archive's claims against measurements: its pure PyTorch solutions first, which take no build, then the others. What
+# there is no time for is not evaluated; another call of this step goes on where the last one ended.
+archive() {
+  local runs=${ARCHIVE_RUN:-$out/archive} begin=$SECONDS left
+  [ -e "$runs/theirs/claims.jsonl" ] || kb import "${ARCHIVE:?names no archive}" -o "$runs/theirs" || return
+  left=$((${ARCHIVE_SECONDS:-420} + begin - SECONDS))
+  timeout -s INT -k 30 "$left" "${PYTHON:-python3}" -m kernelbench eval --solutions "$runs/theirs/solutions" \
+    --problem-dir "$runs/theirs/problems" --track open --timeout 30 --build-timeout 200 --resume -o "$runs/run" \
+    >"$out/archive.log" 2>&1 || echo "evaluated in part: status $?"
+  kb review "$runs/run" --rules >"$out/archive_review.txt" &&
+    kb regrade "$runs/run" -o "$out/regrade.md" && kb regrade "$runs/run" -o "$out/regrade.html" &&
+    kb regrade "$runs/run" -o "$out/regrade.json" || return
+  tar -C "$runs/run" -czf "$out/archive_run.tar.gz" config.json results.jsonl reviews.jsonl \
+    $(cd "$runs/run" && ls unevaluated.jsonl leaderboard.json 2>/dev/null)
 }
 
 for step in "$@"; do

@@ -22,6 +22,19 @@ def check(median_ms: float, sol: dict[str, Any]) -> None:
         )
 
 
+def under_ceiling(median_ms: float | None, sol: dict[str, Any] | None) -> bool | None:
+    """Return whether a time lies more than 10 % below t_SOL with FP16: the label ``sol_ceiling``; None without a bound.
+
+    It rejects nothing: a rewriting may do less work than the direct algorithm that t_SOL counts.
+
+    References
+    ----------
+    The muCUTLASS paper, sections 4.4 and 5.8.
+    """
+    ceiling_ms = (sol or {}).get("t_sol_fp16_ms")
+    return median_ms < PLAUSIBLE * ceiling_ms if median_ms and ceiling_ms else None
+
+
 def between_bounds(median_ms: float, sol: dict[str, Any]) -> bool:
     """Return whether a time is possible, but faster than the direct algorithm: something for a reviewer to read."""
     return bool(sol.get("t_sol_ms")) and median_ms < sol["t_sol_ms"]

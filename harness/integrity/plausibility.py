@@ -19,6 +19,7 @@ def check_plausible(
     Raises CandidateFailure.
     """
     median_ms, profile = result.timing["median_ms"], result.timing.get("profile")
+    result.integrity["sol_ceiling"] = below_floor.under_ceiling(median_ms, result.sol)
     below_floor.check(median_ms, result.sol)
     result.integrity["faster_than_direct"] = below_floor.between_bounds(median_ms, result.sol)
     if profile:

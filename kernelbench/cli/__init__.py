@@ -32,7 +32,7 @@ ROOMS = {
     "generate": ("Generate", {
         "solve": "Let a solver, such as a language model in a loop, write solutions and evaluate them.",
         "experiment": "Run a matrix of solvers, settings and seeds, with one report.",
-        "review": "Have a model review what a run found correct.",
+        "review": "Have a model, or rules, review what a run found correct.",
     }),
     "results": ("Results", {
         "leaderboard": "Rank runs: models, agents or GPUs side by side.",
@@ -40,7 +40,8 @@ ROOMS = {
         "schedule": "Replay runs under budget policies: what each would have saved and lost.",
         "report": "Write runs as one page for the browser.",
         "serve": "Show a run in the browser while it is going.",
-        "import": "Make a run of KernelBench's eval_results.json.",
+        "import": "Import others' kernels with what they claim, to be measured here.",
+        "regrade": "Compare an archive's claims with what was measured.",
         "export": "Write runs for KernelBench's tools or for notebooks.",
     }),
     "suite": ("Suite", {

@@ -1,17 +1,34 @@
-"""The labels of a review, and which of them keep a result.
+"""The label of each attempt: what measurements show of it, else what a reviewer answered.
 
-As in the paper that proposed them: `no_issues` and `minor_issues` are accepted, the
-others are excluded from filtered figures; library-only wins over all, because
-then there is no kernel to review.
+As in the paper that proposed them, `no_issues` and `minor_issues` are accepted, and the others are left out of filtered
+figures. A label has one band (``kernelbench.metrics.outcomes``). Library-only wins over all, because then there is
+no kernel to review; a time below the SOL ceiling wins over a reviewer's opinion.
 """
 
 from __future__ import annotations
 
-from harness.result import Result
-from kernelbench.review.record import Review
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-NO_ISSUES, MINOR_ISSUES, GAMING = "no_issues", "minor_issues", "gaming"
-# What a reviewer may answer -> the categories of that answer.
+from harness.integrity import below_floor, library_only
+from harness.result import Result
+from kernelbench.metrics import fast_p, outcomes
+from kernelbench.metrics.outcomes import (
+    GAMING,
+    INHERITED_GAMING,
+    LIBRARY_ONLY,
+    MINOR_ISSUES,
+    NO_ISSUES,
+    ORIGINAL_GAMING,
+    SOL_CEILING,
+    UNREVIEWED,
+)
+from kernelbench.review import record
+from kernelbench.review.record import Review
+from kernelbench.run import Run
+from kernelbench.run_sources import trajectory_of
+
+# What a reviewer may answer -> the categories of that answer; the gravest answer last.
 CATEGORIES = {
     NO_ISSUES: (),
     MINOR_ISSUES: ("math_approximation", "cached_parameter", "contiguity_assumption", "default_stream"),
@@ -23,28 +40,113 @@ CATEGORIES = {
         "incomplete_computation",
     ),
 }
-ORIGINAL_GAMING, INHERITED_GAMING, LIBRARY_ONLY = "original_gaming", "inherited_gaming", "library_only"
-ACCEPTED = (NO_ISSUES, MINOR_ISSUES)
-LIBRARY_ONLY_RULE = "library_only"
+_GRAVEST = list(CATEGORIES)
+HARNESS = "harness"  # who labelled what a measurement decides
+
+Key = tuple[str, str]  # problem, name of the solution
+Parents = Mapping[tuple[str, int], int | None]  # problem and sample -> the sample that it was made from
 
 
-def labels(results: list[Result], reviews: list[Review]) -> dict[tuple[str, str], str]:
-    """(problem, solution) -> label, for what was reviewed or is library-only.
+@dataclass(frozen=True)
+class Label:
+    """One attempt's band, the reviewer's category and reason, and who says so (a model, ``rules``, ``harness``)."""
 
-    Attempts on a problem follow each other by sample number. Gaming is inherited
-    where an earlier attempt already did the same, of whichever kind of it.
+    band: str
+    category: str = ""
+    reason: str = ""
+    by: str = ""
+
+    @property
+    def accepted(self) -> bool:
+        return self.band in outcomes.ACCEPTED
+
+
+NONE = Label(UNREVIEWED)
+
+
+def key_of(result: Result) -> Key:
+    """Return what a label is found under."""
+    return result.problem, result.solution["name"]
+
+
+def of_run(run: Run) -> dict[Key, Label]:
+    """Return the labels of a run: of its records, its ``reviews.jsonl`` and its trajectory. Raises ReviewError."""
+    parents = {(attempt["problem"], attempt.get("sample")): attempt.get("parent") for attempt in trajectory_of(run)}
+    return labels(run.solutions(), record.load(run.path), parents)
+
+
+def band_of(found: Mapping[Key, Label]) -> outcomes.BandOf:
+    """Return the function from a result to its band."""
+    return lambda result: found.get(key_of(result), NONE).band
+
+
+def labels(results: Sequence[Result], reviews: Iterable[Review], parents: Parents | None = None) -> dict[Key, Label]:
+    """Return the label of each attempt that has one.
+
+    Gaming is inherited where an attempt that it was made from, by ``parents``, already did the same. Of an attempt
+    without a known parent it is where an earlier attempt on the problem did, by sample number. Of several reviewers
+    the gravest answer counts.
     """
-    answers = {(r.problem, r.solution, r.sha256): r for r in reviews}
-    seen: set[tuple[str, str]] = set()  # problem and category
+    answers: dict[tuple[str, str, str], list[Review]] = {}
+    for review in reviews:
+        answers.setdefault((review.problem, review.solution, review.sha256), []).append(review)
+    gamed: dict[tuple[str, str], set[int]] = {}  # problem and category -> samples
     found = {}
     for result in sorted(results, key=lambda r: (r.problem, r.solution["sample"])):
-        key = result.problem, result.solution["name"]
-        review = answers.get((*key, result.solution["sha256"]))
-        if result.rule == LIBRARY_ONLY_RULE:
-            found[key] = LIBRARY_ONLY
-        elif review and review.answer == GAMING:
-            found[key] = INHERITED_GAMING if (result.problem, review.category) in seen else ORIGINAL_GAMING
-            seen.add((result.problem, review.category))
-        elif review:
-            found[key] = review.answer
+        if not outcomes.is_attempt(result):
+            continue
+        said = answers.get((*key_of(result), result.solution["sha256"]), [])
+        label = by_measurement(result) or _answered(said)
+        if label and label.band == GAMING:
+            earlier = gamed.setdefault((result.problem, label.category), set())
+            inherited = _is_inherited(result, earlier, parents or {})
+            label = Label(INHERITED_GAMING if inherited else ORIGINAL_GAMING, label.category, label.reason, label.by)
+            earlier.add(result.solution["sample"])
+        if label:
+            found[key_of(result)] = label
     return found
+
+
+def by_measurement(result: Result) -> Label | None:
+    """Return the label that a record decides, library-only or SOL ceiling; None where it decides none.
+
+    On a GPU library-only is told from the kernels that ran. On a CPU none are seen, so it is told from a source that
+    builds nothing.
+    """
+    parts = getattr(result, "parts", [result])
+    if result.rule == library_only.RULE:
+        return Label(LIBRARY_ONLY, reason=result.message, by=HARNESS)
+    shares = [part.integrity.get("own_share") for part in parts]
+    if None not in shares and max(shares) < library_only.LEAST_SHARE:
+        return Label(LIBRARY_ONLY, reason=f"{max(shares):.1%} of its kernels' time is in its own", by=HARNESS)
+    if result.device.get("type") == "cpu" and result.solution.get("language") == "pytorch":
+        return Label(LIBRARY_ONLY, reason="its source builds no kernel of its own", by=HARNESS)
+    for part in parts:
+        median_ms = fast_p.typical_ms(part.timing)
+        recorded = part.integrity.get("sol_ceiling")
+        under = below_floor.under_ceiling(median_ms, part.sol) if recorded is None else recorded
+        if part.rule == below_floor.RULE or under:
+            bound_ms = (part.sol or {}).get("t_sol_fp16_ms")
+            reason = f"{median_ms:.4g} ms, where t_SOL with FP16 is {bound_ms:.4g} ms" if bound_ms else part.message
+            return Label(SOL_CEILING, reason=reason, by=HARNESS)
+    return None
+
+
+def _answered(said: list[Review]) -> Label | None:
+    if not said:
+        return None
+    gravest = max(said, key=lambda review: _GRAVEST.index(review.answer))
+    return Label(gravest.answer, gravest.category, gravest.reason, gravest.model)
+
+
+def _is_inherited(result: Result, earlier: set[int], parents: Parents) -> bool:
+    """Return whether an ancestor is among ``earlier``, the samples of the problem that gamed in the same way."""
+    sample = result.solution["sample"]
+    if (result.problem, sample) not in parents:
+        return bool(earlier)
+    passed = {sample}
+    while (sample := parents.get((result.problem, sample))) is not None and sample not in passed:
+        if sample in earlier:
+            return True
+        passed.add(sample)
+    return False

@@ -11,13 +11,15 @@ import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from harness.compile.cache import cache_root
 from harness.result import Result
 from kernelbench import escaping
 from kernelbench.endpoint import Endpoint, ModelError
 from kernelbench.metrics import settled
-from kernelbench.review.labels import CATEGORIES, NO_ISSUES
+from kernelbench.metrics.outcomes import NO_ISSUES
+from kernelbench.review.labels import CATEGORIES
 from kernelbench.review.record import Review, ReviewError
 
 _TRIES = 3  # for an answer in the form that was asked for
@@ -54,9 +56,12 @@ class Reviewer:
     max_usd: float = 5.0
     spent: float = 0.0
 
-    def review(self, result: Result, source: str, reference: str) -> Review:
-        """Review one correct result; from the cache if the same was asked before. Raise ReviewError."""
-        request = _request(result, source, reference)
+    def review(self, result: Result, source: str, reference: str, bounds: dict[str, Any] | None = None) -> Review:
+        """Review one correct result; from the cache if the same was asked before. Raise ReviewError.
+
+        ``bounds`` are operator table and bounds of the problem, as ``kernelbench.review.bounds`` gives them.
+        """
+        request = _request(result, source, reference, bounds)
         sampling = self.endpoint.sampling({"temperature": 0, "max_tokens": _ANSWER_TOKENS})
         asked = [self.endpoint.model, self.endpoint.base_url, sampling, _INSTRUCTIONS, request]
         key = hashlib.sha256(json.dumps(asked).encode()).hexdigest()
@@ -92,7 +97,7 @@ class Reviewer:
             raise OverBudget(f"{self.spent:.4f} USD are spent and the next answer may cost {most:.4f}: over the limit")
 
 
-def _request(result: Result, source: str, reference: str) -> dict:
+def _request(result: Result, source: str, reference: str, bounds: dict[str, Any] | None) -> dict:
     timing = {key: (result.timing or {}).get(key) for key in ("median_ms", "cv", "samples", "launch_bound_ms")}
     return {
         "measured": {
@@ -105,6 +110,8 @@ def _request(result: Result, source: str, reference: str) -> dict:
             "correctness": result.correctness,
         },
         "speed_of_light": result.sol,
+        "held_out": result.held_out,
+        "bounds": bounds,
         "findings": result.integrity.get("findings", []),
         "reference": reference,
         "candidate": source,
@@ -112,10 +119,11 @@ def _request(result: Result, source: str, reference: str) -> dict:
 
 
 def _text(request: dict) -> str:
-    facts = {key: request[key] for key in ("measured", "speed_of_light")}
+    facts = {key: request[key] for key in ("measured", "speed_of_light", "held_out")}
     return escaping.prompt(
         {
             "Measurements": json.dumps(facts, indent=1),
+            "Operators of the reference and bounds on its time": json.dumps(request["bounds"], indent=1),
             "Static findings, which quote the candidate": json.dumps(request["findings"], indent=1),
             "The reference": request["reference"],
             "The candidate": request["candidate"],

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from harness.result import Result
 from kernelbench.review import record
-from kernelbench.review.labels import LIBRARY_ONLY_RULE
+from kernelbench.review.bounds import bounds_of
+from kernelbench.review.labels import by_measurement
 from kernelbench.review.record import Review, ReviewError
 from kernelbench.review.reviewer import Reviewer
 from kernelbench.run import Run
@@ -14,13 +15,13 @@ from kernelbench.run_sources import reference_of, source_of
 
 
 def missing(run: Run, model: str) -> list[Result]:
-    """Correct results that this model has not reviewed; what is library-only needs none."""
+    """Correct results that this reviewer has not answered; what a measurement labels, as library-only, needs none."""
     done = {(r.problem, r.solution, r.sha256) for r in record.load(run.path) if r.model == model}
     return [
         result
         for result in run.solutions()
         if result.correct
-        and result.rule != LIBRARY_ONLY_RULE
+        and by_measurement(result) is None
         and (result.problem, result.solution["name"], result.solution["sha256"]) not in done
     ]
 
@@ -35,6 +36,6 @@ def review(run: Run, reviewer: Reviewer, results: list[Result]) -> Iterator[Revi
                 f"the source of {result.problem} {name} as it was evaluated is not here; evaluate it again with "
                 "`kb eval --resume`"
             )
-        answer = reviewer.review(result, source, reference["source"])
+        answer = reviewer.review(result, source, reference["source"], bounds_of(run, result))
         record.append(run.path, answer)
         yield answer

@@ -34,6 +34,8 @@ _NAMES = {
     "cudaFuncSetCacheConfig",
     "streams": "cudaStreamCreate cudaStreamCreateWithFlags cudaStreamCreateWithPriority getStreamFromPool",
     "clock": "cudaEventElapsedTime cudaEventRecord clock_gettime gettimeofday steady_clock high_resolution_clock",
+    "fast_math": "__expf __exp10f __logf __log2f __log10f __powf __sinf __cosf __sincosf __tanf __fdividef "
+    "__frsqrt_rn rsqrt_approx use_fast_math",
     "lower_precision": "__half half __half2 half2 __nv_bfloat16 nv_bfloat16 __nv_bfloat162 bfloat16_t half_t tf32",
 }
 _RULE_OF = {name: rule for rule, names in _NAMES.items() for name in names.split()}
@@ -42,6 +44,11 @@ _PREFIXES = {"cublas": "library_call", "cudnn": "library_call", "cusparse": "lib
              "cudaIpc": "introspection"}  # fmt: skip
 _QUALIFIED_ONLY = {"thread": "std", "jthread": "std", "async": "std"}  # common as names of one's own
 _CALLED_ONLY = {"system", "exit", "abort", "kill", "raise", "signal", "connect", "socket", "fork"}
+# Names by which a source shows that it knows of strides: it asks, makes a copy, or uses accessors.
+KNOWS_STRIDES = {"contiguous", "is_contiguous", "stride", "strides", "accessor", "packed_accessor32",
+                 "packed_accessor64", "CHECK_CONTIGUOUS", "CHECK_INPUT", "is_non_overlapping_and_dense"}  # fmt: skip
+_ADDRESSES = {"data_ptr", "const_data_ptr", "mutable_data_ptr"}
+_STREAM_ARGUMENT = 3  # of a launch's four, counted from 0
 # Functions of PyTorch's C++ interface that only make memory or describe it.
 _MAKES_MEMORY = {
     "empty", "empty_like", "zeros", "zeros_like", "ones", "ones_like", "full", "full_like", "empty_strided",
@@ -63,6 +70,34 @@ def find(source: str, file: str, first_line: int = 1) -> list[Finding]:
     found += [Finding(file, line, "library_call", code) for line, code in _library_functions(tokens)]
     found += [Finding(file, line, "unlaunched_kernel", name) for line, name in _unlaunched(tokens)]
     return found
+
+
+def find_in_extension(source: str, file: str, first_line: int) -> list[Finding]:
+    """Return ``find``, and launches in the default stream: an extension is called in PyTorch's current one."""
+    lines = _without_stream(_tokens(source, first_line))
+    return find(source, file, first_line) + [Finding(file, line, "default_stream", "<<<") for line in lines]
+
+
+def addresses(source: str, first_line: int = 1) -> tuple[int | None, bool]:
+    """Return the line that first takes a tensor's address, None without one, and whether strides are known of."""
+    tokens = [token for token in _tokens(source, first_line) if token.is_name]
+    taken = next((token.line for token in tokens if token.text in _ADDRESSES), None)
+    return taken, any(token.text in KNOWS_STRIDES for token in tokens)
+
+
+def _without_stream(tokens: list[_Token]):
+    """Lines of launches without a stream among their arguments."""
+    for index, token in enumerate(tokens):
+        if token.text != "<<<":
+            continue
+        depth = commas = 0
+        for inner in tokens[index + 1 :]:
+            if inner.text == ">>>":
+                if commas < _STREAM_ARGUMENT:
+                    yield token.line
+                break
+            depth += (inner.text in "([{") - (inner.text in ")]}")
+            commas += inner.text == "," and depth == 0
 
 
 def _tokens(source: str, first_line: int) -> list[_Token]:

@@ -19,6 +19,7 @@ _NAMES = {
     "clock": "time.perf_counter time.perf_counter_ns time.monotonic time.time time.time_ns torch.cuda.Event",
     "lower_precision": "torch.float16 torch.half torch.bfloat16 torch.autocast torch.amp. torch.cuda.amp. "
     "torch.float8_e4m3fn torch.float8_e5m2",
+    "memory_format": "torch.channels_last torch.channels_last_3d",
     "environment": "os.environ os.getenv os.putenv",
     "foreign_code": "ctypes. cffi. subprocess. os.system os.popen torch.ops.load_library",
     "dynamic_code": "exec eval compile __import__ importlib. marshal. pickle. types.CodeType types.FunctionType",
@@ -40,6 +41,7 @@ _NAMES = {
 _WHOLE = {name: rule for rule, names in _NAMES.items() for name in names.split() if not name.endswith(".")}
 _BELOW = {name: rule for rule, names in _NAMES.items() for name in names.split() if name.endswith(".")}
 _LOWER_PRECISION_METHODS = {"half", "bfloat16"}
+_FAST_MATH = ("--use_fast_math", "-use_fast_math", "-ffast-math", "-Ofast")
 _IDENTITIES = {"data_ptr", "untyped_storage", "_version", "_cdata"}
 
 
@@ -61,10 +63,16 @@ class _Reader(ast.NodeVisitor):
         self._texts = _assigned_texts(tree)
         self._read: set[int] = set()  # texts in C++, each once
         self._identities: set[str] = set()  # names that hold an address or the like
+        self._addressed: list[int] = []  # lines of C++ that take a tensor's address
+        self._knows_strides = any(
+            isinstance(node, ast.Attribute) and node.attr in cpp_source.KNOWS_STRIDES for node in ast.walk(tree)
+        )
         for node in ast.walk(tree):
             self._learn_import(node)
         self.visit(tree)
         self._find_unlaunched(tree)
+        if self._addressed and not self._knows_strides:
+            self.found.append(Finding(file, min(self._addressed), "assumes_contiguous", "data_ptr"))
 
     def _report(self, node: ast.AST, rule: str, code: str | None = None) -> None:
         code = code or ast.unparse(node).partition("\n")[0]
@@ -137,6 +145,9 @@ class _Reader(ast.NodeVisitor):
                 self._report(node, "reference")
         elif name.rpartition(".")[2] == "load_inline":
             self._read_inline(node)
+            for flag in (inner for argument in node.keywords for inner in ast.walk(argument.value)):
+                if isinstance(flag, ast.Constant) and flag.value in _FAST_MATH:
+                    self._report(flag, "fast_math", flag.value)
         elif isinstance(node.func, ast.Attribute) and node.func.attr in _LOWER_PRECISION_METHODS:
             self._report(node, "lower_precision", f".{node.func.attr}()")
         elif isinstance(node.func, ast.Attribute) and node.func.attr in ("get", "setdefault", "pop") and node.args:
@@ -223,7 +234,10 @@ class _Reader(ast.NodeVisitor):
             if id(text) in self._read:
                 continue
             self._read.add(id(text))
-            self.found += cpp_source.find(text.value, self._file, text.lineno)
+            self.found += cpp_source.find_in_extension(text.value, self._file, text.lineno)
+            line, knows_strides = cpp_source.addresses(text.value, text.lineno)
+            self._addressed += [] if line is None else [line]
+            self._knows_strides |= knows_strides
 
     def _constants(self, node: ast.AST) -> Iterator[ast.Constant]:
         for inner in ast.walk(node):

@@ -12,8 +12,8 @@ from tqdm import tqdm
 from kernelbench.cli import INTERRUPTED, UNFIT, WRONG_USAGE, Number, fail, say, say_json
 from kernelbench.cli.model_options import model_options
 from kernelbench.endpoint import ModelError
-from kernelbench.review import record
-from kernelbench.review.labels import ACCEPTED, labels
+from kernelbench.metrics import outcomes
+from kernelbench.review import labels, record, rules
 from kernelbench.review.record import ReviewError
 from kernelbench.review.reviewer import Reviewer
 from kernelbench.review.reviewing import missing, review
@@ -24,26 +24,36 @@ _TRIES, _TIMEOUT_S = 5, 120  # somebody is waiting
 
 @click.command("review")
 @click.argument("path", type=click.Path(path_type=Path), metavar="RUN")
-@model_options(required=True)
+@click.option("--rules", "by_rules", is_flag=True,
+              help="Ask no model: label what findings, profile and held-out workloads decide.")
+@model_options()
 @click.option(
     "--max-usd", type=Number(min=0), default=5.0, show_default=True,
     help="Stop before it costs more, as far as --price tells.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")  # fmt: skip
-def command(path: Path, endpoint_of, max_usd: float, as_json: bool) -> None:
-    """Have a model review the correct results of a run: was their speed earned?
+def command(path: Path, by_rules: bool, endpoint_of, max_usd: float, as_json: bool) -> None:
+    """Have a model, or rules alone, review the correct results of a run: was their speed earned?
 
-    Sends the sources of candidates and references to the endpoint. Answers go into reviews.jsonl in the run's
-    directory and change no result; what was answered once is not asked again. Exit status: 0 done, 3 the endpoint
-    or the budget ended it early.
+    A model gets the sources of candidates and references, measurements, the operator table and bounds. Answers go
+    into reviews.jsonl in the run's directory and change no result; what was answered once is not asked again. Rules
+    send nothing, and leave open what they cannot decide. Exit status: 0 done, 3 the endpoint or the budget ended it
+    early.
 
     \b
     Examples:
       kb review runs/mine --model gpt-4o-mini --price 0.15,0.60 --max-usd 1
       kb review runs/mine --model local --base-url http://localhost:8000/v1
+      kb review runs/mine --rules
     """
     try:
         run, endpoint = Run.load(path), endpoint_of(tries=_TRIES, timeout_s=_TIMEOUT_S)
+        if by_rules == (endpoint is not None):
+            raise click.UsageError("name one reviewer: --model NAME, or --rules")
+        if by_rules:
+            list(rules.review(run, missing(run, rules.NAME)))
+            _show(run, as_json)
+            return
         todo = missing(run, endpoint.model)
     except (RunError, ReviewError, ModelError) as error:
         fail(error, WRONG_USAGE)
@@ -57,24 +67,23 @@ def command(path: Path, endpoint_of, max_usd: float, as_json: bool) -> None:
     except KeyboardInterrupt:
         say("interrupted; every answer is kept", err=True)
         sys.exit(INTERRUPTED)
-    _show(run, endpoint.model, as_json)
+    _show(run, as_json)
     if stopped:
         fail(stopped, UNFIT)
 
 
-def _show(run: Run, model: str, as_json: bool) -> None:
-    reviews = [one for one in record.load(run.path) if one.model == model]
+def _show(run: Run, as_json: bool) -> None:
     results = run.solutions()
-    of = labels(results, reviews)
-    said = {(one.problem, one.solution): one for one in reviews}
+    of = labels.of_run(run)
     rows = [
         {
             "problem": problem,
             "solution": solution,
-            "label": label,
-            "accepted": label in ACCEPTED,
-            "category": said[problem, solution].category if (problem, solution) in said else "",
-            "reason": said[problem, solution].reason if (problem, solution) in said else "",
+            "label": label.band,
+            "accepted": label.accepted,
+            "category": label.category,
+            "by": label.by,
+            "reason": label.reason,
         }
         for (problem, solution), label in of.items()
     ]
@@ -82,5 +91,7 @@ def _show(run: Run, model: str, as_json: bool) -> None:
         say_json(rows)
         return
     say(tabulate([tuple(row.values()) for row in rows], list(rows[0]) if rows else (), maxcolwidths=50))
-    spent = sum(one.usd for one in reviews)
-    say(f"\n{sum(row['accepted'] for row in rows)} of {len(rows)} accepted; {spent:.4f} USD")
+    spent = sum(one.usd for one in record.load(run.path))
+    bands = outcomes.bands(results, labels.band_of(of))
+    say("\n" + ", ".join(f"{count} {band}" for band, count in bands.items() if count))
+    say(f"{sum(row['accepted'] for row in rows)} of {len(rows)} accepted; {spent:.4f} USD")

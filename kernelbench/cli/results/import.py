@@ -20,7 +20,7 @@ _RESULTS = "eval-results"  # of KernelBench without the kernels: a run, and noth
 @click.argument("archive", type=click.Path(path_type=Path))
 @click.option("--format", "form", type=click.Choice([*importing.READERS, _RESULTS]),
               help="Format of the archive. Without it, what its name and content say.")  # fmt: skip
-@click.option("--level", type=click.IntRange(min=1), help="Level of the problems of an eval_results.json, which has none.")
+@click.option("--level", type=click.IntRange(min=1), help="Level of an eval_results.json, which does not name it.")
 @click.option("--baseline", type=click.Path(path_type=Path), metavar="FILE",
               help="Baseline timings of KernelBench. Without them its results have no speedups.")  # fmt: skip
 @click.option("--workload", metavar="NAME",
@@ -75,8 +75,8 @@ def _import_archive(archive: Path, form: str | None, options: ReadOptions, out: 
     made = importing.import_archive(archive, out, form, options)
     claimed = sum(claim.speedup is not None for claim in made.claims)
     say(f"{len(made.claims)} solution(s) in {out / importing.SOLUTIONS}, {claimed} with a claimed speedup")
-    for place, reason in made.left_out:
-        say(f"left out: {place}: {reason}")
+    if made.left_out:
+        say(f"left out ({len(made.left_out)}): " + "; ".join(f"{place}: {why}" for place, why in made.left_out))
     own = f" --problem-dir {out / importing.PROBLEMS}" if made.problems else ""
     if made.problems:
         say(f"{made.problems} problem definition(s) of the archive in {out / importing.PROBLEMS}: read them before "

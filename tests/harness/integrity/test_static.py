@@ -54,6 +54,10 @@ PYTHON = {
     "from torch import matmul as mm\ndef f(a, b): return mm(a, b)": "library_call",
     "import torch\ntry: own()\nexcept Exception: torch.relu(x)": "fallback",
     "import triton\n@triton.jit\ndef kernel(x): pass": "unlaunched_kernel",
+    "import torch\ndef f(x): return x.to(memory_format=torch.channels_last)": "memory_format",
+    "load_inline('own', '', 'k<<<dim3(a, b, c), dim3(1, 2, 3), 0>>>(x)')": "default_stream",
+    "load_inline('own', '', 'k(x.data_ptr<float>())')": "assumes_contiguous",
+    "load_inline('own', '', '', extra_cuda_cflags=['-O3', '--use_fast_math'])": "fast_math",
 }
 
 
@@ -72,6 +76,7 @@ CPP = {
     "system(text);": "process_control",
     "cudaDeviceSetLimit(l, 1);": "cache_control",
     "__half x;": "lower_precision",
+    "y = __expf(x);": "fast_math",
     "__global__ void __launch_bounds__(256) ghost(int* x) {}": "unlaunched_kernel",
     "template <int N> __global__ void ghost(int* x) { x[0] = N; }": "unlaunched_kernel",
 }
@@ -87,6 +92,9 @@ INNOCENT = [
     ("# import gc; torch.allclose = 1\n'''open(x), socket'''\nx = 'os._exit(0)'", ".py"),
     ("class A:\n    def system(self): self.open = 1; return self.exit", ".py"),
     ("def f(x, kept): return kept[x.shape]", ".py"),
+    ("load_inline('own', '', 'k<<<1, 1, 0, at::cuda::getCurrentCUDAStream()>>>(x)')", ".py"),
+    ("load_inline('own', '', 'k(x.data_ptr<float>())')\ndef f(x): return own.k(x.contiguous())", ".py"),
+    ("load_inline('own', '', 'k(x.contiguous().data_ptr<float>())')", ".py"),
     ("try: import triton\nexcept ImportError: triton = None", ".py"),
     ("// cublasSgemm, fopen\n/* std::thread\n */ const char* s = \"fork()\"; auto r = R\"x(system())x\";", ".cu"),
     ("int system = 1; float thread = 2; a.exit(); void raise;", ".cpp"),

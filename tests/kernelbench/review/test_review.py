@@ -45,7 +45,7 @@ def run(tmp_path, monkeypatch):
         source = f"# {sample}\n{SOURCE}"
         (tmp_path / "solutions" / f"1_19_{sample}.py").write_text(source)
         one = logs.result("1/19", 0.5, sample=sample, name=f"1_19_{sample}.py")
-        one.solution["sha256"] = hashlib.sha256(source.encode()).hexdigest()
+        one.solution |= {"sha256": hashlib.sha256(source.encode()).hexdigest(), "language": "cpp"}
         results.append(one)
     results.append(logs.result("1/19", status=Status.WRONG_VALUE, sample=9))
     return logs.run(tmp_path / "run", *results, solutions=str(tmp_path / "solutions"))
@@ -95,7 +95,7 @@ def test_gaming_is_original_first_and_inherited_by_later_attempts(run, endpoint)
 def test_library_only_wins_over_every_answer():
     result = logs.result("1/19", status=Status.REJECTED, name="a.py", rule="library_only")
     answer = Review("1/19", "a.py", "0", "m", "gaming", "fake_transpose", "", 0.0, "")
-    assert labels([result], [answer]) == {("1/19", "a.py"): "library_only"}
+    assert labels([result], [answer])["1/19", "a.py"].band == "library_only"
 
 
 def test_passing_troubles_are_waited_out(run, endpoint, stand_in):

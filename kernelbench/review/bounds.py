@@ -1,0 +1,38 @@
+"""Operator table and bounds of a result's problem, for a reviewer: what the work is, and what it takes at least."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from harness.problem.module import ProblemError, load_problem
+from harness.result import Result
+from kernelbench import suite
+from kernelbench.run import Run
+
+
+def bounds_of(run: Run, result: Result) -> dict[str, Any]:
+    """Return the speed-of-light report of the workload, on the result's device where it is in the table.
+
+    Where it cannot be made the only field is ``unavailable``, with the reason: a review goes on without it. The
+    problem is the one that the run names, and is loaded here.
+    """
+    from harness.problem.inputs import DTYPES
+    from harness.sol.bounds import analyse
+    from harness.sol.clock import choose
+    from harness.sol.hardware import limits_of_product
+    from harness.sol.report import to_json
+
+    folder = run.config.get("problem_dir")
+    try:
+        problem = load_problem(suite.find(result.problem, Path(folder) if folder else None)[0])
+        analysis = analyse(problem.workload(result.workload.get("name", "")), DTYPES[result.precision])
+    except (suite.SelectorError, ProblemError, OSError) as error:
+        return {"unavailable": str(error)}
+    except Exception as error:  # a table is not worth a lost review
+        return {"unavailable": f"the analysis failed: {type(error).__name__}: {error}"}
+    limits = limits_of_product(result.device.get("name", ""))
+    if limits is None:
+        operators = [vars(row) for row in analysis.rows]
+        return {"total_flops": analysis.direct.flops, "total_bytes": analysis.direct.bytes, "operators": operators}
+    return to_json(analysis, limits, choose(limits, result.conditions))

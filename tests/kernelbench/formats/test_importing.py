@@ -1,0 +1,191 @@
+"""Archives of others' kernels: what is written of them, and what of them is never believed or run."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from harness.problem.module import find_problems
+from harness.solution.discover import discover
+from kernelbench.cli import main
+from kernelbench.formats import claims, importing
+from kernelbench.formats.archive import ArchiveError, ReadOptions
+
+REFERENCE = (
+    "import torch\nclass Model(torch.nn.Module): pass\ndef get_inputs(): return []\ndef get_init_inputs(): return []\n"
+)
+KERNEL = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return x.clamp(min=0)\n"
+TRAP = "raise SystemExit('run')\n"
+
+
+def task(number, code=KERNEL, **scores):
+    scores = {"score_default": 2.5, **scores}
+    return {"level_id": 1, "task_id": number, "ref_code": REFERENCE, "custom_code": code, **scores}
+
+
+@pytest.fixture
+def cuda_l1(tmp_path):
+    def written(*tasks):
+        path = tmp_path / "h100.jsonl"
+        path.write_text("".join(json.dumps(one) + "\n" for one in tasks))
+        return path
+
+    return written
+
+
+def imported(path, out, **options):
+    return importing.import_archive(path, out, options=ReadOptions(**options))
+
+
+def solutions_in(made):
+    return {str(s.problem): s for s in discover(made.path / importing.SOLUTIONS).solutions}
+
+
+def test_solutions_problems_and_claims_of_cuda_l1(cuda_l1, tmp_path):
+    made = imported(cuda_l1(task(19, score_cuda_graph=1.5), task(20)), tmp_path / "out")
+    found = solutions_in(made)
+    assert set(found) == {"1/19", "1/20"} and found["1/19"].path.read_text() == KERNEL
+    assert [str(file.id) for file in find_problems(made.path / importing.PROBLEMS)] == ["1/19", "1/20"]
+    first, _ = claims.load(made.path / claims.LOG)
+    assert (first.problem, first.solution, first.sha256) == ("1/19", found["1/19"].name, found["1/19"].sha256)
+    assert first.speedups == {"eager": 2.5, "cuda_graph": 1.5} and first.over == "eager"
+
+
+def test_tasks_without_a_solution_are_left_out_with_their_line(cuda_l1, tmp_path):
+    made = imported(cuda_l1(task(1, None), task(2, "  "), task(3)), tmp_path / "out")
+    assert made.left_out == [("line 1", "1/1 has no solution"), ("line 2", "1/2 has no solution")]
+    assert len(made.claims) == 1 and made.problems == 3
+
+
+@pytest.mark.parametrize("claimed", [None, "fast", float("nan"), float("inf"), 0, -1, True])
+def test_a_claim_that_is_no_speedup_is_none(cuda_l1, tmp_path, claimed):
+    made = imported(cuda_l1(task(1, score_default=claimed)), tmp_path / "out")
+    assert made.claims[0].speedup is None
+
+
+def test_nothing_is_run(cuda_l1, tmp_path):
+    made = imported(cuda_l1({**task(1, TRAP), "ref_code": TRAP}), tmp_path / "out")
+    assert len(made.claims) == 1
+
+
+def test_two_solutions_of_a_problem_are_two_samples(cuda_l1, tmp_path):
+    made = imported(cuda_l1(task(1), task(1, KERNEL + "#")), tmp_path / "out")
+    assert [claim.solution.rpartition("_")[2] for claim in made.claims] == ["s0.py", "s1.py"]
+
+
+def test_a_source_has_no_say_in_what_it_solves(cuda_l1, tmp_path):
+    made = imported(cuda_l1(task(1, "# kb: problem=1/2 sample=7 device=cpu\n" + KERNEL)), tmp_path / "out")
+    (only,) = discover(made.path / importing.SOLUTIONS).solutions
+    assert (str(only.problem), only.sample) == ("1/1", 0) and only.sha256 == made.claims[0].sha256
+
+
+def test_a_source_that_cannot_be_encoded_is_left_out(cuda_l1, tmp_path):
+    made = imported(cuda_l1(task(1, "x = '\ud800'"), task(2)), tmp_path / "out")
+    assert made.left_out == [("line 1", "its source cannot be encoded as UTF-8")] and len(made.claims) == 1
+
+
+@pytest.mark.parametrize("line", ["{", "[]", "{}", '{"level_id": 1, "task_id": "x", "custom_code": ""}'])
+def test_a_line_that_is_no_task_is_named(tmp_path, line):
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps(task(1)) + "\n" + line + "\n")
+    with pytest.raises(ArchiveError, match="line 2,"):
+        imported(path, tmp_path / "out")
+
+
+@pytest.fixture
+def table(tmp_path):
+    """A table of ten kernels, and what it names beside it."""
+    (tmp_path / "kernels").mkdir()
+    lines = ["problem,file,claimed_speedup"]
+    for number in range(19, 29):
+        (tmp_path / "kernels" / f"{number}.py").write_text(KERNEL)
+        lines.append(f"1/{number},kernels/{number}.py,{number / 10}x")
+    path = tmp_path / "claims.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_a_table_of_ten_kernels(table, tmp_path):
+    made = imported(table, tmp_path / "out")
+    assert made.form == "csv" and len(solutions_in(made)) == 10 and made.problems == 0
+    assert [claim.speedup for claim in made.claims] == [number / 10 for number in range(19, 29)]
+
+
+@pytest.mark.parametrize(
+    "row, reason",
+    [("1/1,../outside.py,2", "outside"), ("1/1,gone.py,2", "cannot be read"), ("1/1,note.txt,2", "no solution")],
+)
+def test_a_file_that_is_no_kernel_of_the_table_is_left_out(tmp_path, row, reason):
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    (tmp_path / "outside.py").write_text(KERNEL)
+    (folder / "note.txt").write_text("text")
+    (folder / "claims.csv").write_text(f"problem,file,speedup\n{row}\n")
+    made = imported(folder / "claims.csv", tmp_path / "out")
+    ((place, why),) = made.left_out
+    assert place == "line 2" and reason in why and not made.claims
+
+
+@pytest.mark.parametrize(
+    "text, named",
+    [("problem,file\n1/1,a.py\n", "speedup"), ("file,speedup\na.py,1\n", "problem"), ("", "problem"),
+     ("problem,file,speedup\nrelu,a.py,1\n", "relu"), ("problem,file,speedup,sample\n1/1,a.py,1,-1\n", "sample")],
+)  # fmt: skip
+def test_a_malformed_table_says_where(tmp_path, text, named):
+    (tmp_path / "claims.csv").write_text(text)
+    with pytest.raises(ArchiveError, match=named):
+        imported(tmp_path / "claims.csv", tmp_path / "out")
+
+
+STATISTICS = {"mean": 2.0, "std": 0.01, "min": 1.9, "max": 2.2, "num_trials": 100}
+
+
+@pytest.fixture
+def kernelbench_run(tmp_path):
+    folder = tmp_path / "my_run"
+    folder.mkdir()
+    for sample in range(2):
+        (folder / f"level_1_problem_19_sample_{sample}_kernel.py").write_text(KERNEL + "#" * sample)
+    failed = {"compiled": False, "correctness": False, "metadata": {}, "runtime": -1.0, "runtime_stats": {}}
+    right = {"compiled": True, "correctness": True, "runtime": 2.0, "runtime_stats": STATISTICS}
+    entries = [{"sample_id": 0, **failed, **right}, {"sample_id": 1, **failed}]
+    (folder / "eval_results.json").write_text(json.dumps({"19": entries}))
+    return folder
+
+
+def test_a_run_directory_of_kernelbench(kernelbench_run, tmp_path):
+    baseline = tmp_path / "baseline_time_torch.json"
+    baseline.write_text(json.dumps({"level1": {"19_ReLU.py": {**STATISTICS, "mean": 3.0}}}))
+    made = imported(kernelbench_run, tmp_path / "out", baseline=baseline)
+    right, wrong = made.claims
+    assert (right.status, right.ms, right.speedups) == ("ok", 2.0, {"eager": 1.5})
+    assert (wrong.status, wrong.ms, wrong.speedup) == ("build_error", None, None)
+    assert right.sha256 != wrong.sha256
+
+
+def test_a_run_directory_without_results_claims_nothing(kernelbench_run, tmp_path):
+    (kernelbench_run / "eval_results.json").unlink()
+    made = imported(kernelbench_run, tmp_path / "out")
+    assert [claim.status for claim in made.claims] == [None, None]
+
+
+def kb_import(*arguments):
+    return CliRunner().invoke(main, ["import", *map(str, arguments)])
+
+
+def test_the_command_says_what_comes_next(cuda_l1, tmp_path):
+    done = kb_import(cuda_l1(task(1, None), task(2)), "-o", tmp_path / "out")
+    assert done.exit_code == 0, done.output
+    assert "1 solution(s)" in done.output and "1/1 has no solution" in done.output
+    assert f"kb eval --solutions {tmp_path / 'out' / 'solutions'} --problem-dir" in done.output
+
+
+def test_wrong_usage(cuda_l1, table, tmp_path):
+    assert "no such file" in kb_import(tmp_path / "gone", "-o", tmp_path / "out").output
+    (tmp_path / "notes.txt").write_text("text")
+    assert "name one with --format" in kb_import(tmp_path / "notes.txt", "-o", tmp_path / "out").output
+    assert kb_import(table, "-o", tmp_path / "out").exit_code == 0
+    again = kb_import(table, "-o", tmp_path / "out")
+    assert again.exit_code == 2 and "is not empty" in again.output
+    (tmp_path / "eval_results.json").write_text("{}")
+    assert "give --level" in kb_import(tmp_path / "eval_results.json", "-o", tmp_path / "run").output
