@@ -75,14 +75,14 @@ archive() {
   local runs=${ARCHIVE_RUN:-$out/archive} begin=$SECONDS left
   [ -e "$runs/theirs/claims.jsonl" ] || kb import "${ARCHIVE:?names no archive}" -o "$runs/theirs" || return
   left=$((${ARCHIVE_SECONDS:-420} + begin - SECONDS))
-  timeout -s INT -k 30 "$left" "${PYTHON:-python3}" -m kernelbench eval --solutions "$runs/theirs/solutions" \
+  timeout -s TERM -k 30 "$left" "${PYTHON:-python3}" -m kernelbench eval --solutions "$runs/theirs/solutions" \
     --problem-dir "$runs/theirs/problems" --track open --timeout 30 --build-timeout 200 --resume -o "$runs/run" \
     >"$out/archive.log" 2>&1 || echo "evaluated in part: status $?"
   kb review "$runs/run" --rules >"$out/archive_review.txt" &&
     kb regrade "$runs/run" -o "$out/regrade.md" && kb regrade "$runs/run" -o "$out/regrade.html" &&
     kb regrade "$runs/run" -o "$out/regrade.json" || return
-  tar -C "$runs/run" -czf "$out/archive_run.tar.gz" config.json results.jsonl reviews.jsonl \
-    $(cd "$runs/run" && ls unevaluated.jsonl leaderboard.json 2>/dev/null)
+  tar -C "$runs/run" -czf "$out/archive_run.tar.gz" config.json results.jsonl \
+    $(cd "$runs/run" && ls reviews.jsonl unevaluated.jsonl 2>/dev/null)
 }
 
 for step in "$@"; do
