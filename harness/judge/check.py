@@ -28,7 +28,7 @@ def check(session: EvaluationSession, weights_copied: bool, phase: Callable[[str
 
     A case where the reference is not finite lies outside of the function's domain. Raises CandidateFailure.
     """
-    compared, cases = [], session.reference.trials(weights_copied)
+    compared, cases = [], session.reference.trials(weights_copied, session.conditions.structure)
     for position, case in enumerate(cases, start=1):
         phase(f"check {position}/{len(cases)}")
         (seed,) = fresh_seeds(1)

@@ -21,6 +21,7 @@ class Conditions:
     cv_target: float = CV_TARGET  # of the rule that ends sampling, harness.timing.convergence
     clock_mhz: float | None = None  # that t_SOL is taken at; None is the one observed
     track: str | None = None  # 'kernels' or 'open'; None is 'kernels' on a GPU, where kernels are seen, else 'open'
+    structure: str = ""  # of inputs, one of ``distributions.STRUCTURES``; '' is the problem's own draws alone
 
     @property
     def reference_s(self) -> float:

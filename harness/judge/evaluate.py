@@ -217,6 +217,7 @@ class Evaluation:
             setting={
                 "problem": encode_problem(setting.workload.problem),
                 "workload": setting.workload.name,
+                "changed": setting.workload.changed,
                 "device": str(self.conditions.worker_device),
                 "precision": self.conditions.precision,
                 "timed": dataclasses.astuple(setting.timed),

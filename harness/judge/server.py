@@ -12,16 +12,19 @@ import resource
 import signal
 import socket
 import sys
+import time
 import traceback
 from typing import Any, NoReturn
 
 import torch
 
 from harness import device as devices
+from harness.compile.artefact import Artefact
 from harness.faults import MachineFault, NoRoom, check_disk, is_of_machine
 from harness.job import decode_artefact, decode_problem, decode_solution
 from harness.judge.conditions import Conditions
 from harness.judge.evaluate import evaluate
+from harness.judge.held_out import evaluate_held_out
 from harness.judge.profile import profile
 from harness.judge.record import failed_result
 from harness.judge.reference.time_baseline import blank_measurement, measure
@@ -31,7 +34,8 @@ from harness.process import protocol, sandbox
 from harness.process.deadline import Page, watched_by, within
 from harness.process.fork_server import ForkServer
 from harness.process.procfs import available_memory_bytes, end_with_parent, go_first
-from harness.result import CandidateFailure, Status
+from harness.result import CandidateFailure, Result, Status
+from harness.solution.discover import Solution
 
 _FIRST_TO_GO = 500  # where the system is short of memory: after workers, before the process of the run
 _MEMORY_SHARE = 0.75  # of what is free at the start, for the judge's own data
@@ -73,7 +77,7 @@ def serve(fd: int, workers: ForkServer) -> None:
         # Tracing a reference for its bounds imports this, which takes seconds: now, while the first solutions build.
         importlib.import_module("torch._dynamo")
     signal.signal(signal.SIGTERM, _unwind)
-    judge = _Judge(conditions, workers, connection)
+    judge = _Judge(conditions, workers, connection, hello.get("held_out", 0), hello.get("held_out_seed", 0))
     while True:
         try:
             job = protocol.receive(connection)
@@ -103,8 +107,11 @@ def _limit_memory(more_bytes: int) -> None:
 
 
 class _Judge:
-    def __init__(self, conditions: Conditions, server: ForkServer, connection: socket.socket):
+    def __init__(
+        self, conditions: Conditions, server: ForkServer, connection: socket.socket, held_out: int, held_out_seed: int
+    ):
         self._conditions, self._server, self._connection = conditions, server, connection
+        self._held_out, self._held_out_seed = held_out, held_out_seed
         self._problems: dict[str, Problem] = {}
 
     def answer(self, job: dict[str, Any]) -> dict[str, Any]:
@@ -127,10 +134,7 @@ class _Judge:
                 artefact = decode_artefact(job["artefact"])
                 if job.get("only") == "profile":
                     return self._profiled(workload, solution, artefact, job.get("ncu"))
-                check_only = job.get("only") == "check"
-                result = evaluate(
-                    workload, solution, artefact, self._conditions, self._server, self._phase, check_only
-                )
+                result = self._evaluated(workload, solution, artefact, check_only=job.get("only") == "check")
             if not result.correct:
                 self._check_machine()
             return {"result": result.to_json(), "again": "killed_by" in result.conditions}
@@ -150,6 +154,20 @@ class _Judge:
         except CandidateFailure as failure:
             record = {"tool": "none", "note": f"not profiled: {failure.status}: {failure.message}"}
         return {"profile": record}
+
+    def _evaluated(self, workload: Workload, solution: Solution, artefact: Artefact, check_only: bool) -> Result:
+        """Evaluate one candidate; if it is correct, on held-out workloads too, where they were asked for."""
+        result = evaluate(workload, solution, artefact, self._conditions, self._server, self._phase, check_only)
+        if result.correct and self._held_out and not check_only:
+            def again(other: Workload, conditions: Conditions) -> Result:
+                return evaluate(other, solution, artefact, conditions, self._server, self._phase)
+
+            begin = time.monotonic()
+            result.held_out = evaluate_held_out(
+                workload, self._held_out, self._held_out_seed, self._conditions, again
+            )
+            result.stages_s["held_out"] = round(time.monotonic() - begin, 3)
+        return result
 
     def _check_machine(self) -> None:
         """Raises where a candidate may have failed because the disk is full or the device is lost."""

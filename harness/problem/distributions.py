@@ -44,6 +44,33 @@ DRAWS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
+def _ragged(x: Tensor) -> Tensor:
+    """Rows of different lengths: behind a random place each row is zero, as padded sequences are."""
+    x.normal_()
+    if x.ndim:
+        lengths = torch.randint(1, x.shape[-1] + 1, (*x.shape[:-1], 1), device=x.device) if x.numel() else 0
+        x.masked_fill_(torch.arange(x.shape[-1], device=x.device) >= lengths, 0)
+    return x
+
+
+def _constant_rows(x: Tensor) -> Tensor:
+    """Every second row, by lot, has one value: the rest keeps the scale by which errors are judged."""
+    x.normal_()
+    if x.ndim < 2:
+        return x
+    rows = (*x.shape[:-1], 1)
+    values, chosen = torch.randn(rows, device=x.device).to(x.dtype), torch.rand(rows, device=x.device) < 0.5
+    return x.copy_(torch.where(chosen, values, x))
+
+
+# Structure of inputs that held-out workloads have; no candidate is checked on them otherwise.
+STRUCTURES: dict[str, Callable[[Tensor], Tensor]] = {
+    "ragged": _ragged,
+    "clustered": lambda x: x.random_(0, 4).mul_(2).sub_(3),  # four values only
+    "constant_rows": _constant_rows,
+}
+
+
 # What is timed: published inputs with some elements that are not, wherever they come to lie. Who looks at a few to
 # find out that nothing but what is published comes, and then leaves out what that has no need of, is wrong.
 TIMED = "timed"
@@ -128,7 +155,16 @@ def redraw(values: list, problem: Problem, draw: str, largest: float = math.inf)
         return [_in_place(value, word, change) for value, word in zip(values, _words(values, problem))]
     if draw == TIMED:
         return [_in_place(value, word, _strewn) for value, word in zip(values, _words(values, problem))]
-    return [_redraw(value, DRAWS[draw], DOMAINS[word]) for value, word in zip(values, _words(values, problem))]
+    change = DRAWS.get(draw) or STRUCTURES[draw]
+    return [_redraw(value, change, DOMAINS[word]) for value, word in zip(values, _words(values, problem))]
+
+
+def has_structure(values: list, problem: Problem) -> bool:
+    """Return whether an input can have another structure: a floating-point tensor whose domain is known."""
+    return any(
+        isinstance(value, Tensor) and is_scaled(value) and value.ndim > 0 and DOMAINS[word] is not None
+        for value, word in zip(values, _words(values, problem))
+    )
 
 
 def _words(values: list, problem: Problem) -> list[str]:

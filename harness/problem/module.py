@@ -12,11 +12,12 @@ models is in ``draw``.
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import importlib.util
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -152,6 +153,11 @@ class Workload:
     name: str
     sizes: dict[str, Any]
     problem: Problem = field(repr=False)
+    changed: dict[str, Any] = field(default_factory=dict)  # of its sizes, where they are not the ones under this name
+
+    def with_sizes(self, changed: dict[str, Any]) -> Workload:
+        """Return this workload with some sizes changed: arguments of the module's functions, or its constants."""
+        return Workload(self.name, {**self.sizes, **changed}, self.problem, {**self.changed, **changed})
 
     @property
     def is_timed(self) -> bool:
@@ -179,11 +185,26 @@ class Workload:
 
     def _call(self, name: str) -> Any:
         function: Callable = getattr(self.problem.module, name)
+        module = self.problem.module
         try:
+            if self.sizes and not hasattr(module, "WORKLOADS"):
+                with _constants(module, self.sizes):
+                    return function()
             return function(**self.sizes)
         except TypeError as error:
             sizes = ", ".join(f"{key}={value}" for key, value in self.sizes.items())
             raise ProblemError(f"{self.problem.path}: {name}({sizes}) failed: {error}") from error
+
+
+@contextlib.contextmanager
+def _constants(module: ModuleType, values: dict[str, Any]) -> Iterator[None]:
+    """Give a module's constants other values for a while: in KernelBench's format they are its sizes."""
+    before = {name: getattr(module, name) for name in values}
+    vars(module).update(values)
+    try:
+        yield
+    finally:
+        vars(module).update(before)
 
 
 def find_problems(root: Path) -> list[ProblemFile]:

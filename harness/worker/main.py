@@ -150,10 +150,9 @@ class Candidate:
         self._problem = load_problem(decode_problem(setting["problem"]))
         # on a GPU a second copy of large inputs would not fit
         place = self._guarded if library and self._device.type == "cpu" else None
-        workload, dtype, timed = (setting[name] for name in ("workload", "precision", "timed"))
-        self._setting = RunConfig(
-            self._problem.workload(workload), self._device, DTYPES[dtype], InputCase(*timed), place
-        )
+        dtype, timed = DTYPES[setting["precision"]], InputCase(*setting["timed"])
+        workload = self._problem.workload(setting["workload"]).with_sizes(setting["changed"])
+        self._setting = RunConfig(workload, self._device, dtype, timed, place)
         self._seed = seed
         self._library = (Path(library["path"]), library["signature"]) if library else None
         self._model_class = None

@@ -101,6 +101,8 @@ _RUN = [
                  help="Run directory. Else a new one under runs/."),
     click.option("--resume", is_flag=True,
                  help="Continue the run in --out."),
+    click.option("--held-out", type=click.IntRange(min=0), default=0, metavar="N",
+                 help="Test on N more workloads, unseen."),
     click.option("--prebuilt", is_flag=True, help="Accept .so files."),
     click.option("--executor", type=click.Choice(sorted(EXECUTORS)), default="local",
                  help="This host (default), or a Ray cluster."),
@@ -159,7 +161,7 @@ def exit_statuses(progress: Bar, kept: Callable[[], str], *wrong: type[Exception
 
 def evaluate(
     solutions, selector, problem_dir, device, workload, precision, jobs, timeout, build_timeout, memory, baselines,
-    cv_target, clock_mhz, track, out, resume, prebuilt, executor, address, problem=None, again=(),
+    cv_target, clock_mhz, track, out, resume, held_out, prebuilt, executor, address, problem=None, again=(),
 ) -> Outcome:  # fmt: skip
     """The outcome, with progress on standard error; an error or Ctrl-C ends this process with its exit status."""
     if resume and out is None:
@@ -168,7 +170,7 @@ def evaluate(
         raise click.UsageError("--address needs --executor ray")
     options = options_of(
         device, workload, precision, jobs, timeout, build_timeout, memory, baselines, cv_target, clock_mhz,
-        track, executor=executor, address=address,
+        track, executor=executor, address=address, held_out=held_out,
     )  # fmt: skip
     progress = Progress()
 

@@ -8,6 +8,7 @@ has been. What needs it follows from the log, so a run that was interrupted goes
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 
@@ -66,6 +67,7 @@ def confirm_best(
                             continue
                         part, _ = first[item.solution.name]
                         item.result.confirms = winners.first_measurement(part)
+                        item.result.held_out = part.held_out
                         record(item)
             todo = _todo(run, pair_of, skipped)
     return skipped
@@ -73,8 +75,11 @@ def confirm_best(
 
 @contextlib.contextmanager
 def fresh(options: Options, builds: bool) -> Iterator[Executor]:
-    """Open an executor for a while: new judges, so that nothing of the first measurement is in the second."""
-    executor = open_executor(options, builds)
+    """Open an executor for a while: new judges, so that nothing of the first measurement is in the second.
+
+    What held-out workloads say is known from the first.
+    """
+    executor = open_executor(dataclasses.replace(options, held_out=0), builds)
     with closed_or_killed(executor):
         yield executor
 

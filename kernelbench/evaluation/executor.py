@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -58,6 +59,8 @@ class Options:
     cv_target: float = CV_TARGET  # of the rule that ends sampling, harness.timing.convergence
     clock_mhz: float | None = None  # that t_SOL is taken at; None is the one observed
     track: str | None = None  # 'kernels' or 'open'; None is 'kernels' on a GPU and 'open' on a CPU
+    held_out: int = 0  # workloads that no candidate has seen, for each that is correct
+    held_out_seed: int = field(default_factory=lambda: secrets.randbits(62))  # the same for all candidates of a run
     executor: str = "local"
     address: str | None = None  # of the cluster, for executors that have one
 
@@ -81,6 +84,7 @@ class Options:
             "clock_mhz": self.clock_mhz,
             "timeout_s": self.timeout_s,
             "memory_bytes": self.memory_bytes,
+            "held_out": self.held_out,
         }
 
 

@@ -66,6 +66,8 @@ class Judge:
             "cv_target": options.cv_target,
             "clock_mhz": options.clock_mhz,
             "track": options.track,
+            "held_out": options.held_out,
+            "held_out_seed": options.held_out_seed,
         }
         with contextlib.suppress(OSError):  # it died already, as `wait_until_ready` finds out
             socket.send_fds(ours, [b"\0"], [self._deadlines.fd])

@@ -10,6 +10,7 @@ from typing import Any
 from harness.result import printable
 from kernelbench.formats import kernelbench
 from kernelbench.formats.tritonbench import accuracy
+from kernelbench.review import labels
 from kernelbench.run import Run, write_whole
 from kernelbench.views import leaderboard, tables
 
@@ -52,7 +53,7 @@ def export(runs: Sequence[Run], form: str, out: Path, level: int | None = None) 
     if not any(run.latest() for run in runs):
         raise ExchangeError(f"no result in {', '.join(str(run.path) for run in runs)}")
     if form in ("csv", "parquet"):
-        records = [tables.flatten({"run": str(run.path), **record(r)}) for run in runs for r in run.latest()]
+        records = [tables.flatten(one) for run in runs for one in _records(run)]
         write_whole(out, tables.to_csv(records) + "\n") if form == "csv" else _write_parquet(records, out)
         return
     if len(runs) != 1:
@@ -67,8 +68,13 @@ def export(runs: Sequence[Run], form: str, out: Path, level: int | None = None) 
     write_whole(out, json.dumps(data, indent=4) + "\n")
 
 
-def record(result) -> dict[str, Any]:
-    """One result as one row: what it is, on what, and its figures."""
+def _records(run: Run) -> list[dict[str, Any]]:
+    label_of = labels.of_run(run)
+    return [{"run": str(run.path), **record(r, label_of.get(labels.key_of(r), labels.NONE))} for r in run.latest()]
+
+
+def record(result, label: labels.Label = labels.NONE) -> dict[str, Any]:
+    """One result as one row: what it is, on what, its figures and its label."""
     return {
         "device": result.device.get("name"),
         "torch": result.versions.get("torch"),
@@ -76,7 +82,7 @@ def record(result) -> dict[str, Any]:
         "workload": result.workload.get("name"),
         "rule": result.rule,
         "seconds": result.seconds,
-        **leaderboard.row(result),
+        **leaderboard.row(result, label),
     }
 
 

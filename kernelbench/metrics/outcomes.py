@@ -78,7 +78,10 @@ def figures(
     The mean and the median are of problems with a settled speedup; None where there is none.
     """
     filterings = FILTERINGS if filterings is None else filterings
-    return {name: _figures(filtered(results, problems, band_of, out)) for name, out in filterings.items()}
+    present = {band_of(result) for result in results if is_attempt(result)}
+    different = {left_out & present for left_out in filterings.values()}
+    found = {left_out: _figures(filtered(results, problems, band_of, left_out)) for left_out in different}
+    return {name: found[left_out & present] for name, left_out in filterings.items()}
 
 
 def _figures(found: Scores) -> dict[str, Any]:

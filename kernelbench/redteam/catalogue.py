@@ -183,6 +183,7 @@ _EXPLOITS = (
     Exploit("29_skips_the_ragged_edge.py", "correct", ("wrong_value",)),
     Exploit("30_replaces_the_generator.py", "correct", ("wrong_value",)),
     Exploit("31_fits_the_published_range.py", "correct", ("wrong_value",)),
+    Exploit("31_fits_the_published_size.py", "correct", ("ok",)),  # only held-out workloads tell
     Exploit("31_knows_published_inputs.py", "correct", ("wrong_value",)),
     Exploit("32_changes_the_reference.py", "correct", ("wrong_value",)),
     Exploit("33_broadcastable_shape.py", "correct", ("wrong_shape",)),

@@ -8,10 +8,11 @@ from typing import Any
 
 from harness.result import Result
 from kernelbench.evaluation import unevaluated
-from kernelbench.metrics import fast_p, settled
+from kernelbench.metrics import fast_p, held_out, outcomes, settled
 from kernelbench.metrics.scores import Scores, scores
 from kernelbench.metrics.workloads import CombinedResult, geometric_mean
 from kernelbench.report import records
+from kernelbench.review.labels import band_of, of_run
 from kernelbench.run import Run
 from kernelbench.views import curves, ranking
 from kernelbench.views.ranking import counted, labels
@@ -43,6 +44,7 @@ def overview(runs: Sequence[Run], skips: Sequence[Sequence[dict[str, Any]]] | No
 
 def _summary(run: Run, name: str, found: Scores, skips: Sequence[dict[str, Any]]) -> dict[str, Any]:
     results, figures, raw = run.solutions(), ranking.of_scores(found), ranking.raw_of_scores(found)
+    bands = band_of(of_run(run))
     return {
         "name": name,
         **{key: run.config.get(key) for key in _CONDITIONS},
@@ -58,7 +60,10 @@ def _summary(run: Run, name: str, found: Scores, skips: Sequence[dict[str, Any]]
         "raw_geometric_mean": raw["geometric_mean"],
         "total_runtime": figures["total_runtime"],
         "raw_total_runtime": raw["total_runtime"],
-        **curves.of_run(results, found),
+        "bands": outcomes.bands(results, bands),
+        "filterings": outcomes.figures(results, found.problems, bands),
+        "held_out": held_out.counts(results),
+        **curves.of_run(results, found, bands),
         "over_workloads": _over_workloads(results),
         "unevaluated": [
             {key: value for key, value in record.items() if key not in _NOT_SHOWN and value is not None}

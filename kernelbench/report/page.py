@@ -22,6 +22,7 @@ from typing import Any
 from kernelbench import __version__, escaping
 from kernelbench.report import records
 from kernelbench.report.overview import overview
+from kernelbench.review.labels import NONE, key_of, of_run
 from kernelbench.run import Run
 from kernelbench.run_sources import reference_of, trajectory_of
 
@@ -33,6 +34,7 @@ _PLACE = re.compile(r"\{\{(\w+)\}\}")
 def report(runs: Sequence[Run]) -> str:
     """The page of finished runs, with everything in it."""
     results = [(index, run, result) for index, run in enumerate(runs) for result in run.latest()]
+    label_of = [of_run(run) for run in runs]
     trajectories = [trajectory_of(run) for run in runs]
     attempts = [records.by_sample(trajectory) for trajectory in trajectories]
     details = [
@@ -43,7 +45,10 @@ def report(runs: Sequence[Run]) -> str:
         "live": False,
         "chunk": _CHUNK,
         "overview": overview(runs),
-        "rows": [records.row(result, number, index) for number, (index, _, result) in enumerate(results)],
+        "rows": [
+            records.row(result, number, index, label_of[index].get(key_of(result), NONE))
+            for number, (index, _, result) in enumerate(results)
+        ],
         "attempts": [line for index, lines in enumerate(trajectories) for line in records.outline(lines, index)],
     }
     chunks = {f"details-{start // _CHUNK}": details[start : start + _CHUNK] for start in range(0, len(details), _CHUNK)}

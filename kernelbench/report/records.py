@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from harness.result import Result
-from kernelbench.metrics import fast_p, settled
+from kernelbench.metrics import fast_p, held_out, settled
+from kernelbench.review.labels import NONE, Label
 from kernelbench.run import Run
 from kernelbench.run_sources import source_of
 
@@ -15,7 +16,7 @@ _MESSAGE_LENGTH = 200
 Attempts = dict[tuple[str, int], dict[str, Any]]
 
 
-def row(result: Result, number: int, run: int) -> dict[str, Any]:
+def row(result: Result, number: int, run: int, label: Label = NONE) -> dict[str, Any]:
     """One line of the table. ``number`` is the result's own, ``run`` the index of its run; times in ms."""
     baseline = fast_p.baseline_of(result)
     flops, size = (result.workload.get(key) for key in ("flops", "bytes"))
@@ -36,6 +37,9 @@ def row(result: Result, number: int, run: int) -> dict[str, Any]:
         **claim(result),
         "no_speedup": settled.why_no_speedup(result) if result.correct else None,
         "sol": fast_p.percent_of_sol(result),
+        "label": label.band if label != NONE else None,
+        "why_label": " ".join(f"{label.category} {label.reason}".split())[:_MESSAGE_LENGTH],
+        "held_out": held_out.verdict(result),
         "gflops": result.gflops,
         "intensity": flops / size if flops and size else None,
     }

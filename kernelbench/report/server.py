@@ -16,6 +16,7 @@ from harness.result import Result
 from kernelbench.evaluation.unevaluated import UNEVALUATED, parse
 from kernelbench.report import page, records
 from kernelbench.report.overview import overview
+from kernelbench.review.labels import NONE, key_of, of_run
 from kernelbench.run import LOG, Run, RunError
 from kernelbench.run_sources import TRAJECTORY, attempts_in, reference_of
 
@@ -124,12 +125,16 @@ class Feed:
         version = generation, count, unevaluated
         if self._overview is None or self._overview[0] != version:
             self._overview = version, overview([run], [self._follower.unevaluated])
+        label_of = of_run(run)
         return {
             "generation": generation,
             "count": count,
             "unevaluated": unevaluated,
             "overview": self._overview[1],
-            "rows": [records.row(result, number, 0) for number, result in enumerate(run.results[start:], start)],
+            "rows": [
+                records.row(result, number, 0, label_of.get(key_of(result), NONE))
+                for number, result in enumerate(run.results[start:], start)
+            ],
             "attempts": records.outline(self._follower.attempts, 0),
         }
 

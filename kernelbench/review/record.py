@@ -6,10 +6,12 @@ import json
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
+from kernelbench.run import RunError
+
 LOG = "reviews.jsonl"
 
 
-class ReviewError(Exception):
+class ReviewError(RunError):
     """Reviews that cannot be made or read, and what to do about it."""
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import Enum
 from typing import Any
 
-from kernelbench.metrics import settled
+from kernelbench.metrics import outcomes, settled
 from kernelbench.metrics.intervals import Interval, around
 from kernelbench.metrics.scores import Best, best_of_each_problem
 from kernelbench.metrics.workloads import why_incomparable
+from kernelbench.review import labels
 from kernelbench.run import Run, result_order
 from kernelbench.views import tables
 
@@ -46,18 +47,29 @@ class Difference:
     ratio: float | None = None
     interval: Interval | None = None
     why: str = ""  # how the broken one fails
+    label_before: str = ""  # of the solution, as a review or a measurement gives it
+    label_after: str = ""
 
 
 def compare(before: Run, after: Run) -> list[Difference]:
-    """The best solution of each problem in ``after``, against that in ``before``; worst news first."""
+    """The best solution of each problem in ``after``, against that in ``before``; worst news first.
+
+    Raises ReviewError.
+    """
     pairs = [best_of_each_problem(run.solutions()) for run in (before, after)]
     latest = {result.problem: result for run in (before, after) for result in sorted(run.solutions(), key=result_order)}
+    label_of = [labels.of_run(run) for run in (before, after)]
     differences = [
-        difference(
-            pairs[0].get(problem), pairs[1].get(problem), problem, latest[problem].problem_name, _why(after, problem)
+        replace(
+            difference(
+                pairs[0].get(problem), pairs[1].get(problem), problem, latest[problem].problem_name,
+                _why(after, problem),
+            ),
+            label_before=_label(pairs[0].get(problem), label_of[0]),
+            label_after=_label(pairs[1].get(problem), label_of[1]),
         )
         for problem in latest
-    ]
+    ]  # fmt: skip
     order = list(Change)
     return sorted(differences, key=lambda d: (order.index(d.change), tuple(map(int, d.problem.split("/")))))
 
@@ -79,6 +91,10 @@ def difference(before: Best | None, after: Best | None, problem: str, name: str,
     variances = before.log_variance, after.log_variance
     interval = None if None in variances else around(ratio, sum(variances))
     return Difference(problem, name, _direction(ratio, interval), *speedups, ratio, interval)
+
+
+def _label(best: Best | None, label_of: dict[labels.Key, labels.Label]) -> str:
+    return label_of.get(labels.key_of(best.result), labels.NONE).band if best else ""
 
 
 def _settled(best: Best | None) -> float | None:
@@ -107,8 +123,11 @@ def render(before: Run, after: Run, form: str) -> str:
         )
     if form == "csv":
         return tables.to_csv(records)
-    headers = ("problem", "change", "before", "after", "ratio", "interval", "")
-    parts = [tables.table(headers, map(_cells, differences), form), ", ".join(f"{n} {c}" for c, n in counts.items())]
+    headers = ("problem", "change", "before", "after", "ratio", "interval", "", "label")
+    labelled = any(map(_labels, differences))
+    cells = [_cells(found)[: None if labelled else -1] for found in differences]
+    table = tables.table(headers[: None if labelled else -1], cells, form)
+    parts = [table, ", ".join(f"{n} {c}" for c, n in counts.items())]
     differing = [k for k in ("device", "workload", "precision") if before.config.get(k) != after.config.get(k)]
     if differing:
         parts.append(f"The runs differ in {', '.join(differing)}: each speedup is against the baseline of its own run.")
@@ -129,7 +148,14 @@ def _cells(found: Difference) -> tuple[str, ...]:
         f"{found.ratio:.3f}" if found.ratio else "",
         f"[{found.interval.low:.3f}, {found.interval.high:.3f}]" if found.interval else "",
         found.why,
+        _labels(found),
     )
+
+
+def _labels(found: Difference) -> str:
+    """Return the labels where one of them leaves a solution out of filtered figures."""
+    both = found.label_before, found.label_after
+    return " -> ".join(label or "-" for label in both) if any(b and b not in outcomes.ACCEPTED for b in both) else ""
 
 
 def _times(speedup: float | None) -> str:

@@ -13,22 +13,28 @@ import numpy as np
 from harness.baselines import EAGER
 from harness.result import Result, Status
 from kernelbench import escaping
-from kernelbench.metrics import fast_p, settled, winners
+from kernelbench.metrics import fast_p, held_out, outcomes, settled, winners
 from kernelbench.metrics.scores import scores
 from kernelbench.metrics.throughput import gflops_mean
 from kernelbench.metrics.workloads import CombinedResult, geometric_mean, together
+from kernelbench.review import labels
+from kernelbench.review.labels import NONE, Label
 from kernelbench.run import Run
 from kernelbench.views import tables
+from kernelbench.views.outcome_tables import outcome_tables
 
 _HEADERS = ("problem", "workload", "solution", "language", "status", "time", "baseline", "speedup",
-            "95 % interval", "geo. mean", "GFLOP/s", "GB/s", "of SOL")  # fmt: skip
+            "95 % interval", "geo. mean", "GFLOP/s", "GB/s", "of SOL", "held out")  # fmt: skip
 _LEFT = 5  # columns of text
 _ONLY_OF_SEVERAL = {"workload", "geo. mean"}
+_ONLY_HELD_OUT = {"held out"}
 
 
 def summary(run: Run, problems: list[str]) -> dict[str, Any]:
-    """The leaderboard as data. ``problems`` are the ids that count, solved or not."""
+    """The leaderboard as data. ``problems`` are the ids that count, solved or not. Raises ReviewError."""
     results, solutions = run.latest(), run.solutions()
+    label_of = labels.of_run(run)
+    band_of = labels.band_of(label_of)
     found = scores(solutions, list(dict.fromkeys([*problems, *(result.problem for result in solutions)])))
     return {
         "device": _common(result.device for result in results),
@@ -46,7 +52,10 @@ def summary(run: Run, problems: list[str]) -> dict[str, Any]:
         "statuses": dict(Counter(result.status.value for result in results)),
         "verdicts": dict(Counter(verdict for result in solutions if (verdict := settled.verdict(result)))),
         "confirmed_best": winners.bias(results),
-        "results": [row(result) for result in results],
+        "bands": outcomes.bands(solutions, band_of),
+        "filterings": outcomes.figures(solutions, found.problems, band_of),
+        "held_out": held_out.counts(solutions),
+        "results": [row(result, label_of.get(labels.key_of(result), NONE)) for result in results],
         "over_workloads": [row(result) for result in solutions if isinstance(result, CombinedResult)],
     }
 
@@ -92,7 +101,8 @@ def fast_p_table(data: dict[str, Any], form: str = "terminal") -> str:
     row += [f"{share:.3f}" for share in sol.values()]
     row += [f"{figures['settled_fast_1']:.3f}" for figures in data["by_baseline"].values()]
     table = tables.table(headers, [row], form)
-    return "\n\n".join(filter(None, [table, winners.bias_text(data["confirmed_best"])]))
+    labelled = outcome_tables([("this run", data)], form)
+    return "\n\n".join(filter(None, [table, winners.bias_text(data["confirmed_best"]), labelled]))
 
 
 def _by_baseline(solutions: list[Result], problems: list[str]) -> dict[str, dict[str, float | None]]:
@@ -130,11 +140,14 @@ def result_table(results: list[Result], form: str = "terminal") -> str:
             f"{r.gflops:,.0f}" if r.gflops and r.gflops >= 10 else f"{r.gflops:.2f}" if r.gflops else "",
             f"{r.gbps:,.1f}" if r.gbps else "",
             f"{percent:.1f} %" if (percent := fast_p.percent_of_sol(r)) is not None else "",
+            held_out.verdict(r) or "",
         )
         for r in lines
     ]
     several = any(isinstance(line, CombinedResult) for line in lines)
-    shown = [i for i, name in enumerate(_HEADERS) if several or name not in _ONLY_OF_SEVERAL]
+    hidden = set() if several else set(_ONLY_OF_SEVERAL)
+    hidden |= set() if any(held_out.verdict(line) for line in lines) else _ONLY_HELD_OUT
+    shown = [i for i, name in enumerate(_HEADERS) if name not in hidden]
     align = ["left" if i < _LEFT else "right" for i in shown]
     cells = [[row[i] for i in shown] for row in rows]
     table = tables.table([_HEADERS[i] for i in shown], cells, form, align)
@@ -181,8 +194,8 @@ def failure_list(results: list[Result]) -> str:
     return "\n".join(lines)
 
 
-def row(result: Result) -> dict[str, Any]:
-    """The figures of one result."""
+def row(result: Result, label: Label = NONE) -> dict[str, Any]:
+    """The figures of one result, and its label."""
     return {
         "problem": result.problem,
         "name": result.problem_name,
@@ -202,6 +215,9 @@ def row(result: Result) -> dict[str, Any]:
         "t_sol_ms": (result.sol or {}).get("t_sol_ms"),
         "percent_of_sol": fast_p.percent_of_sol(result),
         "bottleneck": (result.sol or {}).get("bottleneck"),
+        "label": label.band,
+        "label_category": label.category,
+        "held_out": held_out.verdict(result),
     }
 
 

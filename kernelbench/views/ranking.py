@@ -17,12 +17,14 @@ import numpy as np
 
 from harness.result import Result
 from kernelbench import suite
-from kernelbench.metrics import at_k, fast_p, settled, winners
+from kernelbench.metrics import at_k, fast_p, held_out, outcomes, settled, winners
 from kernelbench.metrics.intervals import LEVEL, bootstrap
 from kernelbench.metrics.scores import Scores, figure, scores
 from kernelbench.metrics.workloads import CombinedResult
+from kernelbench.review.labels import band_of, of_run
 from kernelbench.run import Run, RunError
 from kernelbench.views import curves, tables
+from kernelbench.views.outcome_tables import outcome_tables
 
 ALL = "all"
 _RANKED_BY = 1.0  # settled fast_1
@@ -53,7 +55,7 @@ def standings(runs: Sequence[Run], selector: str | None = None) -> dict[str, Any
         "ranked_by": f"settled fast_{_RANKED_BY:g}",
         "differing": [key for key in _CONDITIONS if len({run.config.get(key) for run in runs}) > 1],
         "groups": ranked,
-        "curves": {entry.name: curves.of_run(entry.results, entry.scores) for entry in entries},
+        "curves": {entry.name: curves.of_run(entry.results, entry.scores, entry.band_of) for entry in entries},
         "signed_areas": [
             {"run": entry.name, "over": first.name, **curves.area(entry.scores, first.scores)} for entry in others
         ],
@@ -73,6 +75,8 @@ def render(data: dict[str, Any], form: str) -> str:
     if over := [(row["run"], name, f) for row in data["groups"][ALL] for name, f in row["by_baseline"].items()]:
         headers = ("run", "baseline", "fast_1", "raw fast_1", "geo. mean", "total runtime")
         parts.append(tables.table(headers, [(run, name, *_baseline_cells(f)) for run, name, f in over], form))
+    if labelled := outcome_tables(((row["run"], row) for row in data["groups"][ALL]), form):
+        parts.append(labelled)
     parts.append(
         f"{data['problems']} problem(s) count, solved or not. [low, high]: {LEVEL:.0%} interval; runs share a rank "
         f"where that of their difference in {data['ranked_by']} holds 0."
@@ -170,6 +174,7 @@ class _Entry:
         self.scores = scores(self.results, problems)
         rejected = any(result.status.value == "rejected" for result in self.results)
         self.unfiltered = scores(self.results, problems, unfiltered=True) if rejected else self.scores
+        self.band_of = band_of(of_run(run))
         names = dict.fromkeys(name for result in self.results for name in result.baselines)
         self.by_baseline = {n: scores(self.results, problems, baseline=n) for n in names} if len(names) > 1 else {}
         samples = list(at_k.samples_of_each_problem(self.results, problems).values())
@@ -214,6 +219,9 @@ def _row(entry: _Entry, problems: list[str]) -> dict[str, Any]:
         **of_scores(found),
         "raw": raw_of_scores(found),
         "unfiltered": of_scores(unfiltered),
+        "bands": outcomes.bands(results, entry.band_of),
+        "filterings": outcomes.figures(results, problems, entry.band_of),
+        "held_out": held_out.counts(results),
         "by_baseline": {name: of_scores(those.at(problems)) for name, those in entry.by_baseline.items()},
         "sol_p": None if np.isnan(found.percent_of_sol).all() else _sol_p(found.percent_of_sol),
         "samples": _at_k({name: [of[problem] for problem in problems] for name, of in entry.passes.items()}),

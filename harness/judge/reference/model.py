@@ -48,17 +48,18 @@ class Reference:
             other._models = dict(self._models)
         return other
 
-    def choose_timed(self, seeds: list[int]) -> InputCase:
+    def choose_timed(self, seeds: list[int], structure: str = "") -> InputCase:
         """Return the inputs to time: those with which the answer to one of two ``seeds`` is wrong for the other.
 
         Averages over many elements hardly differ where inputs are drawn alike, and in some deep networks PyTorch's
         initial weights let all signal fade under the biases. Where nothing has finite outputs but published inputs,
-        it is these: a function's domain may be narrower than what is declared of it.
+        it is these: a function's domain may be narrower than what is declared of it. Inputs of a ``structure`` come
+        first.
         """
         if self._only_published:
             return PUBLISHED
         apart: dict[InputCase, float] = {}
-        for trial in _TIMED:
+        for trial in (*([InputCase(structure)] if structure else []), *_TIMED):
             if trial.weights == "initial" or self._has_weights():
                 apart[trial] = self._apart(trial, seeds)
                 if apart[trial] >= 1.0:
@@ -99,8 +100,10 @@ class Reference:
         """Free all models but the timed one; they are built again when they are needed."""
         self._models = {w: model for w, model in self._models.items() if w == self.setting.timed.weights}
 
-    def trials(self, copied: bool) -> list[InputCase]:
-        """Return those of ``TRIALS`` that differ: without parameters there are no other weights.
+    def trials(self, copied: bool, structure: str = "") -> list[InputCase]:
+        """Return those of ``TRIALS`` that differ, and inputs of ``structure``.
+
+        Without parameters there are no other weights.
 
         Other weights are for a candidate whose state is ``copied``; another one could leave out what starts as
         ones or zeros, and is given other ones. With what is timed all are tried.
@@ -113,6 +116,7 @@ class Reference:
             trials.append(CHANGED)
         if self.setting.timed.weights != "initial" and self.setting.timed not in trials:
             trials.append(self.setting.timed)
+        trials += [InputCase(structure)] if structure else []
         return trials + ([self.setting.rare] if self.setting.rare else [])
 
     def call(self, trial: InputCase, seed: int) -> Round:

@@ -64,7 +64,9 @@ def prepare(workload: Workload, conditions: Conditions, is_library: bool) -> Pre
 
     example = called(lambda: reference.call(PUBLISHED, seed))
     called(lambda: soundness.check(reference, seed, example))
-    reference = reference.timed_on(called(lambda: reference.choose_timed(fresh_seeds(2)), "timed inputs"))
+    structure = conditions.structure
+    timed = called(lambda: reference.choose_timed(fresh_seeds(2), structure), "timed inputs")
+    reference = reference.timed_on(timed)
     kinds = [as_tensor(leaf).to("meta") for leaf in example.outputs[0]]
     inputs, model = tensors_of(example.inputs[0]), reference.model()
     # from a call that was made: tracing one first imports what takes seconds

@@ -87,9 +87,14 @@ function fastP(runs) {
         class: second > first ? 'above' : 'below', x: x(begin), width: Math.max(0, x(end) - x(begin)),
         y: y(Math.max(first, second)), height: Math.abs(y(first) - y(second))})),
       curves.map((curve, i) => svg('path', {class: `curve ${runColour(runs[i].index)}`, d: path(curve)})),
+      runs.filter((run) => differs(run.filtered_fast_p, run.fast_p)).map((run) =>
+        svg('path', {class: `curve filtered ${runColour(run.index)}`, d: path(run.filtered_fast_p)})),
+      runs.filter((run) => run.sol_fast_p).slice(0, 1).map((run) => svg('path', {class: 'curve limit', d: path(run.sol_fast_p)})),
     ];
   };
 }
+
+const differs = (one, other) => JSON.stringify(one) !== JSON.stringify(other);
 
 /** Pieces [begin, end, first share, second share] on which two step curves are constant. */
 function between(first, second, to) {

@@ -14,7 +14,7 @@ function summary() {
     [runDot(index), el('b', {}, run.name), el('small', {}, conditionsOf(run))],
     [el('b', {}, String(run.solved)), el('small', {}, ` of ${problems}`)],
     run.results ? figureCell(run.settled_fast_1, run.fast_1, '') : '–',
-    figureCell(run.geometric_mean, run.raw_geometric_mean, '×'),
+    [figureCell(run.geometric_mean, run.raw_geometric_mean, '×'), filteredText(run)],
     figureCell(run.total_runtime, run.raw_total_runtime, '×'),
     composition(run, index),
   ];
@@ -22,6 +22,15 @@ function summary() {
     el('thead', {}, el('tr', {}, headers.map((label) => el('th', {scope: 'col'}, label)))),
     el('tbody', {}, runs.map((run, index) => el('tr', {}, cells(run, index).map((cell, i) => el('td', {'data-label': headers[i]}, cell)))))));
   byId('title').textContent = runs.map((run) => run.name).join(', ');
+}
+
+/** The mean without what labels leave out, and how much that is; nothing where they leave nothing out. */
+function filteredText({bands, filterings}) {
+  const left = ['library_only', 'sol_ceiling', 'original_gaming', 'inherited_gaming'].filter((band) => bands[band]);
+  if (!left.length) return null;
+  const mean = filterings.all.geometric_mean;
+  return el('small', {class: 'raw filtered'}, `filtered ${isNumber(mean) ? `${mean.toFixed(2)}×` : '–'}: without ` +
+    left.map((band) => `${bands[band]} ${words(band)}`).join(', '));
 }
 
 /** How a run was made, in words. */
@@ -82,7 +91,7 @@ function drawCharts() {
   byId('charts').hidden = !runs.length;
   if (!runs.length) return byId('charts').replaceChildren();
   const figures = [figure('Fast-p', fastP(runs), {controls: legend(runs), note: areaNote(areas) ||
-    'Share of problems with a settled speedup of at least p.'})];
+    'Share of problems with a settled speedup of at least p. Dotted: without what labels leave out. Dashed: at the speed of light with FP16.'})];
   const rises = (curve) => curve.some(([, share]) => share > curve[0][1]);
   if (runs.some((run) => Object.values(run.attempt_fast_p).some(rises))) figures.push(attemptsFigure(runs));
   const points = bestPoints();

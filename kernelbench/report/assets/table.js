@@ -17,6 +17,8 @@ const COLUMNS = [
   {key: 'ms', label: 'Time', track: '74px', numeric: true, timed: true, cell: (row) => time(row.ms)},
   {key: 'baseline', label: 'Baseline', track: '74px', from: 1180, numeric: true, timed: true, cell: (row) => time(row.baseline)},
   {key: 'sol', label: 'of SOL', track: '56px', numeric: true, timed: true, cell: (row) => percent(row.sol)},
+  {key: 'label', label: 'Label', track: '104px', from: 1180, cell: (row) => row.label && el('span', {title: row.why_label}, words(row.label))},
+  {key: 'held_out', label: 'Held out', track: '84px', from: 980, cell: (row) => row.held_out},
   {key: 'kind', label: 'Kind', track: '66px', from: 1180, cell: (row) => row.kind},
   {key: 'solution', label: 'Solution', track: 'minmax(150px, 2.2fr)', from: 980, cell: (row) => row.solution},
   {key: 'run', label: 'Run', track: 'minmax(110px, 1fr)', of: (row) => state.overview.runs[row.run].name, cell: (row) => [runDot(row.run), state.overview.runs[row.run].name]},

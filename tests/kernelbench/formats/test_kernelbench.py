@@ -232,7 +232,7 @@ def test_the_commands(files):
     assert kb("leaderboard", out).returncode == 0 and kb("compare", out, out).returncode == 0
     assert kb("report", out, "-o", files / "report.html").returncode == 0
     for arguments, message in [
-        (["import", files / "nowhere", "--level", 1, "--out", files / "x"], "cannot read"),
+        (["import", files / "nowhere", "--level", 1, "--out", files / "x"], "no such file"),
         (["import", results, "--level", 1, "--out", out], "holds a run already"),
         (["export", out, out, "--to", "kernelbench", "-o", files / "x"], "holds one run"),
         (["export", files / "nowhere", "--to", "csv", "-o", files / "x"], "is no run directory"),

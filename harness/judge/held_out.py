@@ -1,0 +1,51 @@
+"""Evaluate a candidate on held-out workloads, after it was found correct on the published one."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+from harness.faults import NoRoom
+from harness.judge.conditions import Conditions
+from harness.problem.held_out import HeldOut, held_out
+from harness.problem.module import ProblemError, Workload
+from harness.result import Result, first_line
+
+_SPARE = 3  # draws for each that is wanted, where the reference does not take some
+
+
+def evaluate_held_out(
+    workload: Workload, count: int, seed: int, conditions: Conditions,
+    evaluate: Callable[[Workload, Conditions], Result],
+) -> list[dict[str, Any]]:  # fmt: skip
+    """Return what became of a candidate on ``count`` held-out workloads; fewer where the problem has no more.
+
+    One that the reference does not take, or that does not fit the memory, is replaced by the next. Raises MachineFault.
+    """
+    found: list[dict[str, Any]] = []
+    for draw, one in enumerate(held_out(workload, seed)):
+        if len(found) == count or draw == _SPARE * count:
+            break
+        held = dataclasses.replace(conditions, structure=one.draw)
+        try:
+            found.append(_entry(one, evaluate(workload.with_sizes(one.changed), held)))
+        except (ProblemError, NoRoom):
+            continue
+    return found
+
+
+def _entry(one: HeldOut, result: Result) -> dict[str, Any]:
+    """Return the part of a record that says whether the candidate keeps its verdict; times in ms."""
+    baseline = next((timing for timing in result.baselines.values() if "speedup" in timing), {})
+    return {
+        **dataclasses.asdict(one),
+        "status": result.status.value,
+        "rule": result.rule,
+        "message": first_line(result.message),
+        "median_ms": (result.timing or {}).get("median_ms"),
+        "baseline_ms": baseline.get("median_ms"),
+        "speedup": result.speedup,
+        "verdict": baseline.get("verdict"),
+        "interval": baseline.get("interval"),
+    }
