@@ -1,7 +1,7 @@
 """CUDA-L1's archive: JSON lines, one a task of KernelBench, with definition, solution and claimed speedups.
 
-Fields: ``level_id``, ``task_id``, ``ref_code`` (a module of KernelBench), ``custom_code`` (defines ``ModelNew``; null
-or empty where there is none), and one ``score_*`` for each baseline.
+Fields: ``level_id``, ``task_id``, ``ref_code`` (a module of KernelBench), ``custom_code`` (defines ``ModelNew``; null,
+empty or the word None where there is none), and one ``score_*`` for each baseline.
 
 References
 ----------
@@ -26,6 +26,7 @@ _BASELINES = {
     "score_cuda_graph": "cuda_graph",
     "score_cudnn": "cudnn",
 }
+_NO_SOURCE = ("", "None")  # the second is how its authors' Python wrote what it did not have
 _NEEDED = {"level_id", "task_id", "custom_code"}
 
 
@@ -55,10 +56,11 @@ def _add(archive: Archive, task: dict[str, Any], origin: str) -> None:
     reference, source = task.get("ref_code"), task["custom_code"]
     if isinstance(reference, str) and reference.strip():
         archive.problems.setdefault(problem, reference)
-    if not isinstance(source, str) or not source.strip():
-        archive.left_out.append((origin, f"{problem} has no solution"))
-        return
     claimed = claims.speedups({name: task.get(field) for field, name in _BASELINES.items()})
+    if not isinstance(source, str) or source.strip() in _NO_SOURCE:
+        without = f", and a claim of {next(iter(claimed.values())):g}x" if claimed else ""
+        archive.left_out.append((origin, f"{problem} has no solution{without}"))
+        return
     archive.kernels.append(Kernel(problem, source, speedups=claimed, origin=origin))
 
 

@@ -52,8 +52,8 @@ def test_solutions_problems_and_claims_of_cuda_l1(cuda_l1, tmp_path):
 
 
 def test_tasks_without_a_solution_are_left_out_with_their_line(cuda_l1, tmp_path):
-    made = imported(cuda_l1(task(1, None), task(2, "  "), task(3)), tmp_path / "out")
-    assert made.left_out == [("line 1", "1/1 has no solution"), ("line 2", "1/2 has no solution")]
+    made = imported(cuda_l1(task(1, None, score_default=None), task(2, "None"), task(3)), tmp_path / "out")
+    assert made.left_out == [("line 1", "1/1 has no solution"), ("line 2", "1/2 has no solution, and a claim of 2.5x")]
     assert len(made.claims) == 1 and made.problems == 3
 
 
