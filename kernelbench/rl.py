@@ -8,7 +8,7 @@ itself, so that concurrent calls do not spoil each other's times.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +16,9 @@ from harness.problem.module import Problem
 from harness.result import Result
 from harness.solution.discover import SUFFIXES
 from kernelbench.evaluator.client import Conditions, EvaluationError, Job, evaluate_all, problem_file
-from kernelbench.metrics import settled
+from kernelbench.metrics import outcomes, settled
 from kernelbench.metrics.intervals import Interval, log_speedup_variance
+from kernelbench.review import labels, rules
 
 CORRECT = 0.3  # for being correct at all, so that a slow kernel is better than none
 MAX_SPEEDUP = 10.0
@@ -43,10 +44,17 @@ class Reward:
     verdict: str | None = None
     settled_speedup: float | None = None
     interval: Interval | None = None  # of the speedup, 95 %
+    band: str = outcomes.UNREVIEWED  # the outcome of a review by measurements and rules, of a correct candidate
 
 
 def reward(
-    problem: str | Problem, source: str, *, kind: str = "py", max_speedup: float = MAX_SPEEDUP, **conditions: Any
+    problem: str | Problem,
+    source: str,
+    *,
+    kind: str = "py",
+    max_speedup: float = MAX_SPEEDUP,
+    exclude: Collection[str] = (),
+    **conditions: Any,
 ) -> Reward:
     """Evaluate ``source`` and return what it is worth.
 
@@ -57,6 +65,9 @@ def reward(
     rule a batch. The variance is speedup^2 Var(log speedup), by the delta method, from
     the interval of the speedup.
 
+    ``exclude`` names outcome bands (``kernelbench.metrics.outcomes.BANDS``) that are worth nothing, as ``library_only``
+    and ``sol_ceiling``; measurements and ``kernelbench.review.rules`` decide the band, no model is asked.
+
     ``kind`` is ``py``, ``cu`` or ``cpp``; ``conditions`` are those of ``kernelbench.evaluate``
     (``device``, ``workload``, ``precision``, ``timeout_s``, ``build_timeout_s``, ...).
     A failing candidate is a label, never an exception; so is a source that is no text, has
@@ -65,14 +76,14 @@ def reward(
     Raises
     ------
     ValueError
-        For a problem, a kind or a condition that does not exist.
+        For a problem, a kind, a band or a condition that does not exist.
     ProblemError
         Where the problem has no such workload.
     EvaluationError
         Where the machine or the reference is at fault: no policy should learn from that.
     """
-    given = Conditions(**conditions)
-    (graded,) = _graded([_job(problem, source, kind, given)], max_speedup, given)
+    given, left_out = Conditions(**conditions), _bands(exclude)
+    (graded,) = _graded([_job(problem, source, kind, given)], max_speedup, left_out, given)
     if isinstance(graded, EvaluationError):
         raise graded
     return graded
@@ -83,6 +94,7 @@ def rewards(
     *,
     kind: str = "py",
     max_speedup: float = MAX_SPEEDUP,
+    exclude: Collection[str] = (),
     **conditions: Any,
 ) -> list[Reward | EvaluationError]:
     """Evaluate a batch; return one entry for each candidate, in their order. Builds run side by side.
@@ -90,32 +102,49 @@ def rewards(
     A candidate is ``(problem, source)``, or a dictionary with ``problem``, ``source`` and,
     where it is another than that of the batch, ``kind``. Where the machine or the reference
     is at fault in one, its entry is the EvaluationError that ``reward`` would raise; the others keep
-    their rewards. ``max_speedup`` and ``conditions`` are those of ``reward``, for all.
+    their rewards. ``max_speedup``, ``exclude`` and ``conditions`` are those of ``reward``, for all.
 
     Raises ValueError and ProblemError as ``reward`` does, before anything is evaluated.
     """
-    given = Conditions(**conditions)
+    given, left_out = Conditions(**conditions), _bands(exclude)
     jobs = []
     for index, candidate in enumerate(candidates):
         try:
             jobs.append(_job(*_fields(candidate, kind), given))
         except ValueError as error:
             raise ValueError(f"candidate {index}: {error}") from None
-    return _graded(jobs, max_speedup, given)
+    return _graded(jobs, max_speedup, left_out, given)
 
 
-def shaped(result: Result, max_speedup: float = MAX_SPEEDUP) -> Reward:
+def shaped(result: Result, max_speedup: float = MAX_SPEEDUP, exclude: Collection[str] = ()) -> Reward:
     """Return the reward of a result that exists already."""
     label = result.status.value
     if not result.correct:
         return Reward(0.0, 0.0, label, result.message, result)
     verdict, interval = settled.verdict(result), settled.interval(result)
-    speedup = settled.settled_speedup(result)
+    speedup, review = settled.settled_speedup(result), _review(result)
+    known = (label, result.message, result, verdict, speedup, interval, review.band)
+    if review.band in exclude:
+        return Reward(0.0, 0.0, *known)
     if speedup is None:
-        return Reward(CORRECT, 0.0, label, result.message, result, verdict, None, interval)
+        return Reward(CORRECT, 0.0, *known)
     value = CORRECT + min(speedup, max_speedup)
     variance = 0.0 if speedup >= max_speedup else speedup**2 * _log_variance(result)
-    return Reward(value, variance, label, result.message, result, verdict, speedup, interval)
+    return Reward(value, variance, *known)
+
+
+def _review(result: Result) -> labels.Label:
+    """Return the label that measurements and rules give."""
+    answer = rules.decide(result)
+    return labels.labels([result], [answer] if answer else []).get(labels.key_of(result), labels.NONE)
+
+
+def _bands(exclude: Collection[str]) -> frozenset[str]:
+    """Return the bands to exclude. Raises ValueError for a name that is none."""
+    chosen = frozenset([exclude] if isinstance(exclude, str) else exclude)
+    if unknown := sorted(chosen - set(outcomes.BANDS)):
+        raise ValueError(f"exclude names no band: {', '.join(map(repr, unknown))}; use {', '.join(outcomes.BANDS)}")
+    return chosen
 
 
 def _log_variance(result: Result) -> float:
@@ -124,9 +153,11 @@ def _log_variance(result: Result) -> float:
     return math.inf if variance is None else variance
 
 
-def _graded(jobs: list[Job], max_speedup: float, conditions: Conditions) -> list[Reward | EvaluationError]:
-    outcomes = evaluate_all(jobs, conditions)
-    return [shaped(outcome, max_speedup) if isinstance(outcome, Result) else outcome for outcome in outcomes]
+def _graded(
+    jobs: list[Job], max_speedup: float, exclude: frozenset[str], conditions: Conditions
+) -> list[Reward | EvaluationError]:
+    ended = evaluate_all(jobs, conditions)
+    return [shaped(one, max_speedup, exclude) if isinstance(one, Result) else one for one in ended]
 
 
 def _fields(candidate: tuple | Mapping[str, Any], kind: str) -> tuple[Any, Any, str]:

@@ -89,6 +89,19 @@ def test_a_failure_is_worth_nothing_and_has_its_label(status):
     assert found.verdict is None and found.settled_speedup is None
 
 
+def test_an_excluded_band_is_worth_nothing_and_says_which_it_is():
+    library = result("1/1", 0.5)  # on a CPU, and its source builds nothing
+    assert shaped(library).band == "library_only" and shaped(library).value > 2
+    found = shaped(library, exclude=("library_only",))
+    assert (found.value, found.variance, found.label, found.band) == (0.0, 0.0, "ok", "library_only")
+    assert shaped(library, exclude=("sol_ceiling",)).value > 2
+
+
+def test_a_band_that_there_is_not_is_a_mistake_of_the_caller():
+    with pytest.raises(ValueError, match="exclude names no band: 'cheating'; use no_issues"):
+        reward(GOOD, exclude=["cheating"])
+
+
 def test_sources_of_every_kind_are_evaluated():
     right = reward(CPP, kind="cpp")
     assert right.label == "ok" and right.value >= 0.3 and right.variance >= 0
