@@ -76,7 +76,7 @@ archive() {
   [ -e "$runs/theirs/claims.jsonl" ] || kb import "${ARCHIVE:?names no archive}" -o "$runs/theirs" || return
   left=$((${ARCHIVE_SECONDS:-420} + begin - SECONDS))
   timeout -s TERM -k 30 "$left" "${PYTHON:-python3}" -m kernelbench eval --solutions "$runs/theirs/solutions" \
-    --problem-dir "$runs/theirs/problems" --track open --timeout 30 --build-timeout 200 --resume -o "$runs/run" \
+    --problem-dir "$runs/theirs/problems" --allow-library --timeout 30 --build-timeout 200 --resume -o "$runs/run" \
     >"$out/archive.log" 2>&1 || echo "evaluated in part: status $?"
   kb review "$runs/run" --rules >"$out/archive_review.txt" &&
     kb regrade "$runs/run" -o "$out/regrade.md" && kb regrade "$runs/run" -o "$out/regrade.html" &&

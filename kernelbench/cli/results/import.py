@@ -81,4 +81,4 @@ def _import_archive(archive: Path, form: str | None, options: ReadOptions, out: 
     if made.problems:
         say(f"{made.problems} problem definition(s) of the archive in {out / importing.PROBLEMS}: read them before "
             "you use them, the judge runs them")  # fmt: skip
-    say(f"next: kb eval --solutions {out / importing.SOLUTIONS}{own} --track open -o runs/{out.name}")
+    say(f"next: kb eval --solutions {out / importing.SOLUTIONS}{own} --allow-library -o runs/{out.name}")

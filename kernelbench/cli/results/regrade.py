@@ -42,7 +42,7 @@ def command(
     \b
     Examples:
       kb import cuda_l1/h100.jsonl -o theirs
-      kb eval --solutions theirs/solutions --problem-dir theirs/problems --track open -o runs/theirs
+      kb eval --solutions theirs/solutions --problem-dir theirs/problems --allow-library -o runs/theirs
       kb regrade runs/theirs -o theirs.html
     """
     form = "json" if as_json else form or _OF_SUFFIX.get(out.suffix if out else "", "terminal")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelbench.evaluation.directory import evaluate_directory
+from kernelbench.evaluation.directory import Selection, evaluate_directory
 from kernelbench.evaluation.executor import Options
 from kernelbench.metrics import held_out
 from kernelbench.redteam.catalogue import EXPLOITS, FOLDER
@@ -30,7 +30,7 @@ def results(tmp_path_factory):
     for path in (FOLDER / EXPLOITS / SPECIALISED, EXAMPLES / "cpp" / "relu.cpp"):
         (folder / "solutions" / path.name).write_text(path.read_text())
     (folder / "solutions" / "broken.py").write_text(BROKEN)
-    outcome = evaluate_directory(folder / "solutions", Options("cpu", held_out=KINDS), out=folder / "run")
+    outcome = evaluate_directory(Selection(folder / "solutions"), Options("cpu", held_out=KINDS), out=folder / "run")
     return {result.solution["name"]: result for result in outcome.run.solutions()}
 
 
