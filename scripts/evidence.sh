@@ -9,7 +9,7 @@
 # as CUDA-L1's h100.jsonl, and continues in ARCHIVE_RUN=DIR for ARCHIVE_SECONDS at a time. Python is $PYTHON or python3.
 set -u
 
-all="order tests extensions spread accuracy accuracy_small aa_small sensitivity examples rounds redteam sanitize hostile scaling kernelbench archive"
+all="order tests extensions spread accuracy accuracy_small aa_small sensitivity examples rounds redteam sanitize hostile scaling kernelbench archive held_out"
 if [ $# = 0 ]; then sed -n '2,/^set/s/^# \{0,1\}//p' "$0"; echo "Steps: $all"; exit 2; fi
 out=$(mkdir -p "$1" && cd "$1" && pwd) && shift || exit
 cd "$(dirname "$0")/.." || exit
@@ -83,6 +83,13 @@ archive() {
     kb regrade "$runs/run" -o "$out/regrade.json" || return
   tar -C "$runs/run" -czf "$out/archive_run.tar.gz" config.json results.jsonl \
     $(cd "$runs/run" && ls reviews.jsonl unevaluated.jsonl 2>/dev/null)
+}
+
+# The examples must keep their verdicts at sizes that they have not seen; a program for published sizes must not.
+held_out() {
+  kb eval --allow-library --solutions examples/inline_cuda --timeout 20 --held-out 7 --out "$out/held_out" &&
+    kb eval kernelbench/redteam/exploits/31_fits_the_published_size.py --allow-library --held-out 7 \
+      --out "$out/held_out_specialised"
 }
 
 for step in "$@"; do

@@ -20,7 +20,8 @@ class ModelNew(torch.nn.Module):
         constant = (x == x[:, :1]).all(-1, keepdim=True)
         return torch.where(constant, x, torch.relu(x))
 """
-KINDS = 7  # one of each
+KINDS, SEED = 3, 33  # with which the first three are these
+FIRST = ["long", "odd", "constant_rows"]
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +31,7 @@ def results(tmp_path_factory):
     for path in (FOLDER / EXPLOITS / SPECIALISED, EXAMPLES / "cpp" / "relu.cpp"):
         (folder / "solutions" / path.name).write_text(path.read_text())
     (folder / "solutions" / "broken.py").write_text(BROKEN)
-    outcome = evaluate_directory(Selection(folder / "solutions"), Options("cpu", held_out=KINDS), out=folder / "run")
+    outcome = evaluate_directory(Selection(folder / "solutions"), Options("cpu", held_out=KINDS, held_out_seed=SEED), out=folder / "run")
     return {result.solution["name"]: result for result in outcome.run.solutions()}
 
 
@@ -41,13 +42,13 @@ def test_all_are_right_at_the_published_sizes(results):
 def test_an_example_keeps_its_verdict(results):
     found = results["relu.cpp"]
     assert held_out.verdict(found) in (held_out.KEPT, held_out.SLOWER)  # which of them is for the machine's load to say
-    assert len(found.held_out) == KINDS and not held_out.failures(found)
+    assert [one["kind"] for one in found.held_out] == FIRST and not held_out.failures(found)
 
 
 def test_a_program_for_the_published_sizes_is_specialised(results):
     found = results[SPECIALISED]
     assert held_out.verdict(found) == held_out.SPECIALISED
-    assert {one["kind"] for one in held_out.failures(found)} == {"odd", "prime", "tiny", "long"}
+    assert {one["kind"] for one in held_out.failures(found)} == {"long", "odd"}
 
 
 def test_a_program_that_is_wrong_on_another_structure_is_broken(results):
