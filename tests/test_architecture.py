@@ -14,7 +14,7 @@ ALLOWED = {
     "harness": {"harness", "torch", "numpy", "pynvml"},
     # fmt: off
     "kernelbench": {"harness", "kernelbench", "torch", "numpy", "click", "tabulate", "tqdm",
-                    "matplotlib", "ray", "pyarrow", "openai", "tomllib", "tomli"},
+                    "matplotlib", "ray", "pyarrow", "openai", "tomllib", "tomli", "lark"},
     # fmt: on
 }
 

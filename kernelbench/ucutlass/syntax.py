@@ -1,0 +1,206 @@
+"""Source text -> calls with their arguments and places. Lark is imported when a text is parsed.
+
+After a syntax error the parser goes on, so that one run reports several.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kernelbench.ucutlass.findings import Finding, LibraryMissing
+from kernelbench.ucutlass.ir import Position
+
+MAX_CHARACTERS = 1 << 16  # of a source; programs have some hundred
+_MAX_ERRORS = 20  # syntax errors that are reported of one source
+
+
+@dataclass(frozen=True)
+class Value:
+    """One value as written; ``kind`` is the terminal's name, of inputs ``INPUTS``, of a dotted name ``PATH``."""
+
+    kind: str
+    text: Any
+    at: Position
+
+
+@dataclass(frozen=True)
+class Argument:
+    name: str | None  # None where it is positional
+    value: Value
+    at: Position
+
+
+@dataclass(frozen=True)
+class CallNode:
+    word: str
+    arguments: tuple[Argument, ...]
+    at: Position
+
+
+@dataclass(frozen=True)
+class KernelNode:
+    operation: CallNode
+    clauses: tuple[tuple[str, CallNode], ...]  # ("configuration" or "epilogue", call)
+
+
+@dataclass(frozen=True)
+class ProgramNode:
+    stages: tuple[KernelNode, ...]
+    pipeline: Position | None  # of the word; None where there is one kernel
+    binding: CallNode | None
+
+
+def parse(source: str) -> tuple[ProgramNode | None, list[Finding]]:
+    """The calls of a source, and its syntax errors. None where the rest makes no tree."""
+    if len(source) > MAX_CHARACTERS:
+        return None, [_syntax(f"the source has {len(source)} characters", "a program has some hundred",
+                              f"write at most {MAX_CHARACTERS}", Position(1, 1))]  # fmt: skip
+    recovery = _Recovery()
+    import_lark()
+    from lark.exceptions import UnexpectedInput
+
+    try:
+        tree = _parser().parse(source, on_error=recovery)
+    except UnexpectedInput as error:
+        recovery.record(error)
+        return None, recovery.findings
+    return _program(tree), recovery.findings
+
+
+def import_lark() -> Any:
+    """The package lark; raises LibraryMissing with what to install."""
+    try:
+        import lark
+    except ImportError as error:
+        raise LibraryMissing("lark") from error
+    return lark
+
+
+@functools.cache
+def _parser() -> Any:
+    grammar = Path(__file__).with_name("grammar.lark").read_text()
+    return import_lark().Lark(grammar, parser="lalr", lexer="contextual", propagate_positions=True)
+
+
+def _syntax(what: str, why: str, fix: str, at: Position) -> Finding:
+    return Finding("syntax", what, why, fix, at)
+
+
+class _Recovery:
+    """What the parser asks after an error: insert what is missing, or drop the token, and go on."""
+
+    _CLOSES = {"DOT", "__ANON_0", "$END", "BIND"}
+
+    def __init__(self):
+        self.findings: list[Finding] = []
+        self._dropped = None  # end of the token that was dropped last
+
+    def __call__(self, error: Any) -> bool:
+        if len(self.findings) >= _MAX_ERRORS:
+            return False
+        token = getattr(error, "token", None)
+        start = error.pos_in_stream if token is None or token.type == "$END" else token.start_pos
+        follows = self._dropped is not None and start is not None and start - self._dropped <= 1
+        if not follows:
+            self.record(error)
+        if token is None:
+            self._dropped = start + 1
+            return True
+        state = error.interactive_parser
+        for missing, text in (("RPAR", ")"), ("COMMA", ",")):
+            if missing in state.accepts() and self._helps(state, missing, text, token):
+                return True
+        if token.type == "$END":
+            return False
+        self._dropped = token.end_pos
+        return True
+
+    def _helps(self, state: Any, missing: str, text: str, token: Any) -> bool:
+        """Whether the parser goes on after the missing token; then both are fed to it."""
+        from lark import Token
+
+        trial = state.copy()
+        trial.feed_token(Token.new_borrow_pos(missing, text, token))
+        if token.type not in trial.accepts():
+            return False
+        state.feed_token(Token.new_borrow_pos(missing, text, token))
+        if token.type != "$END":
+            state.feed_token(token)
+        return True
+
+    def record(self, error: Any) -> None:
+        """Add the finding of one error."""
+        at = Position(max(error.line, 1), max(error.column, 1))
+        token = getattr(error, "token", None)
+        expected = sorted(_SHOWN.get(name, name) for name in (error.interactive_parser.accepts()
+                          if getattr(error, "interactive_parser", None) else ()))  # fmt: skip
+        found = "the end of the source" if token is not None and token.type == "$END" else repr(
+            str(token) if token is not None else error.char
+        )
+        self.findings.append(
+            _syntax(
+                f"unexpected {found}",
+                f"here may stand: {', '.join(expected) or 'nothing'}",
+                "a program is operation() .with_...(name=value, ...) >> epilogue(), then bind(...) if needed",
+                at,
+            )
+        )
+
+
+_SHOWN = {
+    "LPAR": "'('", "RPAR": "')'", "COMMA": "','", "DOT": "'.'", "EQUAL": "'='", "LBRACE": "'{'", "RBRACE": "'}'",
+    "COLON": "':'", "$END": "the end", "NAME": "a name", "INTEGER": "an integer", "FLOAT": "a number",
+    "STRING": "a quoted string", "PIPELINE": "pipeline(", "BIND": "bind(", "__ANON_0": "'>>'",
+}  # fmt: skip
+
+
+def _position(token: Any) -> Position:
+    return Position(token.line, token.column)
+
+
+def _program(tree: Any) -> ProgramNode:
+    body, *rest = tree.children
+    binding = None
+    if rest:
+        word, *arguments = rest[0].children
+        binding = CallNode("bind", _arguments(arguments), _position(word))
+    if body.data == "pipeline":
+        word, *stages = body.children
+        return ProgramNode(tuple(map(_kernel, stages)), _position(word), binding)
+    return ProgramNode((_kernel(body),), None, binding)
+
+
+def _kernel(tree: Any) -> KernelNode:
+    operation, *clauses = tree.children
+    return KernelNode(_call(operation), tuple((clause.data, _call(clause.children[0])) for clause in clauses))
+
+
+def _call(tree: Any) -> CallNode:
+    word, *arguments = tree.children
+    return CallNode(str(word), _arguments(arguments), _position(word))
+
+
+def _arguments(trees: list[Any]) -> tuple[Argument, ...]:
+    return tuple(map(_argument, trees[0].children)) if trees else ()
+
+
+def _argument(tree: Any) -> Argument:
+    if tree.data == "keyword":
+        name, value = tree.children
+        return Argument(str(name), _value(value), _position(name))
+    value = _value(tree.children[0])
+    return Argument(None, value, value.at)
+
+
+def _value(tree: Any) -> Value:
+    (child,) = tree.children
+    if getattr(child, "data", None) == "path":
+        return Value("PATH", ".".join(map(str, child.children)), _position(child.children[0]))
+    if getattr(child, "data", None) == "inputs":
+        pairs = tuple((str(key)[1:-1], str(value)[1:-1]) for key, value in (pair.children for pair in child.children))
+        return Value("INPUTS", pairs, Position(tree.meta.line, tree.meta.column))
+    text = str(child)
+    return Value(child.type, text[1:-1] if child.type == "STRING" else text, _position(child))
