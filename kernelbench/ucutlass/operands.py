@@ -52,6 +52,7 @@ def operands(program: ir.Program) -> tuple[Operand, ...]:
         found += [replace(one, name=one.name if one.name == main else one.name + suffix, kernel=place)
                   for one in others]  # fmt: skip
     found = [_outside(program, operand) for operand in found]
+    found = [replace(operand, dtype=in_memory(operand.dtype)) for operand in found]
     return tuple(sorted(found, key=lambda operand: operand.role is Role.OUTPUT))
 
 
@@ -68,6 +69,11 @@ def of_kernel(kernel: ir.Kernel) -> tuple[Operand, ...]:
     return (*inputs, *outputs)
 
 
+def in_memory(dtype: DType) -> DType:
+    """The type that an element has in memory: TF32 is FP32 there."""
+    return DType.FP32 if dtype is DType.TF32 else dtype
+
+
 def main_output(kernel: ir.Kernel) -> str:
     """The name of what a kernel computes: D, or output, or what a convolution's gradient is of."""
     if kernel.is_gemm:
@@ -78,8 +84,6 @@ def main_output(kernel: ir.Kernel) -> str:
 def side_dtype(kernel: ir.Kernel) -> DType:
     """Type of vectors that an epilogue reads: the output's, or the accumulator's where the output has few bits."""
     output, acc = kernel.dtypes.output, kernel.dtypes.acc
-    if output is DType.TF32:
-        return DType.FP32
     return output if output in _FLOATS else acc
 
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kernelbench.ucutlass.findings import Finding, LibraryMissing
 from kernelbench.ucutlass.ir import Position
+from kernelbench.ucutlass.language.findings import Finding, LibraryMissing
 
 MAX_CHARACTERS = 1 << 16  # of a source; programs have some hundred
 _MAX_ERRORS = 20  # syntax errors that are reported of one source

@@ -6,12 +6,13 @@ import difflib
 from collections.abc import Iterable
 from typing import Any
 
-from kernelbench.ucutlass import ir, vocabulary
-from kernelbench.ucutlass.expressions import ExpressionError, parse_expression
-from kernelbench.ucutlass.findings import Finding
+from kernelbench.ucutlass import ir
 from kernelbench.ucutlass.ir import Position
-from kernelbench.ucutlass.syntax import Argument, CallNode, KernelNode, ProgramNode, Value
-from kernelbench.ucutlass.vocabulary import Form, Kind, Parameter
+from kernelbench.ucutlass.language import vocabulary
+from kernelbench.ucutlass.language.expressions import ExpressionError, parse_expression
+from kernelbench.ucutlass.language.findings import Finding
+from kernelbench.ucutlass.language.syntax import Argument, CallNode, KernelNode, ProgramNode, Value
+from kernelbench.ucutlass.language.vocabulary import Form, Kind, Parameter
 
 _MAX_DIGITS = 9  # of an integer; no extent, tile or count has more
 _EXPLICIT = "every choice is explicit and named, so a typing error must not become another kernel"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from kernelbench.ucutlass import ir, syntax
-from kernelbench.ucutlass.findings import Finding, ProgramError, in_order
-from kernelbench.ucutlass.lower import Lowering
+from kernelbench.ucutlass import ir
+from kernelbench.ucutlass.language import syntax
+from kernelbench.ucutlass.language.findings import Finding, ProgramError, in_order
+from kernelbench.ucutlass.language.lower import Lowering
 
 
 def read(source: str) -> tuple[ir.Program | None, list[Finding]]:

@@ -1,0 +1,111 @@
+"""What a program leaves out: the defaults, so that code generation, rules and the hash see every choice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kernelbench.ucutlass import ir, resources
+from kernelbench.ucutlass.ir import (
+    Alignment,
+    Cluster,
+    ConvLayout,
+    ConvTensor,
+    DType,
+    EpilogueSchedule,
+    Iterator,
+    KernelSchedule,
+    RasterOrder,
+    Scaling,
+    Scheduler,
+    SplitK,
+    SplitKMode,
+    Swizzle,
+    Tile,
+    TileScheduler,
+)
+
+_VECTOR_BYTES = 16  # the widest load, and what TMA demands
+_TILE_K_BYTES = 128  # of SM90: a whole swizzle atom
+_FIRST_STAGES = 3  # of SM80 to SM89, where they fit
+_PERSISTENT = (KernelSchedule.TMA_COOPERATIVE, KernelSchedule.TMA_PINGPONG)
+
+
+def complete(program: ir.Program) -> ir.Program:
+    """The program with every clause of every kernel filled in; its kernels must have a type and an architecture."""
+    body = program.body
+    if isinstance(body, ir.Kernel):
+        return replace(program, body=complete_kernel(body))
+    stages = tuple(complete_kernel(stage) if isinstance(stage, ir.Kernel) else stage for stage in body.stages)
+    return replace(program, body=replace(body, stages=stages))
+
+
+def complete_kernel(kernel: ir.Kernel) -> ir.Kernel:
+    """The kernel with every clause that its architecture knows filled in."""
+    given, made = kernel.dtypes.input, kernel.dtypes.output
+    widest = [_VECTOR_BYTES // dtype.bytes for dtype in (given, given, made)]
+    kernel = replace(kernel, alignment=kernel.alignment or Alignment(*widest), scaling=kernel.scaling or Scaling())
+    if kernel.layout is None and not kernel.is_gemm:
+        tensor = ConvTensor.NDHWC if kernel.operation.rank == 3 else ConvTensor.NHWC
+        kernel = replace(kernel, layout=ConvLayout(tensor, tensor, tensor))
+    kernel = _sm90(kernel) if kernel.arch.is_sm90_or_later else _before_sm90(kernel)
+    return kernel
+
+
+def _sm90(kernel: ir.Kernel) -> ir.Kernel:
+    cluster = kernel.cluster or Cluster(1, 1, 1)
+    size = kernel.dtypes.input.bytes
+    tile = kernel.tile or Tile(128 * cluster.m, 128, _TILE_K_BYTES // size, is_threadblockshape=True)
+    kernel = replace(kernel, cluster=cluster, tile=tile, operand_swap=bool(kernel.operand_swap))
+    kernel = replace(kernel, scheduler=_scheduler(kernel))
+    if kernel.stages is None:
+        kernel = replace(kernel, stages=max(2, resources.stages_that_fit(kernel)))
+    return kernel
+
+
+def _scheduler(kernel: ir.Kernel) -> Scheduler:
+    written = kernel.scheduler or Scheduler()
+    schedule = written.kernel or KernelSchedule.AUTO
+    if schedule is KernelSchedule.AUTO:
+        schedule = _kernel_schedule(kernel, written)
+    epilogue = written.epilogue or EpilogueSchedule.AUTO
+    if epilogue is EpilogueSchedule.AUTO:
+        epilogue = EpilogueSchedule.TMA_COOPERATIVE if schedule.is_cooperative else EpilogueSchedule.TMA
+    tile = written.tile or TileScheduler.DEFAULT
+    if tile is TileScheduler.DEFAULT and schedule in _PERSISTENT:
+        tile = TileScheduler.PERSISTENT
+    return replace(written, tile=tile, kernel=schedule, epilogue=epilogue,
+                   splits=written.splits or 1, raster=written.raster or RasterOrder.HEURISTIC,
+                   max_swizzle=written.max_swizzle or 1)  # fmt: skip
+
+
+def _kernel_schedule(kernel: ir.Kernel, written: Scheduler) -> KernelSchedule:
+    """The schedule for `auto`: cooperative where two warp groups have work, else ping-pong, else one warp group."""
+    if not kernel.is_gemm:
+        return KernelSchedule.TMA
+    narrow = min(kernel.alignment.a, kernel.alignment.b) * kernel.dtypes.input.bytes < _VECTOR_BYTES
+    cooperative = kernel.cta_tile.m % 128 == 0 and written.epilogue is not EpilogueSchedule.TMA
+    if narrow:
+        return KernelSchedule.CP_ASYNC_COOPERATIVE if cooperative else KernelSchedule.CP_ASYNC
+    if cooperative or written.tile is TileScheduler.STREAM_K:
+        return KernelSchedule.TMA_COOPERATIVE
+    return KernelSchedule.TMA_PINGPONG
+
+
+def _before_sm90(kernel: ir.Kernel) -> ir.Kernel:
+    simt = uses_simt(kernel)
+    k = 8 if simt else 64 // kernel.dtypes.input.bytes
+    kernel = replace(kernel, tile=kernel.tile or Tile(128, 128, k), swizzle=kernel.swizzle or Swizzle.IDENTITY1,
+                     split_k=kernel.split_k or SplitK(SplitKMode.NONE, 1))  # fmt: skip
+    if not kernel.is_gemm and kernel.iterator is None:
+        depthwise = kernel.operation.form is ir.ConvForm.DEPTHWISE
+        kernel = replace(kernel, iterator=Iterator.FIXED_STRIDE_DILATION if depthwise else Iterator.OPTIMIZED)
+    if kernel.stages is None:
+        first = 2 if simt or kernel.arch is ir.Arch.SM70 else _FIRST_STAGES
+        kernel = replace(kernel, stages=max(2, min(first, resources.stages_that_fit(kernel))))
+    return kernel
+
+
+def uses_simt(kernel: ir.Kernel) -> bool:
+    """Whether a kernel before SM90 runs on CUDA cores: FP32, which tensor cores only have as TF32, and FP64 on SM70."""
+    given = kernel.dtypes.input
+    return given is DType.FP32 or (given is DType.FP64 and kernel.arch is not ir.Arch.SM80)

@@ -1,0 +1,1 @@
+"""Source text to typed program: grammar, words, expressions, and messages."""

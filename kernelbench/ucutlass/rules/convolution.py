@@ -1,0 +1,60 @@
+"""Convolutions: layouts, and what SM90's implicit GEMM cannot do."""
+
+from collections.abc import Iterator
+
+from kernelbench.ucutlass import ir
+from kernelbench.ucutlass.ir import ConvForm, ConvTensor, Direction, KernelSchedule, TileScheduler
+from kernelbench.ucutlass.rules.registry import Breach, Subject, place, rule
+
+
+@rule("conv-layout", "channels are last, and a 3D convolution has a depth: TensorNDHWC; 1D and 2D have TensorNHWC",
+      Subject.WRITTEN)  # fmt: skip
+def _layout(kernel: ir.Kernel) -> Iterator[Breach]:
+    if kernel.is_gemm or kernel.layout is None:
+        return
+    right = ConvTensor.NDHWC if kernel.operation.rank == 3 else ConvTensor.NHWC
+    wrong = [name for name in ("input", "filter", "output") if getattr(kernel.layout, name) is not right]
+    if wrong:
+        yield (f"{kernel.operation.word}(...) with {', '.join(wrong)} of another layout",
+               f"write .with_layout(input={right}, filter={right}, output={right})",
+               place(kernel, "layout"))  # fmt: skip
+
+
+def _is_sm90_conv(kernel: ir.Kernel) -> bool:
+    return kernel.arch.is_sm90_or_later and not kernel.is_gemm
+
+
+@rule("conv-schedule", "CUTLASS's SM90 convolutions have one schedule: TMA, warp-specialised, one tile a thread block")
+def _schedule(kernel: ir.Kernel) -> Iterator[Breach]:
+    if not _is_sm90_conv(kernel):
+        return
+    schedule, at = kernel.scheduler, place(kernel, "scheduler")
+    if schedule.kernel is not KernelSchedule.TMA:
+        yield f"kernel={schedule.kernel} of a convolution", "write kernel=tma, epilogue=tma", at
+    if schedule.tile is not TileScheduler.DEFAULT:
+        yield f"tile={schedule.tile} of a convolution", "write tile=default, or remove tile", at
+
+
+@rule("conv-alignment", "SM90's convolutions read channels in multiples of 8, by TMA")
+def _alignment(kernel: ir.Kernel) -> Iterator[Breach]:
+    if not _is_sm90_conv(kernel):
+        return
+    for name, elements in (("A", kernel.alignment.a), ("B", kernel.alignment.b)):
+        if elements % min(8, 16 // kernel.dtypes.input.bytes):
+            yield (f"{name}={elements} of a convolution", f"write {name}=8, and pad the channels",
+                   place(kernel, "alignment"))  # fmt: skip
+
+
+@rule("wgrad-epilogue", "the gradient of a filter is summed in packed form; CUTLASS fuses nothing after it on SM90")
+def _wgrad(kernel: ir.Kernel) -> Iterator[Breach]:
+    if _is_sm90_conv(kernel) and kernel.operation.direction is Direction.WGRAD and kernel.epilogue:
+        yield (f"{kernel.operation.word}(...) with an epilogue", "remove the epilogue, or use .with_arch(sm_80)",
+               kernel.epilogue[0].at)  # fmt: skip
+
+
+@rule("group-count", "every group needs input and output channels of its own", Subject.WRITTEN)
+def _groups(kernel: ir.Kernel) -> Iterator[Breach]:
+    operation = kernel.operation
+    if isinstance(operation, ir.Conv) and operation.form is ConvForm.GROUPED and operation.groups < 2:
+        plain = ir.Conv(operation.kernel).word
+        yield f"{operation.word}(...) with groups={operation.groups}", f"write {plain}(...)", kernel.at
