@@ -3,6 +3,7 @@
 from kernelbench.ucutlass.rules import (  # noqa: F401
     architecture,
     before_sm90,
+    binding,
     convolution,
     dtypes,
     epilogue,

@@ -31,6 +31,7 @@ class Operand:
 
 
 _MAIN = {TensorRef.INPUT: ("A", "input"), TensorRef.WEIGHT: ("B", "filter"), TensorRef.OUTPUT: ("D", "output")}
+WINDOW = {"stride": 1, "padding": 0, "dilation": 1}  # of every axis, where a program does not bind it
 _FLOATS = (DType.FP64, DType.FP32, DType.FP16, DType.BF16)
 
 
@@ -53,7 +54,23 @@ def operands(program: ir.Program) -> tuple[Operand, ...]:
                   for one in others]  # fmt: skip
     found = [_outside(program, operand) for operand in found]
     found = [replace(operand, dtype=in_memory(operand.dtype)) for operand in found]
+    found = [_as_output(program, operand) for operand in found]
     return tuple(sorted(found, key=lambda operand: operand.role is Role.OUTPUT))
+
+
+def window_arguments(program: ir.Program) -> dict[str, int]:
+    """Arguments of a convolution's window, by name, with their defaults, as in ``{"stride_h": 1, "padding_h": 0}``.
+
+    A name without an axis stands for all axes. In a pipeline, names of the second kernel end in 2.
+    """
+    found = {}
+    for place, kernel in enumerate(program.kernels):
+        suffix = str(place + 1) if place else ""
+        if isinstance(kernel.operation, ir.Conv):
+            for word, default in WINDOW.items():
+                found[word + suffix] = default
+                found |= {f"{word}_{axis}{suffix}": default for axis in "dhw"[3 - kernel.operation.rank :]}
+    return found
 
 
 def of_kernel(kernel: ir.Kernel) -> tuple[Operand, ...]:
@@ -82,7 +99,10 @@ def main_output(kernel: ir.Kernel) -> str:
 
 
 def side_dtype(kernel: ir.Kernel) -> DType:
-    """Type of vectors that an epilogue reads: the output's, or the accumulator's where the output has few bits."""
+    """Type of vectors that an epilogue reads: the output's, or the accumulator's where the output has few bits.
+
+    `operands` has the last word: where a pipeline converts its output, vectors have that type.
+    """
     output, acc = kernel.dtypes.output, kernel.dtypes.acc
     return output if output in _FLOATS else acc
 
@@ -168,6 +188,14 @@ def _outside(program: ir.Program, operand: Operand) -> Operand:
             inner, outer = (stage.target, stage.source) if before else (stage.source, stage.target)
             dtype = stage.source_dtype if before else stage.target_dtype
             operand = replace(operand, dtype=dtype or operand.dtype, extents=_permuted(operand.extents, inner, outer))
+    return operand
+
+
+def _as_output(program: ir.Program, operand: Operand) -> Operand:
+    """A vector of an epilogue has the type that a pipeline's last stage gives the output."""
+    last = program.stages[-1]
+    if isinstance(last, ir.Transpose) and last.target_dtype and len(operand.extents) == 1:
+        return operand if operand.name == "offsets" else replace(operand, dtype=last.target_dtype)
     return operand
 
 
