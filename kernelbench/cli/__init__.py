@@ -33,6 +33,7 @@ ROOMS = {
         "solve": "Let a solver, such as a language model in a loop, write solutions and evaluate them.",
         "experiment": "Run a matrix of solvers, settings and seeds, with one report.",
         "review": "Have a model, or rules, review what a run found correct.",
+        "ucutlass": "Compile, check, explain and tune programs of a small language for CUTLASS kernels.",
     }),
     "results": ("Results", {
         "leaderboard": "Rank runs: models, agents or GPUs side by side.",

@@ -19,7 +19,7 @@ def _dtype(kernel: ir.Kernel) -> Iterator[Breach]:
 def _arch(kernel: ir.Kernel) -> Iterator[Breach]:
     if kernel.arch is None and "arch" not in kernel.positions:
         yield (f"{kernel.operation.word}(...) has no .with_arch(...)",
-               "add .with_arch(sm_90a), or the architecture of your GPU (kb doctor shows it)", kernel.at)  # fmt: skip
+               "add .with_arch(sm_90a), or the architecture of your GPU", kernel.at)  # fmt: skip
 
 
 @rule("required-layout", _EXPLICIT, Subject.WRITTEN)
