@@ -27,6 +27,8 @@ from kernelbench.ucutlass.ir import (
 _VECTOR_BYTES = 16  # the widest load, and what TMA demands
 _TILE_K_BYTES = 128  # of SM90: a whole swizzle atom
 _FIRST_STAGES = 3  # of SM80 to SM89, where they fit
+# A depthwise convolution multiplies no matrices: its kernel has no tile and no schedule. A rule refuses these clauses.
+NOT_OF_DEPTHWISE = ("tile", "stages", "cluster", "scheduler", "swizzle", "split_k", "operand_swap")
 _PERSISTENT = (KernelSchedule.TMA_COOPERATIVE, KernelSchedule.TMA_PINGPONG)
 
 
@@ -40,15 +42,16 @@ def complete(program: ir.Program) -> ir.Program:
 
 
 def complete_kernel(kernel: ir.Kernel) -> ir.Kernel:
-    """The kernel with every clause that its architecture knows filled in."""
+    """The kernel with every clause that its architecture and its operation know filled in."""
     given, made = kernel.dtypes.input, kernel.dtypes.output
     widest = [_VECTOR_BYTES // dtype.bytes for dtype in (given, given, made)]
     kernel = replace(kernel, alignment=kernel.alignment or Alignment(*widest), scaling=kernel.scaling or Scaling())
     if kernel.layout is None and not kernel.is_gemm:
         tensor = ConvTensor.NDHWC if kernel.operation.rank == 3 else ConvTensor.NHWC
         kernel = replace(kernel, layout=ConvLayout(tensor, tensor, tensor))
-    kernel = _sm90(kernel) if kernel.arch.is_sm90_or_later else _before_sm90(kernel)
-    return kernel
+    if not kernel.is_gemm and kernel.operation.form is ir.ConvForm.DEPTHWISE:
+        return replace(kernel, **dict.fromkeys(NOT_OF_DEPTHWISE))
+    return _sm90(kernel) if kernel.arch.is_sm90_or_later else _before_sm90(kernel)
 
 
 def _sm90(kernel: ir.Kernel) -> ir.Kernel:
@@ -93,19 +96,18 @@ def _kernel_schedule(kernel: ir.Kernel, written: Scheduler) -> KernelSchedule:
 
 def _before_sm90(kernel: ir.Kernel) -> ir.Kernel:
     simt = uses_simt(kernel)
-    k = 8 if simt else 64 // kernel.dtypes.input.bytes
-    kernel = replace(kernel, tile=kernel.tile or Tile(128, 128, k), swizzle=kernel.swizzle or Swizzle.IDENTITY1,
+    given = kernel.dtypes.input
+    tile = Tile(64, 64, 16) if given is DType.FP64 else Tile(128, 128, 8 if simt else 64 // given.bytes)
+    kernel = replace(kernel, tile=kernel.tile or tile, swizzle=kernel.swizzle or Swizzle.IDENTITY1,
                      split_k=kernel.split_k or SplitK(SplitKMode.NONE, 1))  # fmt: skip
     if not kernel.is_gemm and kernel.iterator is None:
-        depthwise = kernel.operation.form is ir.ConvForm.DEPTHWISE
-        kernel = replace(kernel, iterator=Iterator.FIXED_STRIDE_DILATION if depthwise else Iterator.OPTIMIZED)
+        kernel = replace(kernel, iterator=Iterator.OPTIMIZED)
     if kernel.stages is None:
-        first = 2 if simt or kernel.arch is ir.Arch.SM70 else _FIRST_STAGES
+        first = 2 if simt else _FIRST_STAGES
         kernel = replace(kernel, stages=max(2, min(first, resources.stages_that_fit(kernel))))
     return kernel
 
 
 def uses_simt(kernel: ir.Kernel) -> bool:
-    """Whether a kernel before SM90 runs on CUDA cores: FP32, which tensor cores only have as TF32, and FP64 on SM70."""
-    given = kernel.dtypes.input
-    return given is DType.FP32 or (given is DType.FP64 and kernel.arch is not ir.Arch.SM80)
+    """Whether a kernel before SM90 runs on CUDA cores: FP32, which tensor cores have only as TF32."""
+    return kernel.dtypes.input is DType.FP32

@@ -33,7 +33,7 @@ def report(program: ir.Program, written: ir.Program, bound: Bound | None = None)
         "defaults": [line for line, is_default in marked(program, written) if is_default],
         "ir": as_json(program),
         "operands": [_operand(one) for one in operands(program)],
-        "resources": [dataclasses.asdict(estimate(kernel)) for kernel in program.kernels],
+        "resources": [found and dataclasses.asdict(found) for found in map(estimate, program.kernels)],
         "binding": bound and {
             "arguments": [{"operand": one.operand.name, "value": one.value} for one in bound.arguments],
             "extents": list(bound.extents),
@@ -82,7 +82,9 @@ def _starts_kernel(line: str) -> bool:
     return line not in ("pipeline(", ")") and not line.startswith("transpose(")
 
 
-def _resources(kernel: ir.Kernel, found: Resources) -> list[str]:
+def _resources(kernel: ir.Kernel, found: Resources | None) -> list[str]:
+    if found is None:
+        return ["  no tile and no schedule: a direct kernel"]
     tile = kernel.cta_tile
     return [
         f"  tile of a CTA     {tile.m} x {tile.n} x {tile.k}, {found.threads} threads, "

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from kernelbench.ucutlass import ir
 from kernelbench.ucutlass.ir import Arch, DType, EpilogueSchedule, KernelSchedule
+from kernelbench.ucutlass.operands import Reads, side_dtype
 
 KIB = 1 << 10
 WARP_GROUP = 128  # threads that issue one wgmma
@@ -46,8 +47,10 @@ class Resources:
     compile_memory_bytes: int
 
 
-def estimate(kernel: ir.Kernel) -> Resources:
-    """The resources of a complete kernel."""
+def estimate(kernel: ir.Kernel) -> Resources | None:
+    """The resources of a complete kernel; None of a depthwise convolution, which has no tile."""
+    if kernel.tile is None:
+        return None
     stage, epilogue = stage_bytes(kernel), epilogue_bytes(kernel)
     fit, limit, threads = stages_that_fit(kernel), BLOCK_SHARED_BYTES[kernel.arch], threads_of(kernel)
     staged = stage * (kernel.stages or 1)
@@ -77,22 +80,27 @@ def epilogue_bytes(kernel: ir.Kernel) -> int:
     """Shared memory of the epilogue.
 
     On SM90 the TMA epilogue stages the output in pieces of 64 x 32 elements, 128 x 32 where two warp groups
-    cooperate: two buffers for what is stored, and four for each matrix that is loaded, as CUTLASS's builder chooses
-    them. Before SM90 it overwrites the mainloop's memory with pieces of the tile; that never decides.
+    cooperate. CUTLASS's builder takes two buffers for what is stored and four for each matrix that is loaded; the
+    first of these shares the output's where an element has two bytes or more. Vectors lie there whole. Before SM90
+    the epilogue overwrites the mainloop's memory with pieces of the tile; that never decides.
     """
     if not kernel.arch.is_sm90_or_later:
         return 0
     schedule = kernel.scheduler
     if schedule and schedule.epilogue is EpilogueSchedule.NO_SMEM:
         return 0
-    tile = kernel.cta_tile
-    rows = min(128 if schedule and schedule.kernel and schedule.kernel.is_cooperative else 64, tile.m)
-    piece = rows * min(32, tile.n) * kernel.dtypes.output.bytes
-    loads = bool(kernel.scaling and kernel.scaling.beta) + sum(isinstance(op, ir.AuxLoad) for op in kernel.epilogue)
-    loads += sum(one.extent is ir.Extent.MATRIX for op in kernel.epilogue if isinstance(op, ir.Custom)
-                 for one in op.inputs)  # fmt: skip
-    stores = 1 + sum(isinstance(op, ir.AuxStore) for op in kernel.epilogue)
-    return piece * (2 * stores + 4 * loads)
+    tile, size = kernel.cta_tile, kernel.dtypes.output.bytes
+    rows = max(1, min(128 if schedule and schedule.kernel and schedule.kernel.is_cooperative else 64, tile.m))
+    pieces = max(1, tile.m // rows) * max(1, tile.n // 32)
+    reads = Reads.of(kernel)
+    buffers = min(pieces, 2)
+    if reads.matrices:
+        first = max(min(pieces, 4), 3)
+        buffers = first if size > 1 else buffers + first
+        buffers += (reads.matrices - 1) * min(pieces, 4)
+    buffers += reads.stores * min(pieces, 2)
+    vectors = (reads.rows * tile.n + reads.columns * tile.m) * side_dtype(kernel).bytes
+    return buffers * rows * min(32, tile.n) * size + vectors
 
 
 def stages_that_fit(kernel: ir.Kernel) -> int:
@@ -113,9 +121,10 @@ def consumer_threads(kernel: ir.Kernel) -> int:
 
 
 def warps_of(kernel: ir.Kernel) -> int:
-    """Warps of a thread block before SM90: one for each 64 x 64 outputs, at least one and at most 8."""
+    """Warps of a thread block before SM90: 2 x 2, or 4 x 2 for large tiles and for 128 x 128 on CUDA cores."""
     tile = kernel.cta_tile
-    return min(8, max(1, (tile.m * tile.n) // (64 * 64)))
+    large = max(tile.m, tile.n) > 128 or (kernel.dtypes.input is DType.FP32 and min(tile.m, tile.n) >= 128)
+    return 8 if large else 4
 
 
 def threads_of(kernel: ir.Kernel) -> int:
@@ -131,8 +140,12 @@ def threads_of(kernel: ir.Kernel) -> int:
 def accumulator_registers(kernel: ir.Kernel) -> int:
     """32-bit registers that the accumulators of one thread take."""
     tile = kernel.cta_tile
-    words = 2 if kernel.dtypes.acc is DType.FP64 else 1
-    return -(-tile.m * tile.n * words // consumer_threads(kernel))
+    return -(-tile.m * tile.n * _words(kernel) // consumer_threads(kernel))
+
+
+def _words(kernel: ir.Kernel) -> int:
+    """32-bit registers of one accumulator."""
+    return 2 if kernel.dtypes.acc is DType.FP64 else 1
 
 
 def compile_cost(kernel: ir.Kernel) -> tuple[float, int]:

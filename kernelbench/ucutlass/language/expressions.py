@@ -5,13 +5,16 @@ from __future__ import annotations
 import ast
 import difflib
 import math
+import warnings
 
 from kernelbench.ucutlass.ir import FUNCTIONS, Call, Expression, Number, Variable
 
-MAX_CHARACTERS = 500  # of an expression: keeps the recursion below Python's limit
+MAX_CHARACTERS = 8192  # of an expression, before it is parsed
+MAX_OPERATIONS = 64  # operators and functions; each is an operation for every element of the output
 
 _BINARY = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.Pow: "pow"}
 _COMPARE = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne"}
+_OPERATIONS = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.IfExp, ast.Call)
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/"} | {
     "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="
 }  # fmt: skip
@@ -33,7 +36,12 @@ def parse_expression(text: str, names: set[str]) -> Expression:
     if len(text) > MAX_CHARACTERS:
         raise ExpressionError(f"the expression has {len(text)} characters", f"write at most {MAX_CHARACTERS}")
     try:
-        tree = ast.parse(text.strip(), mode="eval")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)  # of what is refused below
+            tree = ast.parse(text.strip(), mode="eval")
+        if sum(isinstance(node, _OPERATIONS) for node in ast.walk(tree)) > MAX_OPERATIONS:
+            raise ExpressionError(f"the expression has more than {MAX_OPERATIONS} operations",
+                                  "write several custom(...), or a kernel of your own")  # fmt: skip
         return _lower(tree.body, names)
     except ExpressionError:
         raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -14,6 +15,8 @@ from kernelbench.ucutlass.language.findings import Finding
 from kernelbench.ucutlass.language.syntax import Argument, CallNode, KernelNode, ProgramNode, Value
 from kernelbench.ucutlass.language.vocabulary import Form, Kind, Parameter
 
+_INPUT = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,31}", re.ASCII)
+_NEAR = 0.85  # similarity from which one word alone is meant
 _MAX_DIGITS = 9  # of an integer; no extent, tile or count has more
 _EXPLICIT = "every choice is explicit and named, so a typing error must not become another kernel"
 
@@ -130,9 +133,9 @@ class Lowering:
             if name is None:
                 parameter = next(positional, None)
                 if parameter is None:
-                    self._find("argument-name", f"{call.word}(...) has an argument without a name too many",
+                    self._find("argument-name", f"{call.word}(...) has too many arguments without a name",
                                _EXPLICIT, f"write {signature(form)}", argument.at)  # fmt: skip
-                    continue
+                    break
                 name = parameter.name
             elif name not in keywords:
                 self._find("unknown-argument", f"{call.word}(...) has no argument {name!r}", _EXPLICIT,
@@ -178,7 +181,7 @@ class Lowering:
             if extent not in vocabulary.EXTENTS:
                 self._find("custom-inputs", f"the input {name!r} is {extent!r}", "its shape decides how it is read",
                            nearest(extent, list(vocabulary.EXTENTS)), at)  # fmt: skip
-            elif not name.isidentifier() or name == "x" or name in ir.FUNCTIONS or name in [i.name for i in inputs]:
+            elif not _INPUT.fullmatch(name) or name in {"x", *ir.FUNCTIONS, *(one.name for one in inputs)}:
                 self._find("custom-inputs", f"an input has the name {name!r}",
                            "x is the value so far, and names of functions and of other inputs are taken",
                            "name each input once, with letters, digits and _", at)  # fmt: skip
@@ -221,7 +224,7 @@ def _bound_value(value: Value) -> str | int | float:
 def nearest(word: str, known: Iterable[str]) -> str:
     """Advice: the words that are most like this one, or all of them."""
     known = list(known)
-    like = difflib.get_close_matches(word, known, n=3, cutoff=0.6)
+    like = difflib.get_close_matches(word, known, n=1, cutoff=_NEAR) or difflib.get_close_matches(word, known)
     return f"did you mean {' or '.join(like)}?" if like else f"write one of {', '.join(known)}"
 
 

@@ -58,7 +58,7 @@ def parse(source: str) -> tuple[ProgramNode | None, list[Finding]]:
     if len(source) > MAX_CHARACTERS:
         return None, [_syntax(f"the source has {len(source)} characters", "a program has some hundred",
                               f"write at most {MAX_CHARACTERS}", Position(1, 1))]  # fmt: skip
-    recovery = _Recovery()
+    recovery = _Recovery(source)
     import_lark()
     from lark.exceptions import UnexpectedInput
 
@@ -92,9 +92,8 @@ def _syntax(what: str, why: str, fix: str, at: Position) -> Finding:
 class _Recovery:
     """What the parser asks after an error: insert what is missing, or drop the token, and go on."""
 
-    _CLOSES = {"DOT", "__ANON_0", "$END", "BIND"}
-
-    def __init__(self):
+    def __init__(self, source: str):
+        self._end = _end(source)
         self.findings: list[Finding] = []
         self._dropped = None  # end of the token that was dropped last
 
@@ -104,57 +103,70 @@ class _Recovery:
         token = getattr(error, "token", None)
         start = error.pos_in_stream if token is None or token.type == "$END" else token.start_pos
         follows = self._dropped is not None and start is not None and start - self._dropped <= 1
+        missing = self._missing(error.interactive_parser, token) if token is not None else None
         if not follows:
-            self.record(error)
+            self.record(error, missing)
         if token is None:
             self._dropped = start + 1
             return True
-        state = error.interactive_parser
-        for missing, text in (("RPAR", ")"), ("COMMA", ",")):
-            if missing in state.accepts() and self._helps(state, missing, text, token):
-                return True
-        if token.type == "$END":
-            return False
+        if missing:
+            self._insert(error.interactive_parser, missing, token)
+            return True
         self._dropped = token.end_pos
-        return True
+        return token.type != "$END"
 
-    def _helps(self, state: Any, missing: str, text: str, token: Any) -> bool:
-        """Whether the parser goes on after the missing token; then both are fed to it."""
+    @staticmethod
+    def _missing(state: Any, token: Any) -> str | None:
+        """The token without which this one may not follow."""
         from lark import Token
 
-        trial = state.copy()
-        trial.feed_token(Token.new_borrow_pos(missing, text, token))
-        if token.type not in trial.accepts():
-            return False
-        state.feed_token(Token.new_borrow_pos(missing, text, token))
-        if token.type != "$END":
-            state.feed_token(token)
-        return True
+        for missing in ("RPAR", "COMMA"):
+            if missing in state.accepts():
+                trial = state.copy()
+                trial.feed_token(Token.new_borrow_pos(missing, _INSERTED[missing], token))
+                if token.type in trial.accepts():
+                    return missing
+        return None
 
-    def record(self, error: Any) -> None:
+    @staticmethod
+    def _insert(state: Any, missing: str, token: Any) -> None:
+        from lark import Token
+
+        state.feed_token(Token.new_borrow_pos(missing, _INSERTED[missing], token))
+        if token.type != "$END":  # the parser gives itself the end
+            state.feed_token(token)
+
+    def record(self, error: Any, missing: str | None = None) -> None:
         """Add the finding of one error."""
-        at = Position(max(error.line, 1), max(error.column, 1))
         token = getattr(error, "token", None)
+        at_end = token is not None and token.type == "$END"
+        at = self._end if at_end else Position(error.line, error.column)
         expected = sorted(_SHOWN.get(name, name) for name in (error.interactive_parser.accepts()
                           if getattr(error, "interactive_parser", None) else ()))  # fmt: skip
-        found = "the end of the source" if token is not None and token.type == "$END" else repr(
-            str(token) if token is not None else error.char
-        )
+        found = "the end of the source" if at_end else repr(str(token) if token is not None else error.char)
         self.findings.append(
             _syntax(
                 f"unexpected {found}",
                 f"here may stand: {', '.join(expected) or 'nothing'}",
-                "a program is operation() .with_...(name=value, ...) >> epilogue(), then bind(...) if needed",
+                f"insert '{_INSERTED[missing]}' before it" if missing else _SHAPE,
                 at,
             )
         )
 
 
+_INSERTED = {"RPAR": ")", "COMMA": ","}
+_SHAPE = "a program is operation() .with_...(name=value, ...) >> epilogue(), then bind(...) if needed"
 _SHOWN = {
     "LPAR": "'('", "RPAR": "')'", "COMMA": "','", "DOT": "'.'", "EQUAL": "'='", "LBRACE": "'{'", "RBRACE": "'}'",
     "COLON": "':'", "$END": "the end", "NAME": "a name", "INTEGER": "an integer", "FLOAT": "a number",
     "STRING": "a quoted string", "PIPELINE": "pipeline(", "BIND": "bind(", "__ANON_0": "'>>'",
 }  # fmt: skip
+
+
+def _end(source: str) -> Position:
+    """The place after the last character that is no white space."""
+    lines = source.rstrip().split("\n")
+    return Position(len(lines), len(lines[-1]) + 1)
 
 
 def _position(token: Any) -> Position:

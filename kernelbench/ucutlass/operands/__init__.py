@@ -20,6 +20,45 @@ class Role(enum.Enum):
 
 
 @dataclass(frozen=True)
+class Reads:
+    """How many tensors of each shape an epilogue reads, C where beta is not 0 included, and how many it stores."""
+
+    rows: int
+    columns: int
+    matrices: int
+    stores: int
+
+    @property
+    def tensors(self) -> int:
+        return self.rows + self.columns + self.matrices
+
+    @staticmethod
+    def of(kernel: ir.Kernel) -> Reads:
+        """Count each name once."""
+        shapes: dict[str, Extent] = {}
+        stores = 0
+        for op in kernel.epilogue:
+            match op:
+                case ir.Bias() | ir.PerChannelScale() | ir.PerColScale():
+                    shapes[type(op).__name__] = Extent.ROW
+                case ir.PerRowScale():
+                    shapes[type(op).__name__] = Extent.COLUMN
+                case ir.RowBroadcast(name):
+                    shapes[name] = Extent.ROW
+                case ir.ColumnBroadcast(name):
+                    shapes[name] = Extent.COLUMN
+                case ir.AuxLoad(name):
+                    shapes[name] = Extent.MATRIX
+                case ir.AuxStore():
+                    stores += 1
+                case ir.Custom(inputs=inputs):
+                    shapes |= {one.name: one.extent for one in inputs}
+        count = list(shapes.values()).count
+        source = bool(kernel.scaling and kernel.scaling.beta)
+        return Reads(count(Extent.ROW), count(Extent.COLUMN), count(Extent.MATRIX) + source, stores)
+
+
+@dataclass(frozen=True)
 class Operand:
     """One argument of a program; ``kernel`` is the place of its kernel among the program's kernels, from 0."""
 
@@ -200,7 +239,9 @@ def _as_output(program: ir.Program, operand: Operand) -> Operand:
 
 
 def _permuted(extents: tuple[str, ...], inner: ir.Axes, outer: ir.Axes) -> tuple[str, ...]:
-    if inner is outer or len(extents) != inner.rank:
+    if len(extents) == 2 and inner is not outer:  # a matrix is a batch of one
+        return (extents[1], extents[0])
+    if inner is outer or not len(extents) == inner.rank == outer.rank:
         return extents
     named = dict(zip(inner.value, extents))
     return tuple(named[axis] for axis in outer.value)

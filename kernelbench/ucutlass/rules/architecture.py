@@ -14,11 +14,16 @@ def _sm90a(kernel: ir.Kernel) -> Iterator[Breach]:
         yield "the architecture is sm_90", "write .with_arch(sm_90a)", place(kernel, "arch")
 
 
-@rule("arch-generated", "kernels for Blackwell need tcgen05, for which this compiler generates no code",
-      Subject.WRITTEN)  # fmt: skip
+_NOT_GENERATED = {
+    Arch.SM70: "nvcc 13 builds for compute capability 7.5 and later",
+    Arch.SM100: "Blackwell multiplies by tcgen05, for which no code is generated",
+}
+
+
+@rule("arch-generated", "code is generated for what CUTLASS 4.2 and nvcc 13 build here", Subject.WRITTEN)
 def _generated(kernel: ir.Kernel) -> Iterator[Breach]:
-    if kernel.arch is Arch.SM100:
-        yield ("no code is generated for sm_100", "write .with_arch(sm_90a), or sm_80, sm_86 or sm_89",
+    if kernel.arch in _NOT_GENERATED:
+        yield (f"{kernel.arch}: {_NOT_GENERATED[kernel.arch]}", "write .with_arch(sm_90a), or sm_80, sm_86 or sm_89",
                place(kernel, "arch"))  # fmt: skip
 
 
@@ -63,9 +68,6 @@ _FIRST_ARCH = {
 }
 
 
-_LAST_ARCH = {DType.FP64: 89}  # wgmma has no FP64
-
-
 @rule("dtype-arch", "a type needs instructions that older architectures lack", Subject.WRITTEN)
 def _dtype(kernel: ir.Kernel) -> Iterator[Breach]:
     if kernel.arch is None or kernel.dtypes is None:
@@ -77,9 +79,9 @@ def _dtype(kernel: ir.Kernel) -> Iterator[Breach]:
             yield (f"{dtype} is not for {kernel.arch}: {reason}",
                    f"use {other}, or .with_arch(sm_{first}{'a' if first == 90 else ''})",
                    place(kernel, "dtypes"))  # fmt: skip
-        if kernel.arch.number > _LAST_ARCH.get(dtype, 999):
-            yield (f"{dtype} is not for {kernel.arch}: wgmma multiplies no {dtype}",
-                   "use .with_arch(sm_80), or input=fp32", place(kernel, "dtypes"))  # fmt: skip
+        if dtype is DType.FP64 and kernel.arch.number > 80:
+            yield (f"{dtype} is not for {kernel.arch}: only the tensor cores of SM80 are built for it",
+                   "use .with_arch(sm_80), or fp32", place(kernel, "dtypes"))  # fmt: skip
 
 
 @rule("operation-arch", "CUTLASS has no kernel of this form for this architecture", Subject.WRITTEN)
@@ -90,12 +92,12 @@ def _operation(kernel: ir.Kernel) -> Iterator[Breach]:
     word = f"{operation.word}(...)"
     at_80 = ".with_arch(sm_80), sm_86 or sm_89"
     if isinstance(operation, ir.Gemm):
-        if operation.form is GemmForm.GROUPED and number < 80:
-            yield f"{word} is for SM80 and later", f"use {at_80}, or batched_gemm()", kernel.at
+        if operation.form is GemmForm.GROUPED and number < 90:
+            yield f"{word} is generated for SM90a", "use .with_arch(sm_90a), or batched_gemm()", kernel.at
         return
-    if operation.form is ConvForm.GROUPED and not 80 <= number <= 89:
+    if operation.form is ConvForm.GROUPED and operation.rank == 3:
+        yield f"{word} has no kernel in CUTLASS for any architecture", "use one conv3d_fprop(...) a group", kernel.at
+    elif operation.form is ConvForm.GROUPED and not 80 <= number <= 89:
         yield f"{word} is for SM80-89", f"use {at_80}", kernel.at
-    if operation.form is ConvForm.DEPTHWISE and number >= 90:
-        yield f"{word} is for SM70-89", f"use {at_80}; such code also runs on later GPUs when built for them", kernel.at
     if operation.rank == 3 and operation.direction is Direction.WGRAD and number >= 90:
         yield f"{word} is for SM70-89", f"use {at_80}", kernel.at

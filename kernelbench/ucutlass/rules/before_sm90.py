@@ -4,15 +4,16 @@ from collections.abc import Iterator
 
 from kernelbench.ucutlass import ir
 from kernelbench.ucutlass.defaults import uses_simt
-from kernelbench.ucutlass.ir import Arch, ConvForm, Direction, SplitKMode, Swizzle
+from kernelbench.ucutlass.ir import ConvForm, Direction, SplitKMode, Swizzle
 from kernelbench.ucutlass.ir import Iterator as LoadIterator
+from kernelbench.ucutlass.operands import Reads
 from kernelbench.ucutlass.rules.registry import Breach, Subject, listed, place, rule
 
 _SIDES = (32, 64, 128, 256)  # of a tile of warps
 
 
 def _is_earlier(kernel: ir.Kernel) -> bool:
-    return not kernel.arch.is_sm90_or_later and not kernel.tile.is_threadblockshape
+    return kernel.tile is not None and not (kernel.arch.is_sm90_or_later or kernel.tile.is_threadblockshape)
 
 
 @rule("tile-warps", "warps of 32 x 32 to 64 x 64 outputs share a tile, and tensor cores take 32 bytes of K at a time")
@@ -31,12 +32,6 @@ def _tile(kernel: ir.Kernel) -> Iterator[Breach]:
     elif tile.k * size not in (32, 64, 128):
         yield (f"k={tile.k} is {tile.k * size} bytes of {kernel.dtypes.input}, none of 32, 64 or 128",
                f"write k={64 // size}", at)  # fmt: skip
-
-
-@rule("stages-cp-async", "more than two stages need cp.async: SM80 and later, and not on CUDA cores")
-def _stages(kernel: ir.Kernel) -> Iterator[Breach]:
-    if _is_earlier(kernel) and kernel.stages > 2 and kernel.arch is Arch.SM70:
-        yield f"{kernel.stages} stages on {kernel.arch}", "write .with_stages(2)", place(kernel, "stages")
 
 
 @rule("iterator-conv", "an iterator says how a convolution finds its pixels; a GEMM has none", Subject.WRITTEN)
@@ -84,35 +79,44 @@ def _split_form(kernel: ir.Kernel) -> Iterator[Breach]:
         yield "split-k with pattern=StreamK", "write pattern=Identity1, or mode=none", at
 
 
-@rule("split-k-epilogue", "parallel slices are summed by a second kernel, which knows no fused operations")
+@rule("split-k-epilogue", "slices are summed by a later step, which has the accumulators and no other tensor")
 def _split_epilogue(kernel: ir.Kernel) -> Iterator[Breach]:
-    if _is_earlier(kernel) and kernel.split_k.mode is SplitKMode.PARALLEL and kernel.epilogue:
-        yield ("mode=parallel with an epilogue", "write mode=serial, or remove the epilogue",
+    if not _is_earlier(kernel) or kernel.split_k.mode is SplitKMode.NONE:
+        return
+    reads = Reads.of(kernel)
+    if kernel.epilogue and (reads.tensors or reads.stores):
+        yield ("split-k with an epilogue that reads or stores a tensor",
+               "write mode=none, slices=1, or keep to activations, scale, clip and scalars",
+               place(kernel, "split_k"))  # fmt: skip
+    if kernel.split_k.mode is SplitKMode.PARALLEL and not kernel.is_gemm:
+        yield ("mode=parallel of a convolution, whose sums CUTLASS leaves to the caller", "write mode=serial",
                place(kernel, "split_k"))  # fmt: skip
 
 
-@rule("swizzle-form", "stream-K is a swizzle of gemm(); grouped GEMMs order their tiles themselves")
+@rule("swizzle-form", "stream-K is a swizzle of gemm(), without a visitor tree: its epilogue reads one tensor")
 def _swizzle(kernel: ir.Kernel) -> Iterator[Breach]:
-    if not _is_earlier(kernel) or "swizzle" not in kernel.positions:
+    if not _is_earlier(kernel) or kernel.swizzle is not Swizzle.STREAM_K:
         return
     at = place(kernel, "swizzle")
-    standard = kernel.is_gemm and kernel.operation.form is ir.GemmForm.STANDARD
-    if kernel.swizzle is Swizzle.STREAM_K and not standard:
+    if not kernel.is_gemm or kernel.operation.form is not ir.GemmForm.STANDARD:
         yield f"pattern=StreamK of {kernel.operation.word}(...)", "write pattern=Identity1", at
+    elif Reads.of(kernel).tensors > 1 or Reads.of(kernel).stores:
+        yield ("pattern=StreamK with an epilogue that reads several tensors or stores one", "write pattern=Identity1",
+               at)  # fmt: skip
 
 
-# Thread epilogues of CUTLASS 2.x: a bias through a source of stride 0, then a scale or one activation.
-@rule("conv-epilogue", "convolutions before SM90 have no visitor tree: a bias, then one activation that CUTLASS has")
+@rule("conv-epilogue", "convolutions before SM90 have no visitor tree: their epilogue reads one vector or tensor, as C")
 def _epilogue(kernel: ir.Kernel) -> Iterator[Breach]:
-    if not _is_earlier(kernel) or kernel.is_gemm:
+    if not _is_earlier(kernel) or kernel.is_gemm or kernel.operation.form is ConvForm.DEPTHWISE:
         return
-    ops = list(kernel.epilogue)
-    if ops and isinstance(ops[0], ir.Bias):
-        ops.pop(0)
-    if ops and isinstance(ops[0], ir.Activation | ir.LeakyRelu | ir.Clip | ir.Elu):
-        ops.pop(0)
-    if ops:
-        yield (f"{kernel.operation.word}(...) with {len(kernel.epilogue)} epilogue operations, the first that does "
-               f"not fit here is {type(ops[0]).__name__}",
-               "write at most >> bias() >> one activation; do the rest outside, or use .with_arch(sm_90a)",
-               ops[0].at)  # fmt: skip
+    reads = Reads.of(kernel)
+    word = f"{kernel.operation.word}(...)"
+    if reads.stores:
+        at = next(op.at for op in kernel.epilogue if isinstance(op, ir.AuxStore))
+        yield f"{word} with aux_store(...)", "remove it, or use .with_arch(sm_90a) with a GEMM", at
+    if reads.tensors > 1:
+        yield (f"the epilogue of {word} reads {reads.tensors} tensors",
+               "keep one, such as bias(), the rest outside",
+               kernel.at)  # fmt: skip
+    if kernel.operation.direction is Direction.WGRAD and reads.rows + reads.columns:
+        yield f"{word} with a vector", "remove it: a filter's gradient has no bias", kernel.at

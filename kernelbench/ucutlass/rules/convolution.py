@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 
 from kernelbench.ucutlass import ir
+from kernelbench.ucutlass.defaults import NOT_OF_DEPTHWISE
 from kernelbench.ucutlass.ir import ConvForm, ConvTensor, Direction, KernelSchedule, TileScheduler
+from kernelbench.ucutlass.operands import Reads
 from kernelbench.ucutlass.rules.registry import Breach, Subject, place, rule
 
 
@@ -21,7 +23,9 @@ def _layout(kernel: ir.Kernel) -> Iterator[Breach]:
 
 
 def _is_sm90_conv(kernel: ir.Kernel) -> bool:
-    return kernel.arch.is_sm90_or_later and not kernel.is_gemm
+    if kernel.is_gemm or kernel.operation.form is ConvForm.DEPTHWISE:
+        return False
+    return kernel.arch.is_sm90_or_later
 
 
 @rule("conv-schedule", "CUTLASS's SM90 convolutions have one schedule: TMA, warp-specialised, one tile a thread block")
@@ -47,9 +51,36 @@ def _alignment(kernel: ir.Kernel) -> Iterator[Breach]:
 
 @rule("wgrad-epilogue", "the gradient of a filter is summed in packed form; CUTLASS fuses nothing after it on SM90")
 def _wgrad(kernel: ir.Kernel) -> Iterator[Breach]:
-    if _is_sm90_conv(kernel) and kernel.operation.direction is Direction.WGRAD and kernel.epilogue:
-        yield (f"{kernel.operation.word}(...) with an epilogue", "remove the epilogue, or use .with_arch(sm_80)",
-               kernel.epilogue[0].at)  # fmt: skip
+    if not _is_sm90_conv(kernel) or kernel.operation.direction is not Direction.WGRAD:
+        return
+    word = f"{kernel.operation.word}(...)"
+    if kernel.epilogue:
+        yield f"{word} with an epilogue", "remove the epilogue, or use .with_arch(sm_80)", kernel.epilogue[0].at
+    if kernel.scaling.beta:
+        yield f"{word} with beta={kernel.scaling.beta:g}", "write beta=0", place(kernel, "scaling")
+
+
+@rule("conv-matrices", "the visitor tree of an SM90 convolution reads one tensor of the output's shape and stores one")
+def _matrices(kernel: ir.Kernel) -> Iterator[Breach]:
+    if not _is_sm90_conv(kernel) or kernel.operation.direction is Direction.WGRAD:
+        return
+    reads = Reads.of(kernel)
+    if reads.stores:
+        at = next(op.at for op in kernel.epilogue if isinstance(op, ir.AuxStore))
+        yield "aux_store(...) in a convolution", "remove it, and compute what it stores in another kernel", at
+    if reads.matrices > 1:
+        yield (f"the epilogue reads {reads.matrices} tensors of the output's shape",
+               "keep one of C (beta), aux_load(...) and custom matrices", kernel.at)  # fmt: skip
+
+
+@rule("depthwise-plain", "a depthwise convolution multiplies no matrices, so its kernel has no tiles and no schedule",
+      Subject.WRITTEN)  # fmt: skip
+def _depthwise(kernel: ir.Kernel) -> Iterator[Breach]:
+    if kernel.is_gemm or kernel.operation.form is not ConvForm.DEPTHWISE:
+        return
+    for clause in NOT_OF_DEPTHWISE:
+        if getattr(kernel, clause) is not None:
+            yield f"{kernel.operation.word}(...) with a choice of {clause}", "remove this clause", place(kernel, clause)
 
 
 @rule("group-count", "every group needs input and output channels of its own", Subject.WRITTEN)

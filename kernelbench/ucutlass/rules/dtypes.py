@@ -44,9 +44,9 @@ def sides(kernel: ir.Kernel) -> list[tuple[str, int, DType]]:
 
 @rule("tma-alignment", "TMA reads and writes pieces of 16 bytes: (alignment * element size) % 16 must be 0")
 def _tma(kernel: ir.Kernel) -> Iterator[Breach]:
-    if not kernel.arch.is_sm90_or_later:
+    if not kernel.arch.is_sm90_or_later or kernel.scheduler is None:
         return
-    by_tma = {"A", "B"} if kernel.scheduler.kernel.is_tma else set()
+    by_tma = {"A", "B"} if kernel.scheduler.kernel.is_tma and kernel.is_gemm else set()
     by_tma |= {"C"} if kernel.scheduler.epilogue is not EpilogueSchedule.NO_SMEM else set()
     for name, elements, dtype in sides(kernel):
         if name in by_tma and elements * dtype.bytes % 16:
@@ -60,32 +60,33 @@ def _tma(kernel: ir.Kernel) -> Iterator[Breach]:
 @rule("alignment-bytes", "a thread loads 1, 2, 4, 8 or 16 bytes at once; cp.async from 4 bytes on")
 def _bytes(kernel: ir.Kernel) -> Iterator[Breach]:
     at = place(kernel, "alignment")
-    tma = kernel.arch.is_sm90_or_later and kernel.scheduler.kernel.is_tma
+    tma = kernel.scheduler is not None and kernel.scheduler.kernel.is_tma
+    cp_async = (kernel.stages or 2) > 2 or kernel.arch.is_sm90_or_later and kernel.scheduler is not None
     for name, elements, dtype in sides(kernel):
         size = elements * dtype.bytes
-        async_copy = name != "C" and kernel.stages > 2 or kernel.arch.is_sm90_or_later and name != "C"
         if tma and size % 16 == 0:  # a multiple is a promise that TMA does not use
             continue
         if elements & (elements - 1) or size > 16:
             allowed = [n for n in (1, 2, 4, 8, 16) if n * dtype.bytes <= 16]
             yield f"{name}={elements} is {size} bytes of {dtype}", f"write {name}={listed(allowed)}", at
-        elif async_copy and size < 4:
+        elif cp_async and name != "C" and size < 4:
             least = 4 // dtype.bytes
             fix = f"write {name}={least} or more"
             fix += "" if kernel.arch.is_sm90_or_later else ", or .with_stages(2)"
             yield f"{name}={elements} is {size} bytes of {dtype}, too few for cp.async", fix, at
 
 
-@rule("k-major", "wgmma reads operands of 32 and of 8 bits only with K contiguous; else the result is wrong")
+@rule("k-major", "tensor cores read 8-bit operands, and wgmma 32-bit ones, only with K contiguous")
 def _k_major(kernel: ir.Kernel) -> Iterator[Breach]:
     size = kernel.dtypes.input.bytes
-    if not kernel.arch.is_sm90_or_later or not kernel.is_gemm or size not in (1, 4):
+    if not kernel.is_gemm or size not in ((1, 4) if kernel.arch.is_sm90_or_later else (1,)):
         return
     at = place(kernel, "layout")
     dtype = kernel.dtypes.input
     if kernel.layout.a is not Matrix.ROW_MAJOR:
         yield f"A is ColumnMajor with input={dtype}: K is not contiguous", "write A=RowMajor; transpose A before", at
     if kernel.layout.b is not Matrix.COLUMN_MAJOR and not kernel.operand_swap:
-        swap = ", or .with_operand_swap(true) where M == N" if size == 4 else ""
+        swap = ", write .with_operand_swap(true) where M == N," if size == 4 else ""
         yield (f"B is RowMajor with input={dtype}: K is not contiguous",
-               f"write B=ColumnMajor and pass B as [N, K]{swap}", at)  # fmt: skip
+               f"write B=ColumnMajor and pass B as [N, K]{swap} or begin a pipeline with transpose(weight, NCL, NLC)",
+               at)  # fmt: skip

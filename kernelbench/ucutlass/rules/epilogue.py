@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from kernelbench.ucutlass import ir
 from kernelbench.ucutlass.ir import Arch, EpilogueSchedule
+from kernelbench.ucutlass.operands import Reads
 from kernelbench.ucutlass.rules.registry import Breach, Subject, rule
 
 MAX_OPERATIONS = 16  # of a chain: each is a node of the visitor tree, and compile time grows with them
@@ -97,15 +98,11 @@ def _rows(kernel: ir.Kernel) -> Iterator[Breach]:
                    op.at)  # fmt: skip
 
 
-@rule("no-smem-epilogue", "without shared memory CUTLASS writes D as it is; a visitor tree needs epilogue=tma")
+@rule("no-smem-epilogue", "without shared memory CUTLASS writes D alone; tensors beside it need epilogue=tma")
 def _no_smem(kernel: ir.Kernel) -> Iterator[Breach]:
-    if kernel.arch.is_sm90_or_later and kernel.scheduler.epilogue is EpilogueSchedule.NO_SMEM and kernel.epilogue:
-        yield ("epilogue=no_smem with fused operations", "write epilogue=auto, or remove the operations",
-               kernel.epilogue[0].at)  # fmt: skip
-
-
-@rule("float-epilogue", "fused operations compute in FP32, which has fewer bits than an FP64 accumulator")
-def _float(kernel: ir.Kernel) -> Iterator[Breach]:
-    if kernel.dtypes.acc is ir.DType.FP64 and kernel.epilogue:
-        yield ("an epilogue after acc=fp64", "remove it and apply it outside; alpha and beta are exact",
+    if kernel.scheduler is None or kernel.scheduler.epilogue is not EpilogueSchedule.NO_SMEM:
+        return
+    reads = Reads.of(kernel)
+    if kernel.epilogue and (reads.tensors or reads.stores):
+        yield ("epilogue=no_smem with operations that read or store a tensor", "write epilogue=auto",
                kernel.epilogue[0].at)  # fmt: skip

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from kernelbench.ucutlass import ir
 from kernelbench.ucutlass.ir import Axes, ConvForm, DType, TensorRef
-from kernelbench.ucutlass.operands import in_memory
+from kernelbench.ucutlass.operands import Reads, in_memory
 from kernelbench.ucutlass.rules.registry import Breach, Subject, listed, rule
 
 MAX_KERNELS = 8  # of a pipeline: each is compiled, 45 s and 4 GiB on SM90
@@ -90,7 +90,7 @@ def _match(program: ir.Program) -> Iterator[Breach]:
     for stage in _transposes(program):
         is_output = stage.tensor is TensorRef.OUTPUT
         kernel = kernels[-1] if is_output else kernels[0]
-        if kernel.dtypes and stage.source_dtype:
+        if kernel.dtypes and stage.source_dtype and stage.target_dtype:
             side, has = ("output", stage.source_dtype) if is_output else ("input", stage.target_dtype)
             needs = getattr(kernel.dtypes, side)
             if has is not in_memory(needs):
@@ -105,12 +105,11 @@ def _inner_axes(stage: ir.Transpose, kernel: ir.Kernel, is_output: bool) -> Iter
     outer = stage.target if is_output else stage.source
     word = kernel.operation.word
     if kernel.is_gemm:
-        if kernel.operation.form is not ir.GemmForm.BATCHED and inner is not outer:
-            yield (f"transpose({stage.tensor}, ...) of {word}(...), whose operands have two axes",
-                   "choose the layout by .with_layout(...), or use batched_gemm() or conv1d_fprop(kernel_w=1)",
+        if kernel.operation.form is ir.GemmForm.GROUPED and inner is not outer:
+            yield (f"transpose({stage.tensor}, ...) of {word}(...)", "choose the layout of B by .with_layout(...)",
                    stage.at)  # fmt: skip
         elif inner.rank != 3 and inner is not outer:
-            yield f"{inner} of {word}(...), whose operands have three axes", "write NCL and NLC", stage.at
+            yield f"{inner} of {word}(...), whose operands are matrices", "write NCL and NLC", stage.at
         return
     rank = kernel.operation.rank
     if rank == 3:
@@ -131,31 +130,36 @@ def _inner_axes(stage: ir.Transpose, kernel: ir.Kernel, is_output: bool) -> Iter
                stage.at)  # fmt: skip
 
 
-@rule("pipeline-chain", "what one kernel writes the next reads as its first operand, in place", Subject.PROGRAM)
+@rule("pipeline-chain", "what one kernel writes the next reads as its A, in place: N of one is K of the next",
+      Subject.PROGRAM)  # fmt: skip
 def _chain(program: ir.Program) -> Iterator[Breach]:
     kernels = program.kernels
+    for kernel in kernels if len(kernels) > 1 else ():
+        if not kernel.is_gemm or kernel.operation.form is not ir.GemmForm.STANDARD:
+            yield (f"{kernel.operation.word}(...) in a pipeline of {len(kernels)} kernels",
+                   "chain gemm() with gemm(), and write other kernels as programs of their own", kernel.at)  # fmt: skip
+            return
     for before, after in zip(kernels, kernels[1:]):
-        if before.is_gemm != after.is_gemm or (not before.is_gemm and before.operation.rank != after.operation.rank):
-            yield (f"{after.operation.word}(...) after {before.operation.word}(...)",
-                   "chain GEMMs with GEMMs, and convolutions of one rank", after.at)  # fmt: skip
-            continue
         if before.dtypes and after.dtypes:
             written, read = in_memory(before.dtypes.output), in_memory(after.dtypes.input)
             if written is not read:
                 yield (f"output={before.dtypes.output} becomes input={after.dtypes.input}",
                        f"write output={read} before, or input={written} here",
                        after.positions.get("dtypes", after.at))  # fmt: skip
-        yield from _chained_layouts(before, after)
+        if before.layout and after.layout and before.layout.c is not after.layout.a:
+            yield (f"C={before.layout.c} becomes A={after.layout.a}", f"write A={before.layout.c}",
+                   after.positions.get("layout", after.at))  # fmt: skip
 
 
-def _chained_layouts(before: ir.Kernel, after: ir.Kernel) -> Iterator[Breach]:
-    if not before.is_gemm:
-        if any(kernel.operation.direction is not ir.Direction.FPROP for kernel in (before, after)):
-            yield "a gradient in a chain of kernels", "chain forward convolutions only", after.at
+@rule("conv-vector", "before SM90 a convolution reads its bias as C, so both have the type of its output",
+      Subject.PROGRAM)  # fmt: skip
+def _vector(program: ir.Program) -> Iterator[Breach]:
+    last = program.stages[-1]
+    kernel = program.kernels[-1] if program.kernels else None
+    if not isinstance(last, ir.Transpose) or kernel is None or kernel.is_gemm or kernel.arch is None:
         return
-    if before.operation.form is not after.operation.form:
-        yield (f"{after.operation.word}(...) after {before.operation.word}(...)",
-               f"write {before.operation.word}(...) for both", after.at)  # fmt: skip
-    if before.layout and after.layout and before.layout.c is not after.layout.a:
-        yield (f"C={before.layout.c} becomes A={after.layout.a}", f"write A={before.layout.c}",
-               after.positions.get("layout", after.at))  # fmt: skip
+    converts = last.target_dtype is not last.source_dtype
+    if converts and not kernel.arch.is_sm90_or_later and Reads.of(kernel).rows:
+        if kernel.operation.form is not ConvForm.DEPTHWISE:
+            yield (f"bias of {kernel.operation.word}(...), whose output is converted to {last.target_dtype} later",
+                   "apply it outside, use .with_arch(sm_90a), or leave the output's type", kernel.at)  # fmt: skip

@@ -4,11 +4,12 @@ from collections.abc import Iterator
 
 from kernelbench.ucutlass import ir
 from kernelbench.ucutlass.ir import EpilogueSchedule, GemmForm, KernelSchedule, Matrix, TileScheduler
+from kernelbench.ucutlass.operands import Reads
 from kernelbench.ucutlass.rules.registry import Breach, place, rule
 
 
 def _hopper(kernel: ir.Kernel) -> bool:
-    return kernel.arch.is_sm90_or_later
+    return kernel.arch.is_sm90_or_later and kernel.scheduler is not None
 
 
 @rule("cooperative-epilogue", "kernel and epilogue must split a tile alike: MMA_TILE_M must divide EPI_TILE_M")
@@ -39,7 +40,7 @@ def _stream_k(kernel: ir.Kernel) -> Iterator[Breach]:
 
 @rule("persistent-schedule", "a kernel with one consumer warp group ends with its tile; the others take the next one")
 def _persistent(kernel: ir.Kernel) -> Iterator[Breach]:
-    if not _hopper(kernel) or kernel.scheduler.tile is not TileScheduler.PERSISTENT:
+    if not _hopper(kernel) or not kernel.is_gemm or kernel.scheduler.tile is not TileScheduler.PERSISTENT:
         return
     schedule = kernel.scheduler.kernel
     if schedule in (KernelSchedule.TMA, KernelSchedule.CP_ASYNC):
@@ -77,6 +78,20 @@ def _grouped(kernel: ir.Kernel) -> Iterator[Breach]:
         yield (f"grouped_gemm with kernel={kernel.scheduler.kernel}",
                "write kernel=tma_cooperative with .with_stages(2), or kernel=tma_pingpong",
                place(kernel, "scheduler"))  # fmt: skip
+
+
+@rule("grouped-operands", "the rows of all experts lie one after the other, so they and D have no pointer for each")
+def _grouped_operands(kernel: ir.Kernel) -> Iterator[Breach]:
+    if not _hopper(kernel) or not kernel.is_gemm or kernel.operation.form is not GemmForm.GROUPED:
+        return
+    if kernel.layout.a is not Matrix.ROW_MAJOR or kernel.layout.c is not Matrix.ROW_MAJOR:
+        yield (f"grouped_gemm with A={kernel.layout.a}, C={kernel.layout.c}", "write A=RowMajor, C=RowMajor",
+               place(kernel, "layout"))  # fmt: skip
+    reads = Reads.of(kernel)
+    if reads.columns or reads.matrices or reads.stores:
+        at = place(kernel, "scaling") if kernel.scaling.beta else kernel.epilogue[0].at
+        yield ("grouped_gemm whose epilogue reads or stores something for each row",
+               "write beta=0, and keep to bias(), row vectors and scalars", at)  # fmt: skip
 
 
 @rule("operand-swap",

@@ -18,7 +18,7 @@ def cta(kernel: ir.Kernel) -> str:
 
 
 def _is_hopper(kernel: ir.Kernel) -> bool:
-    return kernel.arch.is_sm90_or_later and kernel.tile.is_threadblockshape
+    return kernel.arch.is_sm90_or_later and kernel.tile is not None and kernel.tile.is_threadblockshape
 
 
 @rule("cluster-divides-m", "m of .with_threadblockshape is the whole cluster's: each CTA takes m / cluster m")
@@ -30,7 +30,7 @@ def _divides(kernel: ir.Kernel) -> Iterator[Breach]:
 
 @rule("cluster-size", "8 thread blocks are the portable limit of a cluster, and TMA multicast needs powers of two")
 def _size(kernel: ir.Kernel) -> Iterator[Breach]:
-    if not kernel.arch.is_sm90_or_later:
+    if not kernel.arch.is_sm90_or_later or kernel.cluster is None:
         return
     cluster, at = kernel.cluster, place(kernel, "cluster")
     for name in ("m", "n"):
@@ -74,6 +74,8 @@ def _wgmma(kernel: ir.Kernel) -> Iterator[Breach]:
 
 @rule("registers", "accumulators stay in registers; what does not fit goes to slow local memory")
 def _registers(kernel: ir.Kernel) -> Iterator[Breach]:
+    if kernel.tile is None:
+        return
     registers = resources.accumulator_registers(kernel)
     if registers <= resources.MAX_ACCUMULATORS:
         return
@@ -97,6 +99,8 @@ def _explicit(kernel: ir.Kernel) -> Iterator[Breach]:
 
 @rule("stages-fit", "stages = (shared memory - epilogue - 8 KB on SM90) / bytes of one stage")
 def _fit(kernel: ir.Kernel) -> Iterator[Breach]:
+    if kernel.tile is None:
+        return
     fit = resources.stages_that_fit(kernel)
     at = place(kernel, "stages" if "stages" in kernel.positions else "tile")
     if kernel.stages <= fit or (kernel.stages < 2 and fit):
@@ -109,5 +113,5 @@ def _fit(kernel: ir.Kernel) -> Iterator[Breach]:
 
 @rule("stages-least", "with one stage nothing is loaded while something is computed, and CUTLASS has no such kernel")
 def _least(kernel: ir.Kernel) -> Iterator[Breach]:
-    if kernel.stages < 2:
+    if kernel.stages is not None and kernel.stages < 2:
         yield f".with_stages({kernel.stages})", "write .with_stages(2)", place(kernel, "stages")
