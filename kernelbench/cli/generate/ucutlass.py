@@ -113,7 +113,7 @@ def compile_(file, problem, workload, precision, as_json, out: Path, header_only
             made = codegen.build(program, out)
             built = {"header": str(made.header), "library": made.library and str(made.library),
                      "seconds": round(made.seconds, 3)}  # fmt: skip
-    except codegen.BuildError as error:
+    except (codegen.BuildError, codegen.Unsupported) as error:
         _refuse(as_json, {"ok": False, "findings": [], "error": str(error)}, str(error), GATE_FAILED)
     except (codegen.ToolchainMissing, OSError) as error:
         _refuse(as_json, {"ok": False, "findings": [], "error": str(error)}, str(error), UNFIT)

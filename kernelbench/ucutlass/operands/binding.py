@@ -90,7 +90,7 @@ class _Binding:
                 self._match(operand, self._tensor(operand, values[operand.name]))
         for place, kernel in enumerate(self.program.kernels):
             self._chain(place, kernel, windows[place])
-            self._run_time_rules(place, kernel)
+            self._run_time_rules(place, kernel, windows[place])
         if self.findings:
             raise ProgramError(self.findings)
         arguments = tuple(Argument(operand, values[operand.name]) for operand in wanted)
@@ -210,7 +210,7 @@ class _Binding:
                     continue
                 reach = window["dilation"][axis] * (kernel.operation.kernel[axis] - 1) + 1
                 size = (known[source] + 2 * window["padding"][axis] - reach) // window["stride"][axis] + 1
-                if known.setdefault(target, size) != size:
+                if known.setdefault(target, size) != size and not self.findings:  # else the layout is to blame
                     self._find("bind-extent", f"{target} is {known[target]}, but {size} by {source}={known[source]}, "
                                f"stride {window['stride'][axis]}, padding {window['padding'][axis]} and dilation "
                                f"{window['dilation'][axis]}", "the window decides the size of the output",
@@ -228,20 +228,36 @@ class _Binding:
 
     # --- rules that need sizes ----------------------------------------------------------------------------------
 
-    def _run_time_rules(self, place: int, kernel: ir.Kernel) -> None:
+    def _conv_rules(self, kernel: ir.Kernel, known: dict[str, int], window: dict[str, tuple[int, ...]]) -> None:
+        operation = kernel.operation
+        if operation.direction is ir.Direction.DGRAD and kernel.arch.is_sm90_or_later and max(window["stride"]) > 1:
+            self._find("bind-stride", f"stride {window['stride']} of {operation.word}(...) on {kernel.arch}",
+                       "SM90's gradient of an input has stride 1 only", "use .with_arch(sm_80)")  # fmt: skip
+        if operation.form is not ir.ConvForm.GROUPED or "K" not in known:
+            return
+        each = known["K"] // operation.groups
+        if kernel.iterator is ir.Iterator.OPTIMIZED and each % kernel.tile.n:
+            self._find("bind-groups", f"{each} output channels a group with tile n={kernel.tile.n}",
+                       "iterator optimized computes one group a thread block", "write .with_iterator(analytic), or a "
+                       f"tile n that divides {each}")  # fmt: skip
+        if kernel.iterator is ir.Iterator.ANALYTIC and each >= kernel.tile.n:
+            self._find("bind-groups", f"{each} output channels a group with tile n={kernel.tile.n}",
+                       "iterator analytic computes several groups a thread block",
+                       "write .with_iterator(optimized), or a larger tile n")  # fmt: skip
+
+    def _run_time_rules(self, place: int, kernel: ir.Kernel, window: dict[str, tuple[int, ...]]) -> None:
         known = self.extents[place]
+        if isinstance(kernel.operation, ir.Conv):
+            self._conv_rules(kernel, known, window)
         if kernel.operand_swap and known.get("M") != known.get("N"):
             self._find("operand-swap", f"M={known.get('M')} and N={known.get('N')} with an operand swap",
                        "the swapped result lies in place only if M == N",
                        "remove .with_operand_swap(true)")  # fmt: skip
         for name, symbol, elements in _contiguous(kernel):
             if symbol in known and known[symbol] % elements:
-                largest = math.gcd(known[symbol], elements)
                 self._find("bind-alignment", f"{symbol}={known[symbol]} is no multiple of {name}={elements}",
                            "rows of a tensor start where its alignment says",
-                           f"write {name}={largest} in .with_alignment(...)"
-                           + (", kernel=cp_async and epilogue=no_smem" if kernel.arch.is_sm90_or_later else "")
-                           + ", or pad the tensor")  # fmt: skip
+                           _alignment_fix(kernel, name, math.gcd(known[symbol], elements)))  # fmt: skip
 
 
 _LAYOUT_FIX = ("check .with_layout(...); PyTorch keeps channels first: "
@@ -289,15 +305,29 @@ def _folded(shape: tuple[int, ...], rank: int) -> tuple[int, ...] | None:
     return (math.prod(shape[:lead]), *shape[lead:])
 
 
+def _alignment_fix(kernel: ir.Kernel, name: str, elements: int) -> str:
+    """Advice for an operand whose rows start at multiples of few elements only."""
+    dtype = kernel.dtypes.output if name == "C" else kernel.dtypes.input
+    fix = f"write {name}={elements} in .with_alignment(...)"
+    if not kernel.arch.is_sm90_or_later:
+        return f"{fix}{' and .with_stages(2)' if elements * dtype.bytes < 4 else ''}, or pad the tensor"
+    if not kernel.is_gemm or (elements * dtype.bytes < 4 and name != "C"):
+        return f"use .with_arch(sm_80) and {fix[6:]}, or pad the tensor"
+    return f"{fix} with {'epilogue=no_smem' if name == 'C' else 'kernel=cp_async'}, or pad the tensor"
+
+
 def _contiguous(kernel: ir.Kernel) -> Iterator[tuple[str, str, int]]:
     """Operand, symbol of its contiguous axis, and alignment in elements."""
     alignment = kernel.alignment
+    if not kernel.arch.is_sm90_or_later and kernel.dtypes.input is DType.FP32:
+        return  # CUDA cores load single elements
     if isinstance(kernel.layout, ir.GemmLayout):
         row = ir.Matrix.ROW_MAJOR
         yield "A", "K" if kernel.layout.a is row else "M", alignment.a
         yield "B", "N" if kernel.layout.b is row else "K", alignment.b
         yield "C", "N" if kernel.layout.c is row else "M", alignment.c
+    elif kernel.operation.form is ir.ConvForm.DEPTHWISE:
+        yield "A", "C", alignment.a
     elif kernel.operation.form is ir.ConvForm.STANDARD:
-        fprop = kernel.operation.direction is ir.Direction.FPROP
-        yield "A", "C" if fprop else "K", alignment.a
-        yield "C", "K" if fprop else "C", alignment.c
+        axes = {ir.Direction.FPROP: "CCK", ir.Direction.DGRAD: "KCC", ir.Direction.WGRAD: "KCC"}
+        yield from zip("ABC", axes[kernel.operation.direction], (alignment.a, alignment.b, alignment.c))
