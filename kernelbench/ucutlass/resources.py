@@ -123,7 +123,8 @@ def consumer_threads(kernel: ir.Kernel) -> int:
 def warps_of(kernel: ir.Kernel) -> int:
     """Warps of a thread block before SM90: 2 x 2, or 4 x 2 for large tiles and for 128 x 128 on CUDA cores."""
     tile = kernel.cta_tile
-    large = max(tile.m, tile.n) > 128 or (kernel.dtypes.input is DType.FP32 and min(tile.m, tile.n) >= 128)
+    outputs = tile.m * tile.n
+    large = outputs >= 128 * 128 if kernel.dtypes.input is DType.FP32 else outputs > 128 * 128
     return 8 if large else 4
 
 

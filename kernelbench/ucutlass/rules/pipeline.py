@@ -82,6 +82,15 @@ def _nothing(program: ir.Program) -> Iterator[Breach]:
             yield f"transpose({stage.tensor}, {stage.source}, {stage.target}) changes nothing", "remove it", stage.at
 
 
+@rule("transpose-gradient", "input, weight and output are the tensors of a forward convolution", Subject.PROGRAM)
+def _gradient(program: ir.Program) -> Iterator[Breach]:
+    for stage in _transposes(program):
+        for kernel in program.kernels:
+            if not kernel.is_gemm and kernel.operation.direction is not ir.Direction.FPROP:
+                yield (f"transpose({stage.tensor}, ...) of {kernel.operation.word}(...)",
+                       "remove it, and pass tensors with channels last", stage.at)  # fmt: skip
+
+
 @rule("transpose-match", "what a transpose makes is what the kernel reads, and the other way round", Subject.PROGRAM)
 def _match(program: ir.Program) -> Iterator[Breach]:
     kernels = program.kernels

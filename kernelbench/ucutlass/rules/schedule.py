@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from kernelbench.ucutlass import ir
-from kernelbench.ucutlass.ir import EpilogueSchedule, GemmForm, KernelSchedule, Matrix, TileScheduler
+from kernelbench.ucutlass.ir import EpilogueSchedule, GemmForm, KernelSchedule, Matrix, RasterOrder, TileScheduler
 from kernelbench.ucutlass.operands import Reads
 from kernelbench.ucutlass.rules.registry import Breach, place, rule
 
@@ -60,6 +60,16 @@ def _splits(kernel: ir.Kernel) -> Iterator[Breach]:
 def _max_swizzle(kernel: ir.Kernel) -> Iterator[Breach]:
     if _hopper(kernel) and kernel.scheduler.max_swizzle not in (1, 2, 4, 8):
         yield (f"max_swizzle={kernel.scheduler.max_swizzle}", "write max_swizzle=1, 2, 4 or 8",
+               place(kernel, "scheduler"))  # fmt: skip
+
+
+@rule("raster-gemm", "the order of tiles is an argument of the kernels of gemm() and batched_gemm() alone")
+def _raster(kernel: ir.Kernel) -> Iterator[Breach]:
+    if not _hopper(kernel) or (kernel.is_gemm and kernel.operation.form is not GemmForm.GROUPED):
+        return
+    if kernel.scheduler.raster is not RasterOrder.HEURISTIC or kernel.scheduler.max_swizzle > 1:
+        yield (f"raster={kernel.scheduler.raster}, max_swizzle={kernel.scheduler.max_swizzle} of "
+               f"{kernel.operation.word}(...)", "remove raster and max_swizzle",
                place(kernel, "scheduler"))  # fmt: skip
 
 
