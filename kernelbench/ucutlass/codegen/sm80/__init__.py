@@ -1,0 +1,1 @@
+"""Ampere and Ada: CUTLASS 2.x kernels."""

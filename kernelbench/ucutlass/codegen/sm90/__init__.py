@@ -1,0 +1,12 @@
+"""Hopper: CUTLASS 3.x kernels through the collective builders, with a visitor tree for the epilogue."""
+
+from __future__ import annotations
+
+from kernelbench.ucutlass import ir
+from kernelbench.ucutlass.codegen.call import KernelCode
+from kernelbench.ucutlass.codegen.sm90 import gemm
+
+
+def generate(kernel: ir.Kernel, namespace: str) -> KernelCode:
+    """Return the code of one kernel; raises Unsupported."""
+    return gemm.generate(kernel, namespace)
