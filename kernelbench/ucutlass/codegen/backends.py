@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kernelbench.ucutlass import ir
-from kernelbench.ucutlass.codegen import sm80, sm90
+from kernelbench.ucutlass.codegen import depthwise, sm80, sm90
 from kernelbench.ucutlass.codegen.call import KernelCode
 from kernelbench.ucutlass.codegen.unsupported import Unsupported
 
@@ -11,6 +11,8 @@ from kernelbench.ucutlass.codegen.unsupported import Unsupported
 def generate_kernel(kernel: ir.Kernel, namespace: str) -> KernelCode:
     """Return the code of one kernel; raises Unsupported."""
     arch = kernel.arch
+    if not kernel.is_gemm and kernel.operation.form is ir.ConvForm.DEPTHWISE and (arch is ir.Arch.SM90A or 80 <= arch.number < 90):
+        return depthwise.generate(kernel)
     if arch is ir.Arch.SM90A:
         return sm90.generate(kernel, namespace)
     if 80 <= arch.number < 90:
