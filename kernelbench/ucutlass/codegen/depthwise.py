@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kernelbench.ucutlass import ir
 from kernelbench.ucutlass.codegen.call import KernelCode, call_struct, operand, scalar
-from kernelbench.ucutlass.codegen.chain import Chain, Leaf, chain
+from kernelbench.ucutlass.codegen.epilogue.chain import Chain, Leaf, chain
 from kernelbench.ucutlass.codegen.elements import cpp
 from kernelbench.ucutlass.codegen.unsupported import Unsupported
 from kernelbench.ucutlass.ir import Extent

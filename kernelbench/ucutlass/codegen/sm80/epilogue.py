@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from kernelbench.ucutlass import ir
 from kernelbench.ucutlass.codegen.call import operand, scalar
-from kernelbench.ucutlass.codegen.chain import Chain, Leaf
+from kernelbench.ucutlass.codegen.epilogue.chain import Chain, Leaf
 from kernelbench.ucutlass.codegen.elements import cpp
 from kernelbench.ucutlass.ir import Extent
 

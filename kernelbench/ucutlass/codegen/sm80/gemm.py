@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from kernelbench.ucutlass import ir
 from kernelbench.ucutlass.codegen.call import KernelCode, call_struct, extents_of
-from kernelbench.ucutlass.codegen.chain import Chain, chain
+from kernelbench.ucutlass.codegen.epilogue.chain import Chain, chain
 from kernelbench.ucutlass.codegen.sm80 import epilogue, shapes
 from kernelbench.ucutlass.codegen.unsupported import Unsupported
 from kernelbench.ucutlass.ir import Extent, GemmForm, Matrix, SplitKMode, Swizzle

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kernelbench.ucutlass import ir
 from kernelbench.ucutlass.codegen.call import KernelCode, call_struct
-from kernelbench.ucutlass.codegen.chain import chain
+from kernelbench.ucutlass.codegen.epilogue.chain import chain
 from kernelbench.ucutlass.codegen.elements import cpp
 from kernelbench.ucutlass.codegen.sm90 import epilogue
 from kernelbench.ucutlass.codegen.unsupported import Unsupported
@@ -17,6 +17,7 @@ from kernelbench.ucutlass.ir import ConvForm, Direction, Extent
 _INCLUDES = (
     "cutlass/cutlass.h",
     "cute/tensor.hpp",
+    "cutlass/kernel_hardware_info.hpp",
     "cutlass/conv/convolution.h",
     "cutlass/conv/convnd_problem_shape.hpp",
     "cutlass/conv/dispatch_policy.hpp",
@@ -106,10 +107,9 @@ def _types(kernel: ir.Kernel, source: str) -> str:
 def _device(kernel: ir.Kernel, weights: bool) -> str:
     tree = "" if weights else ",\n    Tree"
     stages = (
-        f"cutlass::gemm::collective::StageCount<{kernel.stages}>"
-        if kernel.stages and not weights
-        else "cutlass::conv::collective::StageCountAutoCarveout<int(sizeof(typename "
-        "CollectiveEpilogue::SharedStorage))>"
+        f"StageCount<{kernel.stages}>"
+        if kernel.stages
+        else "StageCountAutoCarveout<int(sizeof(typename CollectiveEpilogue::SharedStorage))>"
     )
     return f"""\
 using CollectiveEpilogue = typename cutlass::epilogue::collective::CollectiveBuilder<
@@ -119,7 +119,7 @@ using CollectiveEpilogue = typename cutlass::epilogue::collective::CollectiveBui
 using CollectiveMain = typename cutlass::conv::collective::CollectiveBuilder<
     cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, DIRECTION, ElementAB, LayoutA, ALIGN_A,
     ElementAB, LayoutB, ALIGN_B, ElementAccumulator, CtaTile, Cluster,
-    {stages.replace("cutlass::gemm::collective", "cutlass::conv::collective")},
+    cutlass::conv::collective::{stages},
     cutlass::conv::KernelImplicitTmaWarpSpecializedSm90>::CollectiveOp;
 struct ucutlass_conv : cutlass::conv::kernel::ConvUniversal<Problem, CollectiveMain, CollectiveEpilogue> {{}};
 using Conv = cutlass::conv::device::ConvUniversalAdapter<ucutlass_conv>;"""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kernelbench.ucutlass import ir
 from kernelbench.ucutlass.codegen.call import KernelCode, call_struct, extents_of
-from kernelbench.ucutlass.codegen.chain import Chain, chain
+from kernelbench.ucutlass.codegen.epilogue.chain import Chain, chain
 from kernelbench.ucutlass.codegen.elements import cpp
 from kernelbench.ucutlass.codegen.sm90 import epilogue
 from kernelbench.ucutlass.ir import EpilogueSchedule, GemmForm, KernelSchedule, Matrix, RasterOrder, TileScheduler
@@ -126,7 +126,7 @@ def no_smem_functor(epilogue_chain: Chain) -> str:
     part = epilogue_chain.parts[0]
     return (
         "template <class U> struct Activation {\n  static const bool kIsHeavy = false;\n"
-        f"  CUTLASS_DEVICE U operator()(U const& x) const {{ return Part0<U>{{}}(x); }}\n}};"
+        "  CUTLASS_DEVICE U operator()(U const& x) const { return Part0<U>{}(x); }\n};"
         if part.statements
         else ""
     )
@@ -168,6 +168,7 @@ def uses_stream_k(kernel: ir.Kernel) -> bool:
 
 
 def splits_k(kernel: ir.Kernel) -> bool:
+    """Return whether several thread blocks share the K of one tile."""
     return bool(kernel.split_k and kernel.split_k.mode is not ir.SplitKMode.NONE and kernel.split_k.slices > 1)
 
 

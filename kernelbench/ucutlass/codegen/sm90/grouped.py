@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kernelbench.ucutlass import ir
 from kernelbench.ucutlass.codegen.call import KernelCode, call_struct
-from kernelbench.ucutlass.codegen.chain import chain
+from kernelbench.ucutlass.codegen.epilogue.chain import chain
 from kernelbench.ucutlass.codegen.sm90 import epilogue, gemm
 from kernelbench.ucutlass.codegen.unsupported import Unsupported
 from kernelbench.ucutlass.ir import Extent, Matrix
@@ -29,7 +29,8 @@ def generate(kernel: ir.Kernel, namespace: str) -> KernelCode:
     lines = [
         epilogue_chain.definitions(),
         call_struct(kernel).removesuffix("};")
-        + "  int m() const { return int(n_M); }\n  int n() const { return int(n_N); }\n  int l() const { return 1; }\n};",
+        + "  int m() const { return int(n_M); }\n  int n() const { return int(n_N); }\n"
+        "  int l() const { return 1; }\n};",
         gemm.tile_types(kernel),
         gemm.element_types(kernel, (kernel.layout.a, kernel.layout.b, kernel.layout.c), tree.source),
         tree.definitions,

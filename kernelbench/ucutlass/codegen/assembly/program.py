@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from kernelbench.ucutlass import ir
 from kernelbench.ucutlass.codegen.call import KernelCode, extent_value, extents_of, output_extents
 from kernelbench.ucutlass.codegen.elements import cpp
-from kernelbench.ucutlass.codegen.transposes import Move
+from kernelbench.ucutlass.codegen.assembly.transposes import Move
+from kernelbench.ucutlass.codegen.unsupported import Unsupported
 from kernelbench.ucutlass.ir import TensorRef
 from kernelbench.ucutlass.operands import Operand, Role, main_output, of_kernel, operands
 
@@ -96,6 +97,15 @@ class Stages:
 
     def _build(self) -> None:
         stages = self.program.stages
+        first = self.program.kernels[0]
+        moves = any(isinstance(stage, ir.Transpose) for stage in stages)
+        if moves and not first.is_gemm and first.operation.direction is not ir.Direction.FPROP:
+            raise Unsupported("transpose(input | weight | output) names the tensors of a forward convolution",
+                              "hand the gradient over with channels last")  # fmt: skip
+        if len(self.program.kernels) > 1 and not all(
+            kernel.is_gemm and kernel.operation.form is ir.GemmForm.STANDARD for kernel in self.program.kernels
+        ):
+            raise Unsupported("a kernel that follows another one takes its output as A", "use gemm() for both")
         before = [stage for stage in stages if isinstance(stage, ir.Transpose) and stage.tensor is not TensorRef.OUTPUT]
         after = [stage for stage in stages if isinstance(stage, ir.Transpose) and stage.tensor is TensorRef.OUTPUT]
         for stage in before:

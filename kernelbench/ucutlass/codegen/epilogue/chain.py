@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kernelbench.ucutlass import ir
-from kernelbench.ucutlass.codegen import functions
+from kernelbench.ucutlass.codegen.epilogue import functions
 from kernelbench.ucutlass.codegen.elements import compute, literal
 from kernelbench.ucutlass.ir import Extent
 

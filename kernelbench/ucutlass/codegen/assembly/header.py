@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from kernelbench.ucutlass import ir
 from kernelbench.ucutlass.canonical import digest
-from kernelbench.ucutlass.codegen import program as whole
-from kernelbench.ucutlass.codegen import torch_entry, transposes
+from kernelbench.ucutlass.codegen.assembly import program as whole
+from kernelbench.ucutlass.codegen.assembly import torch_entry, transposes
 from kernelbench.ucutlass.codegen.backends import generate_kernel
 
 PREFIX = "ucutlass_"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kernelbench.ucutlass import ir
-from kernelbench.ucutlass.codegen import program as whole
+from kernelbench.ucutlass.codegen.assembly import program as whole
 from kernelbench.ucutlass.codegen.elements import torch_scalar
 from kernelbench.ucutlass.operands import Operand, Role, main_output, operands
 

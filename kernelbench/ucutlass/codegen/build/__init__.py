@@ -1,0 +1,1 @@
+"""Compile a generated header, call the library, and compute what it should return."""

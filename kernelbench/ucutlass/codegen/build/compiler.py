@@ -1,0 +1,105 @@
+"""Run nvcc on a generated header: a shared library with the C interface.
+
+The flags are those that were found to matter: without NDEBUG the compiler serialises wgmma, and SM90's own
+instructions need the target ``sm_90a``. A program for SM80 is compiled for the device that it is to run on, from its
+own virtual architecture, so that it stays the same program.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.compile.toolchain import nvcc
+from kernelbench.ucutlass import ir
+from kernelbench.ucutlass.codegen.assembly.header import generate, name_of
+
+HEADERS_VARIABLE = "CUTLASS_PATH"  # a checkout of CUTLASS, or a copy of its folder include/
+_TIMEOUT_S = 900.0  # one kernel takes 45 s on a quiet core, several minutes on a busy one
+_FLAGS = ("-std=c++17", "-O3", "-DNDEBUG", "--expt-relaxed-constexpr", "-w")
+_LIBRARY_FLAGS = ("-Xcompiler", "-fPIC", "-shared", "-cudart", "shared")
+_ERROR_CHARACTERS = 2000
+
+
+class BuildError(Exception):
+    """The compiler failed; the message has its first errors."""
+
+
+class ToolchainMissing(Exception):
+    """This machine lacks nvcc or the headers of CUTLASS; the message says what to install."""
+
+
+@dataclass(frozen=True)
+class Built:
+    """What a build has made. ``library`` is None where only the header was asked for."""
+
+    header: Path
+    library: Path | None
+    seconds: float
+    log: str = ""
+    ptx: Path | None = None
+
+
+def include_folders() -> list[Path]:
+    """Return the folders of CUTLASS's headers, of ``CUTLASS_PATH`` or of nvidia-cutlass; raises ToolchainMissing."""
+    root = os.environ.get(HEADERS_VARIABLE)
+    if root is None:
+        spec = importlib.util.find_spec("cutlass_library")
+        if spec is None or not spec.submodule_search_locations:
+            raise ToolchainMissing(
+                "the headers of CUTLASS are missing: pip install nvidia-cutlass, or set CUTLASS_PATH to a checkout"
+            )
+        root = str(Path(spec.submodule_search_locations[0]) / "source")
+    include = Path(root) / "include"
+    if not (include / "cutlass" / "cutlass.h").is_file():
+        raise ToolchainMissing(f"{include} holds no cutlass/cutlass.h: set CUTLASS_PATH to a checkout of CUTLASS")
+    return [include, Path(root) / "tools" / "util" / "include"]
+
+
+def architecture_flags(arch: ir.Arch, device: str | None = None) -> tuple[str, ...]:
+    """Return nvcc's target for a program; ``device`` is the compute capability that it is to run on, as in ``9.0``."""
+    if arch is ir.Arch.SM90A:
+        return ("-gencode=arch=compute_90a,code=sm_90a",)
+    real = arch.number if device is None else max(arch.number, int(device.replace(".", "")))
+    return (f"-gencode=arch=compute_{arch.number},code=sm_{real}",)
+
+
+def build(program: ir.Program, out: Path, device: str | None = None, keep_ptx: bool = False) -> Built:
+    """Write ``ucutlass_<hash>.h`` and ``.so`` into ``out``; raises BuildError, ToolchainMissing, Unsupported."""
+    begin = time.perf_counter()
+    text, name = generate(program), name_of(program)
+    compiler, folders = nvcc(), include_folders()
+    if compiler is None:
+        raise ToolchainMissing("no nvcc: install the CUDA toolkit, or set CUDA_HOME to where it is")
+    out.mkdir(parents=True, exist_ok=True)
+    header, library = out / f"{name}.h", out / f"{name}.so"
+    header.write_text(text, encoding="utf-8")
+    ptx = out / f"{name}.ptx" if keep_ptx else None
+    with tempfile.TemporaryDirectory(prefix="ucutlass_") as scratch:
+        source = Path(scratch) / f"{name}.cu"
+        source.write_text(f'#include "{header.resolve()}"\n', encoding="utf-8")
+        command = [compiler.path, *architecture_flags(program.arch, device), *_FLAGS, *_LIBRARY_FLAGS]
+        command += [f"-I{folder}" for folder in folders]
+        if keep_ptx:
+            command += ["-keep", "-keep-dir", scratch]
+        log = _run([*command, str(source), "-o", str(library)])
+        if ptx:
+            ptx.write_bytes(next(Path(scratch).glob("*.ptx")).read_bytes())
+    return Built(header, library, time.perf_counter() - begin, log, ptx)
+
+
+def _run(command: list[str]) -> str:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
+    except subprocess.TimeoutExpired:
+        raise BuildError(f"nvcc took longer than {_TIMEOUT_S:g} s") from None
+    log = done.stdout + done.stderr
+    if done.returncode:
+        errors = [line for line in log.splitlines() if "error" in line] or log.splitlines()
+        raise BuildError("nvcc failed:\n" + "\n".join(errors)[:_ERROR_CHARACTERS])
+    return log
