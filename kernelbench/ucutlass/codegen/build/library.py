@@ -15,7 +15,7 @@ from kernelbench.ucutlass.codegen.build.compiler import build
 from kernelbench.ucutlass.codegen.assembly.header import name_of
 from kernelbench.ucutlass.operands import Operand, Role, main_output, operands
 
-_DTYPES = {
+DTYPES = {
     "fp64": "float64", "fp32": "float32", "tf32": "float32", "fp16": "float16", "bf16": "bfloat16",
     "fp8_e4m3": "float8_e4m3fn", "fp8_e5m2": "float8_e5m2", "int8": "int8", "int16": "int16", "int32": "int32",
     "uint8": "uint8", "uint16": "uint16", "uint32": "uint32",
@@ -64,7 +64,7 @@ class Library:
         device = next(value for value in values if isinstance(value, torch.Tensor)).device
         for tensor in self.tensors:
             one = tensor.operand
-            dtype = getattr(torch, _DTYPES[str(one.dtype)])
+            dtype = getattr(torch, DTYPES[str(one.dtype)])
             shape = tuple(evaluate(value, extents, self.program) for value in tensor.extents)
             if one.role is Role.OUTPUT:
                 named[one.name] = torch.empty(shape, dtype=dtype, device=device)

@@ -49,7 +49,9 @@ def expected(program: ir.Program, named: dict[str, Any], **steps: int) -> dict[s
             if one.name + suffix in named:
                 values[one.name] = named[one.name + suffix]
         if place:
-            values[of_kernel(kernel)[0].name] = found[main_output(program.kernels[place - 1])]
+            before = program.kernels[place - 1]
+            rounded = found[main_output(before)].to(DTYPES[str(before.dtypes.output)])
+            values[of_kernel(kernel)[0].name] = rounded
         else:
             values = _moved(program, values)
         found |= _kernel(kernel, values, steps)
