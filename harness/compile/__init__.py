@@ -1,6 +1,7 @@
 """Source -> loadable artefact, in processes of their own, cached by content. Needs no GPU.
 
-A solution kind is one module with a ``build`` function and its line in ``KINDS``.
+A solution kind is one module with a ``build`` function and its line in ``KINDS``, or in ``TRANSLATED`` where another
+program makes CUDA C++ of it.
 """
 
 from __future__ import annotations
@@ -8,8 +9,9 @@ from __future__ import annotations
 import dataclasses
 import errno
 import time
+from pathlib import Path
 
-from harness.compile import library, prebuilt, python
+from harness.compile import library, prebuilt, python, translated
 from harness.compile.artefact import Artefact, BuildContext
 from harness.compile.cache import CacheError
 from harness.compile.cost import remember
@@ -18,6 +20,7 @@ from harness.result import CandidateFailure, Status
 from harness.solution.discover import Solution
 
 KINDS = {"py": python.build, "cu": library.build_cuda, "cpp": library.build_cpp, "so": prebuilt.build}
+TRANSLATED = {"dsl": translated.build}  # these need the problem too
 
 # The solution's files: missing, unreadable, or none.
 _OF_FILES = {errno.ENOENT, errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG}
@@ -26,8 +29,8 @@ _OF_FILES |= {errno.EINVAL, errno.EFBIG}  # no plain file, and larger than a sou
 __all__ = ["Artefact", "BuildContext", "CacheError", "build"]
 
 
-def build(solution: Solution, context: BuildContext) -> Artefact:
-    """The artefact of a solution.
+def build(solution: Solution, context: BuildContext, problem: Path | None = None) -> Artefact:
+    """The artefact of a solution; ``problem`` is the module of what it solves, for kinds that are translated.
 
     Raises CandidateFailure where the source does not build, ToolchainError where
     this machine cannot build this kind, and MachineFault where the machine fails twice,
@@ -38,9 +41,9 @@ def build(solution: Solution, context: BuildContext) -> Artefact:
         raise CandidateFailure(Status.BUILD_ERROR, f"{solution.name} is not built: {solution.refused}")
     begin = time.perf_counter()
     try:
-        artefact = _built(solution, context)
+        artefact = _built(solution, context, problem)
         if artefact is None:
-            artefact = _built(solution, context, last=True)
+            artefact = _built(solution, context, problem, last=True)
     except CandidateFailure as failure:
         if failure.status is Status.TIMEOUT:
             failure.message = f"the build took longer than {context.timeout_s:g} s"
@@ -49,10 +52,14 @@ def build(solution: Solution, context: BuildContext) -> Artefact:
     return dataclasses.replace(artefact, seconds=time.perf_counter() - begin)
 
 
-def _built(solution: Solution, context: BuildContext, last: bool = False) -> Artefact | None:
+def _built(
+    solution: Solution, context: BuildContext, problem: Path | None, last: bool = False
+) -> Artefact | None:
     """The artefact; None where the machine failed, or may have, and this is not the ``last`` try."""
     try:
         try:
+            if solution.kind in TRANSLATED:
+                return TRANSLATED[solution.kind](solution, context, problem)
             return KINDS[solution.kind](solution, context)
         except CandidateFailure:
             check_disk()

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from harness.process.fork_server import ForkServer
 from harness.process.worker_process import Builder, Worker
+
+if TYPE_CHECKING:
+    from harness.compile.translated import Translator
 
 
 class ToolchainError(Exception):
@@ -15,7 +20,10 @@ class ToolchainError(Exception):
 
 @dataclass(frozen=True)
 class BuildContext:
-    """``arch`` is the compute capability to build for, as in ``9.0``, or None without a GPU."""
+    """``arch`` is the compute capability to build for, as in ``9.0``, or None without a GPU.
+
+    ``translators`` turn solutions of further kinds into CUDA C++, by kind.
+    """
 
     server: ForkServer = field(repr=False)
     arch: str | None
@@ -23,6 +31,7 @@ class BuildContext:
     timeout_s: float
     memory_bytes: int
     jobs: int = 1  # compilations that one build may run side by side
+    translators: Mapping[str, Translator] = field(default_factory=dict, repr=False)
 
     def worker(self, *readable: Path, env: dict[str, str] | None = None, build: Builder | None = None) -> Worker:
         """A process to build in, as of ``ForkServer.fork``: it leaves the cores to what is timed meanwhile."""

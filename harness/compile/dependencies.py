@@ -46,14 +46,16 @@ def _lies_in(path: Path, folders: list[str]) -> bool:
     return any(path.is_relative_to(folder) for folder in folders)
 
 
-def of_the_system(read: Iterable[str], own: Iterable[Path], generated: Path) -> dict[str, str]:
+def of_the_system(
+    read: Iterable[str], own: Iterable[Path], generated: Path, headers: Iterable[Path] = ()
+) -> dict[str, str]:
     """Path and digest of the system's files among those ``read``.
 
-    ``own`` are those in the key, and below ``generated`` lies what the build made.
+    ``own`` are those in the key, and below ``generated`` lies what the build made; ``headers`` count as the system's.
     Raises UnforeseenFile for any other: nobody would notice when it changes.
     """
     own, generated = set(own), generated.resolve()
-    folders = _system_folders()
+    folders = [*_system_folders(), *(os.path.realpath(folder) for folder in headers)]
     found: dict[str, str] = {}
     for name in list(dict.fromkeys(read))[:_MOST_FILES]:
         try:

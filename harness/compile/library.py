@@ -11,12 +11,13 @@ from harness.compile.cache import Cache, built_bytes, key_of
 from harness.compile.dependencies import UnforeseenFile, listed_in, of_the_system
 from harness.compile.diagnostics import compiler_errors, killed_by
 from harness.compile.toolchain import Compiler, host_compiler, host_cpu, nvcc
+from harness.process.worker_process import Worker
 from harness.result import CandidateFailure, Status
 from harness.solution.discover import Solution
 from harness.solution.includes import local_includes, read_bytes, read_source
 from harness.solution.visible_files import own_files
 
-_LIBRARY, _READ = "solution.so", "solution.d"
+_LIBRARY, _READ, _TRANSLATED = "solution.so", "solution.d", "translated.cu"
 _CPP_FLAGS = ("-O3", "-march=native", "-std=c++17", "-fopenmp", "-shared", "-fPIC")
 _CUDA_FLAGS = ("-O3", "-std=c++17", "-shared", "-Xcompiler", "-fPIC", "-lineinfo")
 # Architectures whose own instructions (wgmma, tcgen05) need the 'a' target.
@@ -33,12 +34,18 @@ def build_cpp(solution: Solution, context: BuildContext) -> Artefact:
 
 def build_cuda(solution: Solution, context: BuildContext) -> Artefact:
     """Compile a ``.cu`` solution with nvcc; raises ToolchainError where it is missing."""
+    compiler = nvcc_for()
+    return _compile(solution, compiler, (*_CUDA_FLAGS, *_architecture(context.arch)), context)
+
+
+def nvcc_for() -> Compiler:
+    """Return nvcc; raises ToolchainError where it or the host's compiler is missing."""
     compiler = nvcc()
     if compiler is None:
         raise ToolchainError("no nvcc: install the CUDA toolkit, or set CUDA_HOME to where it is")
     if host_compiler() is None:
         raise ToolchainError("no C++ compiler, which nvcc needs: install g++")
-    return _compile(solution, compiler, (*_CUDA_FLAGS, *_architecture(context.arch)), context)
+    return compiler
 
 
 def _architecture(arch: str | None) -> tuple[str, ...]:
@@ -60,28 +67,60 @@ def _compile(solution: Solution, compiler: Compiler, flags: tuple[str, ...], con
         cached = entry is not None
         if not cached:
             with context.worker(*own) as worker:
-                library, read = worker.scratch / _LIBRARY, worker.scratch / _READ
-                command = [compiler.path, *flags, str(solution.path), "-o", str(library), "-MD", "-MF", str(read)]
-                answer = worker.request({"op": "compile", "command": command}, context.timeout_s)
-                worker.end()
-                if answer["code"] != 0:
-                    log = answer["log"]
-                    failure = CandidateFailure(Status.BUILD_ERROR, compiler_errors(log, solution.path), log)
-                    failure.killed_by = killed_by(answer["code"], log)
-                    raise failure
+                _run(worker, solution.path, compiler, flags, context.timeout_s)
                 if own_files(solution) != own or _key(solution, own, compiler, flags) != key:
                     raise CandidateFailure(Status.BUILD_ERROR, "the source changed while it was compiled; run it again")
-                try:
-                    built_bytes(library)
-                    listed = listed_in(read)
-                    if not listed:
-                        raise ValueError("the compiler does not say what it has read")
-                    dependencies = of_the_system(listed, own, worker.scratch)
-                except (UnforeseenFile, ValueError) as error:
-                    raise CandidateFailure(Status.BUILD_ERROR, f"{solution.name}: {error}") from None
-                entry = cache.put(key, [library], dependencies)
-    compiled_by = f"{Path(compiler.path).name} {compiler.version}"
-    return Artefact(entry / _LIBRARY, cached=cached, flags=flags, compiler=compiled_by, keys=(key,))
+                entry = cache.put(key, [worker.scratch / _LIBRARY], _read_files(worker, solution, own))
+    return Artefact(entry / _LIBRARY, cached=cached, flags=flags, compiler=_named(compiler), keys=(key,))
+
+
+def compile_text(
+    solution: Solution, text: str, flags: tuple[str, ...], headers: tuple[Path, ...], context: BuildContext
+) -> Artefact:
+    """Compile CUDA C++ that was made of a solution; ``headers`` are folders that it may include from."""
+    compiler = nvcc_for()
+    flags = (*_CUDA_FLAGS, *flags, *_architecture(context.arch))
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    cache, key = Cache(), key_of("translated", digest, compiler.path, compiler.version, *flags)
+    with cache.building(key):
+        entry = cache.get(key)
+        cached = entry is not None
+        if not cached:
+            with context.worker(*headers) as worker:
+                source = worker.scratch / _TRANSLATED
+                source.write_text(text, encoding="utf-8")
+                _run(worker, source, compiler, flags, context.timeout_s)
+                entry = cache.put(key, [worker.scratch / _LIBRARY], _read_files(worker, solution, [], headers))
+    return Artefact(entry / _LIBRARY, cached=cached, flags=flags, compiler=_named(compiler), keys=(key,))
+
+
+def _named(compiler: Compiler) -> str:
+    return f"{Path(compiler.path).name} {compiler.version}"
+
+
+def _run(worker: Worker, source: Path, compiler: Compiler, flags: tuple[str, ...], timeout_s: float) -> None:
+    """Compile in the worker's scratch folder; raises CandidateFailure with the compiler's errors."""
+    library, read = worker.scratch / _LIBRARY, worker.scratch / _READ
+    command = [compiler.path, *flags, str(source), "-o", str(library), "-MD", "-MF", str(read)]
+    answer = worker.request({"op": "compile", "command": command}, timeout_s)
+    worker.end()
+    if answer["code"] != 0:
+        log = answer["log"]
+        failure = CandidateFailure(Status.BUILD_ERROR, compiler_errors(log, source), log)
+        failure.killed_by = killed_by(answer["code"], log)
+        raise failure
+
+
+def _read_files(worker: Worker, solution: Solution, own: list[Path], headers: tuple[Path, ...] = ()) -> dict[str, str]:
+    """The system's files that the compiler has read; raises CandidateFailure where it has read others."""
+    try:
+        built_bytes(worker.scratch / _LIBRARY)
+        listed = listed_in(worker.scratch / _READ)
+        if not listed:
+            raise ValueError("the compiler does not say what it has read")
+        return of_the_system(listed, own, worker.scratch, headers)
+    except (UnforeseenFile, ValueError) as error:
+        raise CandidateFailure(Status.BUILD_ERROR, f"{solution.name}: {error}") from None
 
 
 def _must_be_sources(solution: Solution) -> None:

@@ -28,7 +28,7 @@ from harness.problem.module import ProblemId
 from harness.result import printable
 from harness.solution.includes import read_head, read_source, too_large
 
-SUFFIXES = (".py", ".cu", ".cpp")
+SUFFIXES = (".py", ".cu", ".cpp", ".dsl")
 PREBUILT_SUFFIX = ".so"
 
 _KERNELBENCH = re.compile(
@@ -41,7 +41,8 @@ _LEVEL_FOLDER = re.compile(r"level[_-]?(\d{1,9})", re.ASCII)
 _COMMENT_MARKS = ("//", "/*", "#", "*")
 DIRECTIVE_LINES = 10
 _DEVICES = ("any", "cpu", "cuda")
-_OF_SUFFIX = {".py": ("pytorch", "any"), ".cpp": ("cpp", "cpu"), ".cu": ("cuda", "cuda"), ".so": ("cuda", "cuda")}
+_CUDA = ("cuda", "cuda")
+_OF_SUFFIX = {".py": ("pytorch", "any"), ".cpp": ("cpp", "cpu"), ".cu": _CUDA, ".dsl": _CUDA, ".so": _CUDA}
 
 
 class SolutionError(Exception):

@@ -13,33 +13,37 @@ from harness.process.fork_server import ForkServer
 from harness.process.procfs import default_memory_bytes
 from harness.result import CandidateFailure
 from harness.solution.discover import Solution
+from kernelbench import suite
+from kernelbench.ucutlass.codegen.build.translate import translators
 
 _TIMEOUT_S = 900
 
 Build = tuple[bool | None, str]  # whether it builds (None: not tried), and what there is to say
 
 
-def build_only(solutions: Sequence[Solution], arch: str) -> list[Build]:
-    """Build each solution for ``arch``, a compute capability as in 9.0."""
+def build_only(solutions: Sequence[Solution], arch: str, problem_dir: Path | None = None) -> list[Build]:
+    """Build each solution for ``arch``, a compute capability as in 9.0; ``problem_dir`` has what they solve."""
     if not solutions:
         return []
     torch_version = importlib.metadata.version("torch")
     with ForkServer() as server:
-        context = BuildContext(server, arch, torch_version, timeout_s=_TIMEOUT_S, memory_bytes=default_memory_bytes())
-        return [_build(solution, context) for solution in solutions]
+        context = BuildContext(server, arch, torch_version, timeout_s=_TIMEOUT_S, memory_bytes=default_memory_bytes(),
+                               translators=translators())  # fmt: skip
+        files = {file.id: file.path for file in suite.find("all", problem_dir)}
+        return [_build(solution, context, files.get(solution.problem)) for solution in solutions]
 
 
-def _build(solution: Solution, context: BuildContext) -> Build:
+def _build(solution: Solution, context: BuildContext, problem: Path | None) -> Build:
     if solution.kind == "py" and solution.language == "cuda":
         # its import would build against the PyTorch that is here, which may be one without CUDA
         return _parse(solution)
     try:
-        build(solution, context)
+        build(solution, context, problem)
     except CandidateFailure as failure:
         return False, failure.message
     except (ToolchainError, MachineFault) as error:
         return None, f"not built: {error}"
-    return True, "built only" if solution.kind == "cu" else "only its syntax was checked"
+    return True, "built only" if solution.kind in ("cu", "dsl") else "only its syntax was checked"
 
 
 def _parse(solution: Solution) -> Build:

@@ -26,6 +26,7 @@ from harness.solution.discover import Solution
 from kernelbench.evaluation.executor import Evaluated, Options, Pair, Skipped, Status
 from kernelbench.evaluation.host_limits import MemoryBudget, TimingLock
 from kernelbench.evaluation.judge_process import EVALUATE, Judge, asked, open_judges
+from kernelbench.ucutlass.codegen.build.translate import translators
 
 _MEMORY_SHARE = 0.75  # of what is available at the start, for compilers; the rest for judges and candidates
 _COMPILERS = 2  # of a CUDA extension, side by side
@@ -142,7 +143,7 @@ class BuildQueue:
         self._server = server
         self._context = BuildContext(
             self._server, judges[0].arch, judges[0].torch_version, options.build_timeout_s, options.memory_bytes,
-            jobs=max(1, usable_cores() // min(jobs, at_once)),
+            jobs=max(1, usable_cores() // min(jobs, at_once)), translators=translators(options.precision),
         )  # fmt: skip
         self._memory = MemoryBudget(int(available_memory_bytes() * _MEMORY_SHARE))
         self._cores = TimingLock(shared=judges[0].device["type"] != "cpu")
@@ -204,7 +205,7 @@ class BuildQueue:
             with self._memory.taken(self.cost(order.solution).memory_bytes):
                 order.phase("building")
                 try:
-                    artefact = build(order.solution, self._context)
+                    artefact = build(order.solution, self._context, order.file.path)
                     return artefact, order.known(artefact)
                 finally:
                     order.phase("built")

@@ -77,7 +77,7 @@ def command(
     outcome = _settled(solutions, limits, parameters)
     allowed = thresholds.Allowed(allow_unmapped, allow_missing, allow_removed)
     gaps, notes = thresholds.check_directory(outcome, earlier, allowed)
-    builds = build_only(thresholds.for_elsewhere(outcome), arch)
+    builds = build_only(thresholds.for_elsewhere(outcome), arch, parameters.get("problem_dir"))
     checks = thresholds.check_outcome(outcome, limits, earlier, builds) + gaps
     say(escaping.json_text(ci.to_json(checks, notes)) if as_json else ci.summary(checks, notes, "terminal"))
     if annotations:

@@ -10,7 +10,7 @@ from typing import Any
 
 import ray
 
-from harness.compile import BuildContext, build
+from harness.compile import TRANSLATED, BuildContext, build
 from harness.compile.artefact import Artefact, ToolchainError
 from harness.compile.cache import Cache, key_of
 from harness.faults import MachineFault
@@ -23,6 +23,7 @@ from kernelbench import __version__
 from kernelbench.evaluation.executor import EnvironmentUnfit, Evaluated, Options, Skipped
 from kernelbench.evaluation.judge_process import Judge, judged
 from kernelbench.evaluation.ray_cluster.file_transfer import Parcel
+from kernelbench.ucutlass.codegen.build.translate import translators
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,8 @@ class Built:
 def build_parcel(parcel: Parcel, options: Options, arch: str | None, torch_version: str) -> Built:
     """The task of one core."""
     with parcel.unpacked() as solution:
+        if solution.kind in TRANSLATED:
+            return Built()  # needs the problem, which the node that evaluates has
         try:
             artefact = build(solution, _context(options, arch, torch_version))
             entries = {key: Cache().contents(key) for key in artefact.keys}
@@ -76,13 +79,13 @@ class Timer:
         with parcel.unpacked() as solution:
             item = judged(
                 self._judge, dataclasses.replace(problem, path=path), solution, workload,
-                lambda: self._artefact(solution, built), lambda phase: None,
+                lambda: self._artefact(solution, built, path), lambda phase: None,
             )  # fmt: skip
         if self._judge.lost:
             ray.actor.exit_actor()  # its device is gone; the driver hears of it and gives the work to another
         return item
 
-    def _artefact(self, solution: Solution, built: Built) -> Artefact:
+    def _artefact(self, solution: Solution, built: Built, problem: Path) -> Artefact:
         """Built once more, which the entries that came along make quick; compiled here where they do not fit."""
         if built.failure:
             raise CandidateFailure(*built.failure)
@@ -90,7 +93,7 @@ class Timer:
             raise ToolchainError(built.unfit)
         for key, contents in built.entries.items():
             Cache().add(key, contents)
-        artefact = build(solution, _context(self._options, self._judge.arch, self._judge.torch_version))
+        artefact = build(solution, _context(self._options, self._judge.arch, self._judge.torch_version), problem)
         if built.cached is None or not artefact.cached:
             return artefact
         return dataclasses.replace(artefact, cached=built.cached, seconds=built.seconds)
@@ -100,7 +103,10 @@ class Timer:
 
 
 def _context(options: Options, arch: str | None, torch_version: str) -> BuildContext:
-    return BuildContext(fork_server(), arch, torch_version, options.build_timeout_s, options.memory_bytes)
+    return BuildContext(
+        fork_server(), arch, torch_version, options.build_timeout_s, options.memory_bytes,
+        translators=translators(options.precision),
+    )  # fmt: skip
 
 
 def _placed(name: str, source: bytes) -> Path:

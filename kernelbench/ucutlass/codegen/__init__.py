@@ -5,8 +5,8 @@ functors that both use, ``program`` puts the stages of a pipeline together, ``he
 PyTorch, ``compiler`` runs nvcc.
 """
 
-from kernelbench.ucutlass.codegen.build.compiler import Built, BuildError, ToolchainMissing, build
 from kernelbench.ucutlass.codegen.assembly.header import generate, name_of
+from kernelbench.ucutlass.codegen.build.compiler import BuildError, Built, ToolchainMissing, build
 from kernelbench.ucutlass.codegen.unsupported import Unsupported
 
 __all__ = ["BuildError", "Built", "ToolchainMissing", "Unsupported", "build", "generate", "name_of"]

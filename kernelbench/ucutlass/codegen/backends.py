@@ -11,7 +11,8 @@ from kernelbench.ucutlass.codegen.unsupported import Unsupported
 def generate_kernel(kernel: ir.Kernel, namespace: str) -> KernelCode:
     """Return the code of one kernel; raises Unsupported."""
     arch = kernel.arch
-    if not kernel.is_gemm and kernel.operation.form is ir.ConvForm.DEPTHWISE and (arch is ir.Arch.SM90A or 80 <= arch.number < 90):
+    known = arch is ir.Arch.SM90A or 80 <= arch.number < 90
+    if known and not kernel.is_gemm and kernel.operation.form is ir.ConvForm.DEPTHWISE:
         return depthwise.generate(kernel)
     if arch is ir.Arch.SM90A:
         return sm90.generate(kernel, namespace)

@@ -60,8 +60,8 @@ def output_extents(kernel: ir.Kernel) -> str:
         SPATIAL[3 - conv.rank :], ("D", "H", "W")[3 - conv.rank :], ("Z", "P", "Q")[3 - conv.rank :], conv.kernel
     ):
         lines.append(
-            f"  CUTLASS_HOST_DEVICE int64_t out_{output}() const {{ return (n_{extent} + 2 * n_padding_{axis} - n_dilation_{axis} * "
-            f"{size - 1} - 1) / n_stride_{axis} + 1; }}"
+            f"  CUTLASS_HOST_DEVICE int64_t out_{output}() const {{\n    return (n_{extent} + 2 * n_padding_{axis} - "
+            f"n_dilation_{axis} * {size - 1} - 1) / n_stride_{axis} + 1;\n  }}"
         )
     return "\n".join(lines)
 

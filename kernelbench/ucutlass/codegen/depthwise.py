@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from kernelbench.ucutlass import ir
 from kernelbench.ucutlass.codegen.call import KernelCode, call_struct, operand, scalar
-from kernelbench.ucutlass.codegen.epilogue.chain import Chain, Leaf, chain
 from kernelbench.ucutlass.codegen.elements import cpp
+from kernelbench.ucutlass.codegen.epilogue.chain import Chain, Leaf, chain
 from kernelbench.ucutlass.codegen.unsupported import Unsupported
 from kernelbench.ucutlass.ir import Extent
 
@@ -48,7 +48,8 @@ __global__ void __launch_bounds__(THREADS) ucutlass_depthwise(Call const c) {{
   if (place >= c.n_N * out_height * out_width * groups) return;
   int const channel = int(place % groups) * EACH;
   int64_t const pixel = place / groups;
-  int const q = int(pixel % out_width), p = int(pixel / out_width % out_height), n = int(pixel / out_width / out_height);
+  int const q = int(pixel % out_width), p = int(pixel / out_width % out_height);
+  int const n = int(pixel / out_width / out_height);
   {compute} sums[EACH] = {{}};
   for (int r = 0; r < {height}; ++r) {{
     int const h = p * int({rows["stride"]}) - int({rows["padding"]}) + r * int({rows["dilation"]});
@@ -76,8 +77,12 @@ __global__ void __launch_bounds__(THREADS) ucutlass_depthwise(Call const c) {{
 
 
 _ROWS = {
-    "in": "c.n_H", "out": "c.out_P()", "stride": "c.n_stride_h", "padding": "c.n_padding_h", "dilation": "c.n_dilation_h"
-}  # fmt: skip
+    "in": "c.n_H",
+    "out": "c.out_P()",
+    "stride": "c.n_stride_h",
+    "padding": "c.n_padding_h",
+    "dilation": "c.n_dilation_h",
+}
 
 
 def _epilogue(kernel: ir.Kernel, epilogue_chain: Chain) -> str:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from kernelbench.ucutlass import ir
+from kernelbench.ucutlass.codegen.assembly.transposes import Move
 from kernelbench.ucutlass.codegen.call import KernelCode, extent_value, extents_of, output_extents
 from kernelbench.ucutlass.codegen.elements import cpp
-from kernelbench.ucutlass.codegen.assembly.transposes import Move
 from kernelbench.ucutlass.codegen.unsupported import Unsupported
 from kernelbench.ucutlass.ir import TensorRef
 from kernelbench.ucutlass.operands import Operand, Role, main_output, of_kernel, operands
@@ -28,6 +28,7 @@ class Tensor:
 
 
 def namespace_of(place: int) -> str:
+    """Return the namespace of a kernel inside the program's."""
     return f"kernel{place}"
 
 

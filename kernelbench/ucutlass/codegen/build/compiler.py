@@ -21,7 +21,8 @@ from kernelbench.ucutlass.codegen.assembly.header import generate, name_of
 
 HEADERS_VARIABLE = "CUTLASS_PATH"  # a checkout of CUTLASS, or a copy of its folder include/
 _TIMEOUT_S = 900.0  # one kernel takes 45 s on a quiet core, several minutes on a busy one
-_FLAGS = ("-std=c++17", "-O3", "-DNDEBUG", "--expt-relaxed-constexpr", "-w")
+TEMPLATE_FLAGS = ("-DNDEBUG", "--expt-relaxed-constexpr", "-w")
+_LANGUAGE_FLAGS = ("-std=c++17", "-O3")
 _LIBRARY_FLAGS = ("-Xcompiler", "-fPIC", "-shared", "-cudart", "shared")
 _ERROR_CHARACTERS = 2000
 
@@ -31,7 +32,7 @@ class BuildError(Exception):
 
 
 class ToolchainMissing(Exception):
-    """This machine lacks nvcc or the headers of CUTLASS; the message says what to install."""
+    """No nvcc, or no headers of CUTLASS; the message says what to install."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,8 @@ def build(program: ir.Program, out: Path, device: str | None = None, keep_ptx: b
     with tempfile.TemporaryDirectory(prefix="ucutlass_") as scratch:
         source = Path(scratch) / f"{name}.cu"
         source.write_text(f'#include "{header.resolve()}"\n', encoding="utf-8")
-        command = [compiler.path, *architecture_flags(program.arch, device), *_FLAGS, *_LIBRARY_FLAGS]
+        command = [compiler.path, *architecture_flags(program.arch, device), *_LANGUAGE_FLAGS, *TEMPLATE_FLAGS]
+        command += _LIBRARY_FLAGS
         command += [f"-I{folder}" for folder in folders]
         if keep_ptx:
             command += ["-keep", "-keep-dir", scratch]

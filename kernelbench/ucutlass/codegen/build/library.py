@@ -11,8 +11,8 @@ from typing import Any
 
 from kernelbench.ucutlass import ir
 from kernelbench.ucutlass.codegen.assembly import program as whole
-from kernelbench.ucutlass.codegen.build.compiler import build
 from kernelbench.ucutlass.codegen.assembly.header import name_of
+from kernelbench.ucutlass.codegen.build.compiler import build
 from kernelbench.ucutlass.operands import Operand, Role, main_output, operands
 
 DTYPES = {

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kernelbench.ucutlass import ir
-from kernelbench.ucutlass.codegen.epilogue import functions
 from kernelbench.ucutlass.codegen.elements import compute, literal
+from kernelbench.ucutlass.codegen.epilogue import functions
 from kernelbench.ucutlass.ir import Extent
 
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}

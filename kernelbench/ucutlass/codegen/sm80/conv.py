@@ -72,14 +72,16 @@ def _check(kernel: ir.Kernel, epilogue_chain: Chain) -> None:
             raise Unsupported("parallel split-K of a convolution needs a reduction that CUTLASS leaves to the caller",
                               "write mode=serial")  # fmt: skip
         if leaves:
-            raise Unsupported("where K is split, partial sums take the source's place", "read no tensor, or do not split K")
+            raise Unsupported("where K is split, partial sums take the source's place",
+                              "read no tensor, or do not split K")  # fmt: skip
     if conv.form is ConvForm.STANDARD and conv.rank == 3 and kernel.iterator not in (
         Iterator.ANALYTIC, Iterator.OPTIMIZED
     ):  # fmt: skip
         raise Unsupported(f"there is no iterator {kernel.iterator} for three dimensions", "use analytic or optimized")
     few = kernel.iterator in (Iterator.FIXED_CHANNELS, Iterator.FEW_CHANNELS)
     if few and (conv.direction is not Direction.FPROP or conv.form is not ConvForm.STANDARD):
-        raise Unsupported(f"iterator {kernel.iterator} is of conv2d_fprop and conv1d_fprop", "use analytic or optimized")
+        raise Unsupported(f"iterator {kernel.iterator} is of conv1d_fprop and conv2d_fprop",
+                          "use analytic or optimized")  # fmt: skip
 
 
 def _layout_types(kernel: ir.Kernel) -> str:
@@ -102,16 +104,16 @@ def _device(kernel: ir.Kernel) -> str:
         group = f"cutlass::conv::GroupMode::{mode}, "
     if conv.direction is Direction.DGRAD and conv.rank == 3 and iterator == "kOptimized":
         stride = "kUnity"
-    swizzle = f"cutlass::gemm::threadblock::GemmIdentityThreadblockSwizzle<{shapes.identity_swizzle(kernel)}>"
+    swizzle = "cutlass::gemm::threadblock::GemmIdentityThreadblockSwizzle"
     if conv.direction is Direction.DGRAD and conv.rank != 3:
-        swizzle = f"cutlass::conv::threadblock::StridedDgradIdentityThreadblockSwizzle<{shapes.identity_swizzle(kernel)}>"
+        swizzle = "cutlass::conv::threadblock::StridedDgradIdentityThreadblockSwizzle"
     align = "" if conv.rank == 3 else ", ALIGN_A, ALIGN_B"
     template = f"DefaultConv{_rank(conv)}d{'Group' if group else ''}{conv.direction.value.capitalize()}"
     return f"""\
 // A name of its own: profilers then show whose kernel it is, and symbols stay short.
 struct ucutlass_conv : cutlass::conv::kernel::{template}<
     ElementAB, Layout, ElementAB, Layout, ElementD, Layout, ElementAccumulator, OperatorClass, ArchTag,
-    CtaTile, WarpTile, Instruction, Output, {swizzle}, {kernel.stages},
+    CtaTile, WarpTile, Instruction, Output, {swizzle}<{shapes.identity_swizzle(kernel)}>, {kernel.stages},
     MathOperator, {group}cutlass::conv::IteratorAlgorithm::{iterator}, cutlass::conv::StrideSupport::{stride}{align}
     >::Kernel {{}};
 using Conv = cutlass::conv::device::ImplicitGemmConvolution<ucutlass_conv>;"""

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from kernelbench.ucutlass import ir
 from kernelbench.ucutlass.codegen.call import operand, scalar
-from kernelbench.ucutlass.codegen.epilogue.chain import Chain, Leaf
 from kernelbench.ucutlass.codegen.elements import cpp
+from kernelbench.ucutlass.codegen.epilogue.chain import Chain, Leaf
 from kernelbench.ucutlass.ir import Extent
 
 _FUSION = "cutlass::epilogue::threadblock::"
@@ -73,7 +73,8 @@ struct Output {{
     adds = slice > 0;
     last = slice == slices - 1;
   }}
-  CUTLASS_DEVICE FragmentOutput operator()(FragmentAccumulator const& accumulator, FragmentSource const& source) const {{
+  CUTLASS_DEVICE FragmentOutput operator()(
+      FragmentAccumulator const& accumulator, FragmentSource const& source) const {{
     ComputeFragment values;
     {whole} {{
       ElementCompute x = ElementCompute(accumulator[i]) + (adds ? ElementCompute(source[i]) : ElementCompute(0));

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from kernelbench.ucutlass import ir
 from kernelbench.ucutlass.codegen.call import KernelCode, call_struct
-from kernelbench.ucutlass.codegen.epilogue.chain import chain
 from kernelbench.ucutlass.codegen.elements import cpp
+from kernelbench.ucutlass.codegen.epilogue.chain import chain
 from kernelbench.ucutlass.codegen.sm90 import epilogue
 from kernelbench.ucutlass.codegen.unsupported import Unsupported
 from kernelbench.ucutlass.ir import ConvForm, Direction, Extent

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from kernelbench.ucutlass import ir
 from kernelbench.ucutlass.codegen.call import operand, scalar
-from kernelbench.ucutlass.codegen.epilogue.chain import Chain, Leaf
 from kernelbench.ucutlass.codegen.elements import cpp
+from kernelbench.ucutlass.codegen.epilogue.chain import Chain, Leaf
 from kernelbench.ucutlass.ir import DType, Extent
 
 _FUSION = "cutlass::epilogue::fusion::"
@@ -94,11 +94,13 @@ def _leaf(kernel: ir.Kernel, leaf: Leaf, name: str, is_source: bool, rows_last: 
             f"using {name} = {_FUSION}Sm90AuxLoad<{name}Descriptor::Stages, {name}Descriptor::EpilogueTile, {element},",
             f"    {name}Descriptor::Stride, {name}Descriptor::SmemLayoutAtom, {name}Descriptor::CopyOpS2R>;",
         ]
-        stride = f"cutlass::make_cute_packed_stride({name}Descriptor::Stride{{}}, cute::make_shape(c.m(), c.n(), c.l()))"
+        shape = "cute::make_shape(c.m(), c.n(), c.l())"
+        stride = f"cutlass::make_cute_packed_stride({name}Descriptor::Stride{{}}, {shape})"
         return lines, f"{{c.p_{leaf.name}, {element}(0), {stride}}}"
     is_row = (leaf.extent is Extent.ROW) != rows_last
     node = "Sm90RowBroadcast" if is_row else "Sm90ColBroadcast"
-    return [f"using {name} = {_FUSION}{node}<0, CtaTile, {element}, float>;"], f"{{c.p_{leaf.name}, {element}(0), {{}}}}"
+    definition = f"using {name} = {_FUSION}{node}<0, CtaTile, {element}, float>;"
+    return [definition], f"{{c.p_{leaf.name}, {element}(0), {{}}}}"
 
 
 def _store(kernel: ir.Kernel, tensor: str, name: str, value: str) -> list[str]:
@@ -108,5 +110,6 @@ def _store(kernel: ir.Kernel, tensor: str, name: str, value: str) -> list[str]:
         f"    cutlass::epilogue::collective::detail::AuxStoreDescriptor<Descriptor, LayoutD, {element}>;",
         f"using {name} = {_FUSION}Sm90EVT<{_FUSION}Sm90AuxStore<{name}Descriptor::Stages, "
         f"{name}Descriptor::EpilogueTile, {element},",
-        f"    ROUND, {name}Descriptor::Stride, {name}Descriptor::SmemLayoutAtom, {name}Descriptor::CopyOpR2S>, {value}>;",
+        f"    ROUND, {name}Descriptor::Stride, {name}Descriptor::SmemLayoutAtom, {name}Descriptor::CopyOpR2S>,",
+        f"    {value}>;",
     ]

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from kernelbench.ucutlass import ir
 from kernelbench.ucutlass.codegen.call import KernelCode, call_struct, extents_of
-from kernelbench.ucutlass.codegen.epilogue.chain import Chain, chain
 from kernelbench.ucutlass.codegen.elements import cpp
+from kernelbench.ucutlass.codegen.epilogue.chain import Chain, chain
 from kernelbench.ucutlass.codegen.sm90 import epilogue
 from kernelbench.ucutlass.ir import EpilogueSchedule, GemmForm, KernelSchedule, Matrix, RasterOrder, TileScheduler
 

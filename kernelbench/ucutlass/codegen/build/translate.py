@@ -1,0 +1,73 @@
+"""The translator of ``.dsl`` solutions: a command that ``harness.compile`` runs as it runs a compiler.
+
+The compiler of µCUTLASS lives above ``harness``, which imports nothing from here. Whoever starts a build hands
+``translators()`` down as data: a command line, nvcc's flags, and the folders of CUTLASS's headers.
+
+    python -m kernelbench.ucutlass.codegen.build.translate FILE.dsl OUT.cu --problem PROBLEM.py --precision fp32
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import sys
+from pathlib import Path
+
+from harness.compile.translated import PROGRAM_WRONG, Translator
+
+_ROOT = Path(__file__).resolve().parents[4]
+_CPU_S = 120  # of one translation: importing PyTorch takes most of its 5 s
+_START = (
+    f"import sys; sys.path.insert(0, {str(_ROOT)!r}); "
+    "from kernelbench.ucutlass.codegen.build.translate import main; main()"
+)
+
+
+def translators(precision: str = "fp32") -> dict[str, Translator]:
+    """Return the translators that builds on this machine may use, by kind of solution."""
+    from kernelbench.ucutlass.codegen.build.compiler import TEMPLATE_FLAGS, ToolchainMissing, include_folders
+
+    command = (sys.executable, "-c", _START, "--precision", precision)
+    try:
+        folders = tuple(include_folders())
+    except ToolchainMissing as error:
+        return {"dsl": Translator(command, missing=str(error))}
+    return {"dsl": Translator(command, (*TEMPLATE_FLAGS, *(f"-I{folder}" for folder in folders)), folders)}
+
+
+def main() -> None:
+    """Translate one solution; exit with status 1 where the program is wrong, its findings on standard output."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("file", type=Path)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--problem", type=Path, required=True)
+    parser.add_argument("--precision", default="fp32")
+    options = parser.parse_args()
+    resource.setrlimit(resource.RLIMIT_CPU, (_CPU_S, _CPU_S))
+    from kernelbench.ucutlass import LibraryMissing, ProgramError
+    from kernelbench.ucutlass.codegen.unsupported import Unsupported
+
+    try:
+        text = translated(options.file.read_text(encoding="utf-8"), options.problem, options.precision)
+    except (ProgramError, Unsupported, LibraryMissing, UnicodeDecodeError) as error:
+        print(error)
+        sys.exit(PROGRAM_WRONG)
+    options.out.write_text(text, encoding="utf-8")
+
+
+def translated(source: str, problem: Path, precision: str) -> str:
+    """Return the CUDA C++ of a program for a problem; raises ProgramError, Unsupported or ProblemError."""
+    from harness.problem.inputs import DTYPES
+    from harness.problem.module import ProblemFile, ProblemId, load_problem
+    from harness.problem.signature import derive_signature
+    from kernelbench.ucutlass import check
+    from kernelbench.ucutlass.codegen.assembly.solution import generate_solution
+
+    program = check(source)
+    loaded = load_problem(ProblemFile(ProblemId(0, 0), problem.stem, problem))
+    signatures = [derive_signature(loaded.workload(name), DTYPES[precision]) for name in loaded.workloads]
+    return generate_solution(program, signatures)
+
+
+if __name__ == "__main__":
+    main()
