@@ -29,6 +29,7 @@ _TILE_K_BYTES = 128  # of SM90: a whole swizzle atom
 _FIRST_STAGES = 3  # of SM80 to SM89, where they fit
 # A depthwise convolution multiplies no matrices: its kernel has no tile and no schedule. A rule refuses these clauses.
 NOT_OF_DEPTHWISE = ("tile", "stages", "cluster", "scheduler", "swizzle", "split_k", "operand_swap")
+BEFORE_SM90, FROM_SM90 = ("swizzle", "iterator", "split_k"), ("cluster", "scheduler", "operand_swap")
 _PERSISTENT = (KernelSchedule.TMA_COOPERATIVE, KernelSchedule.TMA_PINGPONG)
 
 
@@ -51,7 +52,9 @@ def complete_kernel(kernel: ir.Kernel) -> ir.Kernel:
         kernel = replace(kernel, layout=ConvLayout(tensor, tensor, tensor))
     if not kernel.is_gemm and kernel.operation.form is ir.ConvForm.DEPTHWISE:
         return replace(kernel, **dict.fromkeys(NOT_OF_DEPTHWISE))
-    return _sm90(kernel) if kernel.arch.is_sm90_or_later else _before_sm90(kernel)
+    if kernel.arch.is_sm90_or_later:
+        return _sm90(replace(kernel, **dict.fromkeys(BEFORE_SM90)))
+    return _before_sm90(replace(kernel, **dict.fromkeys(FROM_SM90)))
 
 
 def _sm90(kernel: ir.Kernel) -> ir.Kernel:
