@@ -158,6 +158,7 @@ class Stages:
             self._buffer(cpp(output.dtype), name, f"{count} * sizeof({cpp(output.dtype)})")
             self._sources[place, main] = name
             self._sources[place + 1, of_kernel(self.program.kernels[place + 1])[0].name] = name
+        self._cast_vectors(place)
         self.calls.append(self._call(place))
         space = f"space_{place}"
         self._buffer("char", space, f"{namespace_of(place)}::workspace_bytes(call{place}(a))")
@@ -169,6 +170,22 @@ class Stages:
         self.steps.append(f"auto call{place}_ = call{place}(a);")
         self.steps += fields
         self._step(f"{namespace_of(place)}::launch(call{place}_, {space}, stream)")
+
+    def _cast_vectors(self, place: int) -> None:
+        """Convert vectors that the caller has in the type of the pipeline's output, not of the kernel's."""
+        suffix = str(place + 1) if place else ""
+        for one in of_kernel(self.program.kernels[place]):
+            outer = self._outer.get(one.name + suffix)
+            if outer is None or one.role is not Role.INPUT or (place, one.name) in self._sources:
+                continue
+            if cpp(outer.dtype) == cpp(one.dtype):
+                continue
+            name = f"cast_{place}_{one.name}"
+            extents = tuple(_value(self.program, outer, symbol) for symbol in outer.extents)
+            move = Move(ir.Axes.NCL, ir.Axes.NCL, outer.dtype, one.dtype, extents)
+            self._buffer(cpp(one.dtype), name, move.bytes)
+            self._step(move.call(name, f"a.p_{outer.name}"))
+            self._sources[place, one.name] = name
 
     def _call(self, place: int) -> str:
         """Return the function that makes a kernel's call from the program's arguments."""

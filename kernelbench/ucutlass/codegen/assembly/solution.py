@@ -6,6 +6,7 @@ problem, told apart by the sizes that every call is given.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from kernelbench.ucutlass import ir
 from kernelbench.ucutlass.codegen.assembly import program as whole
 from kernelbench.ucutlass.codegen.assembly.header import generate, name_of
 from kernelbench.ucutlass.codegen.call import SPATIAL
+from kernelbench.ucutlass.language.findings import ProgramError
 from kernelbench.ucutlass.operands import Role
 from kernelbench.ucutlass.operands.binding import Bound, resolve
 
@@ -20,13 +22,15 @@ from kernelbench.ucutlass.operands.binding import Bound, resolve
 def generate_solution(program: ir.Program, signatures: Sequence[Any]) -> str:
     """Return the source; ``signatures`` are of the problem's workloads, as ``harness.problem.signature`` has them.
 
-    Raises ProgramError where the program does not fit the problem, and Unsupported.
+    Raises ProgramError where the program does not fit the first, which is the published one, and Unsupported. A call
+    with the sizes of another one that it does not fit ends with the reason.
     """
     first = signatures[0]
     parameters = [f"void const* {one.name}" for one in (*first.inputs, *first.parameters)]
     parameters += [f"void* {one.name}" for one in first.outputs]
     parameters += [f"{one.c_type} {one.name}" for one in first.scalars]
-    branches = [_branch(program, signature, resolve(program, signature)) for signature in signatures]
+    branches = [_branch(program, first, resolve(program, first))]
+    branches += [_other_branch(program, signature) for signature in signatures[1:]]
     name = name_of(program)
     body = "\n".join(branches)
     return f"""\
@@ -65,10 +69,21 @@ extern "C" void solution({", ".join(parameters)}) {{
 """
 
 
+def _other_branch(program: ir.Program, signature: Any) -> str:
+    try:
+        return _branch(program, signature, resolve(program, signature))
+    except ProgramError as error:
+        reason = json.dumps(error.findings[0].what, ensure_ascii=True)
+        return f"  if ({_condition(signature)}) end({reason});"
+
+
+def _condition(signature: Any) -> str:
+    sizes = [one for one in signature.scalars if isinstance(one.value, int)]
+    return " && ".join(f"{one.name} == {int(one.value)}" for one in sizes) or "true"
+
+
 def _branch(program: ir.Program, signature: Any, bound: Bound) -> str:
     """Return the statements that set the arguments where a call has this workload's sizes."""
-    sizes = [one for one in signature.scalars if isinstance(one.value, int)]
-    condition = " && ".join(f"{one.name} == {int(one.value)}" for one in sizes) or "true"
     lines = []
     for argument in bound.arguments:
         one, value = argument.operand, argument.value
@@ -79,7 +94,7 @@ def _branch(program: ir.Program, signature: Any, bound: Bound) -> str:
     for name in whole.program_extents(program):
         lines.append(f"a.n_{name} = {_extent(name, program, bound)};")
     body = "\n    ".join(lines)
-    return f"  if ({condition}) {{\n    {body}\n  }}"
+    return f"  if ({_condition(signature)}) {{\n    {body}\n  }}"
 
 
 def _extent(name: str, program: ir.Program, bound: Bound) -> int:

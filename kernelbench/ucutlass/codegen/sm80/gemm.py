@@ -10,7 +10,7 @@ from kernelbench.ucutlass.codegen.call import KernelCode, call_struct, extents_o
 from kernelbench.ucutlass.codegen.epilogue.chain import Chain, chain
 from kernelbench.ucutlass.codegen.sm80 import epilogue, shapes
 from kernelbench.ucutlass.codegen.unsupported import Unsupported
-from kernelbench.ucutlass.ir import Extent, GemmForm, Matrix, SplitKMode, Swizzle
+from kernelbench.ucutlass.ir import DType, Extent, GemmForm, Matrix, SplitKMode, Swizzle
 
 _INCLUDES = (
     "cutlass/cutlass.h",
@@ -67,8 +67,6 @@ def _check(kernel: ir.Kernel, epilogue_chain: Chain, plain: bool) -> None:
                           "use .with_swizzle(pattern=Identity1), or .with_arch(sm_90a)")  # fmt: skip
     if kernel.dtypes.input.is_integer and (kernel.layout.a, kernel.layout.b) != (Matrix.ROW_MAJOR, Matrix.COLUMN_MAJOR):
         raise Unsupported("8-bit tensor cores read both operands along K", "use A=RowMajor, B=ColumnMajor")
-    if kernel.dtypes.input.is_integer and kernel.layout.c is Matrix.COLUMN_MAJOR:
-        pass  # the transposes are again row by column
 
 
 def _mode(kernel: ir.Kernel) -> SplitKMode:
@@ -89,8 +87,8 @@ def _layout_types(kernel: ir.Kernel, transposed: bool) -> str:
     layout, alignment = kernel.layout, kernel.alignment
     pair = (_OTHER[layout.b], _OTHER[layout.a]) if transposed else (layout.a, layout.b)
     align = (alignment.b, alignment.a) if transposed else (alignment.a, alignment.b)
-    if shapes.uses_simt(kernel):
-        align, count = (1, 1), 1  # CUDA cores load single elements
+    if shapes.uses_simt(kernel) or kernel.dtypes.input is DType.FP64:
+        align, count = (1, 1), 1  # CUDA cores and FP64 tensor cores load single elements
     else:
         count = alignment.c
     return "\n".join(

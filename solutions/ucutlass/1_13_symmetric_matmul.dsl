@@ -1,0 +1,13 @@
+# kb: problem=1/13
+# The symmetry is not used: inputs of a check need not have it.
+pipeline(
+  transpose(weight, NCL, NLC),
+  gemm()
+    .with_dtype(input=fp32, acc=fp32, output=fp32)
+    .with_layout(A=RowMajor, B=ColumnMajor, C=RowMajor)
+    .with_arch(sm_90a)
+    .with_threadblockshape(m=256, n=128, k=32).with_cluster(m=2, n=1, k=1)
+    .with_stages(5)
+    .with_scheduler(kernel=tma_cooperative, epilogue=tma_cooperative)
+)
+bind(A=A, B=B)

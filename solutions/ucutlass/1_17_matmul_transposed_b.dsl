@@ -1,0 +1,10 @@
+# kb: problem=1/17
+# B lies as a weight does, along K: nothing to move.
+gemm()
+  .with_dtype(input=fp32, acc=fp32, output=fp32)
+  .with_layout(A=RowMajor, B=ColumnMajor, C=RowMajor)
+  .with_arch(sm_90a)
+  .with_threadblockshape(m=256, n=128, k=32).with_cluster(m=2, n=1, k=1)
+  .with_stages(5)
+  .with_scheduler(kernel=tma_cooperative, epilogue=tma_cooperative)
+bind(A=A, B=B)
