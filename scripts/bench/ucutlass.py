@@ -30,6 +30,7 @@ from kernelbench.ucutlass import check
 from kernelbench.ucutlass.codegen import build
 from kernelbench.ucutlass.codegen.assembly.program import program_extents
 from kernelbench.ucutlass.codegen.build import reference
+from kernelbench.ucutlass.codegen.build.instructions import missing
 from kernelbench.ucutlass.codegen.build.library import DTYPES, Library, input_shapes
 from kernelbench.ucutlass.operands import operands
 
@@ -116,8 +117,10 @@ class Bench:
 
     def _build(self, source: str) -> dict[str, Any]:
         program = check(source)
-        built = build(program, self.options.out / "build", self.capability)
-        return {"library": str(built.library), "seconds": round(built.seconds, 1)}
+        built = build(program, self.options.out / "build", self.capability, keep_ptx=True)
+        ptx = built.ptx.read_text()
+        built.ptx.unlink()
+        return {"library": str(built.library), "seconds": round(built.seconds, 1), "missing": missing(program, ptx)}
 
     def _check_as_built(self, builds: dict[str, Future], programs: dict[str, str]) -> None:
         waiting = dict(builds)
@@ -137,7 +140,8 @@ class Bench:
         except Exception as error:
             return {"error": f"{type(error).__name__}: {error}"[:3000]}
         result = self.checker.check(source, built["library"])
-        return {"build_s": built["seconds"], "library": Path(built["library"]).name} | result
+        facts = {"build_s": built["seconds"], "library": Path(built["library"]).name}
+        return facts | {"missing_instructions": built["missing"]} | result
 
     def _note(self, part: str, name: str, value: Any) -> None:
         self.found[part][name] = value
