@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from harness.judge.reference import PUBLISHED
+from harness.judge.reference.model import PUBLISHED
 from harness.judge.session import EvaluationSession
 from harness.problem.inputs import fresh_seeds
 from harness.tensors.outputs import as_tensor

@@ -159,7 +159,9 @@ class Bench:
             except (Exception, FutureTimeout) as error:
                 self._note("gemm_builds", name, {"error": f"{type(error).__name__}: {error}"[:2000]})
         for size in _SIZES:
-            self._note("gemm", str(size), compared(libraries, size, self.device))
+            with devices.exclusive(self.device):
+                figures = compared(libraries, size, self.device)
+            self._note("gemm", str(size), figures)
 
 
 class Checker:
@@ -195,15 +197,16 @@ def checked(source: str, library: str) -> dict[str, Any]:
     program = check(source)
     loaded = Library(program, Path(library))
     extents, steps = told_extents(source, program_extents(program))
-    named = inputs(program, extents, "cuda")
-    try:
-        got = loaded(*named.values(), **steps)
-        torch.cuda.synchronize()
-    except Exception as error:
-        return {"error": f"{type(error).__name__}: {error}"[:2000], "broken": "CUDA" in str(error)}
-    results = {loaded.result: got} | loaded.stored
-    wanted = reference.expected(program, named, **steps)
-    outputs = {name: _compared(results[name], wanted[name], _tolerance(program)) for name in wanted}
+    with devices.exclusive(torch.device("cuda", 0)):  # others may be timing on it
+        named = inputs(program, extents, "cuda")
+        try:
+            got = loaded(*named.values(), **steps)
+            torch.cuda.synchronize()
+        except Exception as error:
+            return {"error": f"{type(error).__name__}: {error}"[:2000], "broken": "CUDA" in str(error)}
+        results = {loaded.result: got} | loaded.stored
+        wanted = reference.expected(program, named, **steps)
+        outputs = {name: _compared(results[name], wanted[name], _tolerance(program)) for name in wanted}
     return {"right": all(one["right"] for one in outputs.values()), "outputs": outputs}
 
 

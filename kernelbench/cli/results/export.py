@@ -14,7 +14,7 @@ from kernelbench.run import Run, RunError
 @click.command("export")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path))
 @click.option("--to", "form", type=click.Choice(exchange.FORMATS), required=True,
-              help="KernelBench's eval_results.json, its baseline timings, TritonBench's figures, or a table of results.")  # fmt: skip
+              help="Format: files of other tools, or a table.")  # fmt: skip
 @click.option("--level", type=click.IntRange(min=1), help="Level to export to kernelbench, where there are several.")
 @out_option("File to write.", required=True)
 def command(runs: tuple[Path, ...], form: str, level: int | None, out: Path) -> None:

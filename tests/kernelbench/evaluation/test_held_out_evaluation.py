@@ -31,7 +31,8 @@ def results(tmp_path_factory):
     for path in (FOLDER / EXPLOITS / SPECIALISED, EXAMPLES / "cpp" / "relu.cpp"):
         (folder / "solutions" / path.name).write_text(path.read_text())
     (folder / "solutions" / "broken.py").write_text(BROKEN)
-    outcome = evaluate_directory(Selection(folder / "solutions"), Options("cpu", held_out=KINDS, held_out_seed=SEED), out=folder / "run")
+    options = Options("cpu", held_out=KINDS, held_out_seed=SEED)
+    outcome = evaluate_directory(Selection(folder / "solutions"), options, out=folder / "run")
     return {result.solution["name"]: result for result in outcome.run.solutions()}
 
 
