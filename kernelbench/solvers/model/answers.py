@@ -5,6 +5,7 @@ Among several pieces the last that is a whole solution counts, because models co
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 
@@ -114,6 +115,7 @@ def _defines_entry(code: str, kind: str) -> bool:
     return re.search(r'extern\s+"C"[^;]*?\bsolution\s*\(', code, re.DOTALL) is not None
 
 
+@functools.lru_cache(maxsize=256)  # an answer's code is looked at several times
 def _problem(code: str, kind: str) -> str | None:
     """Return why it is no source of its kind; None where it may be."""
     if kind == "py":
