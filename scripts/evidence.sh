@@ -9,7 +9,7 @@
 # as CUDA-L1's h100.jsonl, and continues in ARCHIVE_RUN=DIR for ARCHIVE_SECONDS at a time. Python is $PYTHON or python3.
 set -u
 
-all="order tests extensions spread accuracy accuracy_small aa_small sensitivity examples rounds redteam sanitize hostile scaling kernelbench archive held_out"
+all="order tests profiles extensions spread accuracy accuracy_small aa_small sensitivity examples rounds redteam sanitize hostile scaling kernelbench archive held_out"
 if [ $# = 0 ]; then sed -n '2,/^set/s/^# \{0,1\}//p' "$0"; echo "Steps: $all"; exit 2; fi
 out=$(mkdir -p "$1" && cd "$1" && pwd) && shift || exit
 cd "$(dirname "$0")/.." || exit
@@ -28,6 +28,9 @@ ids() { echo "$2" | sed "s#[0-9][0-9]*#$1/&#g"; }
 order() { kb doctor --ceilings; }
 tests() { python -m pytest -q -m gpu -p no:cacheprovider tests/harness/timing tests/harness/judge tests/harness/memory \
     tests/harness/process/test_sandbox.py; }
+# Profiles inside the sandbox, by CUPTI and by ncu where it is there; SASS as the identity of a kernel.
+profiles() { python -m pytest -q -rs -m gpu -p no:cacheprovider tests/harness/judge/test_profile.py \
+    tests/harness/compile/test_code_digest.py; }
 extensions() { python -m pytest -q -m gpu -p no:cacheprovider tests/harness/compile/test_extensions.py; }
 spread() { python scripts/bench/timing_spread.py --relu 1.2,1.6,3,8,16,32 --runs 10 --json "$out/spread_short.json"; }
 accuracy() {

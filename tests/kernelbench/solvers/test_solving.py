@@ -195,13 +195,27 @@ def test_a_wrong_key_and_an_interruption_leave_what_there_is(kb_solve, stand_in,
 
 
 def test_the_guides_python_solver_works_in_twenty_lines(stand_in, solved, write):
-    (source,) = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
+    source, _ = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
     assert len(source.splitlines()) <= 20
     with stand_in.StandIn(lambda request, number: WRONG if number == 1 else RIGHT) as server:
         outcome = solved(write(source), server, budget=2)
     assert [result.status for result in outcome.run.results] == ["wrong_value", "ok"]
     assert [message["role"] for message in server.requests[1]["messages"]] == ["user", "assistant", "user"]
     assert "status: wrong_value" in server.requests[1]["messages"][2]["content"]
+
+
+def test_the_guides_solver_with_a_tool_works(stand_in, solved, write):
+    _, source = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
+    call = ("check", json.dumps({"source": candidate("x")}))
+
+    def answer(request, number):
+        return RIGHT if number % 2 == 0 else stand_in.Answer("", tool_calls=[call])
+
+    with stand_in.StandIn(answer) as server:
+        outcome = solved(write(source), server)
+    assert outcome.run.results[0].correct and not outcome.failures
+    (_, said) = server.requests[1]["messages"][-2:]
+    assert said["role"] == "tool" and "differ" in said["content"] or "mismatch" in said["content"], said
 
 
 def test_the_guides_shell_solver_works_in_twenty_lines_and_survives_a_kill(kb_solve, write, tmp_path):
