@@ -222,12 +222,13 @@ class _Attempt:
     def _take(self, result: Result) -> None:
         if self._code and result.build is not None:
             result.build["code"] = self._code
-        self._mine.set_result(result)
+        mine = self._mine
         self._parts.append(result)
         if result.correct and len(self._parts) < len(self._names):
             self.next_workload()
         else:
             self.ended.set_result(self._parts)
+        mine.set_result(result)  # last, so that this attempt is in the log before those that copy it
 
     def _fail(self, error: BaseException) -> None:
         if self._code:

@@ -47,7 +47,7 @@ def test_what_a_task_knows_before_and_beside_its_attempts(solved, write):
             assert "is in no table" in task.bounds.unavailable
             assert task.build("def x(:").status == "build_error" and task.build({CLAMP!r}).ok
             wrong, right = task.check({candidate("x")!r}), task.check({CLAMP!r})
-            assert wrong.status == "wrong_value" and "differ" in wrong.message or wrong.message, wrong
+            assert wrong.status == "wrong_value" and "elements of the output" in wrong.message
             assert right.ok and task.budget == 2 and dict(task.trials) == {{"build": 2, "check": 2}}
             first = task.evaluate({CLAMP!r})
             profile = task.profile(first)
