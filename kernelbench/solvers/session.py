@@ -136,19 +136,24 @@ class _Session:
         )  # fmt: skip
         task = Task(facts, settings, services)
         task.llm = Llm(
-            task.id, plan.endpoint, self._journal, lambda after_last: self._asking(task, after_last),
-            tags=lambda: task.tags, answered=lambda call: _charge(self._standings[task.id], call),
+            task.id, plan.endpoint, self._journal, lambda: self._asking(task),
+            enter=lambda after_last: self._enter(task, after_last), tags=lambda: task.tags,
+            answered=lambda call: _charge(self._standings[task.id], call),
             protocol=task.option("tools", "openai"),
         )  # fmt: skip
         return task
 
-    @contextlib.contextmanager
-    def _asking(self, task: Task, after_last: bool) -> Iterator[None]:
-        """Around a model call; without attempts left there is nothing to ask for, but what is learned from the last."""
+    @staticmethod
+    def _enter(task: Task, after_last: bool) -> None:
+        """Before a model call: without attempts left there is nothing to ask for, but what the last one taught."""
         if not after_last:
             if task.budget <= 0:
                 raise BudgetSpent
             task.enter()
+
+    @contextlib.contextmanager
+    def _asking(self, task: Task) -> Iterator[None]:
+        """Around a model call, so that it is shown."""
         key = (task.id, threading.get_ident())
         self._watcher.moved(key, "asking")
         try:

@@ -122,6 +122,7 @@ class Task:
         self._tags: dict[str, Any] = {}
         self._unit = threading.Lock()
         self._unit_open = self._by_iteration = False
+        self._units = 0  # of work, granted so far
         self._stopped: Stopped | None = None
         self._readings = 0
 
@@ -204,6 +205,7 @@ class Task:
                 self._stopped = stopped
                 raise
             self._unit_open = True
+            self._units += 1
 
     def end_attempts(self) -> None:
         """Note that the attempts in hand are over; what follows is another unit, unless iterations are."""
@@ -222,7 +224,8 @@ class Task:
 
     @property
     def tags(self) -> dict[str, Any]:
-        return self._tags
+        """The tags of the block, and ``unit``: the number of the unit of work, from 1."""
+        return {**self._tags, "unit": self._units}
 
     def keep(self, name: str, text: str) -> None:
         """Write a file about this problem into the run's directory, for people to read."""

@@ -53,8 +53,9 @@ class _Request:
 class Llm:
     """The model of one task.
 
-    ``asking`` is entered for every call with its tags, ``answered`` told of every new one. ``protocol`` is how tools
-    are called where ``ask`` does not say: ``openai`` or ``text``.
+    ``enter`` is called before each call, with whether it may come after the last attempt, and raises where there is
+    nothing to ask for. ``asking`` is entered around it, ``answered`` told of every new one. ``protocol`` is how
+    tools are called where ``ask`` does not say: ``openai`` or ``text``.
     """
 
     def __init__(
@@ -62,8 +63,9 @@ class Llm:
         problem: str,
         endpoint: Endpoint | None,
         journal: Journal,
-        asking: Callable[[bool], AbstractContextManager],
+        asking: Callable[[], AbstractContextManager],
         *,
+        enter: Callable[[bool], None] = lambda after_last: None,
         tags: Callable[[], dict[str, Any]] = dict,
         answered: Callable[[Call], None] = lambda call: None,
         protocol: str = tools.OPENAI,
@@ -72,7 +74,8 @@ class Llm:
         self.model = endpoint.model if endpoint else None
         self.base_url = endpoint.base_url if endpoint else None
         self._problem, self._endpoint, self._journal = problem, endpoint, journal
-        self._asking, self._tags, self._answered, self._protocol = asking, tags, answered, protocol
+        self._asking, self._enter, self._tags, self._answered = asking, enter, tags, answered
+        self._protocol = protocol
         self._lock = threading.Lock()
         self._asked = 0
 
@@ -108,7 +111,7 @@ class Llm:
         """
         messages = _messages(messages)
         if not tools:
-            return self._answer(self._numbered(messages, sampling), kind, after_last)
+            return self._answer(self._numbered(messages, sampling, after_last), kind)
         return self._with_tools(messages, kind, list(tools), protocol or self._protocol, after_last, sampling)
 
     def samples(self, messages: list[Message] | str, count: int, kind: str = "py", **sampling: Any) -> Iterator[Answer]:
@@ -129,7 +132,7 @@ class Llm:
         for turn in range(MOST_TURNS):
             if turn == MOST_TURNS - 1:  # the last one is to answer
                 sampling = {**sampling, "tool_choice": "none"} if protocol == tools.OPENAI else sampling
-            answer = self._answer(self._numbered(messages, sampling), kind, after_last)
+            answer = self._answer(self._numbered(messages, sampling, after_last), kind)
             wanted = answer.call.tool_calls if protocol == tools.OPENAI else tools.calls_in(answer.text)
             if not wanted:
                 break
@@ -140,17 +143,18 @@ class Llm:
     def _tool_said(self, number: int, index: int, call: dict[str, Any], offered: list[Tool]) -> str:
         return self._journal.fact(self._problem, f"tool:{number}:{index}", lambda: tools.answer_of(call, offered))
 
-    def _numbered(self, messages: list[Message], sampling: dict[str, Any]) -> _Request:
+    def _numbered(self, messages: list[Message], sampling: dict[str, Any], after_last: bool = False) -> _Request:
         """A request with its number, which tells it from the others after a kill too."""
         if self._endpoint is None:
             raise ModelError("this solver asks a model: name one with --model, and where it is with --base-url")
+        self._enter(after_last)
         with self._lock:
             self._asked += 1
             return _Request(self._asked, messages, self._endpoint.sampling(sampling), dict(self._tags()))
 
-    def _answer(self, request: _Request, kind: str, after_last: bool = False) -> Answer:
+    def _answer(self, request: _Request, kind: str) -> Answer:
         sent = digest([self._endpoint.model, request.messages, request.sampling])
-        with self._asking(after_last):
+        with self._asking():
             call = self._journal.calls.get((self._problem, request.number))
             if call is None:
                 call = self._asked_now(request, sent)

@@ -180,7 +180,7 @@ def test_a_model_calls_tools_by_openais_protocol_and_they_run_once(solved, write
         assert not outcome.failures and outcome.run.results[0].correct and len(server.requests) == 2
     calls, (attempt,) = (lines(outcome.run.path / name) for name in ("calls.jsonl", "trajectory.jsonl"))
     assert [len(call["tool_calls"]) for call in calls] == [3, 0]
-    assert attempt["tags"] == calls[0]["tags"] == {"phase": "implement", "iteration": 1}
+    assert attempt["tags"] == calls[0]["tags"] == {"phase": "implement", "iteration": 1, "unit": 1}
     assert attempt["tokens"]["completion"] == sum(call["tokens"]["completion"] for call in calls)
 
 

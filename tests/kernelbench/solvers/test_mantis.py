@@ -59,7 +59,7 @@ def test_orchestrated_end_to_end(solved, stand_in):
     attempts = lines(run / "trajectory.jsonl")
     of_first = [a["tags"] for a in attempts if a["problem"] == "1/19"]
     assert of_first == [
-        {"iteration": i, "phase": "implement", "hypothesis": f"h{i}.{h}", "attempt": a}
+        {"iteration": i, "phase": "implement", "hypothesis": f"h{i}.{h}", "attempt": a, "unit": i}
         for i in (1, 2) for h in (1, 2) for a in (1, 2)
     ]  # fmt: skip
     phases = [call["tags"]["phase"] for call in lines(run / "calls.jsonl") if call["problem"] == "1/19"]
