@@ -1,13 +1,14 @@
 """A backend without a device: times follow from the source, so that two runs can be compared to the byte.
 
-As a program it is one run of MANTIS on two problems, which may be killed and started again:
-
-    python simulated.py OUT BASE_URL
+As a program it forks one run of MANTIS on two problems for each line ``OUT BASE_URL`` that it reads. It prints the
+process number of the run, which may be killed, and then its exit status.
 """
 
 import hashlib
 import json
+import os
 import sys
+import traceback
 from concurrent.futures import Future
 from pathlib import Path
 
@@ -102,5 +103,25 @@ def run_on_disk(out, base_url):
     return backend
 
 
+def serve():
+    """Fork a run for each line: everything is imported already, so that a life takes no seconds to start."""
+    import openai  # noqa: F401
+
+    for line in sys.stdin:
+        out, base_url = line.split()
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                run_on_disk(Path(out), base_url)
+                code = 0
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(code)
+        print(pid, flush=True)
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+
+
 if __name__ == "__main__":
-    run_on_disk(Path(sys.argv[1]), sys.argv[2])
+    serve()

@@ -1,5 +1,6 @@
 """kill -9 at random moments of an orchestrated run with memory and profiles: every resume ends in the same state."""
 
+import contextlib
 import hashlib
 import json
 import os
@@ -48,33 +49,38 @@ def state(out):
 
 
 @pytest.fixture
-def lives(stand_in, tmp_path):
+def lives(stand_in, tmp_path, request):
     """Kill runs at given requests, so many milliseconds after these arrived; compare them with an undisturbed one."""
 
-    def start(out, server):
-        path = os.pathsep.join([str(HERE), str(HERE.parents[2])])
-        command = [sys.executable, str(HERE / "simulated.py"), str(out), server.base_url]
-        return subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path}, stderr=subprocess.PIPE, text=True)
+    path = os.pathsep.join([str(HERE), str(HERE.parents[2])])
+    forks = subprocess.Popen(
+        [sys.executable, str(HERE / "simulated.py")], env={**os.environ, "PYTHONPATH": path}, text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    request.addfinalizer(forks.kill)
 
-    def killed(out, request, delay_ms):
-        """One killed life and one that ends; return the requests of both."""
+    def start(out, server):
+        print(out, server.base_url, file=forks.stdin, flush=True)
+        return int(forks.stdout.readline())
+
+    def killed(out, wanted, delay_ms):
+        """One killed life and one that ends; return how many requests both made."""
         arrived = threading.Event()
 
         def answering(asked, number):
-            if number == request:
+            if number == wanted:
                 arrived.set()
             return model(asked, number)
 
         with stand_in.StandIn(answering) as server:
-            process = start(out, server)
-            while not arrived.wait(0.05) and process.poll() is None:
-                pass
+            pid = start(out, server)
+            assert arrived.wait(60)
             threading.Event().wait(delay_ms / 1e3)
-            process.send_signal(signal.SIGKILL)
-            process.communicate(timeout=60)
-            ended = start(out, server)
-            _, errors = ended.communicate(timeout=120)
-            assert ended.returncode == 0, errors
+            with contextlib.suppress(ProcessLookupError):  # it may have ended by then
+                os.kill(pid, signal.SIGKILL)
+            assert int(forks.stdout.readline()) in (-signal.SIGKILL, 0)
+            start(out, server)
+            assert int(forks.stdout.readline()) == 0
             return len(server.requests)
 
     with stand_in.StandIn(model) as server:
@@ -86,11 +92,11 @@ def lives(stand_in, tmp_path):
         chance = random.Random(seed)
         for moment in range(moments):
             out = tmp_path / f"killed_{moment}"
-            request, delay_ms = chance.randint(1, requests), chance.uniform(0, 20)
-            paid = killed(out, request, delay_ms)
-            assert state(out) == whole, (moment, request, delay_ms)
+            wanted, delay_ms = chance.randint(1, requests), chance.uniform(0, 20)
+            paid = killed(out, wanted, delay_ms)
+            assert state(out) == whole, (moment, wanted, delay_ms)
             # the call that was in flight when the kill came has no answer in the log, and is asked again
-            assert paid <= requests + 1, (moment, request, delay_ms)
+            assert paid <= requests + 1, (moment, wanted, delay_ms)
 
     return check
 
