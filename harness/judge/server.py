@@ -25,7 +25,7 @@ from harness.job import decode_artefact, decode_problem, decode_solution
 from harness.judge.conditions import Conditions
 from harness.judge.evaluate import evaluate
 from harness.judge.held_out import evaluate_held_out
-from harness.judge.profile import profile
+from harness.judge.profiles.one_call import profile
 from harness.judge.record import failed_result
 from harness.judge.reference.time_baseline import blank_measurement, measure
 from harness.problem.math_modes import pin_math_modes

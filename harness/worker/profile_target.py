@@ -1,7 +1,7 @@
 """Runs a candidate in this very process, with no judge around it, for a profiler to watch one call.
 
 ``kernelbench.machine.ncu`` starts it under a profiler as its user's own program: it may do whatever they may do.
-``harness.judge.profile`` starts it in a candidate's sandbox, with everything built and the answers to its requests.
+``harness.judge.profiles.one_call`` starts it in a candidate's sandbox, with all that its requests need built before.
 """
 
 from __future__ import annotations

@@ -24,9 +24,10 @@ from harness.result import Result
 from harness.solution.discover import SUFFIXES
 from kernelbench.metrics import settled
 from kernelbench.run import write_whole
+from kernelbench.solvers.candidate import Candidate, Talk
 from kernelbench.solvers.plan import SolverError
 from kernelbench.solvers.prompting import feedback
-from kernelbench.solvers.task import Candidate, Talk, Task
+from kernelbench.solvers.task import Task
 
 WORKSPACES = "workspaces"
 

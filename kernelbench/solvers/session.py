@@ -21,6 +21,7 @@ from kernelbench.endpoint import ModelError
 from kernelbench.metrics.workloads import together
 from kernelbench.run import RunError, WriteError
 from kernelbench.solvers.backend.interface import Backend, ProblemFacts, Work
+from kernelbench.solvers.candidate import Candidate, Talk
 from kernelbench.solvers.log.journal import Attempt, Call, Diverged, Journal
 from kernelbench.solvers.model.answers import NoCode
 from kernelbench.solvers.model.llm import Answer, Llm, in_background
@@ -28,7 +29,7 @@ from kernelbench.solvers.plan import Plan, SolverError, Watcher
 from kernelbench.solvers.prompting.prompts import PromptError
 from kernelbench.solvers.schedule.dispatcher import Dispatcher, Stopped
 from kernelbench.solvers.schedule.order import Standing, schedule_of
-from kernelbench.solvers.task import BudgetSpent, Candidate, Services, Settings, Talk, Task, Unevaluated
+from kernelbench.solvers.task import BudgetSpent, Services, Settings, Task, Unevaluated
 
 
 @dataclass(frozen=True)

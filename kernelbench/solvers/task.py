@@ -18,6 +18,7 @@ from kernelbench.endpoint import Message
 from kernelbench.metrics import settled
 from kernelbench.run import write_whole
 from kernelbench.solvers.backend.interface import Backend, Bounds, ProblemFacts, Profile, Trial, Work
+from kernelbench.solvers.candidate import Candidate
 from kernelbench.solvers.log.journal import Journal
 from kernelbench.solvers.log.memory import Memory
 from kernelbench.solvers.model.llm import Answer, Llm
@@ -32,34 +33,6 @@ class BudgetSpent(Exception):
 
 class Unevaluated(Exception):
     """A candidate could not be evaluated, through no fault of its own."""
-
-
-@dataclass(frozen=True)
-class Talk:
-    """Exchange of a solver with its model, for the trajectory; ``tokens`` of ``prompt`` and ``completion``."""
-
-    prompt: list[Message] = field(default_factory=list)
-    answer: str | None = None
-    tokens: dict[str, int | None] = field(default_factory=lambda: {"prompt": 0, "completion": 0})
-    cost_usd: float | None = 0.0
-    seconds: float = 0.0
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A source, or an answer that holds one, and where it comes from.
-
-    ``kind`` is ``py``, ``cu`` or ``cpp``; that of an answer is its own. ``parent`` is the result, or its
-    sample number, from which it was made; ``turn`` is one more than the parent's unless it is given.
-    ``talk`` is what led to it where that did not go through ``task.llm``. ``tags`` are added to the task's own.
-    """
-
-    source: str | Answer
-    kind: str = "py"
-    parent: Result | int | None = None
-    turn: int | None = None
-    talk: Talk | None = None
-    tags: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

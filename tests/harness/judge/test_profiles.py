@@ -6,7 +6,7 @@ import torch
 from harness import device as devices
 from harness.compile import BuildContext, build
 from harness.judge.conditions import Conditions
-from harness.judge.profile import profile
+from harness.judge.profiles.one_call import profile
 from harness.result import CandidateFailure, Status
 from harness.solution.discover import read_solution
 
