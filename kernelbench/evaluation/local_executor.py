@@ -171,10 +171,10 @@ class BuildQueue:
         self._cores.announce(len(orders))
         return [self._start(order) for order in orders]
 
-    def build(self, solution: Solution, phase: Phase = lambda text: None) -> Future:
+    def build(self, file: ProblemFile, solution: Solution, phase: Phase = lambda text: None) -> Future:
         """A future of the artefact of a solution, for which no device is asked; it raises what a build raises."""
         self._cores.announce(1)
-        return self._pool.submit(self._build, Order(None, solution, phase))
+        return self._pool.submit(self._build, Order(file, solution, phase))
 
     def _start(self, order: Order) -> Future:
         ended: Future = Future()

@@ -76,7 +76,7 @@ class LocalBackend:
         try:
             if failure := failure or self._unfit(solution):
                 raise failure
-            self._line.build(solution, work.phase).result()
+            self._line.build(self.problems[work.problem].file, solution, work.phase).result()
         except CandidateFailure as failed:
             return Trial(failed.status.value, failed.message)
         except (ToolchainError, MachineFault) as fault:
