@@ -73,9 +73,10 @@ def _trace(problem: str, results: list[Result], tried: list[Line], asked: list[L
     return Trace(problem, sol_ms_of(results), tuple(Unit(tuple(of), *costs[key]) for key, of in done.items()))
 
 
-def _unit_of(line: Line) -> Any:
+def _unit_of(line: Line) -> int | None:
+    """Return the number of an attempt's or a call's unit; of an attempt without tags its own, of such a call None."""
     tags = line.get("tags") or {}
-    return next((f"{name} {tags[name]}" for name in _TAGS if name in tags), line.get("sample"))
+    return next((tags[name] for name in _TAGS if name in tags), line.get("sample"))
 
 
 def _costs(units: list, keys: list, tried: list[Line], asked: list[Line]) -> dict[Any, tuple]:
@@ -84,7 +85,7 @@ def _costs(units: list, keys: list, tried: list[Line], asked: list[Line]) -> dic
     if asked and all(set(line.get("tags") or {}) & set(_TAGS) for line in asked):
         for line in asked:
             key = _unit_of(line)
-            spent[key if key in units else units[-1]].append(line)
+            spent[key if key in units else units[0] if key < units[0] else units[-1]].append(line)
     else:
         for key, line in zip(keys, tried):
             spent[key].append(line)

@@ -13,6 +13,7 @@ from kernelbench.solvers.landscape import parameters as p
 from kernelbench.solvers.landscape import reading, terrain
 from kernelbench.solvers.landscape.author import Mind
 from kernelbench.solvers.landscape.forms import answer_of
+from kernelbench.solvers.model.answers import NoCode
 
 
 class LandscapeModel:
@@ -51,6 +52,15 @@ class LandscapeModel:
         if None in (prompt_tokens, completion_tokens):
             return None
         return (prompt_tokens + completion_tokens) * self.author.usd_per_million / 1e6
+
+    @staticmethod
+    def extract(text: str, kind: str = "py", finished: bool = True) -> str:
+        """Return the code in an answer, as ``answers.extract`` does; ours needs no other process to parse it."""
+        _, _, after = text.partition("```python\n")
+        code, fence, _ = after.partition("```")
+        if not fence:
+            raise NoCode("the answer holds no code")
+        return code
 
     def close(self) -> None:
         """Close nothing."""

@@ -19,10 +19,11 @@ MOST_TURNS = 16  # model calls of one question with tools: a model that never an
 
 @dataclass(frozen=True)
 class Answer:
-    """A model's answer; yield it and its code is evaluated."""
+    """A model's answer; yield it and its code is evaluated. ``extract`` finds the code in it."""
 
     call: Call
     kind: str = "py"
+    extract: Callable[..., str] = answers.extract
 
     @property
     def text(self) -> str:
@@ -31,7 +32,7 @@ class Answer:
     @property
     def code(self) -> str:
         """The solution in it; raises ``answers.NoCode`` where there is none."""
-        return answers.extract(self.text, self.kind, finished=self.call.finish_reason != "length")
+        return self.extract(self.text, self.kind, finished=self.call.finish_reason != "length")
 
     @property
     def no_code(self) -> str:
@@ -168,7 +169,7 @@ class Llm:
                 )
         with self._lock:
             self.calls.append(call)
-        return Answer(call, kind)
+        return Answer(call, kind, getattr(self._endpoint, "extract", answers.extract))
 
     def _asked_now(self, request: _Request, sent: str) -> Call:
         about = About(self._problem, request.number, request.tags)

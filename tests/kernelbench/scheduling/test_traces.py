@@ -59,6 +59,12 @@ def test_what_the_schedule_granted_wins_over_iterations():
     assert shape(trace) == [3, 1]
 
 
+def test_calls_before_the_first_grant_count_in_the_first_unit():
+    asked = [call(5, unit=0), call(unit=1), call(unit=2)]
+    (trace,) = traces(RESULTS[:2], [attempt(1, unit=1), attempt(2, unit=2)], asked, ["1/19"])
+    assert [unit.tokens for unit in trace.units] == [105, 100]
+
+
 def test_calls_after_the_last_attempt_count():
     (trace,) = traces(RESULTS, map(attempt, [1, 2, 3, 4]), [call()] * 4 + [call(25)], ["1/19"])
     assert [unit.tokens for unit in trace.units] == [100, 100, 100, 125]
