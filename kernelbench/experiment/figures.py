@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from kernelbench.experiment import outcomes
-from kernelbench.experiment.outcomes import ALL_FILTERS, BANDS, FILTERINGS, Finished, tried
+from kernelbench.experiment.outcomes import BANDS, FAILED, Finished, counts, tried
 from kernelbench.experiment.plan import Experiment
 from kernelbench.experiment.running import spent
 from kernelbench.metrics import fast_p
 from kernelbench.metrics.intervals import bootstrap
+from kernelbench.metrics.outcomes import ALL, FILTERINGS
 
 THRESHOLDS = (1.0, 1.5, 2.0, 4.0)  # of Fast-p
 ATTEMPT_THRESHOLD = 2.0  # of Attempt-Fast-p: the muCUTLASS paper, section 5.6
@@ -36,7 +36,7 @@ class Pool:
     runs: list[Finished]
     by_seed: bool
 
-    def best(self, filtering: str = ALL_FILTERS, raw: bool = False) -> np.ndarray:
+    def best(self, filtering: str = ALL, raw: bool = False) -> np.ndarray:
         """Return the best speedups, of shape (runs x problems,); nan without one."""
         return np.concatenate([run.best(filtering, raw) for run in self.runs])
 
@@ -137,7 +137,7 @@ def _attempt_fast_p(pool: Pool, r: float) -> list[list[float]]:
             most = max(most, len(attempts))
             good = (
                 number for number, a in enumerate(attempts, 1)
-                if a.band in FILTERINGS[ALL_FILTERS] and a.speedup is not None and a.speedup >= r
+                if counts(a) and a.speedup is not None and a.speedup >= r
             )  # fmt: skip
             first.append(next(good, None))
     return [[a, sum(f is not None and f <= a for f in first) / len(first)] for a in range(1, most + 1)]
@@ -164,8 +164,8 @@ def _cv(pool: Pool) -> dict[str, float | None]:
 
 def _bands(pool: Pool) -> dict[str, int]:
     """Return how many attempts are in each outcome band."""
-    counts = Counter(a.band or outcomes.FAILED for run in pool.runs for trace in run.traces for a in tried(trace))
-    return {band: counts[band] for band in BANDS}
+    found = Counter(a.band or FAILED for run in pool.runs for trace in run.traces for a in tried(trace))
+    return {band: found[band] for band in BANDS}
 
 
 def _compared(pool: Pool, reference: Pool) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from kernelbench.evaluation.stored_baselines import parse as parse_baselines
 from kernelbench.experiment.outcomes import judged
 from kernelbench.experiment.plan import Ceilings, Cell, Experiment, ExperimentError, Model, Variant
 from kernelbench.metrics.scheduling import Trace
-from kernelbench.review import labels, record
+from kernelbench.review import labels
 from kernelbench.run import Run
 from kernelbench.run_sources import trajectory_of
 from kernelbench.scheduling.traces import calls_of, traces
@@ -71,10 +71,10 @@ def options_of(experiment: Experiment) -> Options:
 def of_folder(folder: Path, problems: list[str]) -> list[Trace]:
     """Return the traces of a run directory, with the labels that reviews have given by now."""
     made = Run.load(folder)
-    found = labels.labels(made.solutions(), record.load(folder))
+    band_of = labels.band_of(labels.of_run(made))
     return traces(
         made.results, trajectory_of(made), calls_of(made), problems,
-        lambda result: judged(result, found.get((result.problem, result.solution["name"]))),
+        lambda result: judged(result, band_of),
     )  # fmt: skip
 
 

@@ -151,9 +151,8 @@ def _integrity(data: dict[str, Any]) -> Section:
         for of in data["variants"] for kind in ("settled", "raw")
     ]  # fmt: skip
     text = (
-        "Attempts by outcome band, and the geometric mean under each filtering: with all filters, with all attempts, "
-        "and with one of the filters alone. Gaming is what a review found (`kb review`), and what a rule rejected "
-        "other than for being library-only or below the floor."
+        "Attempts by outcome band, and the geometric mean under each filtering: with all attempts, without those of "
+        "one band, and without all three. Gaming is what a review found (`kb review`)."
     )
     bands = Table(("variant", *(band.replace("_", " ") for band in BANDS)), counts)
     return Section("Integrity", text, [bands, Table(("variant", "speedups", *FILTERINGS), means)])
