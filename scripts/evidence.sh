@@ -9,7 +9,7 @@
 # as CUDA-L1's h100.jsonl, and continues in ARCHIVE_RUN=DIR for ARCHIVE_SECONDS at a time. Python is $PYTHON or python3.
 set -u
 
-all="order tests profiles extensions spread accuracy accuracy_small aa_small sensitivity examples rounds redteam sanitize hostile scaling kernelbench archive held_out"
+all="order tests profiles extensions spread accuracy accuracy_small aa_small sensitivity examples rounds redteam sanitize hostile scaling kernelbench archive held_out policy"
 if [ $# = 0 ]; then sed -n '2,/^set/s/^# \{0,1\}//p' "$0"; echo "Steps: $all"; exit 2; fi
 out=$(mkdir -p "$1" && cd "$1" && pwd) && shift || exit
 cd "$(dirname "$0")/.." || exit
@@ -93,6 +93,16 @@ held_out() {
   kb eval --allow-library --solutions examples/inline_cuda --timeout 20 --held-out 7 --out "$out/held_out" &&
     kb eval kernelbench/redteam/exploits/31_fits_the_published_size.py --allow-library --held-out 7 \
       --out "$out/held_out_specialised"
+}
+
+# The template solver on 20 problems, round robin and under a budget policy, and what a replay of the first says.
+policy() {
+  local solve="kb solve --solver template --problems 1/19-32,1/36,1/40,1/47,1/94,1/98,1/100 --budget 12"
+  mkdir -p "$out/policy" &&
+    $solve --schedule breadth -o "$out/policy/full" &&
+    $solve --schedule policy:eps=100%,window=4 -o "$out/policy/stopped" &&
+    kb schedule replay "$out/policy/full" "$out/policy/stopped" --eps off,100% --window 0,4,8 \
+      --plot "$out/policy/pareto.png" >"$out/policy/replay.txt"
 }
 
 for step in "$@"; do
