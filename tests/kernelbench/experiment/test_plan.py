@@ -1,8 +1,15 @@
 """Experiment files: what they come to, and that a mistake in one is named."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from kernelbench.experiment.plan import Cell, ExperimentError, parse, read
+from kernelbench.solvers import script
+from kernelbench.solvers.schedule.order import schedule_of
+
+ROOT = Path(__file__).resolve().parents[3]
 
 FILE = """
 name = "steering"
@@ -87,3 +94,17 @@ def test_a_landscape_runs_solvers_in_python_only():
 def test_a_file_that_is_not_there_is_said(tmp_path):
     with pytest.raises(ExperimentError, match="cannot read"):
         read(tmp_path / "none.toml")
+
+
+def documented():
+    """The TOML blocks of the guide, and the files that come with the project."""
+    guide = (ROOT / "docs" / "experiments.md").read_text()
+    yield from re.findall(r"^```toml\n(.*?)^```", guide, re.M | re.S)
+    yield from (path.read_text() for path in sorted((ROOT / "scripts" / "experiments").glob("*.toml")))
+
+
+@pytest.mark.parametrize("text", list(documented()))
+def test_what_the_guide_shows_and_what_comes_with_the_project_can_be_read(written, text):
+    experiment = read(written(text))
+    assert [schedule_of(variant.schedule or experiment.schedule) for variant in experiment.variant]
+    assert all(script.find(variant.solver).is_file() for variant in experiment.variant)
