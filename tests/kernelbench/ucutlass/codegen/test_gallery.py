@@ -1,0 +1,127 @@
+"""Every program of the gallery: what is generated for it, what it should return, and, slowly, what nvcc makes of it."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from harness.compile.toolchain import nvcc
+from kernelbench.ucutlass import check
+from kernelbench.ucutlass.codegen import ToolchainMissing, build, coverage, generate, name_of
+from kernelbench.ucutlass.codegen.assembly.program import program_extents
+from kernelbench.ucutlass.codegen.build import compiler, instructions, reference
+from kernelbench.ucutlass.operands import Role, operands
+
+ROOT = Path(__file__).resolve().parents[4]
+sys.path.append(str(ROOT / "scripts" / "bench"))
+import ucutlass as bench  # noqa: E402
+
+GALLERY = ROOT / "kernelbench" / "ucutlass" / "gallery"
+PROGRAMS = sorted(path.stem for path in GALLERY.glob("*.dsl"))
+
+
+@pytest.fixture(params=PROGRAMS)
+def source(request):
+    return (GALLERY / f"{request.param}.dsl").read_text()
+
+
+def test_there_are_at_least_25_programs_of_both_back_ends():
+    sources = [(GALLERY / f"{name}.dsl").read_text() for name in PROGRAMS]
+    assert len(sources) >= 25 and len(set(sources)) == len(sources)
+    assert min(sum("sm_90a" in text for text in sources), sum("sm_80" in text for text in sources)) >= 10
+
+
+def test_a_program_says_what_it_is_for_and_on_which_extents_to_try_it(source):
+    purpose, extents, *_ = source.splitlines()
+    assert purpose.startswith("# ") and purpose.endswith(".") and extents.startswith("# extents: ")
+
+
+def test_its_header_is_complete(source):
+    program = check(source)
+    text, name = generate(program), name_of(program)
+    assert re.fullmatch(r"ucutlass_[0-9a-f]{16}", name)
+    for line in source.strip().splitlines():
+        assert line.strip() in text  # the source is embedded
+    for function in ("run", "workspace_bytes", "can_implement", "message"):
+        assert f" {name}_{function}(" in text
+    for function in ("at::Tensor kernel(", "at::Tensor kernel_ex("):
+        assert text.count(f"inline {function}") == 1
+    # kernels have names of their own; CUTLASS's two of parallel split-K have them among their arguments
+    assert any(part in text for part in ("struct ucutlass_", "ucutlass_depthwise<<<", "GemmSplitKParallel"))
+    assert text.count("{") == text.count("}") and "CLOSE_NAMESPACE" not in text
+
+
+def test_the_same_program_gives_the_same_header(source):
+    assert generate(check(source)) == generate(check(source))
+
+
+def test_its_c_interface_takes_every_operand_once(source):
+    program = check(source)
+    listed = re.search(r"// C interface\. tensors: (.*)\. extents: (.*)\.", generate(program))
+    wanted = [one.name for one in operands(program) if one.role is not Role.SCALAR]
+    assert listed[1].split(", ") == wanted and tuple(listed[2].split(", ")) == program_extents(program)
+
+
+def test_its_meaning_is_computed_by_the_reference(source):
+    program = check(source)
+    extents, steps = bench.told_extents(source, program_extents(program))
+    named = bench.inputs(program, extents, "cpu")
+    outputs = reference.expected(program, named, **steps)
+    wanted = {one.name for one in operands(program) if one.role is Role.OUTPUT}
+    assert set(outputs) == wanted
+    for result in outputs.values():
+        assert torch.isfinite(result).all() and result.std() > 0.01
+
+
+def test_coverage_names_programs_that_exist_and_every_program_is_named():
+    named = {name for row in coverage.ROWS for name in row.programs}
+    assert named <= set(PROGRAMS)
+    assert {row.state for row in coverage.ROWS} <= {"runs", "builds", "refused"}
+    assert all(row.programs for row in coverage.ROWS if row.state != "refused")
+
+
+def test_instructions_follow_from_the_schedule():
+    promised = {name: instructions.promised(check((GALLERY / f"{name}.dsl").read_text()).kernels[0])
+                for name in ("figure1", "unaligned_cp_async", "sm80_fp32", "sm80_linear_relu")}  # fmt: skip
+    assert promised == {
+        "figure1": ("wgmma.mma_async", "cp.async.bulk.tensor"),
+        "unaligned_cp_async": ("wgmma.mma_async", "cp.async.c"),
+        "sm80_fp32": ("fma.rn.f32",),
+        "sm80_linear_relu": ("mma.sync", "cp.async.c"),
+    }
+    program = check((GALLERY / "figure1.dsl").read_text())
+    assert instructions.missing(program, "wgmma.mma_async.sync.aligned") == ["cp.async.bulk.tensor"]
+
+
+def test_missing_headers_are_named_with_what_to_install(monkeypatch, tmp_path):
+    monkeypatch.setenv(compiler.HEADERS_VARIABLE, str(tmp_path))
+    with pytest.raises(ToolchainMissing, match="set CUTLASS_PATH to a checkout"):
+        compiler.include_folders()
+
+
+@pytest.mark.parametrize(("arch", "device", "flags"), [
+    ("sm_90a", "9.0", "arch=compute_90a,code=sm_90a"),
+    ("sm_80", None, "arch=compute_80,code=sm_80"),
+    ("sm_80", "9.0", "arch=compute_80,code=sm_90"),
+    ("sm_89", "8.0", "arch=compute_89,code=sm_89"),
+])  # fmt: skip
+def test_a_program_is_compiled_for_its_architecture_and_the_device_at_hand(arch, device, flags):
+    from kernelbench.ucutlass.ir import Arch
+
+    assert compiler.architecture_flags(Arch(arch), device) == (f"-gencode={flags}",)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.skipif(nvcc() is None, reason="needs nvcc")
+def test_nvcc_makes_the_instructions_that_the_schedule_promises(source, tmp_path):
+    try:
+        compiler.include_folders()
+    except ToolchainMissing as missing:
+        pytest.skip(str(missing))
+    program = check(source)
+    built = build(program, tmp_path, keep_ptx=True)
+    assert built.library.stat().st_size > 0
+    assert instructions.missing(program, built.ptx.read_text()) == []
