@@ -6,7 +6,7 @@ interpretations are of the same memory, so nothing is moved.
 
 from __future__ import annotations
 
-from kernelbench.ucutlass import ir
+from kernelbench.ucutlass import ir, resources
 from kernelbench.ucutlass.codegen.call import KernelCode, call_struct, extents_of
 from kernelbench.ucutlass.codegen.elements import cpp
 from kernelbench.ucutlass.codegen.epilogue.chain import Chain, chain
@@ -31,6 +31,8 @@ SCHEDULES = {
     KernelSchedule.CP_ASYNC: "KernelCpAsyncWarpSpecialized",
     KernelSchedule.CP_ASYNC_COOPERATIVE: "KernelCpAsyncWarpSpecializedCooperative",
 }
+_BLOCK_BYTES = 227 << 10  # of shared memory, cutlass::gemm::collective::detail::sm90_smem_capacity_bytes
+_BARRIER_BYTES = 128  # more than the barriers of one stage take
 _RASTERS = {RasterOrder.HEURISTIC: "Heuristic", RasterOrder.ALONG_M: "AlongM", RasterOrder.ALONG_N: "AlongN"}
 _OTHER = {Matrix.ROW_MAJOR: Matrix.COLUMN_MAJOR, Matrix.COLUMN_MAJOR: Matrix.ROW_MAJOR}
 
@@ -136,11 +138,6 @@ def collectives(kernel: ir.Kernel, tree: str, layout_suffix: str = "") -> str:
     """Return the two collectives; ``layout_suffix`` is ``*`` for pointer arrays."""
     star = layout_suffix
     fusion = f",\n    {tree}" if tree else ""
-    stages = (
-        f"{_GEMM}collective::StageCount<{kernel.stages}>"
-        if kernel.stages
-        else f"{_GEMM}collective::StageCountAutoCarveout<int(sizeof(typename CollectiveEpilogue::SharedStorage))>"
-    )
     return f"""\
 using CollectiveEpilogue = typename {_EPILOGUE}collective::CollectiveBuilder<
     cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, CtaTile, Cluster,
@@ -149,7 +146,22 @@ using CollectiveEpilogue = typename {_EPILOGUE}collective::CollectiveBuilder<
 using CollectiveMain = typename {_GEMM}collective::CollectiveBuilder<
     cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp,
     ElementAB, LayoutA{star}, ALIGN_A, ElementAB, LayoutB{star}, ALIGN_B, ElementAccumulator, CtaTile, Cluster,
-    {stages}, MainSchedule>::CollectiveOp;"""
+    {_stages(kernel)}, MainSchedule>::CollectiveOp;"""
+
+
+def _stages(kernel: ir.Kernel) -> str:
+    """Return the number of stages as a type of CUTLASS.
+
+    Where an operand of 32 bits does not lie along K, it goes through registers, and that builder takes only what shared
+    memory it must leave: so much that the wanted number of stages remains.
+    """
+    if not kernel.stages:
+        return f"{_GEMM}collective::StageCountAutoCarveout<int(sizeof(typename CollectiveEpilogue::SharedStorage))>"
+    along_k = (kernel.layout.a, kernel.layout.b) == (Matrix.ROW_MAJOR, Matrix.COLUMN_MAJOR)
+    if kernel.dtypes.input.bytes == 2 or along_k:
+        return f"{_GEMM}collective::StageCount<{kernel.stages}>"
+    stage = resources.stage_bytes(kernel) + _BARRIER_BYTES
+    return f"{_GEMM}collective::StageCountAutoCarveout<{_BLOCK_BYTES - kernel.stages * stage}>"
 
 
 def _device(kernel: ir.Kernel) -> str:
