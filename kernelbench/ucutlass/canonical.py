@@ -22,6 +22,12 @@ def canonical(program: ir.Program) -> str:
     return "pipeline(\n" + ",\n".join(stages) + "\n)"
 
 
+def source_text(program: ir.Program) -> str:
+    """The canonical text, and what the program binds."""
+    bound = ", ".join(f"{one.name}={_value(one.value)}" for one in program.bindings)
+    return canonical(program) + (f"\nbind({bound})" if bound else "")
+
+
 def digest(program: ir.Program) -> str:
     """The first 16 hexadecimal digits of the SHA-256 of the canonical text of a complete program."""
     return hashlib.sha256(canonical(program).encode()).hexdigest()[:DIGEST_DIGITS]

@@ -13,21 +13,37 @@ import click
 from kernelbench.cli import GATE_FAILED, UNFIT, WRONG_USAGE, fail, json_option, precision_option, say, say_json
 from kernelbench.ucutlass import LibraryMissing, ProgramError, check, parse
 
-_file = click.argument("file", metavar="FILE", type=click.Path(path_type=Path, allow_dash=True))
-_problem = click.option("--problem", metavar="ID", help="Bind the operands to a problem, as in 2/76, and check shapes.")
-_workload = click.option("--workload", help="Which sizes of the problem. Without it, the published ones.")
+file_argument = click.argument("file", metavar="FILE", type=click.Path(path_type=Path, allow_dash=True))
+problem_option = click.option("--problem", metavar="ID", help="Bind the operands to a problem, as in 2/76.")
+workload_option = click.option("--workload", help="Which sizes of the problem. Without it, the published ones.")
 _MAX_BYTES = 1 << 20  # of a file or of standard input
 
 
 @dataclass(frozen=True)
-class _Request:
+class Request:
+    """What a command was asked about: a source, and the problem that it binds to."""
+
     source: str
     problem: str | None
     workload: str | None
     precision: str
 
 
-@click.group("ucutlass")
+class _Group(click.Group):
+    """Loads `tune` when it is called for."""
+
+    def list_commands(self, context):
+        return [*super().list_commands(context), "tune"]
+
+    def get_command(self, context, name):
+        if name == "tune":
+            from kernelbench.cli.generate.ucutlass_tune import command as tune
+
+            return tune
+        return super().get_command(context, name)
+
+
+@click.group("ucutlass", cls=_Group)
 def command() -> None:
     """Compile, check, explain and tune programs of µCUTLASS, a small language for CUTLASS kernels.
 
@@ -37,9 +53,9 @@ def command() -> None:
 
 
 @command.command("check")
-@_file
-@_problem
-@_workload
+@file_argument
+@problem_option
+@workload_option
 @precision_option
 @json_option
 def check_(file: Path, problem: str | None, workload: str | None, precision: str, as_json: bool) -> None:
@@ -50,7 +66,7 @@ def check_(file: Path, problem: str | None, workload: str | None, precision: str
       kb ucutlass check gemm.dsl
       kb ucutlass check gemm.dsl --problem 2/76 --precision fp16 --json
     """
-    program, _, _ = _checked(_request(file, problem, workload, precision), as_json)
+    program, _, _ = checked(request(file, problem, workload, precision), as_json)
     from kernelbench.ucutlass.canonical import canonical, digest
 
     if as_json:
@@ -60,9 +76,9 @@ def check_(file: Path, problem: str | None, workload: str | None, precision: str
 
 
 @command.command("explain")
-@_file
-@_problem
-@_workload
+@file_argument
+@problem_option
+@workload_option
 @precision_option
 @json_option
 def explain_(file: Path, problem: str | None, workload: str | None, precision: str, as_json: bool) -> None:
@@ -73,7 +89,7 @@ def explain_(file: Path, problem: str | None, workload: str | None, precision: s
       kb ucutlass explain gemm.dsl
       kb ucutlass explain gemm.dsl --json
     """
-    program, written, bound = _checked(_request(file, problem, workload, precision), as_json)
+    program, written, bound = checked(request(file, problem, workload, precision), as_json)
     from kernelbench.ucutlass import explain
 
     if as_json:
@@ -83,9 +99,9 @@ def explain_(file: Path, problem: str | None, workload: str | None, precision: s
 
 
 @command.command("compile")
-@_file
-@_problem
-@_workload
+@file_argument
+@problem_option
+@workload_option
 @precision_option
 @json_option
 @click.option("-o", "--out", type=click.Path(file_okay=False, path_type=Path), default=Path("."), metavar="DIR",
@@ -99,7 +115,7 @@ def compile_(file, problem, workload, precision, as_json, out: Path, header_only
       kb ucutlass compile gemm.dsl -o build
       kb ucutlass compile gemm.dsl --header-only --json
     """
-    program, _, _ = _checked(_request(file, problem, workload, precision), as_json)
+    program, _, _ = checked(request(file, problem, workload, precision), as_json)
     from kernelbench.ucutlass import codegen
     from kernelbench.ucutlass.canonical import digest
 
@@ -123,7 +139,7 @@ def compile_(file, problem, workload, precision, as_json, out: Path, header_only
         say("\n".join(str(path) for path in (built["header"], built["library"]) if path))
 
 
-def _request(file: Path, problem: str | None, workload: str | None, precision: str) -> _Request:
+def request(file: Path, problem: str | None, workload: str | None, precision: str) -> Request:
     """What FILE holds, as text or as JSON; options win over what JSON says."""
     try:
         data = sys.stdin.buffer.read(_MAX_BYTES + 1) if str(file) == "-" else _read(file)
@@ -145,7 +161,7 @@ def _request(file: Path, problem: str | None, workload: str | None, precision: s
     named = {name: given.get(name) for name in ("problem", "workload")}
     if any(value is not None and not isinstance(value, str) for value in named.values()):
         fail(f'{file}: "problem" and "workload" are texts, as in "2/76"', WRONG_USAGE)
-    return _Request(given["source"], problem or named["problem"], workload or named["workload"], precision)
+    return Request(given["source"], problem or named["problem"], workload or named["workload"], precision)
 
 
 def _read(file: Path) -> bytes:
@@ -153,7 +169,7 @@ def _read(file: Path) -> bytes:
         return source.read(_MAX_BYTES + 1)
 
 
-def _checked(request: _Request, as_json: bool) -> tuple[Any, Any, Any]:
+def checked(request: Request, as_json: bool) -> tuple[Any, Any, Any]:
     """The complete program, the program as written, and its binding to a problem; ends the process with findings."""
     try:
         program = check(request.source)
@@ -166,7 +182,7 @@ def _checked(request: _Request, as_json: bool) -> tuple[Any, Any, Any]:
         _refuse(as_json, {"ok": False, "findings": [], "error": str(error)}, str(error), UNFIT)
 
 
-def _bound(program: Any, request: _Request) -> Any:
+def _bound(program: Any, request: Request) -> Any:
     if request.problem is None:
         return None
     from harness.problem.inputs import DTYPES  # imports torch

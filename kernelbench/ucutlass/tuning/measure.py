@@ -1,0 +1,44 @@
+"""Times of variants, by the judges of `kb eval`: built, checked against the problem, and timed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from harness.problem.module import ProblemFile
+from harness.result import Result, first_line
+from kernelbench.evaluator.client import Conditions, Job, evaluate_all
+from kernelbench.ucutlass import ir
+from kernelbench.ucutlass.canonical import digest, source_text
+from kernelbench.ucutlass.tuning.search import Measured
+
+
+class Evaluations:
+    """Evaluates variants as ``.dsl`` files in a folder, and keeps every record."""
+
+    def __init__(self, problem: ProblemFile, conditions: Conditions, folder: Path, predict: Callable, told: Callable):
+        self._problem, self._conditions, self._folder = problem, conditions, folder
+        self._predict, self._told = predict, told
+        self.records: list[Result] = []
+
+    def __call__(self, programs: Sequence[ir.Program]) -> list[Measured]:
+        """Build and measure the programs, several builds at once; their order is kept."""
+        jobs = [Job(self._problem, self._write(program)) for program in programs]
+        return [self._measured(program, answer)
+                for program, answer in zip(programs, evaluate_all(jobs, self._conditions))]  # fmt: skip
+
+    def _write(self, program: ir.Program) -> Path:
+        path = self._folder / f"{digest(program)}.dsl"
+        path.write_text(f"# kb: problem={self._problem.id}\n{source_text(program)}\n")
+        return path
+
+    def _measured(self, program: ir.Program, answer: Result | Exception) -> Measured:
+        predicted = self._predict(program.kernels[0])
+        if isinstance(answer, Exception):
+            found = Measured(program, None, "not evaluated", str(answer), predicted)
+        else:
+            self.records.append(answer)
+            ms = answer.timing["median_ms"] if answer.correct and answer.timing else None
+            found = Measured(program, ms, str(answer.status), first_line(answer.message), predicted)
+        self._told(found)
+        return found

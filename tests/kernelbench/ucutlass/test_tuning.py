@@ -1,0 +1,238 @@
+"""The autotuner: a legal search space, a model that ranks it, and a search that few measurements end."""
+
+import json
+import random
+
+import pytest
+from click.testing import CliRunner
+from ucutlass_programs import CONV80, CONV90, GEMM80, GEMM90, SM90, TYPES
+
+from harness.sol.hardware import limits_of
+from kernelbench.cli import main
+from kernelbench.ucutlass import check, ir
+from kernelbench.ucutlass.canonical import digest, source_text
+from kernelbench.ucutlass.ir import KernelSchedule, TileScheduler
+from kernelbench.ucutlass.tuning import (
+    Measured,
+    NotTunable,
+    Size,
+    order_variants,
+    predicted_ms,
+    ranked,
+    sizes_of,
+    structural_variants,
+    tune,
+)
+from kernelbench.ucutlass.validation import validate
+
+H100, A100 = limits_of("h100-sxm"), limits_of("a100-sxm")
+LARGE = Size(4096, 4096, 4096)
+
+
+def predict(size=LARGE, limits=H100):
+    return lambda kernel: predicted_ms(kernel, size, limits)
+
+
+# --- space --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "source",
+    [GEMM90, GEMM80, CONV90, CONV80, f"batched_gemm(){SM90} >> bias()", f"grouped_gemm(expert_count=4){SM90}",
+     f"pipeline(transpose(weight, NCL, NLC), {GEMM90})", f"{GEMM90} >> bias() >> aux_load(t) >> gelu()"],
+)  # fmt: skip
+def test_every_variant_is_legal_complete_and_there_once(source):
+    program = check(source)
+    found = structural_variants(program)
+    assert len(found) > 10 and len({digest(one) for one in found}) == len(found)
+    for one in found[:: max(1, len(found) // 20)]:
+        assert not validate(one) and check(source_text(one)).body == one.body
+        assert one.kernels[0].epilogue == program.kernels[0].epilogue
+        assert one.kernels[0].dtypes == program.kernels[0].dtypes
+
+
+def test_the_space_holds_the_published_configuration_and_all_schedules():
+    found = [one.body for one in structural_variants(check(GEMM90))]
+    assert any(one.cta_tile == ir.CtaTile(128, 256, 64) and one.cluster == ir.Cluster(2, 1, 1) for one in found)
+    schedules = {(one.scheduler.kernel, one.scheduler.tile) for one in found}
+    assert (KernelSchedule.TMA_COOPERATIVE, TileScheduler.STREAM_K) in schedules and len(schedules) == 4
+
+
+def test_orders_of_tiles_and_stages_vary_without_tiles():
+    program = check(GEMM90)
+    found = order_variants(program)
+    assert {one.body.tile for one in found} == {program.body.tile} and digest(program) not in map(digest, found)
+    assert {one.body.scheduler.raster for one in found} == set(ir.RasterOrder)
+    assert {one.body.stages for one in found} == {program.body.stages, program.body.stages - 1}
+
+
+def test_what_forbids_tma_stays_without_it():
+    narrow = check(f"{GEMM90}.with_alignment(A=2, B=2, C=8)")
+    assert {one.body.scheduler.kernel.is_tma for one in structural_variants(narrow)} == {False}
+
+
+@pytest.mark.parametrize(
+    "source", [f"pipeline({GEMM90}, {GEMM90})", f"depthwise_conv1d(kernel_w=3){TYPES}.with_arch(sm_80)"]
+)
+def test_programs_without_choices_are_refused_with_the_reason(source):
+    with pytest.raises(NotTunable, match="tune each|no tile"):
+        structural_variants(check(source))
+
+
+# --- model --------------------------------------------------------------------------------------------------------
+
+
+def fastest(source, size, limits=H100):
+    return ranked(structural_variants(check(source)), predict(size, limits))[0]
+
+
+def test_the_likeliest_tile_of_a_large_product_is_the_published_one():
+    ms, best = fastest(GEMM90, LARGE)
+    assert {best.body.cta_tile.m, best.body.cta_tile.n} == {128, 256} and best.body.scheduler.kernel.is_cooperative
+    assert 0.139 < ms < 0.236  # 137 GFLOP at the full rate, and what an untuned kernel was seen to take
+
+
+def test_few_tiles_of_a_deep_product_are_small_or_share_their_sums():
+    _, best = fastest(GEMM90, Size(256, 256, 131072))
+    small = best.body.cta_tile.m * best.body.cta_tile.n <= 64 * 64
+    assert small or best.body.scheduler.tile is TileScheduler.STREAM_K
+    _, before = fastest(GEMM80, Size(256, 256, 131072), A100)
+    assert before.body.split_k.slices > 1
+
+
+def test_predictions_grow_with_the_work_and_stay_above_the_devices_limits():
+    kernel = check(GEMM90).body
+    times = [predicted_ms(kernel, Size(n, n, n), H100) for n in (1024, 2048, 4096, 8192)]
+    assert times == sorted(times)
+    assert all(ms > 2 * n**3 / (H100.fp16 * 1e9) for ms, n in zip(times, (1024, 2048, 4096, 8192)))
+    assert predicted_ms(check(f"{GEMM90} >> aux_load(t)").body, LARGE, H100) >= times[2]
+
+
+def test_a_convolution_is_an_implicit_product():
+    kernel = check(CONV80).body
+    extents = {"N": 2, "H": 9, "W": 9, "C": 16, "K": 32, "R": 3, "S": 3, "P": 7, "Q": 7}
+    assert sizes_of(kernel, extents) == Size(2 * 7 * 7, 32, 16 * 9)
+    assert sizes_of(check(CONV80.replace("fprop", "dgrad")).body, extents) == Size(2 * 9 * 9, 16, 32 * 9)
+    assert sizes_of(check(CONV80.replace("fprop", "wgrad")).body, extents) == Size(32, 16 * 9, 2 * 7 * 7)
+
+
+# --- search -------------------------------------------------------------------------------------------------------
+
+
+class Device:
+    """Times that differ from the model's by up to 30 % for each variant, the same at every call, and noise."""
+
+    def __init__(self, wrong=()):
+        self.calls, self.built, self.wrong = [], set(), set(wrong)
+
+    def true_ms(self, program):
+        twist = random.Random(digest(program)).uniform(1.0, 1.3)
+        return twist * predict()(program.kernels[0])
+
+    def __call__(self, programs):
+        self.calls.append(len(programs))
+        self.built |= {digest(one) for one in programs}
+        return [self.measured(one) for one in programs]
+
+    def measured(self, program):
+        if digest(program) in self.wrong:
+            return Measured(program, None, "wrong_value", "off by one")
+        return Measured(program, self.true_ms(program))
+
+
+def test_a_search_builds_no_more_than_it_may_and_finds_something_faster():
+    program = check(f"{GEMM90}.with_threadblockshape(m=64, n=64, k=64).with_stages(2)")
+    device = Device()
+    found = tune(program, predict(), device, builds=12)
+    assert len(device.built) <= 12 and len(found.tried) == 12
+    assert found.gain > 1.5 and found.best.ms == device.true_ms(found.best.program)
+    assert found.best.ms == min(one.ms for one in found.tried)
+
+
+def test_more_builds_find_no_worse_kernel():
+    program = check(f"{GEMM90}.with_threadblockshape(m=64, n=64, k=64).with_stages(2)")
+    times = [tune(program, predict(), Device(), builds).best.ms for builds in (3, 12, 60)]
+    assert times == sorted(times, reverse=True)
+
+
+def test_the_best_is_measured_again_beside_the_program():
+    device = Device()
+    tune(check(f"{GEMM90}.with_threadblockshape(m=64, n=64, k=64).with_stages(2)"), predict(), device, builds=6)
+    assert device.calls[-1] == 2
+
+
+def test_what_is_only_lucky_does_not_replace_the_program():
+    program = check(GEMM90)
+
+    class Lucky(Device):
+        def measured(self, one):
+            first = len(self.calls) == 1 and digest(one) != digest(program)
+            return Measured(one, 0.5 if first else 1.0)
+
+    found = tune(program, predict(), Lucky(), builds=6)
+    assert digest(found.best.program) == digest(program) and found.gain == 1.0
+
+
+def test_variants_that_are_wrong_never_win():
+    program = check(GEMM90)
+    likely = [digest(one) for _, one in ranked(structural_variants(program), predict())[:3]]
+    found = tune(program, predict(), Device(wrong=likely), builds=12)
+    assert digest(found.best.program) not in likely
+
+
+def test_where_nothing_is_right_the_search_says_so():
+    program = check(GEMM90)
+    every = [digest(one) for one in [program, *structural_variants(program), *order_variants(program)]]
+    found = tune(program, predict(), Device(wrong=every), builds=4)
+    assert found.best.ms is None and found.gain is None and found.best.status == "wrong_value"
+
+
+def test_a_search_of_one_build_is_none():
+    with pytest.raises(ValueError, match="at least 2 builds"):
+        tune(check(GEMM90), predict(), Device(), builds=1)
+
+
+# --- command ------------------------------------------------------------------------------------------------------
+
+
+def kb_tune(tmp_path, source, *arguments):
+    path = tmp_path / "program.dsl"
+    path.write_text(source)
+    return CliRunner().invoke(main, ["ucutlass", "tune", str(path), "--precision", "fp16", *arguments])
+
+
+def test_tune_lists_variants_without_a_gpu(tmp_path):
+    done = kb_tune(tmp_path, f"# kb: problem=2/76\n{GEMM90} >> bias() >> relu()", "--list", "--json")
+    data = json.loads(done.output)
+    assert done.exit_code == 0 and len(data["variants"]) > 100 and data["size"]["k"] == 8192
+    times = [one["predicted_ms"] for one in data["variants"]]
+    assert times == sorted(times)
+    assert "legal variants of M=1024" in kb_tune(tmp_path, GEMM90, "--list", "--problem", "2/76").output
+
+
+@pytest.mark.parametrize(
+    ("source", "arguments", "status", "message"),
+    [
+        (GEMM90, ["--list"], 2, "name the problem"),
+        (f"pipeline({GEMM90})", ["--list", "--problem", "2/76", "--gpu", "h900"], 2, "h900"),
+        (GEMM90, ["--list", "--problem", "1/50"], 1, "bind-"),
+        (GEMM90 + ".with_stages(1)", ["--list", "--problem", "2/76"], 1, "stages-least"),
+        (GEMM90, ["--builds", "1"], 2, "--builds"),
+        (GEMM90, ["--problem", "2/76", "--device", "cpu"], 3, "no GPU to measure on"),
+    ],
+)
+def test_tune_says_what_it_lacks(tmp_path, source, arguments, status, message):
+    done = kb_tune(tmp_path, source, *arguments)
+    assert done.exit_code == status and message in done.output, done.output
+
+
+@pytest.mark.gpu
+def test_tune_measures_on_a_gpu_and_writes_the_best_program(tmp_path):
+    out = tmp_path / "tuned"
+    source = f"{GEMM90} >> bias() >> relu()"
+    done = kb_tune(tmp_path, source, "--problem", "2/76", "--workload", "small", "--builds", "3",
+                   "-o", str(out))  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert check((out / "best.dsl").read_text())
+    data = json.loads((out / "tuning.json").read_text())
+    assert data["best"]["ms"] <= data["start"]["ms"] * 1.005 and len(data["tried"]) == 3
