@@ -9,7 +9,7 @@
 # as CUDA-L1's h100.jsonl, and continues in ARCHIVE_RUN=DIR for ARCHIVE_SECONDS at a time. Python is $PYTHON or python3.
 set -u
 
-all="order tests profiles extensions spread accuracy accuracy_small aa_small sensitivity examples rounds redteam sanitize hostile scaling kernelbench archive held_out policy"
+all="order tests profiles extensions spread accuracy accuracy_small aa_small sensitivity examples rounds redteam sanitize hostile scaling kernelbench archive held_out policy ucutlass_tune"
 if [ $# = 0 ]; then sed -n '2,/^set/s/^# \{0,1\}//p' "$0"; echo "Steps: $all"; exit 2; fi
 out=$(mkdir -p "$1" && cd "$1" && pwd) && shift || exit
 cd "$(dirname "$0")/.." || exit
@@ -53,6 +53,43 @@ rounds() {
   kb eval --allow-library --solutions examples --timeout 20 --cv 0.5% --out "$out/examples_cv_half" &&
     python scripts/bench/timing_rounds.py results/h100/examples "$out/examples" "$out/examples_cv_half" \
       --json "$out/rounds.json"
+}
+# A linear layer with GELU, FP16, at two sizes: what tuning gains over the gallery's program, and over PyTorch.
+ucutlass_tune() {
+  local folder=$out/ucutlass_tune
+  mkdir -p "$folder/problems/level1"
+  cat >"$folder/problems/level1/001_linear_gelu.py" <<'PROBLEM'
+"""Linear layer, GELU."""
+import torch
+import torch.nn as nn
+
+WORKLOADS = {"full": dict(n=4096), "large": dict(n=8192), "small": dict(n=256)}
+
+
+class Model(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.linear = nn.Linear(n, n)
+
+    def forward(self, x):
+        return nn.functional.gelu(self.linear(x))
+
+
+def get_inputs(n=4096):
+    return [torch.rand(n, n)]
+
+
+def get_init_inputs(n=4096):
+    return [n]
+
+
+def get_flops(n=4096):
+    return 2 * n * n * n + 9 * n * n  # per output: bias, GELU (8)
+PROBLEM
+  for workload in full large; do
+    kb ucutlass tune kernelbench/ucutlass/gallery/linear_gelu.dsl --problem 1/1 --problem-dir "$folder/problems" \
+      --workload $workload --precision fp16 --builds 12 -o "$folder/$workload" || return
+  done
 }
 redteam() { kb redteam --device cuda -o "$out/redteam.md"; }
 # A correct kernel, and one that writes past its output: the second must be told with its line.

@@ -16,6 +16,9 @@ from kernelbench.ucutlass import LibraryMissing, ProgramError, check, parse
 file_argument = click.argument("file", metavar="FILE", type=click.Path(path_type=Path, allow_dash=True))
 problem_option = click.option("--problem", metavar="ID", help="Bind the operands to a problem, as in 2/76.")
 workload_option = click.option("--workload", help="Which sizes of the problem. Without it, the published ones.")
+folder_option = click.option(
+    "--problem-dir", type=click.Path(path_type=Path), help="Another folder of problems, ours or KernelBench's."
+)
 _MAX_BYTES = 1 << 20  # of a file or of standard input
 
 
@@ -27,6 +30,7 @@ class Request:
     problem: str | None
     workload: str | None
     precision: str
+    problem_dir: Path | None = None
 
 
 class _Group(click.Group):
@@ -56,9 +60,10 @@ def command() -> None:
 @file_argument
 @problem_option
 @workload_option
+@folder_option
 @precision_option
 @json_option
-def check_(file: Path, problem: str | None, workload: str | None, precision: str, as_json: bool) -> None:
+def check_(file: Path, problem, workload, problem_dir: Path | None, precision: str, as_json: bool) -> None:
     """Validate a program: every rule that it breaks, where, why, and what to write instead. Compiles nothing.
 
     \b
@@ -66,7 +71,7 @@ def check_(file: Path, problem: str | None, workload: str | None, precision: str
       kb ucutlass check gemm.dsl
       kb ucutlass check gemm.dsl --problem 2/76 --precision fp16 --json
     """
-    program, _, _ = checked(request(file, problem, workload, precision), as_json)
+    program, _, _ = checked(request(file, problem, workload, precision, problem_dir), as_json)
     from kernelbench.ucutlass.canonical import canonical, digest
 
     if as_json:
@@ -79,9 +84,10 @@ def check_(file: Path, problem: str | None, workload: str | None, precision: str
 @file_argument
 @problem_option
 @workload_option
+@folder_option
 @precision_option
 @json_option
-def explain_(file: Path, problem: str | None, workload: str | None, precision: str, as_json: bool) -> None:
+def explain_(file: Path, problem, workload, problem_dir: Path | None, precision: str, as_json: bool) -> None:
     """Show what a program means: every choice with its defaults, operands, resources, and the cost of the build.
 
     \b
@@ -89,7 +95,7 @@ def explain_(file: Path, problem: str | None, workload: str | None, precision: s
       kb ucutlass explain gemm.dsl
       kb ucutlass explain gemm.dsl --json
     """
-    program, written, bound = checked(request(file, problem, workload, precision), as_json)
+    program, written, bound = checked(request(file, problem, workload, precision, problem_dir), as_json)
     from kernelbench.ucutlass import explain
 
     if as_json:
@@ -102,12 +108,13 @@ def explain_(file: Path, problem: str | None, workload: str | None, precision: s
 @file_argument
 @problem_option
 @workload_option
+@folder_option
 @precision_option
 @json_option
 @click.option("-o", "--out", type=click.Path(file_okay=False, path_type=Path), default=Path("."), metavar="DIR",
               help="Folder that gets ucutlass_HASH.h and the library. Without it, this one.")  # fmt: skip
 @click.option("--header-only", is_flag=True, help="Write the header for your own .cu or load_inline; compile nothing.")
-def compile_(file, problem, workload, precision, as_json, out: Path, header_only: bool) -> None:
+def compile_(file, problem, workload, problem_dir, precision, as_json, out: Path, header_only: bool) -> None:
     """Compile a program: a header with its kernel, and a library. A program that breaks a rule starts no compiler.
 
     \b
@@ -115,7 +122,7 @@ def compile_(file, problem, workload, precision, as_json, out: Path, header_only
       kb ucutlass compile gemm.dsl -o build
       kb ucutlass compile gemm.dsl --header-only --json
     """
-    program, _, _ = checked(request(file, problem, workload, precision), as_json)
+    program, _, _ = checked(request(file, problem, workload, precision, problem_dir), as_json)
     from kernelbench.ucutlass import codegen
     from kernelbench.ucutlass.canonical import digest
 
@@ -139,7 +146,9 @@ def compile_(file, problem, workload, precision, as_json, out: Path, header_only
         say("\n".join(str(path) for path in (built["header"], built["library"]) if path))
 
 
-def request(file: Path, problem: str | None, workload: str | None, precision: str) -> Request:
+def request(
+    file: Path, problem: str | None, workload: str | None, precision: str, problem_dir: Path | None
+) -> Request:
     """What FILE holds, as text or as JSON; options win over what JSON says."""
     try:
         data = sys.stdin.buffer.read(_MAX_BYTES + 1) if str(file) == "-" else _read(file)
@@ -161,7 +170,9 @@ def request(file: Path, problem: str | None, workload: str | None, precision: st
     named = {name: given.get(name) for name in ("problem", "workload")}
     if any(value is not None and not isinstance(value, str) for value in named.values()):
         fail(f'{file}: "problem" and "workload" are texts, as in "2/76"', WRONG_USAGE)
-    return Request(given["source"], problem or named["problem"], workload or named["workload"], precision)
+    return Request(
+        given["source"], problem or named["problem"], workload or named["workload"], precision, problem_dir
+    )
 
 
 def _read(file: Path) -> bytes:
@@ -192,7 +203,7 @@ def _bound(program: Any, request: Request) -> Any:
     from kernelbench.ucutlass.operands.binding import resolve
 
     try:
-        workload = load_problem(request.problem).workload(request.workload or "full")
+        workload = load_problem(request.problem, request.problem_dir).workload(request.workload or "full")
         signature = derive_signature(workload, DTYPES[request.precision])
     except (ValueError, ProblemError) as error:
         fail(error, WRONG_USAGE)

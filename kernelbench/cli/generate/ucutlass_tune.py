@@ -11,7 +11,7 @@ import click
 from tabulate import tabulate
 
 from kernelbench.cli import UNFIT, WRONG_USAGE, device_option, fail, json_option, precision_option, say, say_json
-from kernelbench.cli.generate.ucutlass import checked, file_argument, request, workload_option
+from kernelbench.cli.generate.ucutlass import checked, file_argument, folder_option, request, workload_option
 
 _LISTED = 20
 
@@ -20,6 +20,7 @@ _LISTED = 20
 @file_argument
 @click.option("--problem", metavar="ID", help="What to measure on. Without it, what the file names.")
 @workload_option
+@folder_option
 @precision_option
 @device_option()
 @click.option("--builds", type=click.IntRange(2, 200), default=12, show_default=True,
@@ -29,7 +30,7 @@ _LISTED = 20
 @click.option("-o", "--out", type=click.Path(file_okay=False, path_type=Path), default=Path("tuned"), metavar="DIR",
               help="Folder that gets best.dsl, the variants and their records.")  # fmt: skip
 @json_option
-def command(file, problem, workload, precision, device, builds, only_list, gpu, out: Path, as_json) -> None:
+def command(file, problem, workload, problem_dir, precision, device, builds, only_list, gpu, out, as_json) -> None:
     """Search legal tiles, clusters, schedules, stages and orders of tiles; measure the likeliest on a GPU.
 
     A model of the device's limits ranks all legal variants. Few are built. The best is measured once more beside the
@@ -42,7 +43,7 @@ def command(file, problem, workload, precision, device, builds, only_list, gpu, 
     """
     from kernelbench.ucutlass import tuning
 
-    asked = request(file, problem or named_problem(file), workload, precision)
+    asked = request(file, problem or named_problem(file), workload, precision, problem_dir)
     if asked.problem is None:
         fail("name the problem to measure on, as in --problem 2/76: its sizes decide which tile is fast", WRONG_USAGE)
     program, _, bound = checked(asked, as_json)
@@ -121,6 +122,7 @@ def _list(timed: list[tuple[float, Any]], size: Any, as_json: bool) -> None:
 
 def _tune(program, asked, device, builds: int, out: Path, predict, as_json: bool) -> None:
     from harness.problem.module import ProblemError
+    from kernelbench.api import load_problem
     from kernelbench.evaluator.client import Conditions, problem_file
     from kernelbench.run import write_whole
     from kernelbench.ucutlass import tuning
@@ -129,7 +131,7 @@ def _tune(program, asked, device, builds: int, out: Path, predict, as_json: bool
 
     try:
         conditions = Conditions(device=device, workload=asked.workload, precision=asked.precision)
-        problem = problem_file(asked.problem, conditions)
+        problem = problem_file(load_problem(asked.problem, asked.problem_dir), conditions)
     except (ValueError, ProblemError) as error:
         fail(error, WRONG_USAGE)
     measure = Evaluations(problem, conditions, out / "variants", predict, _tell)

@@ -83,7 +83,7 @@ def _custom(kernel: ir.Kernel) -> Iterator[Breach]:
             yield f"custom(...) on {kernel.arch}", "use .with_arch(sm_90a), or built-in operations", op.at
 
 
-@rule("rows-of-conv", "the rows of a convolution are the pixels of its output, for which nothing has one value each",
+@rule("rows-of-conv", "rows of a convolution are the pixels of its output, and no vector has one value a pixel",
       Subject.WRITTEN)  # fmt: skip
 def _rows(kernel: ir.Kernel) -> Iterator[Breach]:
     if kernel.is_gemm:

@@ -64,7 +64,7 @@ def _axes(program: ir.Program) -> Iterator[Breach]:
                 f"write {fix}", stage.at  # fmt: skip
 
 
-@rule("transpose-dtypes", "a conversion has two types, and floating point has them exactly", Subject.PROGRAM)
+@rule("transpose-dtypes", "a conversion has two types, both floating point", Subject.PROGRAM)
 def _dtypes(program: ir.Program) -> Iterator[Breach]:
     for stage in _transposes(program):
         given = (stage.source_dtype, stage.target_dtype)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from kernelbench.ucutlass import ir
 from kernelbench.ucutlass.rules.registry import Breach, Subject, rule
 
-_EXPLICIT = "a guessed one would be another kernel than the one that was meant"
+_EXPLICIT = "the compiler does not guess types, architecture or layout: another one is another kernel"
 
 
 @rule("required-dtype", _EXPLICIT, Subject.WRITTEN)
