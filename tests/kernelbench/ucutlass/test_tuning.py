@@ -9,6 +9,7 @@ from ucutlass_programs import CONV80, CONV90, GEMM80, GEMM90, SM90, TYPES
 
 from harness.sol.hardware import limits_of
 from kernelbench.cli import main
+from kernelbench.evaluator.client import Conditions, problem_file
 from kernelbench.ucutlass import check, ir
 from kernelbench.ucutlass.canonical import digest, source_text
 from kernelbench.ucutlass.ir import KernelSchedule, TileScheduler
@@ -23,6 +24,7 @@ from kernelbench.ucutlass.tuning import (
     structural_variants,
     tune,
 )
+from kernelbench.ucutlass.tuning.measure import Evaluations
 from kernelbench.ucutlass.validation import validate
 
 H100, A100 = limits_of("h100-sxm"), limits_of("a100-sxm")
@@ -236,3 +238,14 @@ def test_tune_measures_on_a_gpu_and_writes_the_best_program(tmp_path):
     assert check((out / "best.dsl").read_text())
     data = json.loads((out / "tuning.json").read_text())
     assert data["best"]["ms"] <= data["start"]["ms"] * 1.005 and len(data["tried"]) == 3
+
+
+def test_variants_are_evaluated_by_the_judges_and_a_missing_gpu_is_said(tmp_path):
+    heard = []
+    problem = problem_file("2/76", Conditions())
+    measure = Evaluations(problem, Conditions(device="cpu", workload="small"), tmp_path, predict(), heard.append)
+    program = check(f"{GEMM90} >> bias() >> relu() bind(B=gemm.weight)")
+    (found,) = measure([program])
+    assert found.ms is None and found.status == "not evaluated" and "GPU" in found.message and heard == [found]
+    (path,) = tmp_path.glob("*.dsl")
+    assert path.read_text().startswith("# kb: problem=2/76\n") and check(path.read_text()) == program
