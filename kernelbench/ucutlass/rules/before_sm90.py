@@ -6,7 +6,7 @@ from kernelbench.ucutlass import ir
 from kernelbench.ucutlass.defaults import uses_simt
 from kernelbench.ucutlass.ir import ConvForm, Direction, SplitKMode, Swizzle
 from kernelbench.ucutlass.ir import Iterator as LoadIterator
-from kernelbench.ucutlass.operands import Reads
+from kernelbench.ucutlass.operands import Reads, side_dtype
 from kernelbench.ucutlass.rules.registry import Breach, Subject, listed, place, rule
 
 _SIDES = (32, 64, 128, 256)  # of a tile of warps
@@ -84,13 +84,27 @@ def _split_epilogue(kernel: ir.Kernel) -> Iterator[Breach]:
     if not _is_earlier(kernel) or kernel.split_k.mode is SplitKMode.NONE:
         return
     reads = Reads.of(kernel)
-    if kernel.epilogue and (reads.tensors or reads.stores):
-        yield ("split-k with an epilogue that reads or stores a tensor",
+    if reads.tensors or reads.stores:
+        yield ("split-k with an epilogue that reads or stores a tensor, or with beta",
                "write mode=none, slices=1, or keep to activations, scale, clip and scalars",
                place(kernel, "split_k"))  # fmt: skip
     if kernel.split_k.mode is SplitKMode.PARALLEL and not kernel.is_gemm:
         yield ("mode=parallel of a convolution, whose sums CUTLASS leaves to the caller", "write mode=serial",
                place(kernel, "split_k"))  # fmt: skip
+
+
+def _no_source(kernel: ir.Kernel) -> str:
+    """Return why an epilogue cannot be an output operator, which reads one source in the order of the output."""
+    reads, made, side = Reads.of(kernel), kernel.dtypes.output, side_dtype(kernel)
+    columns_first = isinstance(kernel.layout, ir.GemmLayout) and kernel.layout.c is ir.Matrix.COLUMN_MAJOR
+    across, along = (reads.rows, reads.columns) if columns_first else (reads.columns, reads.rows)
+    if reads.stores:
+        return "stores a tensor"
+    if reads.tensors > 1:
+        return f"reads {reads.tensors} tensors"
+    if across:
+        return "reads a vector across the rows of the output in memory"
+    return f"reads a vector of {side}, which the output ({made}) is not" if along and side is not made else ""
 
 
 @rule("swizzle-form", "stream-K is a swizzle of gemm(), without a visitor tree: its epilogue reads one tensor")
@@ -100,9 +114,8 @@ def _swizzle(kernel: ir.Kernel) -> Iterator[Breach]:
     at = place(kernel, "swizzle")
     if not kernel.is_gemm or kernel.operation.form is not ir.GemmForm.STANDARD:
         yield f"pattern=StreamK of {kernel.operation.word}(...)", "write pattern=Identity1", at
-    elif Reads.of(kernel).tensors > 1 or Reads.of(kernel).stores:
-        yield ("pattern=StreamK with an epilogue that reads several tensors or stores one", "write pattern=Identity1",
-               at)  # fmt: skip
+    elif reason := _no_source(kernel):
+        yield f"pattern=StreamK with an epilogue that {reason}", "write pattern=Identity1", at
 
 
 @rule("conv-epilogue", "convolutions before SM90 have no visitor tree: their epilogue reads one vector or tensor, as C")
@@ -111,12 +124,7 @@ def _epilogue(kernel: ir.Kernel) -> Iterator[Breach]:
         return
     reads = Reads.of(kernel)
     word = f"{kernel.operation.word}(...)"
-    if reads.stores:
-        at = next(op.at for op in kernel.epilogue if isinstance(op, ir.AuxStore))
-        yield f"{word} with aux_store(...)", "remove it, or use .with_arch(sm_90a) with a GEMM", at
-    if reads.tensors > 1:
-        yield (f"the epilogue of {word} reads {reads.tensors} tensors",
-               "keep one, such as bias(), the rest outside",
-               kernel.at)  # fmt: skip
+    if reason := _no_source(kernel):
+        yield f"the epilogue of {word} {reason}", "keep one tensor, such as bias(), the rest outside", kernel.at
     if kernel.operation.direction is Direction.WGRAD and reads.rows + reads.columns:
         yield f"{word} with a vector", "remove it: a filter's gradient has no bias", kernel.at
