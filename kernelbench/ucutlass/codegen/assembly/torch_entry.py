@@ -27,7 +27,7 @@ def generate(program: ir.Program, name: str) -> str:
     return f"""\
 #if defined(TORCH_EXTENSION_NAME) || defined(UCUTLASS_TORCH)
 #include <ATen/ATen.h>
-#include <ATen/cuda/CUDAContext.h>
+#include <c10/cuda/CUDAStream.h>
 #include <c10/cuda/CUDAGuard.h>
 namespace {name} {{
 // alpha and beta as in D = alpha * A * B + beta * C; a null stream stands for PyTorch's current one.
@@ -80,7 +80,7 @@ def _body(program: ir.Program, result: str, steps: list[str]) -> str:
         f"auto result = at::empty({{{shape}}}, {first}.options().dtype({torch_scalar(made.operand.dtype)}));",
         f"a.p_{result} = static_cast<decltype(a.p_{result})>(result.data_ptr());",
         f"auto const workspace = at::empty({{int64_t(workspace_bytes(a))}}, {first}.options().dtype(at::kByte));",
-        "auto const on = stream ? static_cast<cudaStream_t>(stream) : at::cuda::getCurrentCUDAStream().stream();",
+        "auto const on = stream ? static_cast<cudaStream_t>(stream) : c10::cuda::getCurrentCUDAStream().stream();",
         "int const status = run(a, workspace.data_ptr(), on);",
         'TORCH_CHECK(status == 0, "ucutlass: ", message(status));',
         "return result;",
