@@ -9,7 +9,7 @@
 # as CUDA-L1's h100.jsonl, and continues in ARCHIVE_RUN=DIR for ARCHIVE_SECONDS at a time. Python is $PYTHON or python3.
 set -u
 
-all="order tests profiles extensions spread accuracy accuracy_small aa_small sensitivity examples rounds redteam sanitize hostile scaling kernelbench archive held_out policy ucutlass_tune"
+all="order tests profiles extensions spread accuracy accuracy_small aa_small sensitivity examples rounds redteam sanitize hostile scaling kernelbench archive held_out policy ucutlass_tune ucutlass ucutlass_solutions"
 if [ $# = 0 ]; then sed -n '2,/^set/s/^# \{0,1\}//p' "$0"; echo "Steps: $all"; exit 2; fi
 out=$(mkdir -p "$1" && cd "$1" && pwd) && shift || exit
 cd "$(dirname "$0")/.." || exit
@@ -54,6 +54,15 @@ rounds() {
     python scripts/bench/timing_rounds.py results/h100/examples "$out/examples" "$out/examples_cv_half" \
       --json "$out/rounds.json"
 }
+# Every program of the gallery against PyTorch, and FP16 GEMM with bias and GELU against cuBLAS; 16 compilers, 8 minutes.
+# CUTLASS_PATH names a checkout of CUTLASS, where nvidia-cutlass is not installed.
+ucutlass() {
+  local status=0
+  python scripts/bench/ucutlass.py --out "$out/ucutlass" --jobs "${JOBS:-16}" || status=$?
+  rm -rf "$out/ucutlass/build"
+  return $status
+}
+ucutlass_solutions() { kb eval --solutions solutions/ucutlass --out "$out/ucutlass_solutions"; }
 # A linear layer with GELU, FP16, at two sizes: what tuning gains over the gallery's program, and over PyTorch.
 ucutlass_tune() {
   local folder=$out/ucutlass_tune

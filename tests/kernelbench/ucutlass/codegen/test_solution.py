@@ -1,0 +1,91 @@
+""".dsl solutions: what a program becomes for a problem, and how a build gets at the compiler of µCUTLASS."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.compile.translated import PROGRAM_WRONG
+from kernelbench import suite
+from kernelbench.ucutlass import ProgramError
+from kernelbench.ucutlass.codegen.build.compiler import HEADERS_VARIABLE
+from kernelbench.ucutlass.codegen.build.translate import translated, translators
+
+ROOT = Path(__file__).resolve().parents[4]
+SOLUTIONS = sorted((ROOT / "solutions" / "ucutlass").glob("*.dsl"))
+LINEAR = """gemm().with_dtype(input=fp32, acc=fp32, output=fp32)
+.with_layout(A=RowMajor, B=ColumnMajor, C=RowMajor).with_arch(sm_90a) >> bias() >> relu()
+bind({})"""
+
+
+def problem_of(path):
+    level, number = path.stem.split("_")[:2]
+    return suite.find(f"{level}/{number}")[0].path
+
+
+def solved(problem, binding, precision="fp32"):
+    return translated(LINEAR.format(binding), suite.find(problem)[0].path, precision)
+
+
+@pytest.mark.parametrize("path", SOLUTIONS, ids=lambda path: path.stem)
+def test_a_solution_becomes_the_problems_function(path):
+    text = translated(path.read_text(), problem_of(path), "fp32")
+    assert text.count('extern "C" void solution(') == 1
+    assert "C interface" in text and "#define UCUTLASS_NO_C_INTERFACE" in text  # of several, none clashes
+
+
+def test_there_are_solutions_of_at_least_six_problems_of_both_levels():
+    levels = [path.stem.split("_")[0] for path in SOLUTIONS]
+    assert min(levels.count("1"), levels.count("2")) >= 6
+
+
+def test_operands_are_bound_to_tensors_and_extents_to_the_workloads_sizes():
+    text = solved("2/76", "A=x, B=gemm.weight, bias=bias")
+    body = text[text.index('extern "C" void solution(') :]
+    assert body.startswith('extern "C" void solution(void const* x, void const* bias, void const* gemm_weight, void* ')
+    sizes = "batch_size == 1024 && in_features == 8192 && out_features == 8192"
+    full = re.search(rf"if \({sizes}\) \{{(.*?)\}}", body, re.S)[1]
+    for line in ("a.p_A = static_cast<decltype(a.p_A)>(x);", "a.p_B = static_cast<decltype(a.p_B)>(gemm_weight);",
+                 "a.n_M = 1024;", "a.n_N = 8192;", "a.n_K = 8192;"):  # fmt: skip
+        assert line in full
+    assert "in_features == 256" in body  # the other workload has a branch of its own
+
+
+def test_a_workload_that_the_program_does_not_fit_ends_with_the_reason():
+    text = solved("2/12", "A=x, B=gemm.weight, bias=gemm.bias")
+    assert re.search(r'in_features == 3001 && out_features == 5003\) end\("[KN]=\d+ is no multiple of', text)
+
+
+def test_a_program_that_does_not_fit_the_problem_says_what_to_change():
+    with pytest.raises(ProgramError, match="the problem has no such input"):
+        solved("2/76", "A=y")
+    with pytest.raises(ProgramError, match="bind-dtype"):
+        solved("2/76", "A=x", precision="fp16")
+
+
+def test_the_command_prints_findings_and_tells_them_by_its_status(tmp_path):
+    program, out = tmp_path / "2_76.dsl", tmp_path / "out.cu"
+    command = [*translators()["dsl"].command, str(program), str(out), "--problem", str(suite.find("2/76")[0].path)]
+    program.write_text("gemm().with_arch(sm_90)\n")
+    done = subprocess.run(command, capture_output=True, text=True, cwd="/")
+    assert done.returncode == PROGRAM_WRONG and "[arch-sm90a]" in done.stdout and not out.exists()
+    program.write_text(LINEAR.format("A=x, B=gemm.weight, bias=bias"))
+    done = subprocess.run(command, capture_output=True, text=True, cwd="/")
+    assert done.returncode == 0, done.stderr
+    assert 'extern "C" void solution(' in out.read_text()
+
+
+def test_missing_headers_are_the_machines_fault(monkeypatch, tmp_path):
+    monkeypatch.setenv(HEADERS_VARIABLE, str(tmp_path))
+    assert "set CUTLASS_PATH to a checkout" in translators()["dsl"].missing
+
+
+def test_naming_the_translator_imports_neither_torch_nor_lark():
+    code = (
+        "import sys; from kernelbench.ucutlass.codegen.build.translate import translators; translators(); "
+        "print([m for m in ('torch', 'lark') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert done.stdout.strip() == "[]"
