@@ -26,6 +26,13 @@ OWN = [
     "void cutlass::device_kernel<cutlass::gemm::kernel::GemmUniversal<cute::tuple<int, int, int, int>, Mine> >(P)",
     "matmul(float const*, float const*, float*, int, int, int)",
     "_layer_norm_fwd",
+    # of µCUTLASS's compiler, as nm names them; cutlass_ alone would be a library's
+    "void cutlass::device_kernel<ucutlass_4d580492dc18b6c7::kernel0::ucutlass_conv>"
+    "(ucutlass_4d580492dc18b6c7::kernel0::ucutlass_conv::Params)",
+    "void cutlass::Kernel2<ucutlass_b3bfa903911e3c04::kernel0::ucutlass_gemm>"
+    "(ucutlass_b3bfa903911e3c04::kernel0::ucutlass_gemm::Params)",
+    "ucutlass_9e6a6406d31fb23a::kernel0::ucutlass_depthwise(ucutlass_9e6a6406d31fb23a::kernel0::Call)",
+    "void ucutlass_6afbf4af36f07f80::ucutlass_transpose<cutlass::half_t, float>(cutlass::half_t*, float const*, int, int)",
 ]
 
 
