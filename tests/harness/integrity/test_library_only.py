@@ -32,7 +32,7 @@ OWN = [
     "void cutlass::Kernel2<ucutlass_b3bfa903911e3c04::kernel0::ucutlass_gemm>"
     "(ucutlass_b3bfa903911e3c04::kernel0::ucutlass_gemm::Params)",
     "ucutlass_9e6a6406d31fb23a::kernel0::ucutlass_depthwise(ucutlass_9e6a6406d31fb23a::kernel0::Call)",
-    "void ucutlass_6afbf4af36f07f80::ucutlass_transpose<cutlass::half_t, float>(cutlass::half_t*, float const*, int, int)",
+    "void ucutlass_6afbf4af36f07f80::ucutlass_transpose<cutlass::half_t, float>(X*, float const*, int, int)",
 ]
 
 
