@@ -32,8 +32,8 @@ _LIBRARY = Cost(2, 256 * _MIB)
 _CPP_EXTENSION = Cost(15, 1536 * _MIB)
 _CUDA_EXTENSION = Cost(30, 3072 * _MIB)
 _TEMPLATES = Cost(100, 4096 * _MIB)  # CUTLASS and its like
-# A µCUTLASS program, with nvcc 13.0 on one core: kernels for SM90 took 45 to 61 s and 3.4 to 4.1 GiB, those for SM80
-# 9 to 22 s and 0.6 to 1.1 GiB (results/ucutlass/builds.json).
+# A µCUTLASS program with nvcc 13.0: for SM90 48 to 68 s with 13 builds on 16 cores, and up to 4.1 GiB by getrusage;
+# for SM80 10 to 29 s and 0.6 to 1.1 GiB (results/h100/ucutlass/ucutlass.json has the seconds).
 _PROGRAM_SM90, _PROGRAM_SM80 = Cost(60, 4200 * _MIB), Cost(20, 1200 * _MIB)
 _SM90 = re.compile(r"with_arch\s*\(\s*sm_?90a")
 

@@ -1,5 +1,6 @@
 """Every program of the gallery: what is generated for it, what it should return, and, slowly, what nvcc makes of it."""
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -81,6 +82,14 @@ def test_coverage_names_programs_that_exist_and_every_program_is_named():
     assert named <= set(PROGRAMS)
     assert {row.state for row in coverage.ROWS} <= {"runs", "builds", "refused"}
     assert all(row.programs for row in coverage.ROWS if row.state != "refused")
+
+
+def test_what_runs_was_right_on_a_gpu_with_the_instructions_of_its_schedule():
+    results = json.loads((ROOT / "results" / "h100" / "ucutlass" / "ucutlass.json").read_text())["programs"]
+    for row in coverage.ROWS:
+        if row.state == "runs":
+            seen = [results[name] for name in row.programs]
+            assert all(one["right"] and not one["missing_instructions"] for one in seen), row
 
 
 def test_instructions_follow_from_the_schedule():
