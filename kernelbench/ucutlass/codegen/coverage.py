@@ -1,7 +1,8 @@
 """What works where, for the guide: each row names the programs of the gallery that show it.
 
-``runs`` was compiled by nvcc, holds the instructions of its schedule and was right on an H100
-(results/h100/ucutlass/ucutlass.json), ``builds`` was compiled, ``refused`` ends with the reason before a compiler starts.
+``runs`` was compiled by nvcc, holds the instructions of its schedule and was right on an H100, as
+results/h100/ucutlass/ucutlass.json records. ``builds`` was compiled. ``refused`` ends with the reason before a compiler
+starts.
 """
 
 from __future__ import annotations
