@@ -62,8 +62,9 @@ def _with_code(task: Task, settings: MantisSettings, asked: list[Message]) -> An
 
 def _tools(task: Task, settings: MantisSettings) -> list[Tool]:
     """Return tools that build and check a kernel without an attempt, where they are switched on."""
+    free = list(settings.representation.tools)
     if not settings.trials:
-        return []
+        return free
     kind = settings.representation.kind
 
     def build(source: str) -> str:
@@ -75,6 +76,7 @@ def _tools(task: Task, settings: MantisSettings) -> list[Tool]:
         return f"{trial.status} {trial.message}".strip()
 
     return [
+        *free,
         Tool("build", "Compiles a whole source file and says whether that works.", build, _SOURCE),
         Tool("check", "Compiles a whole source file and compares its outputs with PyTorch's.", check, _SOURCE),
     ]

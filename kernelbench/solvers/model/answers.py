@@ -21,6 +21,8 @@ _FIRST_CODE = {
     "py": re.compile(r"^(?:import |from \w|class |def |@|#|\"\"\"|''')", re.MULTILINE),
     "c": re.compile(r"^(?:#include|#define|//|/\*|extern|template|__global__|using |namespace )", re.MULTILINE),
 }
+_FIRST_CODE["dsl"] = re.compile(r"^[ \t]*(?:#|//|(?:pipeline|transpose|\w*gemm|\w*conv[123]d\w*)\s*\()", re.MULTILINE)
+_PROGRAM = re.compile(r"^[ \t]*(?:pipeline|\w*gemm|\w*conv[123]d\w*)\s*\(", re.MULTILINE)
 _LEFT_OUT = re.compile(
     r"^[ \t]*(?:#|//)[ \t]*(?:\.\.\.|…).*\b(?:existing|rest|remaining|unchanged|same|omitted|previous|as before)\b"
     r"|^[ \t]*(?:#|//).*\b(?:rest of the code|remaining code|(?:code|kernel)s? (?:is|are|remains?) unchanged)\b",
@@ -28,6 +30,7 @@ _LEFT_OUT = re.compile(
 )
 _DIFF = re.compile(r"^(?:@@ |--- \S|\+\+\+ \S|diff --git |<{7} |>{7} )", re.MULTILINE)
 _TRIALS = 40  # of where unfenced code begins or ends
+_ENTRY = {"py": "a class ModelNew", "dsl": "an operation such as gemm()"}
 
 
 class NoCode(Exception):
@@ -94,7 +97,7 @@ def _block(text: str, opening: re.Match, later: list[re.Match], kind: str) -> tu
 
 def _unfenced(text: str, kind: str) -> Iterator[str]:
     """The text from a line that looks like code on, less lines at its end until it is whole."""
-    first = _FIRST_CODE["py" if kind == "py" else "c"]
+    first = _FIRST_CODE[kind if kind in _FIRST_CODE else "c"]
     for start in list(first.finditer(text))[:_TRIALS]:
         lines = text[start.start() :].splitlines(keepends=True)
         for dropped in range(min(_TRIALS, len(lines))):
@@ -110,6 +113,8 @@ def _is_whole(code: str, kind: str) -> bool:
 
 
 def _defines_entry(code: str, kind: str) -> bool:
+    if kind == "dsl":
+        return _PROGRAM.search(code) is not None
     if kind == "py":
         return re.search(r"^class\s+ModelNew\b|^ModelNew\s*=", code, re.MULTILINE) is not None
     return re.search(r'extern\s+"C"[^;]*?\bsolution\s*\(', code, re.DOTALL) is not None
@@ -126,11 +131,13 @@ def _problem(code: str, kind: str) -> str | None:
         return f"it is not Python: {wrong}" if wrong else None
     if code.count("{") != code.count("}"):
         return "its braces do not match"
+    if kind == "dsl" and code.count("(") != code.count(")"):
+        return "its parentheses do not match"
     return "there is prose around it" if _FENCE.search(code) else None
 
 
 def _reason(answer: str, text: str, pieces: list[str], kind: str, finished: bool) -> str:
-    entry = "a class ModelNew" if kind == "py" else 'extern "C" void solution(...)'
+    entry = _ENTRY.get(kind, 'extern "C" void solution(...)')
     if not finished:
         return "the answer was cut off before its code was complete: it is too long"
     if not answer.strip():

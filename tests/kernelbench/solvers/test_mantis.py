@@ -175,7 +175,7 @@ def test_raw_files_and_tools_without_attempts(solved, stand_in):
     [
         ({"form": "round"}, "use one of flat, in-prompt, orchestrated"),
         ({"without": "measure"}, "use one of analyze, triage, summarize, memory"),
-        ({"kind": "dsl"}, "use one of py, cu, cpp"),
+        ({"kind": "sass"}, "use one of py, cu, cpp, dsl"),
         ({"attempts": "0"}, "whole number of at least 1"),
         ({"guardrails": "maybe"}, "use one of on, off"),
     ],

@@ -3,8 +3,8 @@
 import re
 
 import pytest
-from kernelbench.solvers.prompts import Prompts
 
+from kernelbench.solvers.prompting.prompts import Prompts
 from kernelbench.ucutlass import check
 from kernelbench.ucutlass.language import vocabulary
 
