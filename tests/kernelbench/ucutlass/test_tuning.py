@@ -2,6 +2,8 @@
 
 import json
 import random
+import re
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -27,6 +29,7 @@ from kernelbench.ucutlass.tuning import (
 from kernelbench.ucutlass.tuning.measure import Evaluations
 from kernelbench.ucutlass.validation import validate
 
+ROOT = Path(__file__).parents[3]
 H100, A100 = limits_of("h100-sxm"), limits_of("a100-sxm")
 LARGE = Size(4096, 4096, 4096)
 
@@ -94,6 +97,31 @@ def test_the_likeliest_tile_of_a_large_product_is_the_published_one():
     assert 0.139 < ms < 0.236  # 137 GFLOP at the full rate, and what an untuned kernel was seen to take
 
 
+@pytest.mark.parametrize("n", [4096, 8192])
+def test_the_model_ranks_nine_choices_about_as_an_h100_does(n):
+    """Rank correlation with the times in results/h100/ucutlass; 1 is the same order."""
+    times = json.loads((ROOT / "results/h100/ucutlass/ucutlass.json").read_text())["gemm"][str(n)]["times"]
+    found = [(predicted_ms(kernel, Size(n, n, n), H100), times[name]["us"]) for name, kernel in measured_kernels(times)]
+    assert len(found) == 9
+    predicted, measured = (sorted(range(9), key=lambda i, side=side: found[i][side]) for side in (0, 1))
+    distance = sum((predicted.index(i) - measured.index(i)) ** 2 for i in range(9))
+    assert 1 - 6 * distance / (9 * (81 - 1)) > 0.6
+    assert all(0.7 < 1e3 * ms / us < 1.3 for ms, us in found)
+
+
+def measured_kernels(times):
+    """The kernels of a record of scripts/bench/ucutlass.py, with its names for them."""
+    form = r"(\d+)x(\d+) cluster (\d+)x(\d+) (\w+) stages (\d+) (\w+) swizzle (\d+) (\w+)"
+    for name in times:
+        if match := re.fullmatch(form, name):
+            m, n, along_m, along_n, kernel, stages, raster, swizzle, tile = match.groups()
+            yield name, check(
+                f"{GEMM90}.with_threadblockshape(m={int(m) * int(along_m)}, n={n}, k=64).with_stages({stages})"
+                f".with_cluster(m={along_m}, n={along_n}, k=1).with_scheduler(tile={tile}, kernel={kernel}, "
+                f"raster={raster}, max_swizzle={swizzle}) >> bias() >> gelu()"
+            ).body
+
+
 def test_few_tiles_of_a_deep_product_are_small_or_share_their_sums():
     _, best = fastest(GEMM90, Size(256, 256, 131072))
     small = best.body.cta_tile.m * best.body.cta_tile.n <= 64 * 64
@@ -151,10 +179,10 @@ def test_a_search_builds_no_more_than_it_may_and_finds_something_faster():
     assert found.best.ms == min(one.ms for one in found.tried)
 
 
-def test_more_builds_find_no_worse_kernel():
+def test_more_builds_find_a_faster_kernel():
     program = check(f"{GEMM90}.with_threadblockshape(m=64, n=64, k=64).with_stages(2)")
-    times = [tune(program, predict(), Device(), builds).best.ms for builds in (3, 12, 60)]
-    assert times == sorted(times, reverse=True)
+    few, more = (tune(program, predict(), Device(), builds).best.ms for builds in (3, 12))
+    assert more < few
 
 
 def test_the_best_is_measured_again_beside_the_program():
