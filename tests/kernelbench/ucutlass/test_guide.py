@@ -1,6 +1,7 @@
 """The guide: its programs are valid, its tables are those of the code, and every finding that it shows is real."""
 
 import importlib.util
+import json
 import re
 from pathlib import Path
 
@@ -41,6 +42,13 @@ def test_the_finding_that_it_explains_is_what_such_a_program_gets():
     with pytest.raises(ProgramError) as error:
         check(source)
     assert str(error.value).strip() == shown.strip()
+
+
+def test_what_runs_was_right_on_a_gpu_and_what_only_builds_was_not():
+    seen = json.loads((ROOT / "results/h100/ucutlass/ucutlass.json").read_text())["programs"]
+    right = {name for name, found in seen.items() if found.get("right")}
+    for row in ROWS:
+        assert (row.state == "runs") == (bool(row.programs) and set(row.programs) <= right), row.what
 
 
 def test_the_gallery_has_every_program_that_the_table_names():
