@@ -41,8 +41,7 @@ _LEVEL_FOLDER = re.compile(r"level[_-]?(\d{1,9})", re.ASCII)
 _COMMENT_MARKS = ("//", "/*", "#", "*")
 DIRECTIVE_LINES = 10
 _DEVICES = ("any", "cpu", "cuda")
-_CUDA = ("cuda", "cuda")
-_OF_SUFFIX = {".py": ("pytorch", "any"), ".cpp": ("cpp", "cpu"), ".cu": _CUDA, ".dsl": _CUDA, ".so": _CUDA}
+_OF_SUFFIX = {".py": ("pytorch", "any"), ".cpp": ("cpp", "cpu")} | dict.fromkeys((".cu", ".dsl", ".so"), ("cuda",) * 2)
 
 
 class SolutionError(Exception):
