@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from harness.compile.artefact import Artefact, BuildContext, ToolchainError
 from harness.compile.library import compile_text, nvcc_for
@@ -33,6 +34,16 @@ class Translator:
     flags: tuple[str, ...] = ()
     folders: tuple[Path, ...] = ()
     missing: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """The translator as JSON, for a process that is told on its command line."""
+        return {**vars(self), "folders": [str(folder) for folder in self.folders]}
+
+    @classmethod
+    def from_json(cls, record: dict[str, Any]) -> Translator:
+        """Return the translator that ``to_json`` wrote."""
+        folders = tuple(map(Path, record["folders"]))
+        return cls(tuple(record["command"]), tuple(record["flags"]), folders, record["missing"])
 
 
 def build(solution: Solution, context: BuildContext, problem: Path | None) -> Artefact:

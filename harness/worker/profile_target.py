@@ -19,6 +19,7 @@ import torch
 from harness import device as devices
 from harness.compile import BuildContext, build
 from harness.compile.extension.build import ExtensionBuilder
+from harness.compile.translated import Translator
 from harness.job import decode_problem, decode_solution
 from harness.problem.inputs import DTYPES, call, copy_matching_state, seed_generators
 from harness.problem.math_modes import pin_math_modes
@@ -51,8 +52,9 @@ def main(job: dict[str, Any]) -> None:
         return
     with ForkServer() as server, owned_folders.scratch() as scratch:
         arch, memory = devices.architecture(device), default_memory_bytes()
-        context = BuildContext(server, arch, torch.__version__, _BUILD_TIMEOUT_S, memory)
-        artefact = build(solution, context)
+        translators = {kind: Translator.from_json(record) for kind, record in job.get("translators", {}).items()}
+        context = BuildContext(server, arch, torch.__version__, _BUILD_TIMEOUT_S, memory, translators=translators)
+        artefact = build(solution, context, problem.path)
         os.environ.update(artefact.env)
         builder = ExtensionBuilder(solution, context)
         extensions.install(lambda request: builder(request, scratch))

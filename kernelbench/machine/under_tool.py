@@ -17,6 +17,7 @@ from harness.job import encode_problem, encode_solution
 from harness.problem.module import ProblemFile
 from harness.process.spawn import ROOT
 from harness.solution.discover import Solution
+from kernelbench.ucutlass.codegen.build.translate import translators
 
 _TIMEOUT_S = 600
 
@@ -44,6 +45,7 @@ def run(
         "workload": workload,
         "precision": precision,
         "device": device,
+        "translators": {kind: one.to_json() for kind, one in translators(precision).items()},
     }
     command = [*tool, sys.executable, "-m", "harness.worker.profile_target", json.dumps(job)]
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))

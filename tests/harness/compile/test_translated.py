@@ -1,6 +1,7 @@
 """Solutions of kinds that another program translates: a command makes CUDA C++ of them, nvcc a library."""
 
 import ctypes
+import json
 import sys
 from pathlib import Path
 
@@ -98,6 +99,11 @@ def test_errors_of_the_compiler_are_the_candidates(built):
 def test_what_this_machine_lacks_is_not_the_candidates_failure(built, translators, message):
     with pytest.raises(ToolchainError, match=message):
         built(PLUS, translators)
+
+
+def test_a_translator_can_be_told_to_another_process():
+    translator = Translator(("python", "-m", "x"), ("-Ia",), (Path("/a"),), "nothing")
+    assert Translator.from_json(json.loads(json.dumps(translator.to_json()))) == translator
 
 
 @pytest.mark.parametrize(("arch", "seconds", "gib"), [("sm_90a", 60, 4), ("sm_80", 20, 1)])
