@@ -138,6 +138,7 @@ def test_an_installed_wheel_has_the_problems_and_runs_from_anywhere(tmp_path):
     assert "template" in kb("solve", "--list").stdout
     solved = kb("solve", "--solver", "template", "--problems", "1/19", "--device", "cpu", "-o", tmp_path / "solved")
     assert solved.returncode == 0, solved.stderr
+    assert kb("ucutlass", "check", site / "kernelbench" / "ucutlass" / "gallery" / "figure1.dsl").returncode == 0
     assert kb("report", tmp_path / "run", "-o", tmp_path / "report.html").returncode == 0
     assert str(site) in subprocess.run(
         [sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, {str(site)!r}); "

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from harness.compile.toolchain import nvcc
 from kernelbench.cli import main
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "ucutlass"))
@@ -112,6 +113,29 @@ def test_what_is_no_text_is_wrong_usage(tmp_path):
 def test_a_refused_program_starts_no_compiler_and_writes_nothing(source, tmp_path, called):
     done = invoke("compile", "-", "-o", tmp_path / "out", source=source)
     assert done.exit_code == 1 and not called.exists() and not (tmp_path / "out").exists(), done.output
+
+
+def test_compile_writes_a_header_that_begins_with_the_program(tmp_path, figure_1):
+    done = invoke("compile", figure_1, "-o", tmp_path / "out", "--header-only", "--json")
+    data = json.loads(done.output)
+    assert done.exit_code == 0 and data["library"] is None
+    header = Path(data["header"]).read_text()
+    assert header.index("gelu() >> clip(min=0, max=6)") < header.index("namespace ucutlass_" + data["hash"])
+
+
+@pytest.mark.skipif(nvcc() is None, reason="needs nvcc")
+def test_compile_makes_a_library_that_has_the_programs_functions(tmp_path):
+    source = "depthwise_conv1d(kernel_w=3).with_dtype(input=fp16, acc=fp32, output=fp16).with_arch(sm_80) >> relu()"
+    done = invoke("compile", "-", "-o", tmp_path, "--json", source=source)
+    data = json.loads(done.output)
+    assert done.exit_code == 0, done.output
+    assert f"ucutlass_{data['hash']}_run".encode() in Path(data["library"]).read_bytes()
+
+
+def test_compile_without_a_compiler_exits_with_3(tmp_path, figure_1, monkeypatch):
+    monkeypatch.setattr("kernelbench.ucutlass.codegen.build.compiler.nvcc", lambda: None)
+    done = invoke("compile", figure_1, "-o", tmp_path)
+    assert done.exit_code == 3 and "no nvcc" in done.output
 
 
 def test_check_imports_neither_torch_nor_code_generation(figure_1):
