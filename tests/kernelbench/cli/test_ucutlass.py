@@ -1,5 +1,6 @@
 """`kb ucutlass`: exit statuses, JSON in and out, and that what is refused starts no compiler."""
 
+import importlib
 import json
 import os
 import subprocess
@@ -133,7 +134,8 @@ def test_compile_makes_a_library_that_has_the_programs_functions(tmp_path):
 
 
 def test_compile_without_a_compiler_exits_with_3(tmp_path, figure_1, monkeypatch):
-    monkeypatch.setattr("kernelbench.ucutlass.codegen.build.compiler.nvcc", lambda: None)
+    compiler = importlib.import_module("kernelbench.ucutlass.codegen.build.compiler")
+    monkeypatch.setattr(compiler, "nvcc", lambda: None)
     done = invoke("compile", figure_1, "-o", tmp_path)
     assert done.exit_code == 3 and "no nvcc" in done.output
 
