@@ -6,12 +6,13 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from harness.faults import NoRoom
+from harness.faults import MachineFault, NoRoom
 from harness.judge.conditions import Conditions
 from harness.problem.held_out import HeldOut, held_out
 from harness.problem.module import ProblemError, Workload
 from harness.result import Result, first_line
 
+_FAULTS = 1  # of the machine, as a workload that needs more memory than was foreseen
 _SPARE = 3  # draws for each that is wanted, where the reference does not take some
 
 
@@ -21,9 +22,11 @@ def evaluate_held_out(
 ) -> list[dict[str, Any]]:  # fmt: skip
     """Return what became of a candidate on ``count`` held-out workloads; fewer where the problem has no more.
 
-    One that the reference does not take, or that does not fit the memory, is replaced by the next. Raises MachineFault.
+    One that the reference does not take, or that does not fit the memory, is replaced by the next. A machine that fails
+    more than once ends it: whether it can go on is for the caller to find out, who has a result already.
     """
     found: list[dict[str, Any]] = []
+    faults = 0
     for draw, one in enumerate(held_out(workload, seed)):
         if len(found) == count or draw == _SPARE * count:
             break
@@ -32,6 +35,10 @@ def evaluate_held_out(
             found.append(_entry(one, evaluate(workload.with_sizes(one.changed), held)))
         except (ProblemError, NoRoom):
             continue
+        except MachineFault:
+            faults += 1
+            if faults > _FAULTS:
+                break
     return found
 
 

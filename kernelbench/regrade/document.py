@@ -18,6 +18,11 @@ _FILTERINGS = (
     "The best solution of each problem among those that a filtering leaves in. Right by value is enough to be in "
     "`none`, with library-only and below-floor results too."
 )
+_CURVES = (
+    "Share of problems with a speedup of at least r: as claimed, as measured, without what labels leave out, and at the "
+    "speed of light with FP16 where a bound is known."
+)
+_RATIOS = (0.5, 1.0, 1.5, 2.0, 4.0, 8.0)
 _TRAITS = "A kernel may have several traits, and counts in each. own_kernels has none of them."
 
 
@@ -40,8 +45,11 @@ def sections(name: str, rows: Sequence[Row], data: dict[str, Any]) -> list[Secti
         Section("Figures under filterings", _FILTERINGS, *_figures(data["filterings"])),
         Section("Inflation without filters", "One more band is allowed at each step.",
                 *_figures(data["inflation_ladder"])),
+        Section("Fast-p curves", _CURVES, *_curves(data)),
         Section("Outcomes of the review", "Each attempt that is right by value is in one band.",
                 ("band", "attempts"), _counted(data["bands"])),
+        *([Section("Categories of the review", "", ("category", "attempts"), _counted(data["categories"]))]
+          if data["categories"] else []),
         Section("Fallback to the next best honest kernel", "Kernels of a problem in the order of their claims, to the "
                 "first that is right and accepted.", *_fallback(data["fallback"])),
         *([Section("Held-out workloads", "", ("verdict", "kernels"), _counted(data["held_out"]))]
@@ -92,6 +100,17 @@ def _figures(found: dict[str, dict[str, Any]]):
         for name, of in found.items()
     ]  # fmt: skip
     return headers, cells
+
+
+def _curves(data: dict[str, Any]):
+    headers = ("curve", *(f"r = {r:g}" for r in _RATIOS))
+    cells = [(name, *(f"{_share_at(points, r):.3f}" for r in _RATIOS)) for name, points in data["curves"].items()]
+    return headers, cells
+
+
+def _share_at(points: Sequence[tuple[float, float]], r: float) -> float:
+    """Return the share at ``r``: of the first point at or behind it, as a curve keeps a value up to its point."""
+    return next((share for at, share in points if at >= r), 0.0)
 
 
 def _fallback(found: dict[str, Any]):

@@ -20,7 +20,7 @@ from harness.sol.operators import Trace, View, trace
 
 # A problem whose inputs and weights fit so often is not traced: that imports Dynamo, which takes seconds.
 _FITS_OFTEN = 100
-_needs: dict[tuple[str, str, torch.dtype], Need | None] = {}  # of problems, by path, workload and type
+_needs: dict[tuple[str, str, torch.dtype], Need | None] = {}  # of problems, by path, sizes and type
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def _storages(views: Iterable[View]) -> set[int]:
 
 def _need(workload: Workload, dtype: torch.dtype) -> Need | None:
     """None where the reference cannot be traced without data."""
-    key = str(workload.problem.path), workload.name, dtype
+    key = str(workload.problem.path), repr((workload.name, workload.sizes)), dtype  # held-out sizes share the name
     if key not in _needs:
         try:
             _needs[key] = need_of(trace(workload, dtype))

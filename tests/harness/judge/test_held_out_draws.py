@@ -1,0 +1,62 @@
+"""The loop over held-out workloads: what is replaced, what ends it, and what an entry says."""
+
+import pytest
+import torch
+
+from harness.faults import MachineFault, NoRoom
+from harness.judge.conditions import Conditions
+from harness.judge.held_out import evaluate_held_out
+from harness.problem.module import ProblemError, load_problem
+from harness.result import Result, Status
+from kernelbench import suite
+
+SEED = 3
+
+
+@pytest.fixture
+def held_out():
+    """``held_out(ends, count)``: the entries, where the evaluations end as ``ends`` say, the last of them for ever."""
+    workload = load_problem(suite.find("1/19")[0]).workload("small")
+    asked = []
+
+    def evaluate(other, conditions):
+        asked.append((other.sizes, conditions.structure))
+        end = ends[min(len(asked), len(ends)) - 1]
+        if isinstance(end, Exception):
+            raise end
+        return Result("1/19", "relu", {}, {}, end)
+
+    def entries(these, count):
+        nonlocal ends
+        ends = these
+        return evaluate_held_out(workload, count, SEED, Conditions(torch.device("cpu")), evaluate)
+
+    ends = []
+    entries.asked, entries.published = asked, workload.sizes
+    return entries
+
+
+def test_each_is_of_other_sizes_or_of_another_structure(held_out):
+    found = held_out([Status.OK], 7)
+    assert len(found) == 7
+    for (sizes, structure), entry in zip(held_out.asked, found):
+        assert (sizes != held_out.published) != bool(structure)
+        assert entry["draw"] == structure and sizes == held_out.published | entry["changed"]
+
+
+@pytest.mark.parametrize("unfit", [ProblemError("the reference fails"), NoRoom("too large")])
+def test_what_the_reference_does_not_take_is_replaced(held_out, unfit):
+    found = held_out([unfit, Status.OK], 3)
+    assert [entry["status"] for entry in found] == ["ok"] * 3 and len(held_out.asked) == 4
+
+
+def test_a_failure_of_the_candidate_is_an_entry(held_out):
+    assert [entry["status"] for entry in held_out([Status.WRONG_VALUE, Status.OK], 2)] == ["wrong_value", "ok"]
+
+
+def test_a_machine_that_fails_again_ends_it_and_what_was_found_is_kept(held_out):
+    assert len(held_out([Status.OK, MachineFault("lost")], 5)) == 1 and len(held_out.asked) == 3
+
+
+def test_a_reference_that_takes_nothing_ends_it(held_out):
+    assert held_out([ProblemError("the reference fails")], 2) == []
