@@ -19,8 +19,8 @@ _FILTERINGS = (
     "`none`, with library-only and below-floor results too."
 )
 _CURVES = (
-    "Share of problems with a speedup of at least r: as claimed, as measured, without what labels leave out, and at the "
-    "speed of light with FP16 where a bound is known."
+    "Share of problems with a speedup of at least r: as claimed, as measured, without what labels leave out, and at "
+    "the speed of light with FP16 where a bound is known."
 )
 _RATIOS = (0.5, 1.0, 1.5, 2.0, 4.0, 8.0)
 _TRAITS = "A kernel may have several traits, and counts in each. own_kernels has none of them."
@@ -109,8 +109,8 @@ def _curves(data: dict[str, Any]):
 
 
 def _share_at(points: Sequence[tuple[float, float]], r: float) -> float:
-    """Return the share at ``r``: of the first point at or behind it, as a curve keeps a value up to its point."""
-    return next((share for at, share in points if at >= r), 0.0)
+    """Return the share at ``r`` or beyond: a curve keeps the value of one point up to and with the next."""
+    return next((share for at, share in reversed(points) if at < r), 0.0)
 
 
 def _fallback(found: dict[str, Any]):

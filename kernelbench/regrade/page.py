@@ -53,14 +53,11 @@ def picture(curves: dict[str, list[tuple[float, float]]]) -> str:
 
 
 def _line(name: str, points: list[tuple[float, float]], place: int) -> str:
-    """A falling staircase: the share of one point holds from the previous r up to its own."""
+    """A falling staircase: the share of one point holds up to the next."""
     colour = _COLOURS.get(name, "#000")
-    path, last = [], _FIRST
-    for r, share in points:
-        r = min(max(r, _FIRST), _LAST)
-        path += [(last, share), (r, share)]
-        last = r
-    path.append((last, 0.0))
+    path: list[tuple[float, float]] = []
+    for (r, share), (end, _) in zip(points, [*points[1:], (_LAST, 0.0)]):
+        path += [(min(max(at, _FIRST), _LAST), share) for at in (r, end)]
     shape = " ".join(f"{_x(r):.1f},{_y(share):.1f}" for r, share in path)
     at = _MARGIN + 14 * (place + 1)
     return (

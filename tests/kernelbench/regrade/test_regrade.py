@@ -219,10 +219,10 @@ def test_a_damaged_claim_is_named(run, tmp_path, line):
 
 
 def test_shares_at_a_ratio_count_what_reaches_it(run):
-    """One of two problems has a claim of 4 and one of 3; measured is one of 2, and the bound is 10 times the baseline."""
+    """Of two problems one has a claim of 4 and one of 3; one of 2 is measured, and a bound of 10."""
     lines = regrade(run.path).stdout.splitlines()
     shares = {name: next(line for line in lines if line.startswith(name)).split()[-6:]
               for name in ("claimed ", "measured", "speed of light")}  # fmt: skip
     assert shares["claimed "] == ["1.000"] * 4 + ["0.500", "0.000"]
     assert shares["measured"] == ["0.500"] * 4 + ["0.000", "0.000"]
-    assert shares["speed of light"] == ["0.500"] * 5 + ["0.000"]
+    assert shares["speed of light"] == ["0.500"] * 6
