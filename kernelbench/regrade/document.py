@@ -12,7 +12,8 @@ from kernelbench.views import tables
 
 _CLAIMS = (
     "Claims are the archive's; everything else was measured here. A settled speedup counts a tie as 1. Inflation is "
-    "the claimed over the settled speedup, of kernels that are right; over all, kernels that fail count as 1."
+    "the claimed over the settled speedup, of kernels that are right; over all, kernels that fail count as 1. Kernels "
+    "that are right without a settled speedup are in neither."
 )
 _FILTERINGS = (
     "The best solution of each problem among those that a filtering leaves in. Right by value is enough to be in "
@@ -75,19 +76,19 @@ def render(parts: Sequence[Section], form: str) -> str:
 
 def _inflation(found: dict[str, dict[str, Any]]):
     total = found["total"]
-    headers = ("kernels", "correct", "compared", "claimed", "settled", "inflation", "claimed, all", "settled, all",
-               "inflation over all")  # fmt: skip
+    headers = ("kernels", "correct", "unsettled", "compared", "claimed", "settled", "inflation", "claimed, all",
+               "settled, all", "inflation over all")  # fmt: skip
     return headers, [_inflation_cells(total)]
 
 
 def _traits(found: dict[str, dict[str, Any]]):
-    headers = ("trait", "kernels", "correct", "compared", "claimed", "settled", "inflation", "claimed, all",
-               "settled, all", "inflation over all")  # fmt: skip
+    headers = ("trait", "kernels", "correct", "unsettled", "compared", "claimed", "settled", "inflation",
+               "claimed, all", "settled, all", "inflation over all")  # fmt: skip
     return headers, [(name, *_inflation_cells(of)) for name, of in found.items() if name != "total"]
 
 
 def _inflation_cells(of: dict[str, Any]) -> tuple[str, ...]:
-    counts = tuple(str(of[key]) for key in ("kernels", "correct", "compared"))
+    counts = tuple(str(of[key]) for key in ("kernels", "correct", "unsettled", "compared"))
     figures = ("claimed", "settled", "inflation", "claimed_over_all", "settled_over_all", "inflation_over_all")
     return (*counts, *(_times(of[key]) for key in figures))
 

@@ -49,24 +49,26 @@ def inflation(rows: Sequence[Row]) -> dict[str, Any]:
     """Return how far claims are above what was found, as ratios of geometric means.
 
     ``inflation`` is over kernels with a claim that are right and have a settled speedup here. In
-    ``inflation_over_all`` every kernel with a claim and a result counts, and one that fails, or has no settled speedup,
-    as 1: its user falls back to the baseline.
+    ``inflation_over_all`` one that fails counts as 1 too: its user falls back to the baseline. Kernels that are right
+    without a settled speedup are in neither, and counted as ``unsettled``: nobody knows how fast they are.
     """
     claimed = [row for row in rows if row.claim.speedup and row.result]
     both = [row for row in claimed if row.result.correct and row.settled]
-    counted = [row.settled if row.result.correct and row.settled else 1.0 for row in claimed]
+    known = [*both, *(row for row in claimed if not row.result.correct)]
     means = [_mean([row.claim.speedup for row in both]), _mean([row.settled for row in both])]
-    over_all = [_mean([row.claim.speedup for row in claimed]), _mean(counted)]
+    over_all = [_mean([row.claim.speedup for row in known]),
+                _mean([row.settled if row.result.correct else 1.0 for row in known])]  # fmt: skip
     return {
         "kernels": len(claimed),
         "correct": sum(row.result.correct for row in claimed),
         "compared": len(both),
+        "unsettled": len(claimed) - len(known),
         "claimed": means[0],
         "settled": means[1],
         "inflation": means[0] / means[1] if both else None,
         "claimed_over_all": over_all[0],
         "settled_over_all": over_all[1],
-        "inflation_over_all": over_all[0] / over_all[1] if claimed else None,
+        "inflation_over_all": over_all[0] / over_all[1] if known else None,
     }
 
 

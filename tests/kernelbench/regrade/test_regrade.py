@@ -87,8 +87,9 @@ def test_inflation_is_over_what_is_right_and_over_all_with_failures_as_one(archi
     archive.add("1/1", 4.0, 2.0)
     archive.add("1/2", 9.0, status=Status.WRONG_VALUE)
     archive.add("1/3", None, 3.0)  # no claim
+    archive.add("1/4", 8.0, 2.0, verdict="unstable")  # nobody knows
     found = summary(regraded(archive))["inflation"]["total"]
-    assert (found["kernels"], found["correct"], found["compared"]) == (2, 1, 1)
+    assert (found["kernels"], found["correct"], found["compared"], found["unsettled"]) == (3, 2, 1, 1)
     assert found["inflation"] == pytest.approx(2.0)
     assert found["inflation_over_all"] == pytest.approx(6.0 / 2.0**0.5)  # (4 * 9)^(1/2) over (2 * 1)^(1/2)
 
