@@ -21,10 +21,10 @@ import torch
 from harness import device as devices
 from harness.compile.artefact import Artefact
 from harness.faults import MachineFault, NoRoom, check_disk, is_of_machine
+from harness.integrity.held_out import evaluate_held_out
 from harness.job import decode_artefact, decode_problem, decode_solution
 from harness.judge.conditions import Conditions
 from harness.judge.evaluate import evaluate
-from harness.judge.held_out import evaluate_held_out
 from harness.judge.profiles.one_call import profile
 from harness.judge.record import failed_result
 from harness.judge.reference.time_baseline import blank_measurement, measure

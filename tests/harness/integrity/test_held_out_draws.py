@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from harness.faults import MachineFault, NoRoom
+from harness.integrity.held_out import evaluate_held_out
 from harness.judge.conditions import Conditions
-from harness.judge.held_out import evaluate_held_out
 from harness.problem.module import ProblemError, load_problem
 from harness.result import Result, Status
 from kernelbench import suite
