@@ -54,7 +54,8 @@ class Endpoint:
     """One model. ``prices`` are USD for a million tokens of prompt and of completion; without them costs are unknown.
 
     ``fields`` go into every request and win over what a solver asks for; None leaves a field out.
-    The key is read from the environment variable ``key_variable`` and kept nowhere.
+    The key is read from the environment variable ``key_variable`` and kept nowhere. ``tries`` of one request may be set
+    to fewer, where somebody waits.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class Endpoint:
         self.model, self.base_url = model, str(self._client.base_url)
         self.fields = fields or {}
         self._key_variable, self._prices = key_variable, prices
+        self.tries = _TRIES
         self._stream = stream
         self._places = threading.BoundedSemaphore(at_once)
         self._not_before = 0.0
@@ -95,7 +97,7 @@ class Endpoint:
         ``about`` is for models that are simulated; nothing of it is sent.
         """
         begin = time.monotonic()
-        for number in range(1, _TRIES + 1):
+        for number in range(1, self.tries + 1):
             with self._places:
                 time.sleep(max(0.0, self._not_before - time.monotonic()))
                 try:
@@ -112,9 +114,9 @@ class Endpoint:
                     )
                     seconds = time.monotonic() - begin
                     return Completion(text, finish_reason, prompt, completion, seconds, number, tool_calls)
-            if number < _TRIES:
+            if number < self.tries:
                 self._wait_after(failure, number)
-        raise ModelError(f"{self.base_url} gave no answer in {_TRIES} tries; the last one: {_described(failure)}")
+        raise ModelError(f"{self.base_url} gave no answer in {self.tries} tries; the last one: {_described(failure)}")
 
     def cost_usd(self, prompt_tokens: float | None, completion_tokens: float | None) -> float | None:
         """None where the tokens or the prices are unknown."""

@@ -47,13 +47,14 @@ def command(path: Path, by_rules: bool, endpoint_of, max_usd: float, as_json: bo
       kb review runs/mine --rules
     """
     try:
-        run, endpoint = Run.load(path), endpoint_of(tries=_TRIES, timeout_s=_TIMEOUT_S)
+        run, endpoint = Run.load(path), endpoint_of(timeout_s=_TIMEOUT_S)
         if by_rules == (endpoint is not None):
             raise click.UsageError("name one reviewer: --model NAME, or --rules")
         if by_rules:
             list(rules.review(run, missing(run, rules.NAME)))
             _show(run, as_json)
             return
+        endpoint.tries = _TRIES
         todo = missing(run, endpoint.model)
     except (RunError, ReviewError, ModelError) as error:
         fail(error, WRONG_USAGE)

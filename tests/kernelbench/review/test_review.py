@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from harness.result import Status
 from kernelbench import suite
 from kernelbench.cli import main
+from kernelbench.review.bounds import bounds_of
 from kernelbench.review.labels import CATEGORIES, labels
 from kernelbench.review.record import Review, load
 
@@ -67,6 +68,41 @@ def test_what_is_asked_holds_source_reference_and_measurements(run, endpoint):
     assert all(category in system["content"] for categories in CATEGORIES.values() for category in categories)
     assert "my own source" in user["content"] and "speedup" in user["content"]
     assert suite.find("1/19")[0].path.read_text() in user["content"]
+
+
+def test_what_is_asked_holds_the_operator_table_and_the_bounds(run, endpoint):
+    review(run, endpoint)
+    user = endpoint.requests[0]["messages"][1]["content"]
+    table = user.partition("Operators of the reference and bounds on its time")[2]
+    assert '"name": "relu"' in table and '"flops": 262144' in table and '"total_bytes"' in table
+
+
+def test_bounds_of_a_gpu_in_the_table_are_in_ms(run):
+    run.results[0].device = {"type": "cuda", "name": "NVIDIA H100 80GB HBM3"}
+    found = bounds_of(run, run.results[0])
+    assert found["device"] == "h100-sxm" and 0 < found["theoretical_runtime_ms_fp16"] <= found["theoretical_runtime_ms"]
+
+
+def test_a_review_goes_on_without_bounds(run):
+    run.results[0].problem = "9/9"
+    assert "no problem matches" in bounds_of(run, run.results[0])["unavailable"]
+
+
+def test_rules_ask_no_model_and_are_asked_once(run):
+    run.results[0].integrity["findings"] = [{"rule": "fast_math", "line": 3, "code": "__expf"}]
+    logs.rewritten(run)
+    for _ in range(2):
+        done = CliRunner().invoke(main, ["review", str(run.path), "--rules", "--json"])
+        assert done.exit_code == 0, done.output
+        (only,) = json.loads(done.stdout)
+        assert (only["label"], only["category"], only["by"]) == ("minor_issues", "math_approximation", "rules")
+        assert len(load(run.path)) == 1
+
+
+def test_one_reviewer_is_named(run):
+    for more in ([], ["--rules", "--model", "m", "--base-url", "http://127.0.0.1:9/v1"]):
+        done = CliRunner().invoke(main, ["review", str(run.path), *more])
+        assert done.exit_code == 2 and "name one reviewer" in done.output
 
 
 def test_only_correct_results_are_reviewed_and_once(run, endpoint):
