@@ -42,7 +42,7 @@ def sections(name: str, rows: Sequence[Row], data: dict[str, Any]) -> list[Secti
     return [
         Section(f"{name}: claimed against measured", _CLAIMS, *_inflation(data["inflation"])),
         Section("Where the speed comes from", _TRAITS, *_traits(data["inflation"])),
-        Section("Status of each kernel", "", ("status", "kernels"), _counted(data["statuses"])),
+        Section("Status of each kernel", _problems(data), ("status", "kernels"), _counted(data["statuses"])),
         Section("Figures under filterings", _FILTERINGS, *_figures(data["filterings"])),
         Section("Inflation without filters", "One more band is allowed at each step.",
                 *_figures(data["inflation_ladder"])),
@@ -72,6 +72,13 @@ def render(parts: Sequence[Section], form: str) -> str:
         shown = [f"{mark}{part.title}", part.note, tables.table(part.headers, part.cells, form)]
         blocks.append("\n\n".join(filter(None, shown)))
     return "\n\n".join(blocks) + "\n"
+
+
+def _problems(data: dict[str, Any]) -> str:
+    return (
+        f"Figures below are over the {data['problems']} problem(s) with a result; "
+        f"{data['problems_without_a_result']} have none."
+    )
 
 
 def _inflation(found: dict[str, dict[str, Any]]):

@@ -17,14 +17,15 @@ _UNCLAIMED = float("-inf")
 
 
 def summary(rows: Sequence[Row]) -> dict[str, Any]:
-    """Return all figures of one run's rows."""
-    problems = list(dict.fromkeys(row.claim.problem for row in rows))
+    """Return all figures of one run's rows. Shares and means are over the problems that have a result."""
+    problems = _evaluated(rows)
     results = [row.result for row in rows if row.result]
     band_of = _bands(rows)
     attempts = [row for row in rows if row.result and outcomes.is_attempt(row.result)]
     return {
         "kernels": len(rows),
         "problems": len(problems),
+        "problems_without_a_result": len({row.claim.problem for row in rows} - set(problems)),
         "statuses": dict(Counter(row.status for row in rows)),
         "rules": dict(Counter(row.result.rule for row in rows if row.result and row.result.rule)),
         "inflation": {"total": inflation(rows), **by_category(rows)},
@@ -37,6 +38,10 @@ def summary(rows: Sequence[Row]) -> dict[str, Any]:
         "curves": curves(rows, problems),
         "sol_geometric_mean": _mean(outcomes.sol_limits(results, problems)),
     }
+
+
+def _evaluated(rows: Iterable[Row]) -> list[str]:
+    return list(dict.fromkeys(row.claim.problem for row in rows if row.result))
 
 
 def _bands(rows: Iterable[Row]) -> outcomes.BandOf:
@@ -118,7 +123,7 @@ def curves(rows: Sequence[Row], problems: Sequence[str]) -> dict[str, list[tuple
     results, band_of = [row.result for row in rows if row.result], _bands(rows)
     claimed: dict[str, float] = {}
     for row in rows:
-        if row.claim.speedup:
+        if row.claim.speedup and row.result:
             claimed[row.claim.problem] = max(row.claim.speedup, claimed.get(row.claim.problem, 0.0))
     measured, kept = (
         outcomes.filtered(results, problems, band_of, outcomes.FILTERINGS[name]).settled
@@ -139,7 +144,7 @@ def best_of_all(runs: Sequence[Sequence[Row]]) -> dict[str, Any]:
     The muCUTLASS paper, section 6.5.
     """
     rows = [row for those in runs for row in those]
-    problems = list(dict.fromkeys(row.claim.problem for row in rows))
+    problems = _evaluated(rows)
     results: list[Result] = [row.result for row in rows if row.result]
     return outcomes.figures(results, problems, _bands(rows))
 
