@@ -15,8 +15,11 @@ _NOTE = (
 
 
 def outcome_tables(runs: Iterable[tuple[str, dict[str, Any]]], form: str) -> str:
-    """Return bands and filtered figures of runs, from (name, ``bands`` and ``filterings``); '' without a label."""
-    shown = [(name, data) for name, data in runs if any(data["bands"][band] for band in outcomes.BANDS)]
+    """Return bands and filtered figures of runs, from (name, ``bands`` and ``filterings``).
+
+    '' where labels tell nothing: where none is, and where all attempts are library-only, as PyTorch solutions on a CPU are.
+    """
+    shown = [(name, data) for name, data in runs if _tells(data["bands"])]
     if not shown:
         return ""
     bands = tables.table(
@@ -35,3 +38,8 @@ def outcome_tables(runs: Iterable[tuple[str, dict[str, Any]]], form: str) -> str
         form,
     )  # fmt: skip
     return "\n\n".join((bands, figures, _NOTE))
+
+
+def _tells(bands: dict[str, int]) -> bool:
+    present = {band for band, count in bands.items() if count}
+    return present not in (set(), {outcomes.UNREVIEWED}, {outcomes.LIBRARY_ONLY})

@@ -39,9 +39,13 @@ def test_standings_have_bands_and_filtered_figures(run):
     assert "without gaming" in text and "original gaming" in text
 
 
-def test_without_a_label_nothing_is_shown(tmp_path):
-    text = ranking.render(ranking.standings([logs.run(tmp_path / "run", attempt(2.0, 0))]), "terminal")
-    assert "filtering" not in text
+def test_without_a_label_or_with_one_for_all_nothing_is_shown(tmp_path):
+    library = logs.judged("1/19", 2.0)  # on a CPU, and its source builds nothing
+    for name, one in (("unlabelled", attempt(2.0, 0)), ("library", library)):
+        text = ranking.render(ranking.standings([logs.run(tmp_path / name, one)]), "terminal")
+        assert "without gaming" not in text
+    text = ranking.render(ranking.standings([logs.run(tmp_path / "both", library, attempt(2.0, 1))]), "terminal")
+    assert "without gaming" in text
 
 
 def test_the_leaderboard_names_the_label_of_each_result(run):
