@@ -17,7 +17,8 @@ _NOTE = (
 def outcome_tables(runs: Iterable[tuple[str, dict[str, Any]]], form: str) -> str:
     """Return bands and filtered figures of runs, from (name, ``bands`` and ``filterings``).
 
-    '' where labels tell nothing: where none is, and where all attempts are library-only, as PyTorch solutions on a CPU are.
+    Labels tell nothing, and the text is '', where there is none, and where all attempts are library-only, as PyTorch
+    solutions on a CPU are.
     """
     shown = [(name, data) for name, data in runs if _tells(data["bands"])]
     if not shown:
