@@ -23,8 +23,6 @@ from harness.sol.hardware import Limits
 from harness.sol.least_work import Discount, least_flops
 from harness.sol.operators import Operator, Trace, View, trace
 
-PLAUSIBLE = 0.9  # a time below this share of the floor is no honest measurement
-
 
 @dataclass(frozen=True)
 class Row:
@@ -160,7 +158,7 @@ def speed_of_light(analysis: Analysis, limits: Limits, fp16: bool = False, sm_mh
 
 
 def floor(analysis: Analysis, limits: Limits, cold: bool = True) -> Bound:
-    """t_floor: no honest kernel is quicker; a time below ``PLAUSIBLE`` of it is to be rejected.
+    """t_floor: no honest kernel is quicker; a time below 0.9 of it is rejected (``harness.integrity.below_floor``).
 
     ``cold`` is whether the L2 was flushed before the call. What is written may
     still be in the L2 when the call ends; of a hot call what is read may be too.

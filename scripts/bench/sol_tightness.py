@@ -25,10 +25,11 @@ import torch.nn.functional as F
 from tabulate import tabulate
 
 from harness import device as devices
+from harness.integrity.below_floor import PLAUSIBLE
 from harness.problem.inputs import DTYPES, build_model, call, draw_inputs
 from harness.problem.math_modes import pin_math_modes
 from harness.problem.module import Workload, load_problem
-from harness.sol.bounds import PLAUSIBLE, analyse, floor, speed_of_light
+from harness.sol.bounds import analyse, floor, speed_of_light
 from harness.sol.hardware import UnknownDevice, limits_at_hand
 from harness.timing import timer_for
 from kernelbench import suite

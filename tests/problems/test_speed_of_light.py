@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.integrity.below_floor import PLAUSIBLE
 from harness.problem.module import find_problems, load_problem
-from harness.sol.bounds import PLAUSIBLE, analyse, floor, speed_of_light
+from harness.sol.bounds import analyse, floor, speed_of_light
 from harness.sol.hardware import limits_of
 from kernelbench.suite import problem_root
 
