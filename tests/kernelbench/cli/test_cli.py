@@ -45,7 +45,8 @@ def evaluate(solutions, out, *more):
     "command",
     [
         ["--help"], ["problems", "list"], ["eval", "--help"], ["baseline", "--help"], ["time", "--help"],
-        ["import", "--help"], ["regrade", "--help"], ["serve", "--help"], ["solve", "--help"], ["solve", "--list"], ["doctor", "--help"], ["cache"],
+        ["import", "--help"], ["regrade", "--help"],
+        ["serve", "--help"], ["solve", "--help"], ["solve", "--list"], ["doctor", "--help"], ["cache"],
         ["leaderboard", str(H100 / "examples")], ["compare", str(H100 / "examples"), str(H100 / "examples")],
         ["time", "--from", str(H100 / "examples"), "1/36"],
     ],
