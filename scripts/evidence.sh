@@ -6,7 +6,8 @@
 #
 # A step writes its files into DIR and says how long it took; one that fails does not stop the others. GPUS=2 uses two
 # GPUs for `hostile` and `scaling`; `kernelbench` needs KERNELBENCH=DIR, a checkout of it; `archive` needs ARCHIVE=FILE,
-# as CUDA-L1's h100.jsonl, and continues in ARCHIVE_RUN=DIR for ARCHIVE_SECONDS at a time. Python is $PYTHON or python3.
+# as CUDA-L1's h100.jsonl, and continues in ARCHIVE_RUN=DIR for ARCHIVE_SECONDS at a time, from what is kept in
+# ARCHIVE_FROM=DIR if it is given. Python is $PYTHON or python3.
 set -u
 
 all="order tests profiles extensions spread accuracy accuracy_small aa_small sensitivity examples rounds redteam sanitize hostile scaling kernelbench archive held_out policy ucutlass_tune ucutlass ucutlass_solutions"
@@ -123,6 +124,9 @@ kernelbench() {
 archive() {
   local runs=${ARCHIVE_RUN:-$out/archive} begin=$SECONDS left
   [ -e "$runs/theirs/claims.jsonl" ] || kb import "${ARCHIVE:?names no archive}" -o "$runs/theirs" || return
+  if [ -n "${ARCHIVE_FROM:-}" ] && [ ! -e "$runs/run" ]; then
+    mkdir -p "$runs/run" && cp "$ARCHIVE_FROM"/config.json "$ARCHIVE_FROM"/results.jsonl "$runs/run" || return
+  fi
   left=$((${ARCHIVE_SECONDS:-420} + begin - SECONDS))
   timeout -s TERM -k 30 "$left" "${PYTHON:-python3}" -m kernelbench eval --solutions "$runs/theirs/solutions" \
     --problem-dir "$runs/theirs/problems" --allow-library --timeout 30 --build-timeout 200 --resume -o "$runs/run" \

@@ -86,12 +86,14 @@ def by_category(rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
 def fallback(rows: Sequence[Row]) -> dict[str, Any]:
     """Return for each problem the first acceptable kernel in the order of claims, and which were passed over.
 
+    Of kernels with a result: nobody knows of the others.
+
     References
     ----------
     The muCUTLASS paper, section 5.9.
     """
     of_problem: dict[str, list[Row]] = {}
-    for row in sorted(rows, key=lambda row: -(row.claim.speedup or _UNCLAIMED)):
+    for row in sorted(filter(lambda row: row.result, rows), key=lambda row: -(row.claim.speedup or _UNCLAIMED)):
         of_problem.setdefault(row.claim.problem, []).append(row)
     walks = {problem: _walk(those) for problem, those in of_problem.items()}
     accepted = [walk for walk in walks.values() if walk["accepted"]]
