@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from harness.problem.module import Problem
@@ -82,8 +83,8 @@ def reward(
     EvaluationError
         Where the machine or the reference is at fault: no policy should learn from that.
     """
-    given, left_out = Conditions(**conditions), _bands(exclude)
-    (graded,) = _graded([_job(problem, source, kind, given)], max_speedup, left_out, given)
+    given, left_out = Conditions(**conditions), bands_of(exclude)
+    (graded,) = _graded([job_of(problem, source, kind, given)], max_speedup, left_out, given)
     if isinstance(graded, EvaluationError):
         raise graded
     return graded
@@ -106,11 +107,11 @@ def rewards(
 
     Raises ValueError and ProblemError as ``reward`` does, before anything is evaluated.
     """
-    given, left_out = Conditions(**conditions), _bands(exclude)
+    given, left_out = Conditions(**conditions), bands_of(exclude)
     jobs = []
     for index, candidate in enumerate(candidates):
         try:
-            jobs.append(_job(*_fields(candidate, kind), given))
+            jobs.append(job_of(*fields_of(candidate, kind), given))
         except ValueError as error:
             raise ValueError(f"candidate {index}: {error}") from None
     return _graded(jobs, max_speedup, left_out, given)
@@ -139,7 +140,7 @@ def _review(result: Result) -> labels.Label:
     return labels.labels([result], [answer] if answer else []).get(labels.key_of(result), labels.NONE)
 
 
-def _bands(exclude: Collection[str]) -> frozenset[str]:
+def bands_of(exclude: Collection[str]) -> frozenset[str]:
     """Return the bands to exclude. Raises ValueError for a name that is none."""
     chosen = frozenset([exclude] if isinstance(exclude, str) else exclude)
     if unknown := sorted(chosen - set(outcomes.BANDS)):
@@ -160,7 +161,7 @@ def _graded(
     return [shaped(one, max_speedup, exclude) if isinstance(one, Result) else one for one in ended]
 
 
-def _fields(candidate: tuple | Mapping[str, Any], kind: str) -> tuple[Any, Any, str]:
+def fields_of(candidate: tuple | Mapping[str, Any], kind: str) -> tuple[Any, Any, str]:
     """Return problem, source and kind of one entry of a batch."""
     if isinstance(candidate, Mapping):
         if not {"problem", "source"} <= set(candidate) <= {"problem", "source", "kind"}:
@@ -171,16 +172,22 @@ def _fields(candidate: tuple | Mapping[str, Any], kind: str) -> tuple[Any, Any, 
     return *candidate, kind
 
 
-def _job(problem: str | Problem, source: object, kind: str, conditions: Conditions) -> Job:
+def job_of(
+    problem: str | Problem, source: object, kind: str, conditions: Conditions, problem_dir: Path | None = None
+) -> Job:
+    """Return the evaluator's job for a source; one that is no source of a program is a job that fails.
+
+    Raises ValueError for a problem or a kind that does not exist, ProblemError where the problem has no such workload.
+    """
     if f".{kind}" not in SUFFIXES:
         raise ValueError(f"'{kind}' is no kind of solution; use one of py, cu, cpp")
-    file = problem_file(problem, conditions)
-    if fault := _fault(source):
+    file = problem_file(problem, conditions, problem_dir)
+    if fault := fault_of(source):
         return Job(file, kind=kind, fault=fault)
     return Job(file, source=source, kind=kind)
 
 
-def _fault(source: object) -> str:
+def fault_of(source: object) -> str:
     """Return why ``source`` is no source of a program; '' where it may be one."""
     if not isinstance(source, str):
         return f"the source must be text (str), got {type(source).__name__}"

@@ -32,9 +32,12 @@ _START_S = 60.0  # for a new process; what it imports is no part of that
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def start_server(module: str, connection: socket.socket, bound: bool = True) -> subprocess.Popen:
+def start_server(
+    module: str, connection: socket.socket, bound: bool = True, output: int | None = None
+) -> subprocess.Popen:
     """Run ``module.serve`` on ``connection`` in an interpreter and a session of its own; closes our copy of it.
 
+    What it prints goes to the descriptor ``output``, by default where this process prints.
     A ``bound`` server may ask the kernel to end it with its parent. The kernel means the thread that started
     it, so a thread of this process starts it that lasts as long as the process.
     """
@@ -52,6 +55,8 @@ def start_server(module: str, connection: socket.socket, bound: bool = True) -> 
         env=environment() | {"OMP_WAIT_POLICY": "PASSIVE"},
         pass_fds=[connection.fileno()],
         stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
         start_new_session=True,
     )
     process = _starter(os.getpid()).submit(popen).result(_START_S) if bound else popen()

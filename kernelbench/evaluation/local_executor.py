@@ -138,7 +138,8 @@ class BuildQueue:
         self._judges_left = len(judges)
         self._reason: str | None = None  # why no device is left
         self._handed_on: set[Future] = set()  # what a lost device had, tried once more on another
-        self._unfit: dict[ProblemFile, str] = {}  # problems whose reference hangs or does not fit, and why
+        # problems and workloads whose reference hangs or does not fit, and why
+        self._unfit: dict[tuple[ProblemFile, Any], str] = {}
         jobs = options.jobs or builds_at_once(judges[0].device["type"], len(judges))
         self._server = server
         self._context = BuildContext(
@@ -216,12 +217,13 @@ class BuildQueue:
             order, ended = built.order, built.ended
             if ended.done():
                 continue
-            if order.file in self._unfit:  # what took one solution's time for nothing takes no other's
-                self._end(ended, Skipped(order.solution, self._unfit[order.file]))
+            case = order.file, order.workload
+            if case in self._unfit:  # what took one solution's time for nothing takes no other's
+                self._end(ended, Skipped(order.solution, self._unfit[case]))
                 continue
             item = self._answer(judge, built)
             if isinstance(item, Skipped) and item.every:
-                self._unfit[order.file] = item.reason
+                self._unfit[case] = item.reason
             if not (judge.lost and isinstance(item, Skipped) and self._hand_on(built)):
                 self._end(ended, item)
         with self._lock:

@@ -17,7 +17,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from harness.baselines import BASELINES
 from harness.integrity.library_only import TRACKS
@@ -29,6 +29,7 @@ from harness.result import Result
 from harness.solution.discover import SolutionError
 from harness.timing.convergence import CV_TARGET
 from kernelbench import suite
+from kernelbench.evaluation.executor import EXECUTORS
 
 PRECISIONS = ("fp32", "fp16", "bf16")
 _TRIES = 2  # an evaluator that dies is the machine's fault: what it owes is asked of a new one, once
@@ -95,6 +96,8 @@ class Conditions:
     cv_target: float = CV_TARGET
     clock_mhz: float | None = None
     track: str | None = None
+    executor: str = "local"
+    address: str | None = None  # of the cluster, for executors that have one
 
     def __post_init__(self) -> None:
         if isinstance(self.baselines, str) or not self.baselines:
@@ -103,6 +106,7 @@ class Conditions:
             _check("baseline", name, BASELINES)
         _check("precision", self.precision, PRECISIONS)
         _check("track", self.track, (None, *TRACKS))
+        _check("executor", self.executor, tuple(EXECUTORS))
         for name in ("timeout_s", "build_timeout_s", "cv_target", "clock_mhz"):
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
@@ -118,13 +122,15 @@ def _check(what: str, value: str | None, known: Sequence[str | None]) -> None:
         raise ValueError(f"{what} must be one of {', '.join(str(one) for one in known)}, got {value!r}")
 
 
-def problem_file(problem: str | Problem, conditions: Conditions) -> ProblemFile | Problem:
-    """Return the file of a problem such as ``1/19``.
+def problem_file(
+    problem: str | Problem, conditions: Conditions, problem_dir: Path | None = None
+) -> ProblemFile | Problem:
+    """Return the file of a problem such as ``1/19``, of the suite or of ``problem_dir``.
 
     Raises ValueError where there is none, and ProblemError where it lacks the workload.
     """
     if isinstance(problem, str):
-        (file,) = suite.find(str(ProblemId.parse(problem)))
+        (file,) = suite.find(str(ProblemId.parse(problem)), problem_dir)
     elif isinstance(problem, Problem):
         file = ProblemFile(problem.id, problem.name, problem.path)
     else:
@@ -134,11 +140,21 @@ def problem_file(problem: str | Problem, conditions: Conditions) -> ProblemFile 
     return file
 
 
-def evaluate_all(jobs: Sequence[Job], conditions: Conditions) -> list[Result | EvaluationError | SolutionError]:
+class Asked(Protocol):
+    """An evaluator, from outside."""
+
+    def ask(self, jobs: list[tuple[int, Job]], conditions: Conditions, answers: dict[int, dict[str, Any]]) -> None:
+        """Put the answer to each job into ``answers`` by its number; raises Closed or OSError where it dies."""
+
+
+def evaluate_all(
+    jobs: Sequence[Job], conditions: Conditions, evaluator: Asked | None = None
+) -> list[Result | EvaluationError | SolutionError]:
     """Evaluate all jobs, several at once; return the result of each, or the error that it ended with, in their order.
 
-    A fault of the machine in one job does not end the others.
+    A fault of the machine in one job does not end the others. Without ``evaluator`` it is the one of this process.
     """
+    evaluator = evaluator or _evaluator
     answers: dict[int, dict[str, Any]] = {}
     death = ""
     for _ in range(_TRIES):
@@ -146,14 +162,15 @@ def evaluate_all(jobs: Sequence[Job], conditions: Conditions) -> list[Result | E
         if not left:
             break
         try:
-            _evaluator.ask([(index, jobs[index]) for index in left], conditions, answers)
+            evaluator.ask([(index, jobs[index]) for index in left], conditions, answers)
         except (protocol.Closed, OSError) as error:
             death = f": {error}" if str(error) else ""
     message = f"the evaluator ended {_TRIES} times without an answer{death}; `kb doctor` says what is missing"
-    return [_outcome(answers.get(index, {"unevaluated": message})) for index in range(len(jobs))]
+    return [outcome_of(answers.get(index, {"unevaluated": message})) for index in range(len(jobs))]
 
 
-def _outcome(answer: dict[str, Any]) -> Result | EvaluationError | SolutionError:
+def outcome_of(answer: dict[str, Any]) -> Result | EvaluationError | SolutionError:
+    """Return what an evaluator's answer stands for."""
     if "result" in answer:
         return Result.from_json(answer["result"])
     if "refused" in answer:
@@ -161,7 +178,7 @@ def _outcome(answer: dict[str, Any]) -> Result | EvaluationError | SolutionError
     return EvaluationError(answer["unevaluated"])
 
 
-class _Evaluator:
+class EvaluatorProcess:
     """The evaluator's process, from outside; started with the first call, and again where it has died."""
 
     def __init__(self) -> None:
@@ -170,18 +187,17 @@ class _Evaluator:
         self._control: socket.socket | None = None
 
     def ask(self, jobs: list[tuple[int, Job]], conditions: Conditions, answers: dict[int, dict[str, Any]]) -> None:
-        """Put the answer to each job into ``answers`` by its number; raises wire.Closed or OSError where it dies.
+        """Put the answer to each job into ``answers`` by its number; raises Closed or OSError where it dies.
 
-        A caller that stops waiting (Ctrl-C) closes the socket, which ends the evaluation.
+        Without jobs ``answers[None]`` says what it evaluates on, or why it cannot. A caller that stops waiting
+        (Ctrl-C) closes the socket, which ends the evaluation.
         """
         connection, process = self._connect()
         with connection:
             connection.settimeout(_SEND_S)
-            protocol.send(connection, {"conditions": conditions.to_json(), "jobs": len(jobs)})
-            for index, job in jobs:
-                protocol.send(connection, {"index": index, **job.to_json()})
+            send_call(connection, jobs, conditions)
             connection.settimeout(_ALIVE_EVERY_S)
-            for _ in jobs:
+            for _ in jobs or [None]:  # without jobs it says what it evaluates on
                 answer = _receive(connection, process)
                 answers[answer["index"]] = answer
 
@@ -210,6 +226,11 @@ class _Evaluator:
         self._control, theirs = socket.socketpair()
         self._process = start_server("kernelbench.evaluator.process", theirs, bound=False)
 
+    @property
+    def pid(self) -> int | None:
+        """Return the number of its process; None where none was started."""
+        return self._process and self._process.pid
+
     def hang_up(self) -> None:
         if self._control:
             self._control.close()
@@ -225,6 +246,13 @@ class _Evaluator:
             self._process.wait()
 
 
+def send_call(connection: socket.socket, jobs: list[tuple[int, Job]], conditions: Conditions) -> None:
+    """Send one call: its conditions, then its jobs, each with its number."""
+    protocol.send(connection, {"conditions": conditions.to_json(), "jobs": len(jobs)})
+    for index, job in jobs:
+        protocol.send(connection, {"index": index, **job.to_json()})
+
+
 def _receive(connection: socket.socket, process: subprocess.Popen) -> dict[str, Any]:
     """Return the next message; raises wire.Closed as soon as the process is dead."""
     reader = protocol.Reader()
@@ -238,7 +266,7 @@ def _receive(connection: socket.socket, process: subprocess.Popen) -> dict[str, 
     return message
 
 
-_evaluator = _Evaluator()
+_evaluator = EvaluatorProcess()
 
 
 def _forget() -> None:
@@ -246,7 +274,7 @@ def _forget() -> None:
     global _evaluator
     with contextlib.suppress(OSError):
         _evaluator.hang_up()
-    _evaluator = _Evaluator()
+    _evaluator = EvaluatorProcess()
 
 
 os.register_at_fork(after_in_child=_forget)

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from harness.compile.cost import NOTHING, compile_cost
-from harness.result import first_line
+from harness.problem.module import ProblemFile
+from harness.result import CandidateFailure, first_line
 from harness.solution.discover import Solution
 from kernelbench import __version__
 from kernelbench.evaluation.executor import EnvironmentUnfit, Evaluated, Options, Pair, Skipped, Status
@@ -119,7 +120,10 @@ class Cluster:
     ) -> Iterator[Evaluated | Skipped]:
         """One of each as they end. Without GPUs everything is built before the first is timed."""
         if pairs:
-            yield from _Evaluation(self, pairs, status, workload).ended()
+            evaluation = Evaluation(self, status)
+            evaluation.add(pairs, workload)
+            while evaluation.left:
+                yield from evaluation.step(_RECRUIT_S)
 
     def close(self) -> None:
         goodbyes = [timer.close.remote() for timer in self._timers.values()]
@@ -135,51 +139,65 @@ class Cluster:
             ray.shutdown()
 
 
-class _Evaluation:
-    """One stream of pairs: what is being built, what waits for a device, what is being timed."""
+class Evaluation:
+    """What is being built, what waits for a device, what is being timed; ``left`` is all of it."""
 
-    def __init__(self, cluster: Cluster, pairs: list[Pair], status: Status, workload: str | None):
-        self._cluster, self._status, self._workload = cluster, status, workload
-        self._sources = {file: ray.put(file.path.read_bytes()) for file in {file for file, _ in pairs}}
+    def __init__(self, cluster: Cluster, status: Status = lambda what, text: None):
+        self._cluster, self._status = cluster, status
+        self._sources: dict[ProblemFile, Any] = {}
         self._parcels: dict[Solution, Any] = {}
-        self._left = {solution: file for file, solution in pairs}
+        self.left: dict[Solution, tuple[ProblemFile, str | None]] = {}  # with the workload
         self._waiting: deque[tuple[Solution, Any]] = deque()
         self._building: dict[Any, Solution] = {}
         self._running: dict[Any, tuple[Solution, Any, tuple[str, int]]] = {}
         self._lost: Counter[Solution] = Counter()
+        self._news = time.monotonic()
 
-    def ended(self) -> Iterator[Evaluated | Skipped]:
-        self._submit_builds()
-        cluster, news = self._cluster, time.monotonic()
-        while self._left:
-            if cluster._on_gpus or not self._building:
-                cluster._recruit()
-                self._hand_out()
-            self._show()
-            watched = [*self._building, *cluster._starting, *self._running]
-            if not watched:
-                reasons = "; ".join(dict.fromkeys(cluster._refused.values()))
-                yield from self._give_up(f"no node is left to evaluate on{': ' + reasons if reasons else ''}")
-                return
-            if time.monotonic() - news > _STALLED_S:
-                yield from self._give_up(f"the Ray cluster gave no sign for {_STALLED_S:g} s; look at `ray status`")
-                return
-            for ref in ray.wait(watched, num_returns=1, timeout=_RECRUIT_S)[0]:
-                news = time.monotonic()
-                if ref in cluster._starting:
-                    cluster._welcome(ref)
-                elif ref in self._building:
-                    self._take_build(ref)
-                elif item := self._take_result(ref):
-                    del self._left[item.solution]
-                    yield item
+    def add(self, pairs: list[Pair], workload: str | None, failure: CandidateFailure | None = None) -> None:
+        """Begin with these; with ``failure`` they are known to have failed, and only get their records."""
+        for file in {file for file, _ in pairs} - self._sources.keys():
+            self._sources[file] = ray.put(file.path.read_bytes())
+        self.left |= {solution: (file, workload) for file, solution in pairs}
+        if failure:
+            built = Built(failure=(failure.status, failure.message, failure.log))
+            for _, solution in pairs:
+                self._parcels[solution] = ray.put(pack(solution))
+                self._waiting.append((solution, built))
+        else:
+            self._submit_builds([solution for _, solution in pairs])
+        self._news = time.monotonic()
 
-    def _submit_builds(self) -> None:
+    def step(self, timeout_s: float) -> Iterator[Evaluated | Skipped]:
+        """Wait up to ``timeout_s`` seconds for news, and return what has ended."""
+        cluster = self._cluster
+        if cluster._on_gpus or not self._building:
+            cluster._recruit()
+            self._hand_out()
+        self._show()
+        watched = [*self._building, *cluster._starting, *self._running]
+        if not watched:
+            reasons = "; ".join(dict.fromkeys(cluster._refused.values()))
+            yield from self._give_up(f"no node is left to evaluate on{': ' + reasons if reasons else ''}")
+            return
+        if time.monotonic() - self._news > _STALLED_S:
+            yield from self._give_up(f"the Ray cluster gave no sign for {_STALLED_S:g} s; look at `ray status`")
+            return
+        for ref in ray.wait(watched, num_returns=1, timeout=timeout_s)[0]:
+            self._news = time.monotonic()
+            if ref in cluster._starting:
+                cluster._welcome(ref)
+            elif ref in self._building:
+                self._take_build(ref)
+            elif item := self._take_result(ref):
+                del self.left[item.solution], self._parcels[item.solution]
+                yield item
+
+    def _submit_builds(self, solutions: list[Solution]) -> None:
         """Submit builds in order of cost, so that no device waits for a long one."""
         cluster, options = self._cluster, self._cluster._options
         task = ray.remote(build_parcel)
         largest = max((node["Resources"].get("memory", 0) for node in ray.nodes() if node["Alive"]), default=0)
-        costs = {solution: compile_cost(solution) for solution in self._left}
+        costs = {solution: compile_cost(solution) for solution in solutions}
         for solution, cost in sorted(costs.items(), key=lambda item: item[1].seconds):
             self._parcels[solution] = ray.put(pack(solution))
             if cost == NOTHING:
@@ -204,9 +222,9 @@ class _Evaluation:
         while self._waiting and self._cluster._idle:
             slot = self._cluster._idle.pop()
             solution, built = self._waiting.popleft()
-            file = self._left[solution]
+            file, workload = self.left[solution]
             timer = self._cluster._timers[slot]
-            ref = timer.evaluate.remote(file, self._sources[file], self._parcels[solution], built, self._workload)
+            ref = timer.evaluate.remote(file, self._sources[file], self._parcels[solution], built, workload)
             self._running[ref] = (solution, built, slot)
 
     def _take_result(self, ref) -> Evaluated | Skipped | None:
@@ -228,7 +246,9 @@ class _Evaluation:
         return dataclasses.replace(item, solution=solution)
 
     def _give_up(self, reason: str) -> Iterator[Skipped]:
-        for solution in self._left:
+        given_up, self.left = list(self.left), {}
+        self._waiting.clear()
+        for solution in given_up:
             yield Skipped(solution, reason)
 
     def _show(self) -> None:

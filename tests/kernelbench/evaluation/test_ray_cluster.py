@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ from harness.process.procfs import available_memory_bytes
 from harness.solution.discover import discover
 from kernelbench.evaluation.directory import Selection, evaluate_directory
 from kernelbench.evaluation.executor import EnvironmentUnfit, Options
+from kernelbench.evaluator.client import Conditions, EvaluatorProcess, evaluate_all
+from kernelbench.rl import job_of
 
 ROOT = Path(__file__).parents[3]
 WRONG = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return x\n"
@@ -151,3 +154,21 @@ def test_a_parcel_holds_what_the_solution_names_and_no_more(tmp_path):
     with parcel.unpacked() as unpacked:
         assert (unpacked.path.parent / "parts" / "kernel.cu").exists() and unpacked.sha256 == solution.sha256
     assert not unpacked.path.exists()
+
+
+def test_solutions_that_come_one_by_one_are_evaluated_as_on_one_host(cluster):
+    """What the service sends: several callers at once, through the evaluator's process."""
+    conditions = Conditions("cpu", timeout_s=30, executor="ray", address=cluster.address)
+    process = EvaluatorProcess()
+    try:
+        jobs = [job_of("1/19", WRONG, "py", conditions), job_of("1/19", None, "py", conditions)]
+        jobs += [job_of("1/19", "not C++", "cpp", conditions), job_of("1/19", WRONG, "cu", conditions)]
+        with ThreadPoolExecutor(4) as pool:
+            found = list(pool.map(lambda job: evaluate_all([job], conditions, process)[0], jobs))
+        assert [one.status.value for one in found[:3]] == ["wrong_value", "build_error", "build_error"]
+        assert "must be text" in found[1].message and "needs a GPU" in str(found[3])
+        answers = {}
+        process.ask([], conditions, answers)
+        assert answers[None]["bench"]["devices"] >= 1
+    finally:
+        process.close()
