@@ -33,6 +33,11 @@ def json_text(data: Any) -> str:
     return _CI_MARK.sub(r"#\\u0023", json.dumps(data, indent=2, default=str))
 
 
+def json_line(data: Any) -> str:
+    """JSON as ``json_text``, on one line."""
+    return _CI_MARK.sub(r"#\\u0023", json.dumps(data, default=str))
+
+
 def workflow_command(kind: str, properties: dict[str, str], message: str) -> str:
     """A command to GitHub Actions, whose properties and message are nothing but text."""
     given = ",".join(f"{key}={_percent(value, ':,')}" for key, value in properties.items() if value)

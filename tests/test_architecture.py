@@ -14,7 +14,8 @@ ALLOWED = {
     "harness": {"harness", "torch", "numpy", "pynvml"},
     # fmt: off
     "kernelbench": {"harness", "kernelbench", "torch", "numpy", "click", "tabulate", "tqdm",
-                    "matplotlib", "ray", "pyarrow", "openai", "tomllib", "tomli", "lark"},
+                    "matplotlib", "ray", "pyarrow", "openai", "tomllib", "tomli", "lark",
+                    "mcp", "starlette", "uvicorn", "prometheus_client", "httpx2"},
     # fmt: on
 }
 

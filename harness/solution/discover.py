@@ -335,12 +335,18 @@ def is_solution(path: Path) -> bool:
     """Return whether a file is a candidate of its own: it maps to a problem."""
     if path.suffix not in (*SUFFIXES, PREBUILT_SUFFIX):
         return False
-    head, _ = read_head(path, 0 if path.suffix == PREBUILT_SUFFIX else HEAD_BYTES)
     try:
-        _mapping(path, _said_in(head), None)
+        problem_of(path)
     except SolutionError:
         return False
     return True
+
+
+def problem_of(path: Path) -> ProblemId:
+    """Return the problem that a file's name or comment says; raises SolutionError where neither does, OSError."""
+    head, _ = read_head(path, 0 if path.suffix == PREBUILT_SUFFIX else HEAD_BYTES)
+    mapped, _ = _mapping(path, _said_in(head), None)
+    return mapped
 
 
 def own_texts(solution: Solution) -> list[str]:

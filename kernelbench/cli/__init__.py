@@ -25,6 +25,7 @@ from kernelbench import __version__, escaping
 ROOMS = {
     "evaluate": ("Evaluate", {
         "eval": "Build, check and time a directory of solutions, or one file.",
+        "try": "Judge one file and say what to do next.",
         "check": "The same as a gate for CI: thresholds in, exit status out.",
         "time": "Everything about the timing of one solution, on one page.",
         "baseline": "Measure references, eager and compiled, to compare with later.",
@@ -44,6 +45,10 @@ ROOMS = {
         "import": "Import others' kernels with what they claim, to be measured here.",
         "regrade": "Compare an archive's claims with what was measured.",
         "export": "Write runs for KernelBench's tools or for notebooks.",
+    }),
+    "agents": ("Agents and trainers", {
+        "mcp": "Offer the tools to a coding agent over MCP.",
+        "serve-eval": "Serve evaluations over HTTP to training runs and other machines.",
     }),
     "suite": ("Suite", {
         "problems": "List the problems of the suite, show one, or audit what they are worth.",
@@ -176,7 +181,8 @@ class _LazyGroup(click.Group):
     def get_command(self, context, name):
         if name not in COMMANDS:
             return None
-        return importlib.import_module(f"kernelbench.cli.{COMMANDS[name]}.{name}").command
+        module = name.replace("-", "_")
+        return importlib.import_module(f"kernelbench.cli.{COMMANDS[name]}.{module}").command
 
     def invoke(self, context):
         try:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import click
 
-from harness.integrity.library_only import TRACKS
 from harness.problem.module import ProblemError
 from harness.solution.discover import SolutionError
 from harness.timing.convergence import CV_TARGET
@@ -25,6 +24,7 @@ from kernelbench.cli import (
     precision_option,
     say,
 )
+from kernelbench.cli.library_option import library_option
 from kernelbench.evaluation.directory import Outcome, Selection, evaluate_directory
 from kernelbench.evaluation.executor import EXECUTORS, EnvironmentUnfit, Options
 from kernelbench.evaluation.progress import Bar, Progress
@@ -47,29 +47,6 @@ cv_option = click.option(
     "--cv", "cv_target", type=Percent(), default=f"{CV_TARGET:.0%}", show_default=True,
     help="Variation at which timing ends.",
 )  # fmt: skip
-
-
-def _earlier_track(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
-    """``--track``, which scripts of earlier versions give: ``open`` is --allow-library."""
-    if value is not None:
-        context.params["track"] = value
-
-
-def _track(context: click.Context, parameter: click.Parameter, value: bool | None) -> str | None:
-    return context.params.get("track") if value is None else TRACKS[value]
-
-
-def library_option(command: Callable) -> Callable:
-    """Decorator: whether a solution may do without kernels of its own, as ``track``."""
-    command = click.option(
-        "--allow-library/--own-kernels", "track", default=None, callback=_track,
-        help="Accept library calls alone, or not.",
-    )(command)  # fmt: skip
-    return click.option(
-        "--track", "earlier_track", type=click.Choice(TRACKS), hidden=True, is_eager=True, expose_value=False,
-        callback=_earlier_track,
-    )(command)  # fmt: skip
-
 
 _CONDITIONS = [
     click.option("--problem-dir", type=click.Path(path_type=Path),

@@ -26,8 +26,9 @@ from kernelbench.cli import (
     say,
     say_json,
 )
-from kernelbench.cli.evaluation_options import WRONG_INPUT, cv_option, library_option, read_baselines
+from kernelbench.cli.evaluation_options import WRONG_INPUT, cv_option, read_baselines
 from kernelbench.cli.grouped import GroupedCommand
+from kernelbench.cli.library_option import library_option
 from kernelbench.evaluation.directory import evaluate_one
 from kernelbench.evaluation.executor import EnvironmentUnfit, Options, Skipped
 from kernelbench.metrics import settled
