@@ -1,0 +1,1 @@
+"""Commands that serve coding agents, trainers and other programs."""
