@@ -12,6 +12,7 @@ import importlib
 __version__ = "0.1.0"
 
 _MODULES = {
+    "Evaluator": "service.client",
     "EvaluationError": "evaluator.client",
     "Reward": "rl",
     "evaluate": "api",

@@ -1,0 +1,166 @@
+"""The queue on disk: a submission that was accepted is there until it has exactly one answer, whatever ends.
+
+One SQLite file with a write-ahead log; each change is on the disk before it is confirmed. The sources and records
+that wait are there and not in memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from kernelbench.service.submission import Submission
+
+MAX_TRIES = 3  # starts of one evaluation; the service or its machine ended in all of them
+KEEP_S = 24 * 3600.0  # an answer that nobody has fetched meanwhile is for nobody
+QUEUED, RUNNING, DONE = "queued", "running", "done"
+_IN_A_ROW = 64  # of one group before another one has its turn; a change of judges takes seconds
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS submissions (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT, client TEXT NOT NULL, id TEXT NOT NULL, priority INTEGER NOT NULL,
+    "group" TEXT NOT NULL, state TEXT NOT NULL, tries INTEGER NOT NULL DEFAULT 0, job TEXT NOT NULL, answer TEXT,
+    accepted REAL NOT NULL, ended REAL, UNIQUE (client, id));
+CREATE INDEX IF NOT EXISTS waiting ON submissions (state, priority DESC, seq);
+"""
+_GIVEN_UP = f"the service or its machine ended {MAX_TRIES} times during this evaluation"
+
+
+class StoreError(Exception):
+    """A folder that cannot hold the queue; the message says what to do."""
+
+
+class Full(Exception):
+    """The queue holds as much as it may."""
+
+
+class Store:
+    """The queue in ``folder``; one process has it at a time. Methods may be called from several threads."""
+
+    def __init__(self, folder: Path, most: int):
+        self._lock, self._most = threading.Lock(), most
+        self._group, self._row = "", 0  # what ran last, and how many of it in a row
+        try:
+            self._owner = open(os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            fcntl.flock(self._owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._database = sqlite3.connect(folder / "queue.sqlite", check_same_thread=False, isolation_level=None)
+            for pragma in ("journal_mode = WAL", "synchronous = FULL", "auto_vacuum = INCREMENTAL"):
+                self._database.execute(f"PRAGMA {pragma}")
+            self._database.executescript(_SCHEMA)
+        except BlockingIOError:
+            raise StoreError(f"another service has {folder}; choose another folder") from None
+        except (OSError, sqlite3.Error) as error:
+            raise StoreError(f"{folder} cannot hold the queue: {error}") from error
+        self._resume()
+
+    def _resume(self) -> None:
+        """Queue again what ran when the service ended; answer what did so too often."""
+        with self._change() as database:
+            given_up = json.dumps({"unevaluated": _GIVEN_UP})
+            database.execute(
+                "UPDATE submissions SET state = ?, answer = ?, ended = ? WHERE state = ? AND tries >= ?",
+                (DONE, given_up, time.time(), RUNNING, MAX_TRIES),
+            )
+            database.execute("UPDATE submissions SET state = ? WHERE state = ?", (QUEUED, RUNNING))
+
+    def add(self, submission: Submission) -> bool:
+        """Accept a submission; return False where it was accepted before. Raises Full."""
+        with self._change() as database:
+            key = (submission.client, submission.id)
+            if database.execute("SELECT 1 FROM submissions WHERE client = ? AND id = ?", key).fetchone():
+                return False
+            if sum(self._counts().values()) >= self._most:
+                raise Full
+            database.execute(
+                'INSERT INTO submissions (client, id, priority, "group", state, job, accepted) VALUES (?,?,?,?,?,?,?)',
+                (*key, submission.priority, submission.group, QUEUED, json.dumps(submission.job), time.time()),
+            )
+            return True
+
+    def take(self) -> tuple[int, dict[str, Any], float] | None:
+        """Return the number, the job and the waiting time in s of what is to run next; None where nothing is.
+
+        The highest priority first, then the oldest. Another group waits until nothing of the last one runs.
+        """
+        with self._change() as database:
+            query = 'SELECT seq, "group", job, accepted FROM submissions WHERE state = ? '
+            order = "ORDER BY priority DESC, seq LIMIT 1"
+            first = database.execute(f"{query} {order}", (QUEUED,)).fetchone()
+            if first is None:
+                return None
+            if first[1] != self._group and self._counts().get(RUNNING):
+                top = "AND priority = (SELECT MAX(priority) FROM submissions WHERE state = ?)"
+                same = (QUEUED, self._group, QUEUED)
+                found = database.execute(f'{query} AND "group" = ? {top} {order}', same).fetchone()
+                first = found if self._row < _IN_A_ROW else None
+                if first is None:
+                    return None
+            seq, group, job, accepted = first
+            self._row = self._row + 1 if group == self._group else 1
+            self._group = group
+            database.execute("UPDATE submissions SET state = ?, tries = tries + 1 WHERE seq = ?", (RUNNING, seq))
+            return seq, json.loads(job), time.time() - accepted
+
+    def answer(self, seq: int, answer: dict[str, Any]) -> tuple[str, str]:
+        """Store the answer of what runs, once; return its client and id."""
+        with self._change() as database:
+            # what the job was is not needed any more
+            database.execute(
+                "UPDATE submissions SET state = ?, answer = ?, ended = ?, job = '' WHERE seq = ? AND state = ?",
+                (DONE, json.dumps(answer), time.time(), seq, RUNNING),
+            )
+            return database.execute("SELECT client, id FROM submissions WHERE seq = ?", (seq,)).fetchone()
+
+    def answers(self, client: str, ids: Sequence[str], most: int) -> tuple[dict[str, Any], list[str], list[str]]:
+        """Return up to ``most`` answers by id, the ids that still wait, and those that this client never sent."""
+        marks = ",".join("?" * len(ids))
+        query = f"SELECT id, state FROM submissions WHERE client = ? AND id IN ({marks})"
+        with self._lock:
+            states = dict(self._database.execute(query, (client, *ids)))
+            ready = [name for name in ids if states.get(name) == DONE][:most]
+            query = f"SELECT id, answer FROM submissions WHERE client = ? AND id IN ({','.join('?' * len(ready))})"
+            found = {name: json.loads(text) for name, text in self._database.execute(query, (client, *ready))}
+        waiting = [name for name in ids if name in states and name not in found]
+        return found, waiting, [name for name in ids if name not in states]
+
+    def counts(self) -> dict[str, int]:
+        """Return how many submissions are queued and how many run."""
+        with self._lock:
+            return {QUEUED: 0, RUNNING: 0} | self._counts()
+
+    def _counts(self) -> dict[str, int]:
+        query = "SELECT state, COUNT(*) FROM submissions WHERE state IN (?, ?) GROUP BY state"
+        return dict(self._database.execute(query, (QUEUED, RUNNING)))
+
+    def forget_old(self, now: float | None = None) -> None:
+        """Remove answers that are older than a day, and give their room back."""
+        with self._change() as database:
+            limit = (now or time.time()) - KEEP_S
+            database.execute("DELETE FROM submissions WHERE state = ? AND ended < ?", (DONE, limit))
+        with self._lock:
+            self._database.execute("PRAGMA incremental_vacuum")
+
+    def close(self) -> None:
+        """Close the file; what runs is queued again by the next one who opens it."""
+        with self._lock:
+            self._database.close()
+            self._owner.close()
+
+    @contextlib.contextmanager
+    def _change(self) -> Iterator[sqlite3.Connection]:
+        """One change, on the disk as a whole or not at all."""
+        with self._lock:
+            self._database.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._database
+            except BaseException:
+                self._database.execute("ROLLBACK")
+                raise
+            self._database.execute("COMMIT")

@@ -1,0 +1,161 @@
+"""The service as clients see it: the drop-in for ``reward``, who is refused and with which words."""
+
+import asyncio
+import json
+import socket
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx2
+import pytest
+from serving import GOOD, Serving
+
+import kernelbench
+from harness.problem.module import ProblemError
+from kernelbench import EvaluationError, Evaluator
+from kernelbench.service.app import MAX_BODY_BYTES
+
+# A second instead of half a minute for slow clients.
+QUICK = "from kernelbench.service import app, server; app.BODY_S = 1.0; server._HEAD_S = 1.0"
+WRONG = GOOD.replace("clamp(min=0)", "neg()")
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    serving = Serving(tmp_path_factory.mktemp("service"), "--queue", "20", code=QUICK)
+    yield serving
+    assert serving.end() == 0
+
+
+@pytest.fixture
+def judge(service):
+    with Evaluator(service.url, service.token, patience_s=30) as evaluator:
+        yield evaluator
+
+
+def post(service, path, content, token=None, **headers):
+    """Status and error code of a raw request."""
+    headers = {"Authorization": f"Bearer {token or service.token}", **headers}
+    response = httpx2.post(service.url + path, content=content, headers=headers, timeout=30)
+    return response.status_code, response.json().get("error", {}).get("code")
+
+
+def body(**fields):
+    return json.dumps({"id": "0" * 32, "problem": "1/19", "source": "nonsense(", "kind": "py", **fields})
+
+
+def test_a_reward_is_what_the_function_gives(judge):
+    found = judge.reward("1/19", GOOD, timeout_s=60)
+    assert found.label == "ok" and found.value >= 0.3 and found.result.device["type"] == "cpu"
+    local = kernelbench.reward("1/19", "nonsense(", device="cpu")
+    remote = judge.reward("1/19", "nonsense(", device="cpu")
+    assert (local.label, local.value, local.message) == (remote.label, remote.value, remote.message)
+    assert asyncio.run(judge.areward("1/19", WRONG, timeout_s=60)).label == "wrong_value"
+
+
+def test_a_batch_keeps_its_order_and_bad_sources_are_labels(judge):
+    batch = [("1/19", WRONG), {"problem": "1/19", "source": "not C++", "kind": "cpp"}, ("1/19", None), ("1/23", GOOD)]
+    expected = ["wrong_value", "build_error", "build_error", "wrong_value"]
+    assert [one.label for one in judge.rewards(batch, timeout_s=60)] == expected
+    found = asyncio.run(judge.arewards([("1/19", GOOD + "# \ud800"), ("1/19", "#" * (1 << 21))]))
+    assert [one.label for one in found] == ["build_error"] * 2 and "lone surrogate" in found[0].message
+    assert judge.rewards([]) == []
+
+
+def test_mistakes_are_the_exceptions_of_the_function(judge):
+    with pytest.raises(ValueError, match="no problem matches '9/99'"):
+        judge.reward("9/99", GOOD)
+    with pytest.raises(ProblemError, match="no workload 'huge'"):
+        judge.reward("1/19", GOOD, workload="huge")
+    with pytest.raises(ValueError, match="candidate 1: 'so' is no kind"):
+        judge.rewards([("1/19", GOOD), {"problem": "1/19", "source": GOOD, "kind": "so"}])
+    with pytest.raises(ValueError, match="precision must be one of"):
+        judge.reward("1/19", GOOD, precision="fp8")
+    with pytest.raises(ValueError, match="evaluates on cpu, not on cuda"):
+        judge.reward("1/19", GOOD, device="cuda:0")
+    with pytest.raises(ValueError, match="timeout_s must be at most"):
+        judge.reward("1/19", GOOD, timeout_s=1e9)
+    with pytest.raises(ValueError, match="conditions are an object with the keys"):
+        judge.reward("1/19", GOOD, address="ray://elsewhere")
+    with pytest.raises(EvaluationError, match="needs a GPU"):
+        judge.reward("1/19", "", kind="cu")
+
+
+def test_without_a_token_nobody_gets_in(service, monkeypatch):
+    for path in ("/v1/evaluations", "/v1/answers"):
+        assert post(service, path, body(), token="0" * 64) == (401, "no_access")
+    assert httpx2.get(service.url + "/v1/metrics").status_code == 401
+    assert httpx2.get(service.url + "/v1/health").json() == {"kernelbench": kernelbench.__version__}
+    with pytest.raises(PermissionError, match="Authorization"):
+        Evaluator(service.url, "0" * 64).reward("1/19", GOOD)
+    monkeypatch.delenv("KERNELBENCH_TOKEN", raising=False)
+    with pytest.raises(ValueError, match="needs a token"):
+        Evaluator(service.url)
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "expected"),
+    [
+        ("/v1/evaluations", b"{", (400, "no_json")),
+        ("/v1/evaluations", b"\xff\xfe", (400, "no_json")),
+        ("/v1/evaluations", b"[" * 100_000, (400, "no_json")),
+        ("/v1/evaluations", b"[]", (422, "bad_submission")),
+        ("/v1/evaluations", body(more=1), (422, "bad_submission")),
+        ("/v1/evaluations", body(problem=19), (422, "bad_submission")),
+        ("/v1/evaluations", body(problem="9/99"), (422, "unknown_problem")),
+        ("/v1/evaluations", body(problem="level1"), (422, "bad_submission")),
+        ("/v1/evaluations", body(kind="so"), (422, "bad_submission")),
+        ("/v1/evaluations", body(id="../x"), (422, "bad_id")),
+        ("/v1/evaluations", body(priority=10), (422, "bad_priority")),
+        ("/v1/evaluations", body(conditions={"memory_bytes": 1}), (422, "bad_conditions")),
+        ("/v1/evaluations", body(conditions={"workload": "huge"}), (422, "no_workload")),
+        ("/v1/evaluations", b"x" * (MAX_BODY_BYTES + 1), (413, "too_large")),
+        ("/v1/answers", b'{"ids": []}', (422, "bad_ids")),
+        ("/v1/answers", b'{"ids": ["0"], "wait_s": 1e9}', (422, "bad_wait")),
+        ("/v1/elsewhere", b"{}", (404, "no_such_route")),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_bad_requests_get_an_error_that_says_why(service, path, content, expected):
+    assert post(service, path, content) == expected
+
+
+def test_a_body_without_a_length_is_read_within_the_limit_only(service):
+    pieces = (b"x" * (1 << 20) for _ in range(20))
+    try:
+        assert post(service, "/v1/evaluations", pieces)[0] == 413
+    except httpx2.TransportError:  # it has hung up meanwhile
+        pass
+    assert httpx2.get(service.url + "/v1/health").status_code == 200
+
+
+@pytest.mark.parametrize("begin", [b"", b"POST /v1/answers HTTP/1.1\r\nHost: x\r\nX: ", b"nonsense\r\n\r\n"])
+def test_a_client_that_is_slow_with_its_head_is_hung_up_on(service, begin):
+    with socket.create_connection(("127.0.0.1", service.port), timeout=30) as slow:
+        slow.sendall(begin)
+        while slow.recv(1000):
+            pass
+
+
+def test_a_client_that_is_slow_with_its_body_is_told_so(service):
+    lines = ["POST /v1/evaluations HTTP/1.1", "Host: x", f"Authorization: Bearer {service.token}", "Content-Length: 9"]
+    head = "\r\n".join([*lines, "", ""])
+    with socket.create_connection(("127.0.0.1", service.port), timeout=30) as slow:
+        slow.sendall(head.encode() + b"{")
+        assert b"408" in slow.recv(1000)
+
+
+def test_a_full_queue_tells_when_to_come_back_and_clients_wait_for_their_turn(service, judge):
+    with ThreadPoolExecutor(4) as pool:
+        batches = [pool.submit(judge.rewards, [("1/19", f"# {n} {k}\nnonsense(") for k in range(10)]) for n in range(4)]
+        found = [[one.label for one in batch.result(300)] for batch in batches]
+    assert found == [["build_error"] * 10] * 4
+    metrics = httpx2.get(service.url + "/v1/metrics", headers={"Authorization": f"Bearer {service.token}"}).text
+    assert 'kb_answers_total{status="build_error"}' in metrics and "kb_submissions_queued 0.0" in metrics
+
+
+def test_a_service_that_is_not_there_is_a_fault_of_the_machine():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+        with pytest.raises(EvaluationError, match="no sign of the service"):
+            Evaluator(url, "0" * 64, patience_s=0.1).reward("1/19", GOOD)

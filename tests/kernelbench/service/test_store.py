@@ -1,0 +1,140 @@
+"""The queue on disk: order, back-pressure, one answer each, and what a service that was killed leaves."""
+
+import threading
+import time
+
+import pytest
+
+from kernelbench.service.store import KEEP_S, MAX_TRIES, Full, Store, StoreError
+from kernelbench.service.submission import Submission
+
+
+@pytest.fixture
+def store(tmp_path):
+    opened = Store(tmp_path, most=100)
+    yield opened
+    opened.close()
+
+
+def submission(name, priority=0, group="g", client="c"):
+    return Submission(f"{name:032x}", client, priority, group, {"name": name})
+
+
+def taken(store):
+    found = store.take()
+    return found and found[1]["name"]
+
+
+def answers(store, *names, client="c"):
+    return store.answers(client, [f"{name:032x}" for name in names], 10)
+
+
+def test_the_highest_priority_goes_first_and_then_the_oldest(store):
+    for name, priority in ((1, 0), (2, 5), (3, 5), (4, 9)):
+        assert store.add(submission(name, priority))
+    assert [taken(store) for _ in range(5)] == [4, 2, 3, 1, None]
+
+
+def test_a_submission_that_comes_twice_is_accepted_once_and_answered_once(store):
+    assert store.add(submission(1)) and not store.add(submission(1))
+    seq, _, _ = store.take()
+    assert not store.add(submission(1)) and taken(store) is None
+    assert store.answer(seq, {"first": 1}) == ("c", f"{1:032x}")
+    store.answer(seq, {"second": 1})
+    assert answers(store, 1) == ({f"{1:032x}": {"first": 1}}, [], [])
+    assert not store.add(submission(1)) and taken(store) is None
+
+
+def test_clients_see_their_own_submissions_only(store):
+    store.add(submission(1, client="a"))
+    store.answer(store.take()[0], {"of": "a"})
+    assert answers(store, 1, client="b") == ({}, [], [f"{1:032x}"])
+    assert store.add(submission(1, client="b"))
+    assert answers(store, 1, client="b") == ({}, [f"{1:032x}"], [])
+    assert answers(store, 1, client="a")[0] == {f"{1:032x}": {"of": "a"}}
+
+
+def test_another_group_waits_until_nothing_of_the_last_one_runs(store):
+    for name, group in ((1, "a"), (2, "b"), (3, "a")):
+        store.add(submission(name, group=group))
+    first = store.take()[0]
+    assert taken(store) == 3 and taken(store) is None  # 2 would need another judge beside this one
+    store.answer(first, {})
+    assert taken(store) is None
+    store.answer(3, {})
+    assert taken(store) == 2
+
+
+def test_a_group_cannot_keep_others_out_for_ever(tmp_path):
+    store = Store(tmp_path, most=1000)
+    for name in range(200):
+        store.add(submission(name, group="b" if name == 1 else "a"))
+    order, running = [], []
+    while len(order) < 200:
+        if found := store.take():
+            order.append(found[1]["name"])
+            running.append(found[0])
+        if len(running) == 3 or not found:
+            store.answer(running.pop(0), {})
+    store.close()
+    assert order.index(1) < 70
+
+
+def test_a_full_queue_takes_no_more_until_something_is_answered(tmp_path):
+    store = Store(tmp_path, most=2)
+    store.add(submission(1))
+    store.add(submission(2))
+    with pytest.raises(Full):
+        store.add(submission(3))
+    assert not store.add(submission(2))
+    store.answer(store.take()[0], {})
+    assert store.add(submission(3))
+    assert store.counts() == {"queued": 2, "running": 0}
+    store.close()
+
+
+def test_what_ran_when_the_service_was_killed_is_queued_again_and_given_up_in_the_end(tmp_path):
+    store = Store(tmp_path, most=10)
+    store.add(submission(1))
+    store.add(submission(2))
+    for _ in range(MAX_TRIES):
+        assert taken(store) == 1
+        store.close()
+        store = Store(tmp_path, most=10)
+    found, waiting, _ = answers(store, 1, 2)
+    assert "ended 3 times" in found[f"{1:032x}"]["unevaluated"] and waiting == [f"{2:032x}"]
+    assert taken(store) == 2
+    store.close()
+
+
+def test_one_service_has_a_folder_at_a_time(tmp_path, store):
+    with pytest.raises(StoreError, match="another service has"):
+        Store(tmp_path, most=10)
+
+
+def test_old_answers_are_forgotten_and_nothing_that_waits(store):
+    for name in (1, 2):
+        store.add(submission(name))
+    store.answer(store.take()[0], {})
+    store.forget_old()
+    assert answers(store, 1)[0]
+    store.forget_old(time.time() + KEEP_S + 1)
+    assert answers(store, 1, 2) == ({}, [f"{2:032x}"], [f"{1:032x}"])
+
+
+def test_threads_take_each_submission_once(store):
+    for name in range(60):
+        store.add(submission(name))
+    found = []
+
+    def work():
+        while one := store.take():
+            found.append(one[1]["name"])
+            store.answer(one[0], {})
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(found) == list(range(60))
