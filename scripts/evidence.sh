@@ -10,7 +10,7 @@
 # ARCHIVE_FROM=DIR if it is given. Python is $PYTHON or python3.
 set -u
 
-all="order tests profiles extensions spread accuracy accuracy_small aa_small sensitivity examples rounds redteam sanitize hostile scaling kernelbench archive held_out policy ucutlass_tune ucutlass ucutlass_solutions"
+all="order tests profiles extensions spread accuracy accuracy_small aa_small sensitivity examples rounds redteam sanitize hostile scaling kernelbench archive held_out policy ucutlass_tune ucutlass ucutlass_solutions doors service"
 if [ $# = 0 ]; then sed -n '2,/^set/s/^# \{0,1\}//p' "$0"; echo "Steps: $all"; exit 2; fi
 out=$(mkdir -p "$1" && cd "$1" && pwd) && shift || exit
 cd "$(dirname "$0")/.." || exit
@@ -153,6 +153,10 @@ policy() {
     $solve --schedule policy:eps=100%,window=4 -o "$out/policy/stopped" &&
     kb schedule replay "$out/policy/full" "$out/policy/stopped" --eps off,100% --window 0,4,8 \
       --plot "$out/policy/pareto.png" >"$out/policy/replay.txt"
+# What one call of `kb try` takes beyond build, check and timing, and built solutions an hour through the service.
+doors() { python scripts/bench/try_overhead.py --solution examples/cuda/relu.cu --device cuda --json "$out/try_overhead.json"; }
+service() {
+  python scripts/bench/service.py --solutions examples/inline_cuda --variants 32 --device cuda --json "$out/service.json"
 }
 
 for step in "$@"; do
