@@ -46,7 +46,7 @@ class Call:
             bench = self._benches.take(conditions, [decode_problem(job["problem"]) for job in jobs])
         except (EnvironmentUnfit, OSError, RuntimeError) as error:
             for job in jobs or [{"index": None}]:
-                send({"index": job["index"], "unevaluated": str(error)})
+                send({"index": job["index"], "unevaluated": str(error), "unavailable": True})
             return
         fit, abandoned = True, True
         try:

@@ -42,6 +42,10 @@ class EvaluationError(Exception):
     """A candidate could not be evaluated, through no fault of its own."""
 
 
+class EvaluatorUnavailable(EvaluationError):
+    """There is no evaluator now, for any candidate: its process died, or its device is gone."""
+
+
 @dataclass(frozen=True)
 class Job:
     """One candidate: the file at ``path``, or else ``source`` of the kind ``kind``.
@@ -166,7 +170,8 @@ def evaluate_all(
         except (protocol.Closed, OSError) as error:
             death = f": {error}" if str(error) else ""
     message = f"the evaluator ended {_TRIES} times without an answer{death}; `kb doctor` says what is missing"
-    return [outcome_of(answers.get(index, {"unevaluated": message})) for index in range(len(jobs))]
+    lost = {"unevaluated": message, "unavailable": True}
+    return [outcome_of(answers.get(index, lost)) for index in range(len(jobs))]
 
 
 def outcome_of(answer: dict[str, Any]) -> Result | EvaluationError | SolutionError:
@@ -175,7 +180,8 @@ def outcome_of(answer: dict[str, Any]) -> Result | EvaluationError | SolutionErr
         return Result.from_json(answer["result"])
     if "refused" in answer:
         return SolutionError(answer["refused"])
-    return EvaluationError(answer["unevaluated"])
+    kind = EvaluatorUnavailable if answer.get("unavailable") else EvaluationError
+    return kind(answer["unevaluated"])
 
 
 class EvaluatorProcess:

@@ -10,13 +10,14 @@ from typing import Any
 from harness.process.protocol import Closed
 from harness.result import Result
 from kernelbench.evaluation.executor import EnvironmentUnfit
-from kernelbench.evaluator.client import Conditions, EvaluatorProcess, evaluate_all
+from kernelbench.evaluator.client import Conditions, EvaluatorProcess, EvaluatorUnavailable, evaluate_all
 from kernelbench.service.metrics import Metrics
 from kernelbench.service.store import Store
 from kernelbench.service.submission import BadSubmission, Intake
 
 _AHEAD = 2  # built candidates that wait for each device, so that none is idle between two
 _FORGET_EVERY_S = 600.0
+_LATER_S = 10.0  # until a submission is tried again for which there was no evaluator: a device may come back
 
 
 def describe(conditions: Conditions, evaluator: EvaluatorProcess) -> dict[str, Any]:
@@ -76,12 +77,21 @@ class Dispatcher:
             answer = self._evaluated(stored)
             if self._closed:
                 return
+            if answer is None and self._later(seq):
+                continue
+            answer = answer or {"unevaluated": "there was no evaluator whenever this was tried"}
             client, name = self._store.answer(seq, answer)
             self.ended(client, name)
             self.wake()
 
-    def _evaluated(self, stored: dict[str, Any]) -> dict[str, Any]:
-        """Return the answer to one submission: never an exception."""
+    def _later(self, seq: int) -> bool:
+        """Put a submission back after a while; return False where that has been done often enough."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed, timeout=_LATER_S)
+        return self._closed or self._store.put_back(seq)
+
+    def _evaluated(self, stored: dict[str, Any]) -> dict[str, Any] | None:
+        """Return the answer to one submission, never an exception; None where there is no evaluator now."""
         begin = time.monotonic()
         try:
             job, conditions = self._intake.job(stored)
@@ -90,6 +100,8 @@ class Dispatcher:
             outcome = error
         except Exception as error:  # whatever it was about this one, the others go on
             outcome = RuntimeError(f"the service failed, please report this: {type(error).__name__}: {error}")
+        if isinstance(outcome, EvaluatorUnavailable):
+            return None
         self._metrics.took.observe(time.monotonic() - begin)
         if not isinstance(outcome, Result):
             self._metrics.answers.labels("unevaluated").inc()

@@ -108,6 +108,15 @@ class Store:
             database.execute("UPDATE submissions SET state = ?, tries = tries + 1 WHERE seq = ?", (RUNNING, seq))
             return seq, json.loads(job), time.time() - accepted
 
+    def put_back(self, seq: int) -> bool:
+        """Queue again what runs; return False where it has been tried often enough."""
+        with self._change() as database:
+            changed = database.execute(
+                "UPDATE submissions SET state = ? WHERE seq = ? AND state = ? AND tries < ?",
+                (QUEUED, seq, RUNNING, MAX_TRIES),
+            )
+            return changed.rowcount > 0
+
     def answer(self, seq: int, answer: dict[str, Any]) -> tuple[str, str]:
         """Store the answer of what runs, once; return its client and id."""
         with self._change() as database:

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import signal
 import socket
 from concurrent.futures import ThreadPoolExecutor
 
@@ -151,6 +153,13 @@ def test_a_full_queue_tells_when_to_come_back_and_clients_wait_for_their_turn(se
     assert found == [["build_error"] * 10] * 4
     metrics = httpx2.get(service.url + "/v1/metrics", headers={"Authorization": f"Bearer {service.token}"}).text
     assert 'kb_answers_total{status="build_error"}' in metrics and "kb_submissions_queued 0.0" in metrics
+
+
+def test_an_evaluator_that_is_killed_is_replaced_and_the_candidate_answered(service, judge):
+    with ThreadPoolExecutor(1) as pool:
+        call = pool.submit(judge.reward, "1/19", WRONG, timeout_s=60)
+        os.kill(service.evaluator, signal.SIGKILL)
+        assert call.result(300).label == "wrong_value"
 
 
 def test_a_service_that_is_not_there_is_a_fault_of_the_machine():

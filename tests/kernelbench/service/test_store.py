@@ -107,6 +107,16 @@ def test_what_ran_when_the_service_was_killed_is_queued_again_and_given_up_in_th
     store.close()
 
 
+def test_what_could_not_be_tried_is_put_back_a_few_times(store):
+    store.add(submission(1))
+    for _ in range(MAX_TRIES - 1):
+        assert store.put_back(store.take()[0])
+    seq = store.take()[0]
+    assert not store.put_back(seq) and store.counts() == {"queued": 0, "running": 1}
+    store.answer(seq, {})
+    assert not store.put_back(seq) and answers(store, 1)[0]
+
+
 def test_one_service_has_a_folder_at_a_time(tmp_path, store):
     with pytest.raises(StoreError, match="another service has"):
         Store(tmp_path, most=10)
