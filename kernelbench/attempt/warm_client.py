@@ -11,7 +11,7 @@ from typing import Any
 from harness.process import protocol
 from harness.process.spawn import start_server
 from kernelbench.attempt.request import Request
-from kernelbench.attempt.warm_place import CALLERS, IDLE_S, Place
+from kernelbench.attempt.warm_place import CALLERS, IDLE_S, Place, private_folder
 
 _SEND_S = 60.0  # the other side reads at once
 _TRIES = 2  # a server that dies is the machine's fault, or has just ended: another one is asked once
@@ -52,12 +52,19 @@ def _as_asked(attempt: dict[str, Any], request: Request, wall_s: float) -> dict[
     return {**attempt, "file": request.file, "seconds": {**seconds, **waited}}
 
 
-def stop() -> bool:
-    """Ask the warm server to end once it has answered what it was asked; return whether there was one."""
+def stop() -> int:
+    """Ask this user's warm servers to end once they have answered what they were asked; return how many there were.
+
+    Those of other environments and of earlier code are among them. Raises NoPlace.
+    """
+    return sum(map(_stop, private_folder().glob("*.sock")))
+
+
+def _stop(path: Path) -> bool:
     try:
-        with _greeted(Place.here()) as connection:
+        with _greeted(Place.of_socket(str(path))) as connection:
             protocol.send(connection, {"idle_s": 0})
-    except OSError:
+    except OSError:  # nobody serves there
         return False
     return True
 

@@ -42,7 +42,7 @@ class Place:
     @classmethod
     def here(cls) -> Place:
         """Return the place of a server with this code, this Python and this environment."""
-        return cls(_private_folder(), _key())
+        return cls(private_folder(), _key())
 
     @classmethod
     def of_socket(cls, path: str) -> Place:
@@ -74,8 +74,11 @@ class Place:
             path.unlink(missing_ok=True)
 
 
-def _private_folder() -> Path:
-    """Return the folder, made where it is missing, that nobody but this user can enter."""
+def private_folder() -> Path:
+    """Return the folder of warm servers, made where it is missing, that nobody but this user can enter.
+
+    Raises NoPlace.
+    """
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     parent = Path(runtime) if runtime and os.access(runtime, os.W_OK) else None
     folder = parent / "kernelbench" if parent else Path(tempfile.gettempdir()) / f"kernelbench-{os.getuid()}"

@@ -45,7 +45,7 @@ from kernelbench.cli.library_option import library_option
               help="Keep judge and builder ready for the next call, in a server that this one starts.")  # fmt: skip
 @click.option("--idle", type=Number(min=1), default=IDLE_S, show_default=True,
               help="Seconds without a call after which that server ends.")  # fmt: skip
-@click.option("--stop", is_flag=True, help="End the server and free its device; judge nothing.")
+@click.option("--stop", is_flag=True, help="End your servers and free their devices; judge nothing.")
 @click.option("--watch", is_flag=True, help="Judge the file again whenever it is saved, until Ctrl-C.")
 @click.option("--schema", is_flag=True, help="Print the JSON schema of --json; judge nothing.")
 @json_option
@@ -95,7 +95,7 @@ def command(
 
 def _stop() -> None:
     try:
-        say("the server ends" if warm_client.stop() else "no server runs")
+        say(f"{warm_client.stop()} server(s) end")
     except NoPlace as error:
         fail(error, UNFIT)
 
