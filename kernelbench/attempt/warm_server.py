@@ -74,7 +74,7 @@ class _WarmServer:
             self._start(connection)
 
     def _start(self, connection: socket.socket) -> None:
-        if not self._strangers.acquire(blocking=False):
+        if _is_candidate(connection) or not self._strangers.acquire(blocking=False):
             connection.close()
             return
         threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
@@ -119,11 +119,10 @@ class _WarmServer:
         """Return whether the other end is this user's and has the token."""
         connection.settimeout(_GREETING_S)
         try:
-            peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
             given = connection.recv(TOKEN_CHARACTERS, socket.MSG_WAITALL)
         except OSError:
             return False
-        return _PEER.unpack(peer)[1] == os.getuid() and hmac.compare_digest(given, self._token)
+        return _peer(connection)[1] == os.getuid() and hmac.compare_digest(given, self._token)
 
     def _is_idle(self) -> bool:
         with self._lock:
@@ -146,3 +145,20 @@ class _WarmServer:
 
     def close(self) -> None:
         self._benches.kill()
+
+
+def _peer(connection: socket.socket) -> tuple[int, int]:
+    """Return the process at the other end, and its user."""
+    pid, uid, _ = _PEER.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
+    return pid, uid
+
+
+def _is_candidate(connection: socket.socket) -> bool:
+    """Return whether the other end has a network namespace of its own, as candidates have where the kernel allows one.
+
+    Such a flood of connections takes no place of those who have a token.
+    """
+    try:
+        return os.readlink(f"/proc/{_peer(connection)[0]}/ns/net") != os.readlink("/proc/self/ns/net")
+    except OSError:  # it has ended, or hides: its token decides
+        return False

@@ -21,7 +21,7 @@ from kernelbench.attempt.report import UNFIT, not_evaluated
 from kernelbench.attempt.request import Request
 from kernelbench.attempt.warm_place import NoPlace
 from kernelbench.gate.thresholds import Limits, check_result
-from kernelbench.solvers import feedback
+from kernelbench.solvers.prompting import feedback
 from kernelbench.views import timing_text
 
 Kind = Literal["py", "cu", "cpp"]

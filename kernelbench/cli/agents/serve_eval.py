@@ -39,6 +39,8 @@ def command(folder, host, port, device, problem_dir, most, executor, address) ->
     try:
         from kernelbench.service import server
     except ImportError as error:
+        if (error.name or "").partition(".")[0] in ("harness", "kernelbench"):
+            raise
         fail(f"the service needs a package ({error.name}): pip install 'kernelbench[serve]'", UNFIT)
     problems = problem_dir and problem_dir.absolute()
     intake = server.Intake("", device, problems, executor, address)
