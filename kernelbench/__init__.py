@@ -8,6 +8,7 @@ Importing this package imports no torch; of its functions only ``load_problem`` 
 """
 
 import importlib
+import importlib.util
 
 __version__ = "0.1.0"
 
@@ -21,10 +22,18 @@ _MODULES = {
     "rewards": "rl",
 }
 
+# What verifiers looks for in a package: a taskset among the exported names, before 0.2 a function.
+_OF_VERIFIERS = {
+    "KernelTaskset": "integrations.verifiers",
+    "load_environment": "integrations.verifiers_environment",
+}
+
 __all__ = list(_MODULES)
+if importlib.util.find_spec("verifiers"):
+    __all__ += ["KernelTaskset"]
 
 
 def __getattr__(name: str):
-    if name in __all__:
-        return getattr(importlib.import_module(f"kernelbench.{_MODULES[name]}"), name)
+    if module := (_MODULES | _OF_VERIFIERS).get(name):
+        return getattr(importlib.import_module(f"kernelbench.{module}"), name)
     raise AttributeError(f"module 'kernelbench' has no attribute '{name}'")

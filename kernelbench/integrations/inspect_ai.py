@@ -1,0 +1,72 @@
+"""inspect_ai: problems as a task, the judge as a scorer.
+
+    inspect eval kernelbench/kernels -T problems=level1 --model openai/gpt-5
+
+Inspect finds the task through the entry point group ``inspect_ai`` of the installed package. Candidates run in
+kernelbench's own sandbox, so the task asks for none of Inspect's.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import anyio
+from inspect_ai import Task, task
+from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
+from inspect_ai.solver import TaskState, generate
+
+from kernelbench import EvaluationError
+from kernelbench.integrations import tasks
+
+
+@task
+def kernels(
+    problems: str = "smoke",
+    kind: str = "py",
+    device: str | None = None,
+    workload: str | None = None,
+    precision: str = "fp32",
+    timeout_s: float = 120.0,
+    track: str | None = None,
+) -> Task:
+    """Write a kernel for each of ``problems`` (a selector as of ``kb problems list``); the rest as ``kb eval``."""
+    samples = [
+        Sample(
+            input=tasks.instruction(str(file.id), kind, device, workload),
+            id=str(file.id),
+            metadata={"problem": str(file.id), "name": file.name, "kind": kind},
+        )
+        for file in tasks.problems(problems)
+    ]
+    judge = kernel_scorer(
+        kind=kind, device=device, workload=workload, precision=precision, timeout_s=timeout_s, track=track
+    )
+    return Task(dataset=MemoryDataset(samples, name="kernelbench"), solver=generate(), scorer=judge)
+
+
+@scorer(metrics=[{"*": [mean(), stderr()]}])
+def kernel_scorer(kind: str = "py", **conditions: Any) -> Scorer:
+    """Grade the last solution in the model's answer: ``reward``, ``correct``, ``fast_1`` and ``speedup`` a sample.
+
+    ``conditions`` are those of ``kernelbench.evaluate``. The problem is the sample's metadata ``problem``. Where the
+    machine is at fault the sample is unscored, so that it counts in no metric.
+    """
+
+    async def score(state: TaskState, target: Target) -> Score:
+        answer = state.output.completion
+        ask = functools.partial(tasks.grade_answer, state.metadata["problem"], answer, kind, **conditions)
+        try:
+            grade = await anyio.to_thread.run_sync(ask)
+        except EvaluationError as error:
+            return Score.unscored(reason="scoring_failed", answer=answer, explanation=str(error))
+        return Score(
+            value={"reward": grade.value, **grade.metrics()},
+            answer=answer,
+            explanation=grade.feedback,
+            reason="invalid_response_format" if grade.label == tasks.NO_CODE else None,
+            metadata=grade.to_json(),
+        )
+
+    return score

@@ -1,0 +1,80 @@
+"""inspect_ai, the real package: the task by its name, the scorer with a stand-in model, samples that are unscored."""
+
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from candidates import GOOD, NO_CODE, WRONG, answer
+from stand_in import StandIn
+
+pytest.importorskip("inspect_ai", reason="pip install 'kernelbench[inspect]'")
+
+import inspect_ai
+from inspect_ai.log import list_eval_logs, read_eval_log
+from inspect_ai.model import ModelOutput, ModelUsage, get_model
+
+from kernelbench import EvaluationError
+from kernelbench.integrations import tasks
+from kernelbench.integrations.inspect_ai import kernels
+
+
+@pytest.fixture
+def scored(tmp_path):
+    """The log of an evaluation of problem 1/19, once for each answer."""
+
+    def scored(*answers):
+        model = get_model("mockllm/model", custom_outputs=list(map(said, answers)))
+        task = kernels(problems="1/19", device="cpu", track="open")
+        (log,) = inspect_ai.eval(
+            task, model=model, epochs=inspect_ai.Epochs(len(answers), "mean"), max_connections=1, log_dir=str(tmp_path),
+            display="none",
+        )  # fmt: skip
+        assert log.status == "success", log.error
+        return log
+
+    return scored
+
+
+def said(text):
+    output = ModelOutput.from_content("m", text)
+    output.usage = ModelUsage(output_tokens=len(text.split()))  # without it Inspect downloads a tokenizer to count
+    return output
+
+
+def scores(log):
+    return [score for sample in log.samples for score in sample.scores.values()]
+
+
+def test_a_correct_and_a_wrong_kernel_and_an_answer_without_one(scored):
+    log = scored(answer(GOOD), answer(WRONG), NO_CODE)
+    by_label = {score.metadata["label"]: score for score in scores(log)}
+    assert by_label["ok"].value["correct"] == 1 and by_label["ok"].value["reward"] >= 0.3
+    assert by_label["wrong_value"].value["reward"] == 0 and "first at" in by_label["wrong_value"].explanation
+    assert by_label["no_code"].value["reward"] == 0 and by_label["no_code"].reason == "invalid_response_format"
+    metrics = {score.name: score.metrics for score in log.results.scores}
+    assert metrics["correct"]["mean"].value == pytest.approx(1 / 3)
+
+
+def test_where_the_machine_is_at_fault_the_sample_is_unscored(scored, monkeypatch):
+    def lost(*_, **__):
+        raise EvaluationError("the GPU was lost")
+
+    monkeypatch.setattr(tasks, "reward", lost)
+    (score,) = scores(scored(answer(GOOD)))
+    assert math.isnan(score.value) and score.reason == "scoring_failed" and "lost" in score.explanation
+
+
+def test_inspects_command_finds_the_task_by_the_entry_point(tmp_path):
+    command = [str(Path(sys.executable).parent / "inspect"), "eval", "kernelbench/kernels", "--model",
+               "openai-api/standin/m", "-T", "problems=1/19", "-T", "device=cpu", "--log-dir", str(tmp_path),
+               "--display", "plain"]  # fmt: skip
+    with StandIn(lambda request, number: answer(GOOD)) as model:
+        env = os.environ | {"STANDIN_BASE_URL": model.base_url, "STANDIN_API_KEY": "none"}
+        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300, env=env)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (log,) = list_eval_logs(str(tmp_path))
+    (score,) = scores(read_eval_log(log))
+    assert score.metadata["label"] == "ok" and "class Model(nn.Module)" in str(model.requests[0]["messages"])
