@@ -79,11 +79,7 @@ def instruction(problem: str, kind: str = "py", device: str | None = None, workl
     on_gpu = described["type"] == "cuda"
     sizes = load_problem(file).workload_for(workload, described["type"]).sizes
     prompts = Prompts()
-    module = prompts.render(
-        "problem",
-        reference=starting_point(file.path.read_text(encoding="utf-8")).strip(),
-        sizes=", ".join(f"{name} = {value}" for name, value in sizes.items()) or "as in the module",
-    )
+    module = _module(prompts, file, sizes)
     if kind != "py":
         from kernelbench import starter
 
@@ -96,6 +92,27 @@ def instruction(problem: str, kind: str = "py", device: str | None = None, workl
             module,
             prompts.render("form"),
         ]
+    )
+
+
+def brief(problem: str, device_type: str) -> str:
+    """Return the rules and the module for an agent that has files and tools; the machine at hand does not matter."""
+    (file,) = suite.find(problem)
+    prompts = Prompts()
+    on_gpu = device_type == "cuda"
+    from harness.problem.module import load_problem  # imports torch
+
+    sizes = load_problem(file).workload_for(None, device_type).sizes
+    name, whose = ("task", "NVIDIA GPU") if on_gpu else ("task_cpu", "that you have")
+    rules = prompts.render(name, device=whose)
+    return f"{rules}\n\n{_module(prompts, file, sizes)}"
+
+
+def _module(prompts: Prompts, file: ProblemFile, sizes: dict[str, Any]) -> str:
+    return prompts.render(
+        "problem",
+        reference=starting_point(file.path.read_text(encoding="utf-8")).strip(),
+        sizes=", ".join(f"{name} = {value}" for name, value in sizes.items()) or "as in the module",
     )
 
 

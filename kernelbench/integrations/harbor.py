@@ -1,0 +1,64 @@
+"""Harbor: the judge inside of a verifier's box; ``kb export --to harbor`` writes the tasks that start it.
+
+    python -m kernelbench.integrations.harbor 1/19 --solution /app/solution --out /logs/verifier
+
+Harbor reads ``reward.json``. Without that file it reports an error of the verifier, and no reward.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from harness.integrity.library_only import TRACKS
+from harness.solution.discover import SolutionError
+from kernelbench import EvaluationError, evaluate
+from kernelbench.integrations import tasks
+from kernelbench.rl import shaped
+
+CORRECT, WRONG, UNFIT = 0, 1, 3  # exit statuses, as of ``kb try``
+NO_SOLUTION = "no_solution"
+
+
+def judge(problem: str, folder: Path, **conditions: str) -> tuple[tasks.Grade, dict | None]:
+    """Return the grade of the one ``kernel.py``, ``.cu`` or ``.cpp`` in ``folder``, and the record of its evaluation.
+
+    Raises EvaluationError where the machine is at fault.
+    """
+    found = [path for kind in tasks.KINDS if (path := folder / f"kernel.{kind}").is_file() and not path.is_symlink()]
+    if len(found) != 1:
+        names = ", ".join(path.name for path in found) or "none"
+        message = f"expected one file kernel.py, kernel.cu or kernel.cpp, found {names}"
+        return tasks.Grade(0.0, NO_SOLUTION, message), None
+    try:
+        result = evaluate(problem, found[0], **conditions)
+    except SolutionError as error:
+        return tasks.Grade(0.0, NO_SOLUTION, str(error)), None
+    return tasks.of_reward(shaped(result)), result.to_json()
+
+
+def main() -> None:
+    """Judge, and write ``reward.json`` for Harbor and ``grade.json`` for people."""
+    parser = argparse.ArgumentParser(description="Judge what an agent left, and write its reward.")
+    parser.add_argument("problem")
+    parser.add_argument("--solution", type=Path, required=True, help="folder with kernel.py, .cu or .cpp")
+    parser.add_argument("--out", type=Path, required=True, help="folder for reward.json")
+    parser.add_argument("--device", required=True)
+    parser.add_argument("--track", choices=TRACKS, required=True)
+    given = parser.parse_args()
+    try:
+        grade, record = judge(given.problem, given.solution, device=given.device, track=given.track)
+    except EvaluationError as error:
+        sys.stderr.write(f"error: not evaluated: {error}\n")
+        sys.exit(UNFIT)
+    given.out.mkdir(parents=True, exist_ok=True)
+    (given.out / "grade.json").write_text(json.dumps({"grade": grade.to_json(), "record": record}, indent=2))
+    (given.out / "reward.json").write_text(json.dumps({"reward": grade.value, **grade.metrics()}))
+    sys.stdout.write(f"{grade.label}: {grade.feedback}\n")
+    sys.exit(CORRECT if grade.correct else WRONG)
+
+
+if __name__ == "__main__":
+    main()
