@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from harness.process.fork_server import ForkServer
 from harness.process.worker_process import Builder, Worker
+from harness.solution.languages import caches
 
 if TYPE_CHECKING:
     from harness.compile.translated import Translator
@@ -60,8 +61,8 @@ class Artefact:
 
     @property
     def writable(self) -> list[Path]:
-        """The folder of this candidate alone in which its calls keep what they compile."""
-        return [Path(self.env["TRITON_CACHE_DIR"])] if "TRITON_CACHE_DIR" in self.env else []
+        """The folders of this candidate alone in which its calls keep what they compile."""
+        return [Path(folder) for name, folder in self.env.items() if name in caches()]
 
     def to_json(self) -> dict:
         return {

@@ -29,6 +29,7 @@ NOTHING = Cost(0, 0)
 # the .cpp of the examples, 1437 MiB (31 s) for torch/extension.h through g++, 3007 MiB (100 s) through nvcc. Most
 # extensions need less, because minimal headers are tried first; the second try with all of them has to fit too.
 _LIBRARY = Cost(2, 256 * _MIB)
+_LIBRARY_WITH_HEADERS = Cost(9, 512 * _MIB)  # a .cu with tvm-ffi: 383 MiB, 8.6 s of nvcc 13.0
 _CPP_EXTENSION = Cost(15, 1536 * _MIB)
 _CUDA_EXTENSION = Cost(30, 3072 * _MIB)
 _TEMPLATES = Cost(100, 4096 * _MIB)  # CUTLASS and its like
@@ -44,8 +45,8 @@ def expected_cost(solution: Solution, context: BuildContext) -> Cost:
 
 
 def compiles(solution: Solution) -> bool:
-    """Return whether there is anything to compile; what Triton compiles is the call's."""
-    return solution.kind != "so" and solution.language in ("cuda", "cpp")
+    """Return whether there is anything to compile; what a language in Python compiles is the call's."""
+    return solution.kind in ("cu", "cpp") or (solution.kind == "py" and solution.language in ("cuda", "cpp"))
 
 
 def compile_cost(solution: Solution) -> Cost:
@@ -57,7 +58,7 @@ def compile_cost(solution: Solution) -> Cost:
     if _HEAVY.search(solution.path.read_text(errors="replace")):
         return _TEMPLATES
     if solution.kind != "py":
-        return _LIBRARY
+        return _LIBRARY if solution.language in ("cuda", "cpp") else _LIBRARY_WITH_HEADERS
     return _CUDA_EXTENSION if solution.language == "cuda" else _CPP_EXTENSION
 
 

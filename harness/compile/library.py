@@ -15,6 +15,7 @@ from harness.process.worker_process import Worker
 from harness.result import CandidateFailure, Status
 from harness.solution.discover import Solution
 from harness.solution.includes import local_includes, read_bytes, read_source
+from harness.solution.languages import languages
 from harness.solution.visible_files import own_files
 
 _LIBRARY, _READ, _TRANSLATED = "solution.so", "solution.d", "translated.cu"
@@ -59,6 +60,7 @@ def _architecture(arch: str | None) -> tuple[str, ...]:
 
 
 def _compile(solution: Solution, compiler: Compiler, flags: tuple[str, ...], context: BuildContext) -> Artefact:
+    flags += _language_flags(solution)
     own = own_files(solution)
     _must_be_sources(solution)
     cache, key = Cache(), _key(solution, own, compiler, flags)
@@ -121,6 +123,16 @@ def _read_files(worker: Worker, solution: Solution, own: list[Path], headers: tu
         return of_the_system(listed, own, worker.scratch, headers)
     except (UnforeseenFile, ValueError) as error:
         raise CandidateFailure(Status.BUILD_ERROR, f"{solution.name}: {error}") from None
+
+
+def _language_flags(solution: Solution) -> tuple[str, ...]:
+    """Return what the compiler needs to find a language's headers; raise ToolchainError where they are missing."""
+    known = languages().get(solution.language)
+    if known is None or known.flags is None:
+        return ()
+    if not known.installed():
+        raise ToolchainError(f"no {known.title}: {known.advice}")
+    return known.flags()
 
 
 def _must_be_sources(solution: Solution) -> None:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.compile.artefact import Artefact, BuildContext
+from harness.compile.artefact import Artefact, BuildContext, ToolchainError
 from harness.compile.cache import Cache, key_of
 from harness.compile.extension.build import ExtensionBuilder
 from harness.isolated_call import ApartError, TooMuch, apart
 from harness.result import CandidateFailure, Status, first_line
 from harness.solution.discover import Solution
+from harness.solution.languages import languages
 from harness.solution.visible_files import own_files
 
 _FINAL = (Status.BUILD_ERROR, Status.TIMEOUT, Status.OUT_OF_MEMORY)
@@ -23,10 +24,7 @@ _FINAL = (Status.BUILD_ERROR, Status.TIMEOUT, Status.OUT_OF_MEMORY)
 def build(solution: Solution, context: BuildContext) -> Artefact:
     """Prepare a Python solution: build the extensions that it makes when it is imported."""
     facts = _facts(solution)
-    env = {}
-    if solution.language == "triton":  # compiles in the call, for the device
-        key = key_of("triton", solution.sha256, solution.helpers, context.torch_version, str(context.arch))
-        env["TRITON_CACHE_DIR"] = str(Cache().private_folder(key))
+    env = _private_caches(solution, context)
     if not facts["builds"]:
         return Artefact(env=env)
     builder = ExtensionBuilder(solution, context)
@@ -36,6 +34,18 @@ def build(solution: Solution, context: BuildContext) -> Artefact:
         env=env, cached=cached, note=note, keys=tuple(builder.keys),
         extensions=tuple(map(str, builder.libraries)), compiled_sources=tuple(sorted(builder.sources)),
     )  # fmt: skip
+
+
+def _private_caches(solution: Solution, context: BuildContext) -> dict[str, str]:
+    """Folders for what a language compiles in the call, for the device; raise ToolchainError where it is missing."""
+    known = languages().get(solution.language)
+    if known is None:
+        return {}
+    installed = known.installed()
+    if not installed:
+        raise ToolchainError(f"no {known.title}: {known.advice}")
+    parts = (known.name, installed, solution.sha256, solution.helpers, context.torch_version, str(context.arch))
+    return {name: str(Cache().private_folder(key_of(name, *parts))) for name in known.caches}
 
 
 def _facts(solution: Solution) -> dict[str, Any]:

@@ -11,14 +11,21 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from harness.solution.discover import Solution, own_texts
+from harness.solution.languages import Language, languages
 
 _LEAST_LETTERS = 3  # of a part of a name that says something
 
 
 class Origin:
-    """``texts`` are sources, ``binaries`` the contents of libraries."""
+    """``texts`` are sources, ``binaries`` the contents of libraries, ``language`` what makes names of its own."""
 
-    def __init__(self, texts: Iterable[str], binaries: Iterable[bytes] = ()):
+    def __init__(self, texts: Iterable[str], binaries: Iterable[bytes] = (), language: Language | None = None):
+        texts = list(texts)
+        self._owns = language.owns if language else None
+        self._functions, self._classes = (
+            {name for text in texts for name in re.findall(rf"^\s*{keyword}\s+(\w+)", text, re.MULTILINE)}
+            for keyword in ("def", "class")
+        )
         self._words = {word for text in texts for word in re.findall(r"\w+", text)}
         self._parts = {part for word in self._words for part in _parts(word)}
         self._binaries = list(binaries)
@@ -26,7 +33,8 @@ class Origin:
     @classmethod
     def of(cls, solution: Solution, libraries: Iterable[Path] = ()) -> Origin:
         """Raises OSError where one of them cannot be read."""
-        return cls(own_texts(solution), [path.read_bytes() for path in libraries])
+        binaries = [path.read_bytes() for path in libraries]
+        return cls(own_texts(solution), binaries, languages().get(solution.language))
 
     def has(self, kernel: str) -> bool:
         """``kernel`` as CUPTI and ncu name it, demangled."""
@@ -34,6 +42,8 @@ class Origin:
         if not name:
             return False
         if name in self._words or any(_defines(binary, name) for binary in self._binaries):
+            return True
+        if self._owns and self._owns(name, self._functions, self._classes):
             return True
         parts = _parts(name)  # languages embedded in Python make names of those of functions
         return bool(parts) and all(part in self._parts for part in parts)

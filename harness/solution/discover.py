@@ -53,8 +53,8 @@ class Solution:
     """One file that solves one problem.
 
     ``device`` is the kind of device that the solution is for: ``cpu``, ``cuda``
-    or ``any``. ``language`` is what its kernels are written in: ``cuda``,
-    ``cpp``, ``triton`` or ``pytorch``. ``sha256`` is of the file, ``helpers`` of
+    or ``any``. ``language`` is what its kernels are written in: ``cuda``, ``cpp``, ``pytorch``
+    or one of ``harness.solution.languages``. ``sha256`` is of the file, ``helpers`` of
     those that it takes in, as far as it names them; empty where there are none. Of a file that is
     too large they are of its beginning and its size.
     """

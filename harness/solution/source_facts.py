@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.limits import MAX_HEADER_BYTES
+from harness.solution import languages
 from harness.solution.helper_files import NOT_PYTHON, imported_files, named_below, parsed, taken_in, trees_of
 from harness.solution.includes import read_bytes, read_source
 
@@ -21,7 +22,7 @@ def facts(path: str, root: str) -> dict[str, str]:
     file = Path(path)
     source = read_source(file)
     tree = parsed(source) if file.suffix == ".py" else None
-    language, device = _describe(file.suffix, trees_of(file, tree) if tree else [])
+    language, device = _describe(file.suffix, source, trees_of(file, tree) if tree else [])
     return {"language": language, "device": device, "helpers": _helpers(file, source, tree, Path(root))}
 
 
@@ -90,14 +91,14 @@ def _helpers(path: Path, source: str, tree: ast.AST | None, root: Path) -> str:
     return digest.hexdigest()
 
 
-def _describe(suffix: str, trees: list[ast.AST]) -> tuple[str, str]:
+def _describe(suffix: str, source: str, trees: list[ast.AST]) -> tuple[str, str]:
     """Language of the kernels, and the kind of device they need; ``trees`` are of a Python source and its modules."""
-    if suffix == ".cpp":
-        return "cpp", "cpu"
     if suffix != ".py":
-        return "cuda", "cuda"
-    if any(_imports(tree, "triton") for tree in trees):
-        return "triton", "cuda"
+        own, device = ("cpp", "cpu") if suffix == ".cpp" else ("cuda", "cuda")
+        known = languages.of_library(source)
+        return (known.name if known else own), device
+    if known := languages.of_python(trees):
+        return known.name, "cuda"
     calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
     extension_calls = [node for node in calls if _called_name(node) in ("load_inline", "load")]
     if any(_mentions_cuda(node) for node in extension_calls):

@@ -17,6 +17,7 @@ from harness.memory.guarded import GuardedBuffers
 from harness.result import CandidateFailure, Status
 from harness.tensors.dtypes import marked
 
+_TVM_FFI_SYMBOL = "__tvm_ffi_solution"
 _C_NUMBERS = {"size_t": ctypes.c_size_t, "int64_t": ctypes.c_int64, "double": ctypes.c_double, "bool": ctypes.c_bool}
 
 
@@ -60,22 +61,12 @@ class LibraryModel(torch.nn.Module):
     ):
         super().__init__()
         self._guards = guards or GuardedBuffers()
-        try:
-            self._function = ctypes.CDLL(str(path)).solution
-        except OSError as error:
-            raise CandidateFailure(Status.LOAD_ERROR, f"the library does not load: {error}") from None
-        except AttributeError:
-            raise CandidateFailure(
-                Status.LOAD_ERROR,
-                'the library has no symbol `solution`: declare it as extern "C" void solution(...); '
-                "`kb starter` prints the whole signature",
-            ) from None
-        self._function.restype = None
+        self._function, self._takes_tensors = _solution_of(path)
         self._state = [
             self._guards.hold(value.detach().contiguous(), name, lasting=True) for name, value in state.items()
         ]
         self._outputs = [(o["shape"], getattr(torch, o["dtype"])) for o in outputs]
-        self._scalars = [_C_NUMBERS[s["c_type"]](s["value"]) for s in scalars]
+        self._scalars = [s["value"] if self._takes_tensors else _C_NUMBERS[s["c_type"]](s["value"]) for s in scalars]
         self._prepared: list[list[torch.Tensor]] = []
 
     def prepare(self, calls: int, device: torch.device) -> None:
@@ -92,6 +83,30 @@ class LibraryModel(torch.nn.Module):
     def forward(self, *inputs: Any) -> Any:
         tensors = [value.contiguous() for value in inputs if isinstance(value, torch.Tensor)]
         results = self._prepared.pop()
-        pointers = [ctypes.c_void_p(t.data_ptr()) for t in (*tensors, *self._state, *results)]
-        self._function(*pointers, *self._scalars)
+        arguments = (*tensors, *self._state, *results)
+        if not self._takes_tensors:
+            arguments = [ctypes.c_void_p(tensor.data_ptr()) for tensor in arguments]
+        self._function(*arguments, *self._scalars)
         return results[0] if len(results) == 1 else tuple(results)
+
+
+def _solution_of(path: Path) -> tuple[Callable[..., None], bool]:
+    """The function ``solution`` of a library, and whether it takes tensors, through tvm-ffi, in place of pointers."""
+    try:
+        library = ctypes.CDLL(str(path))
+    except OSError as error:
+        raise CandidateFailure(Status.LOAD_ERROR, f"the library does not load: {error}") from None
+    if hasattr(library, _TVM_FFI_SYMBOL):
+        import tvm_ffi  # which the library was compiled against
+
+        return tvm_ffi.load_module(str(path)).solution, True
+    try:
+        function = library.solution
+    except AttributeError:
+        raise CandidateFailure(
+            Status.LOAD_ERROR,
+            'the library has no symbol `solution`: declare it as extern "C" void solution(...), or export it with '
+            "TVM_FFI_DLL_EXPORT_TYPED_FUNC; `kb starter` prints the whole signature",
+        ) from None
+    function.restype = None
+    return function, False

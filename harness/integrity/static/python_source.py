@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from harness.integrity.static import cpp_source
 from harness.integrity.static.rules import Finding
 from harness.solution.helper_files import NOT_PYTHON
+from harness.solution.languages import of_decorators
 
 # Dotted names as imports spell them out; a trailing dot means everything below.
 _NAMES = {
@@ -247,12 +248,12 @@ class _Reader(ast.NodeVisitor):
                 yield from self._texts.get(inner.id, ())
 
     def _find_unlaunched(self, tree: ast.Module) -> None:
-        """Triton functions that nothing names beside their definition."""
+        """Kernels in Python that nothing names beside their definition."""
         used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef) and node.name not in used:
                 decorators = (d.func if isinstance(d, ast.Call) else d for d in node.decorator_list)
-                if any(self._dotted(d) == "triton.jit" for d in decorators):
+                if any(self._dotted(decorator) in of_decorators() for decorator in decorators):
                     self._report(node, "unlaunched_kernel", node.name)
 
 
