@@ -7,12 +7,16 @@ import torch
 
 from harness.result import Status
 from harness.solution.discover import discover
+from harness.solution.languages import languages
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 SOLUTIONS = {s.name: s for s in discover(EXAMPLES).solutions}
 
 
 def here(solution):
+    known = languages().get(solution.language)
+    if known and not known.installed():
+        return False
     return solution.device == "any" or (solution.device == "cuda") == torch.cuda.is_available()
 
 
@@ -35,5 +39,5 @@ def test_there_is_a_broken_example_for_each_status():
 
 
 def test_each_kind_has_an_honest_example():
-    assert {s.language for s in SOLUTIONS.values()} == {"cuda", "triton", "cpp", "pytorch"}
+    assert {s.language for s in SOLUTIONS.values()} == {"cuda", "cpp", "pytorch", *languages()}
     assert {s.kind for s in SOLUTIONS.values()} == {"py", "cu", "cpp"}

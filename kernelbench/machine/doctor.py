@@ -13,6 +13,7 @@ import torch
 from harness.compile.toolchain import host_compiler, nvcc
 from harness.device import Nvml, cpu_name
 from harness.process import sandbox
+from harness.solution.languages import Language, languages
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ def examine() -> list[Finding]:
         _host_compiler(),
         _ninja(),
         _isolation(),
-        _module("Triton", "triton", "pip install triton, for Triton solutions"),
+        *map(_language, languages().values()),
         _module("NVML", "pynvml", "pip install 'kernelbench[nvml]', to record clocks, power and throttling"),
     ]
 
@@ -51,7 +52,11 @@ def abilities(findings: list[Finding]) -> list[tuple[str, bool]]:
         ("inline C++ (.py with load_inline)", host and ninja),
         ("CUDA (.cu)", cuda),
         ("inline CUDA (.py with load_inline)", cuda and host and ninja and has["CUDA match"]),
-        ("Triton (.py)", gpu and has["Triton"]),
+        *(
+            (f"{known.title} ({suffix})", able and has[known.title])
+            for known in languages().values()
+            for suffix, able in ([(".cu", cuda), (".cpp", host)] if known.headers else [(".py", gpu)])
+        ),
     ]
 
 
@@ -113,6 +118,13 @@ def _isolation() -> Finding:
     lacking = sandbox.missing(layers)
     advice = f"this kernel or container does not keep candidates from: {'; '.join(lacking)}" if lacking else ""
     return Finding("isolation", ", ".join(layers.values()), advice)
+
+
+def _language(known: Language) -> Finding:
+    found = known.installed()
+    advice = "" if found else f"{known.advice}, for {known.title} solutions"
+    unseen = "" if known.seen else "its example has not been seen on a GPU"
+    return Finding(known.title, found, "; ".join(filter(None, [advice, unseen])))
 
 
 def _module(what: str, name: str, advice: str) -> Finding:
