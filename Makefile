@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV ?= .venv
 KB = $(VENV)/bin/kb
 
-.PHONY: demo test fuzz lint clean
+.PHONY: demo test integrations fuzz lint clean
 
 # Set up and run the main job: evaluate the examples, print a leaderboard.
 demo: $(VENV)/ready
@@ -11,6 +11,10 @@ demo: $(VENV)/ready
 # Set up and run all tests that this machine can run.
 test: $(VENV)/ready
 	$(VENV)/bin/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
+
+# Tests of the adapters and languages whose packages exclude each other, each in an environment of its own.
+integrations:
+	scripts/integrations/test.sh
 
 # 20,000 malformed messages, logs, directories, sources and texts: half a minute.
 fuzz: $(VENV)/ready

@@ -10,7 +10,7 @@
 # ARCHIVE_FROM=DIR if it is given. Python is $PYTHON or python3.
 set -u
 
-all="order tests profiles extensions spread accuracy accuracy_small aa_small sensitivity examples rounds redteam sanitize hostile scaling kernelbench archive held_out policy ucutlass_tune ucutlass ucutlass_solutions doors service"
+all="order tests profiles extensions spread accuracy accuracy_small aa_small sensitivity examples rounds redteam sanitize hostile scaling kernelbench archive held_out policy ucutlass_tune ucutlass ucutlass_solutions doors service languages"
 if [ $# = 0 ]; then sed -n '2,/^set/s/^# \{0,1\}//p' "$0"; echo "Steps: $all"; exit 2; fi
 out=$(mkdir -p "$1" && cd "$1" && pwd) && shift || exit
 cd "$(dirname "$0")/.." || exit
@@ -143,6 +143,16 @@ held_out() {
   kb eval --allow-library --solutions examples/inline_cuda --timeout 20 --held-out 7 --out "$out/held_out" &&
     kb eval kernelbench/redteam/exploits/31_fits_the_published_size.py --allow-library --held-out 7 \
       --out "$out/held_out_specialised"
+}
+# Examples of every language that is installed; `kb doctor` lists them. Each must be ok, with kernels of its own.
+languages() {
+  local failed=0 folder
+  kb doctor --json >"$out/languages_doctor.json" || return
+  for folder in cute_dsl cutile helion tilelang triton tvm_ffi; do
+    kb eval --solutions "examples/$folder" --device cuda --timeout 300 --out "$out/languages_$folder" || failed=1
+    grep -q '"status": *"ok"' "$out/languages_$folder/results.jsonl" 2>/dev/null || { echo "$folder: not ok"; failed=1; }
+  done
+  return $failed
 }
 
 # The template solver on 20 problems, round robin and under a budget policy, and what a replay of the first says.

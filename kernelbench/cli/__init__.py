@@ -55,6 +55,7 @@ ROOMS = {
         "starter": "Print a starter file for a problem.",
         "sol": "Speed of light: how fast a problem could be on a GPU.",
         "findings": "Say what in a source a reviewer should look at.",
+        "skill": "Print the page that teaches a coding agent to write kernels.",
     }),
     "machine": ("Machine", {
         "doctor": "Say what can run on this machine, and how to fix what cannot.",
