@@ -20,7 +20,7 @@ from pathlib import Path
 from harness.problem.module import ProblemFile
 from kernelbench import suite
 from kernelbench.integrations import tasks
-from kernelbench.solvers.task import starting_point
+from kernelbench.solvers.problem_facts import starting_point
 
 SCHEMA = "1.3"
 FOLDER = "/app/solution"  # what travels from the agent's box into the judge's

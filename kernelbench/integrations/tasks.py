@@ -10,9 +10,10 @@ from typing import Any
 from harness.problem.module import ProblemFile
 from kernelbench import suite
 from kernelbench.rl import Reward, reward
-from kernelbench.solvers import answers, feedback
-from kernelbench.solvers.prompts import Prompts
-from kernelbench.solvers.task import starting_point
+from kernelbench.solvers.model import answers
+from kernelbench.solvers.problem_facts import starting_point
+from kernelbench.solvers.prompting import feedback
+from kernelbench.solvers.prompting.prompts import Prompts
 
 KINDS = ("py", "cu", "cpp")
 NO_CODE = "no_code"  # the label of an answer that holds no solution
