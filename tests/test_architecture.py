@@ -15,7 +15,7 @@ ALLOWED = {
     # fmt: off
     "kernelbench": {"harness", "kernelbench", "torch", "numpy", "click", "tabulate", "tqdm",
                     "matplotlib", "ray", "pyarrow", "openai", "tomllib", "tomli", "lark",
-                    "mcp", "starlette", "uvicorn", "prometheus_client", "httpx2"},
+                    "mcp", "starlette", "uvicorn", "prometheus_client", "httpx2", "sklearn"},
     # fmt: on
 }
 # Of the adapters, each may import the package that it is for.

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,31 +20,18 @@ from harness.limits import (
     MAX_HEADER_BYTES,
     MAX_INCLUDED_FILES,
     MAX_LIBRARY_BYTES,
-    MAX_SAMPLE,
     MAX_SOURCE_BYTES,
 )
 from harness.problem.module import ProblemId
 from harness.result import printable
 from harness.solution.includes import read_head, read_source, too_large
+from harness.solution.naming import SolutionError, mapping, said_in
 
 SUFFIXES = (".py", ".cu", ".cpp", ".dsl")
 PREBUILT_SUFFIX = ".so"
 
-_KERNELBENCH = re.compile(
-    r"level_(?P<level>\d{1,9})_problem_(?P<number>\d{1,9})_sample_(?P<sample>\d{1,9})_kernel", re.ASCII
-)
-_PAIR = re.compile(r"(?P<level>\d{1,9})_(?P<number>\d{1,9})(?:_(?!s\d+$)\w+?)?(?:_s(?P<sample>\d{1,9}))?", re.ASCII)
-_IN_LEVEL = re.compile(r"0*(?P<number>\d{1,9})(?:_(?!s\d+$)\w+?)?(?:_s(?P<sample>\d{1,9}))?", re.ASCII)
-_SAMPLE = re.compile(r"_s(\d{1,9})$", re.ASCII)
-_LEVEL_FOLDER = re.compile(r"level[_-]?(\d{1,9})", re.ASCII)
-_COMMENT_MARKS = ("//", "/*", "#", "*")
-DIRECTIVE_LINES = 10
 _DEVICES = ("any", "cpu", "cuda")
 _OF_SUFFIX = {".py": ("pytorch", "any"), ".cpp": ("cpp", "cpu")} | dict.fromkeys((".cu", ".dsl", ".so"), ("cuda",) * 2)
-
-
-class SolutionError(Exception):
-    """A solution directory or file that cannot be used, and what to do about it."""
 
 
 @dataclass(frozen=True)
@@ -175,8 +161,8 @@ def read_solution(
     if root and not real.is_relative_to(top):
         raise SolutionError("links to a file outside of the directory of solutions: put the file itself there")
     sha256, head, refused = _beginning(path)
-    said = _said_in(head) if settings else {}
-    mapped, sample = _mapping(path, said, problem, names)
+    said = said_in(head) if settings else {}
+    mapped, sample = mapping(path, said, problem, names)
     facts = {} if path.suffix == PREBUILT_SUFFIX or refused else _facts(path, top)
     language, device = _OF_SUFFIX[path.suffix]
     device = said.get("device", facts.get("device", device))
@@ -259,68 +245,6 @@ def _is_candidate(path: Path, root: Path) -> bool:
     return (path.is_file() or path.is_symlink()) and not hidden and path.name != "__init__.py"
 
 
-def _mapping(
-    path: Path,
-    settings: dict[str, str],
-    problem: ProblemId | None,
-    names: Mapping[str, ProblemId] = MappingProxyType({}),
-) -> tuple[ProblemId, int]:
-    """Problem and sample: what the comment says wins over the name, the caller over both."""
-    named, sample = _from_name(path)
-    named = names.get(_SAMPLE.sub("", path.stem)) or named
-    if "problem" in settings:
-        try:
-            named = ProblemId.parse(settings["problem"])
-        except ValueError as error:
-            raise SolutionError(f"kb comment: {error}") from error
-    if "sample" in settings:
-        if not re.fullmatch(r"\d{1,9}", settings["sample"], re.ASCII):
-            raise SolutionError(f"kb comment: sample={settings['sample']:.80} is not a number from 0 to {MAX_SAMPLE}")
-        sample = int(settings["sample"])
-    named = problem or named
-    if named is None:
-        raise SolutionError(
-            "maps to no problem: name it like level1/19_relu.py (letters, digits and _), 1_19.py, 1_19_s2.py for "
-            "sample 2, or level_1_problem_19_sample_0_kernel.py, or add a first-lines comment `kb: problem=1/19`"
-        )
-    return named, sample
-
-
-def _from_name(path: Path) -> tuple[ProblemId | None, int]:
-    if match := _KERNELBENCH.fullmatch(path.stem):
-        return ProblemId(int(match["level"]), int(match["number"])), int(match["sample"])
-    folder = _LEVEL_FOLDER.fullmatch(path.parent.name)
-    if folder and (match := _IN_LEVEL.fullmatch(path.stem)):
-        return ProblemId(int(folder[1]), int(match["number"])), int(match["sample"] or 0)
-    if match := _PAIR.fullmatch(path.stem):
-        return ProblemId(int(match["level"]), int(match["number"])), int(match["sample"] or 0)
-    sample = _SAMPLE.search(path.stem)
-    return None, int(sample[1]) if sample else 0
-
-
-def _said_in(head: bytes) -> dict[str, str]:
-    return _directive(head.decode("utf-8", errors="replace"))
-
-
-def _directive(source: str) -> dict[str, str]:
-    """Settings of the ``kb: key=value ...`` comment among the first lines, if there is one."""
-    for line in source.splitlines()[:DIRECTIVE_LINES]:
-        if words := directive_words(line):
-            pairs = (word.partition("=") for word in words)
-            return {key: value for key, separator, value in pairs if separator}
-    return {}
-
-
-def directive_words(line: str) -> list[str]:
-    """The words behind ``kb:`` of a line that is such a comment; none of any other."""
-    line = line.strip()
-    mark = next(filter(line.startswith, _COMMENT_MARKS), "")
-    comment = line.removeprefix(mark).lstrip()
-    if not mark or not comment.startswith("kb:"):
-        return []
-    return comment.removeprefix("kb:").removesuffix("*/").split()
-
-
 def files_of(path: Path) -> set[Path]:
     """The files beside it that the source at ``path`` includes, imports or names; without those that cannot be read."""
     if path.suffix == PREBUILT_SUFFIX:
@@ -345,7 +269,7 @@ def is_solution(path: Path) -> bool:
 def problem_of(path: Path) -> ProblemId:
     """Return the problem that a file's name or comment says; raises SolutionError where neither does, OSError."""
     head, _ = read_head(path, 0 if path.suffix == PREBUILT_SUFFIX else HEAD_BYTES)
-    mapped, _ = _mapping(path, _said_in(head), None)
+    mapped, _ = mapping(path, said_in(head), None)
     return mapped
 
 

@@ -21,7 +21,8 @@ from pathlib import Path
 
 from harness.limits import MAX_SOURCE_BYTES
 from harness.problem.module import ProblemId
-from harness.solution.discover import DIRECTIVE_LINES, SUFFIXES, directive_words
+from harness.solution.discover import SUFFIXES
+from harness.solution.naming import DIRECTIVE_LINES, directive_words
 from kernelbench import suite
 from kernelbench.formats import claims
 from kernelbench.formats.archive import Archive, ArchiveError, Kernel, ReadOptions

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.solution.discover import DIRECTIVE_LINES, directive_words
+from harness.solution.naming import DIRECTIVE_LINES, directive_words
 from kernelbench.endpoint import Message
 from kernelbench.run import RunError, append_line, whole_lines, write_whole
 from kernelbench.run_sources import TRAJECTORY
