@@ -71,7 +71,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--jobs", type=int, default=16, help="compilers side by side; 4 GiB each")
     parser.add_argument("--minutes", type=float, default=7.5, help="stop waiting for builds so that timing still fits")
-    parser.add_argument("--only", default="", help="programs of the gallery whose names contain this")
+    parser.add_argument("--only", default="", help="programs whose names contain one of these, after commas")
     parser.add_argument("--no-timing", action="store_true")
     options = parser.parse_args()
     Bench(options).run()
@@ -96,7 +96,8 @@ class Bench:
 
     def run(self) -> None:
         programs = {path.stem: path.read_text() for path in sorted(_GALLERY.glob("*.dsl"))}
-        programs = {name: text for name, text in programs.items() if self.options.only in name}
+        wanted = self.options.only.split(",")
+        programs = {name: text for name, text in programs.items() if any(part in name for part in wanted)}
         choices = {} if self.options.no_timing else {_name(choice): _source(choice) for choice in _CHOICES}
         # what takes longest comes first
         ordered = [*choices, *sorted(programs, key=lambda name: "sm_90a" not in programs[name])]

@@ -80,6 +80,39 @@ template <> struct cutlass::epilogue::fusion::FusionCallbacksTraits<{namespace}:
 }};"""
 
 
+def without_shared_memory(chain: Chain) -> Tree:
+    """Return the collective of an epilogue that writes D from registers: ``definitions`` define ``CollectiveEpilogue``.
+
+    The chain reads scalars only. Every thread stores single elements, so D needs no alignment.
+    """
+    names = [leaf.variable for leaf in chain.parts[0].leaves]
+    fields = " ".join(f"float {name} = 0;" for name in names)
+    values = "".join(f", params.{name}" for name in names)
+    definitions = f"""\
+namespace kernel_types {{ using Output = ElementD; using Accumulator = ElementAccumulator; }}
+struct Output {{
+  using ElementOutput = kernel_types::Output;
+  using ElementD = kernel_types::Output;
+  using ElementAccumulator = kernel_types::Accumulator;
+  using ElementCompute = float;
+  static int const kCount = 1;
+  struct Params {{ {fields} }};
+  Params params;
+
+  CUTLASS_HOST_DEVICE Output(Params const& given) : params(given) {{}}
+  CUTLASS_HOST_DEVICE constexpr bool is_source_needed() const {{ return false; }}
+  CUTLASS_DEVICE ElementD operator()(ElementAccumulator accumulator) const {{
+    return cutlass::NumericConverter<ElementD, float>{{}}(part0(float(accumulator){values}));
+  }}
+  CUTLASS_DEVICE ElementD operator()(ElementAccumulator accumulator, ElementD) const {{ return (*this)(accumulator); }}
+}};
+using CollectiveEpilogue = cutlass::epilogue::collective::detail::Sm90TmaWarpSpecializedAdapter<
+    cutlass::epilogue::collective::DefaultEpilogue<
+        ElementC, cutlass::detail::TagToStrideC_t<LayoutD>, cutlass::detail::TagToStrideC_t<LayoutD>, Output,
+        cutlass::gemm::EpilogueDefault>>;"""
+    return Tree(definitions, "{" + ", ".join(scalar(leaf.name) for leaf in chain.parts[0].leaves) + "}", "")
+
+
 def _leaf(kernel: ir.Kernel, leaf: Leaf, name: str, is_source: bool, rows_last: bool) -> tuple[list[str], str]:
     """Return the definition of a leaf's node, and its argument."""
     if leaf.extent is Extent.SCALAR:

@@ -11,7 +11,16 @@ from kernelbench.ucutlass.codegen.call import KernelCode, call_struct, extents_o
 from kernelbench.ucutlass.codegen.elements import cpp
 from kernelbench.ucutlass.codegen.epilogue.chain import Chain, chain
 from kernelbench.ucutlass.codegen.sm90 import epilogue
-from kernelbench.ucutlass.ir import EpilogueSchedule, GemmForm, KernelSchedule, Matrix, RasterOrder, TileScheduler
+from kernelbench.ucutlass.codegen.unsupported import Unsupported
+from kernelbench.ucutlass.ir import (
+    EpilogueSchedule,
+    Extent,
+    GemmForm,
+    KernelSchedule,
+    Matrix,
+    RasterOrder,
+    TileScheduler,
+)
 
 INCLUDES = (
     "cutlass/cutlass.h",
@@ -42,20 +51,25 @@ def generate(kernel: ir.Kernel, namespace: str) -> KernelCode:
     epilogue_chain = chain(kernel)
     swapped = bool(kernel.operand_swap)
     layouts = _layouts(kernel, swapped)
-    tree = epilogue.tree(kernel, epilogue_chain, rows_last=swapped)
     smem = schedule_of(kernel)[1] is not EpilogueSchedule.NO_SMEM
+    if smem:
+        tree = epilogue.tree(kernel, epilogue_chain, rows_last=swapped)
+    else:
+        _check_scalars(epilogue_chain)
+        tree = epilogue.without_shared_memory(epilogue_chain)
     lines = [
         epilogue_chain.definitions(),
         _call(kernel, swapped),
         tile_types(kernel),
         element_types(kernel, layouts, tree.source),
-        tree.definitions if smem else no_smem_functor(epilogue_chain),
+        tree.definitions,
         "CLOSE_NAMESPACE",
         epilogue.traits(namespace, kernel, epilogue_chain) if smem else "",
         "OPEN_NAMESPACE",
-        collectives(kernel, "Tree" if smem else ""),
+        collective_epilogue("Tree") if smem else "",
+        collective_main(kernel),
         _device(kernel),
-        _arguments(kernel, tree, swapped, smem),
+        _arguments(kernel, tree, swapped),
         _functions(kernel, swapped),
     ]
     return KernelCode(INCLUDES, "\n".join(line for line in lines if line))
@@ -123,29 +137,29 @@ def element_types(kernel: ir.Kernel, layouts: tuple[Matrix, Matrix, Matrix], sou
     )
 
 
-def no_smem_functor(epilogue_chain: Chain) -> str:
-    """Return the activation of an epilogue without shared memory: the chain, which reads no tensor."""
-    part = epilogue_chain.parts[0]
-    return (
-        "template <class U> struct Activation {\n  static const bool kIsHeavy = false;\n"
-        "  CUTLASS_DEVICE U operator()(U const& x) const { return Part0<U>{}(x); }\n};"
-        if part.statements
-        else ""
-    )
+def _check_scalars(epilogue_chain: Chain) -> None:
+    stores = any(part.store for part in epilogue_chain.parts)
+    if stores or any(leaf.extent is not Extent.SCALAR for leaf in epilogue_chain.leaves):
+        raise Unsupported("an epilogue without shared memory writes D alone and reads no tensor",
+                          "write epilogue=auto")  # fmt: skip
 
 
-def collectives(kernel: ir.Kernel, tree: str, layout_suffix: str = "") -> str:
-    """Return the two collectives; ``layout_suffix`` is ``*`` for pointer arrays."""
-    star = layout_suffix
-    fusion = f",\n    {tree}" if tree else ""
+def collective_epilogue(tree: str, layout_suffix: str = "") -> str:
+    """Return the collective around a visitor tree; ``layout_suffix`` is ``*`` for pointer arrays."""
     return f"""\
 using CollectiveEpilogue = typename {_EPILOGUE}collective::CollectiveBuilder<
     cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, CtaTile, Cluster,
     {_EPILOGUE}collective::EpilogueTileAuto, ElementAccumulator, float,
-    ElementC, LayoutD{star}, ALIGN_D, ElementD, LayoutD{star}, ALIGN_D, EpilogueSchedule{fusion}>::CollectiveOp;
+    ElementC, LayoutD{layout_suffix}, ALIGN_D, ElementD, LayoutD{layout_suffix}, ALIGN_D, EpilogueSchedule,
+    {tree}>::CollectiveOp;"""
+
+
+def collective_main(kernel: ir.Kernel, layout_suffix: str = "") -> str:
+    """Return the collective that multiplies; ``layout_suffix`` is ``*`` for pointer arrays."""
+    return f"""\
 using CollectiveMain = typename {_GEMM}collective::CollectiveBuilder<
-    cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp,
-    ElementAB, LayoutA{star}, ALIGN_A, ElementAB, LayoutB{star}, ALIGN_B, ElementAccumulator, CtaTile, Cluster,
+    cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, ElementAB, LayoutA{layout_suffix}, ALIGN_A,
+    ElementAB, LayoutB{layout_suffix}, ALIGN_B, ElementAccumulator, CtaTile, Cluster,
     {_stages(kernel)}, MainSchedule>::CollectiveOp;"""
 
 
@@ -195,7 +209,7 @@ def _call(kernel: ir.Kernel, swapped: bool) -> str:
     return call_struct(kernel).removesuffix("};") + methods
 
 
-def _arguments(kernel: ir.Kernel, tree: epilogue.Tree, swapped: bool, smem: bool) -> str:
+def _arguments(kernel: ir.Kernel, tree: epilogue.Tree, swapped: bool) -> str:
     first, second = ("p_B", "p_A") if swapped else ("p_A", "p_B")
     source = f"c.p_{tree.source}" if tree.source else "nullptr"
     scheduler = kernel.scheduler or ir.Scheduler()
@@ -206,7 +220,6 @@ def _arguments(kernel: ir.Kernel, tree: epilogue.Tree, swapped: bool, smem: bool
         lines.append(f"  a.scheduler.max_swizzle_size = {scheduler.max_swizzle};")
     if uses_stream_k(kernel):
         lines += _stream_k(kernel)
-    thread = tree.arguments if smem else "{float(c.alpha), 0.0f}"
     settings = "\n".join(lines)
     return f"""\
 inline typename Gemm::Arguments arguments(Call const& c) {{
@@ -220,7 +233,7 @@ inline typename Gemm::Arguments arguments(Call const& c) {{
        c.{second}, cutlass::make_cute_packed_stride(typename Kernel::StrideB{{}}, shape_b)}},
       {{{{}}, {source}, cutlass::make_cute_packed_stride(typename Kernel::StrideC{{}}, shape_d),
        c.p_D, cutlass::make_cute_packed_stride(typename Kernel::StrideD{{}}, shape_d)}}}};
-  a.epilogue.thread = {thread};
+  a.epilogue.thread = {tree.arguments};
 {settings}
   return a;
 }}"""

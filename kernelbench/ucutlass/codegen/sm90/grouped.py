@@ -37,7 +37,8 @@ def generate(kernel: ir.Kernel, namespace: str) -> KernelCode:
         "CLOSE_NAMESPACE",
         epilogue.traits(namespace, kernel, epilogue_chain),
         "OPEN_NAMESPACE",
-        gemm.collectives(kernel, "Tree", "*"),
+        gemm.collective_epilogue("Tree", "*"),
+        gemm.collective_main(kernel, "*"),
         _DEVICE.replace("THREAD", tree.arguments),
     ]
     return KernelCode((*gemm.INCLUDES, "cutlass/gemm/group_array_problem_shape.hpp"), "\n".join(filter(None, lines)))

@@ -77,6 +77,12 @@ def test_its_meaning_is_computed_by_the_reference(source):
         assert torch.isfinite(result).all() and result.std() > 0.01
 
 
+def test_an_epilogue_without_shared_memory_applies_its_chain():
+    text = generate(check((GALLERY / "odd_vocabulary.dsl").read_text()))
+    assert "part0(float(accumulator), params.in_alpha)" in text and "x = x * 0.5f;" in text
+    assert "Sm90EVT" not in text and "a.epilogue.thread = {float(c.alpha)};" in text
+
+
 def test_coverage_names_programs_that_exist_and_every_program_is_named():
     named = {name for row in coverage.ROWS for name in row.programs}
     assert named <= set(PROGRAMS)
