@@ -46,7 +46,7 @@ def expected_cost(solution: Solution, context: BuildContext) -> Cost:
 
 def compiles(solution: Solution) -> bool:
     """Return whether there is anything to compile; what a language in Python compiles is the call's."""
-    return solution.kind in ("cu", "cpp") or (solution.kind == "py" and solution.language in ("cuda", "cpp"))
+    return solution.kind in ("cu", "cpp", "dsl") or (solution.kind == "py" and solution.language in ("cuda", "cpp"))
 
 
 def compile_cost(solution: Solution) -> Cost:
