@@ -17,6 +17,7 @@ from kernelbench.ucutlass.language.vocabulary import Form, Kind, Parameter
 
 _INPUT = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,31}", re.ASCII)
 _NEAR = 0.85  # similarity from which one word alone is meant
+_SHOWN = 6  # words of a list that a signature shows
 _MAX_DIGITS = 9  # of an integer; no extent, tile or count has more
 _EXPLICIT = "every choice is explicit and named, so a typing error must not become another kernel"
 
@@ -58,7 +59,7 @@ class Lowering:
         if operation is None:
             return None
         positions = {field: at for field, (_, at) in clauses.items()}
-        values = {field: value for field, (value, _) in clauses.items()}
+        values = {field: value for field, (value, _) in clauses.items() if value is not None}
         return ir.Kernel(operation, epilogue=epilogue, positions=positions, at=call.at, **values)
 
     def _configurations(self, operation: ir.Operation | None, node: KernelNode) -> dict[str, tuple[Any, Position]]:
@@ -79,8 +80,8 @@ class Lowering:
             if form and form.field in clauses:
                 self._find("clause-once", f".{call.word}(...) is given twice", "two values for one choice contradict",
                            "remove one of them", call.at)  # fmt: skip
-            elif value is not None:
-                clauses[form.field] = (value, call.at)
+            elif form:
+                clauses[form.field] = (value, call.at)  # of a wrong clause the place alone: it is not missing
         return clauses
 
     @staticmethod
@@ -232,6 +233,8 @@ def signature(form: Form) -> str:
     """A call with its arguments, as in ``gelu()`` or ``clip(min=a number, max=a number)``."""
     shown = []
     for parameter in form.parameters:
-        text = f"{parameter.name}={parameter.describes}" if parameter.keyword else parameter.describes
+        words = parameter.values if isinstance(parameter.values, dict) else {}
+        brief = " | ".join([*list(words)[:_SHOWN], "..."]) if len(words) > _SHOWN + 1 else parameter.describes
+        text = f"{parameter.name}={brief}" if parameter.keyword else brief
         shown.append(text if parameter.required else f"[{text}]")
     return f"{form.word}({', '.join(shown)})"
