@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from kernelbench.ucutlass import ir
 from kernelbench.ucutlass.defaults import NOT_OF_DEPTHWISE
-from kernelbench.ucutlass.ir import ConvForm, ConvTensor, Direction, KernelSchedule, TileScheduler
+from kernelbench.ucutlass.ir import ConvForm, ConvTensor, Direction, DType, KernelSchedule, TileScheduler
 from kernelbench.ucutlass.operands import Reads
 from kernelbench.ucutlass.rules.registry import Breach, Subject, place, rule
 
@@ -37,6 +37,13 @@ def _schedule(kernel: ir.Kernel) -> Iterator[Breach]:
         yield f"kernel={schedule.kernel} of a convolution", "write kernel=tma, epilogue=tma", at
     if schedule.tile is not TileScheduler.DEFAULT:
         yield f"tile={schedule.tile} of a convolution", "write tile=default, or remove tile", at
+
+
+@rule("conv-dtype", "CUTLASS instantiates SM90 convolutions for 16-bit floats, TF32 and 8-bit integers")
+def _dtype(kernel: ir.Kernel) -> Iterator[Breach]:
+    given = kernel.dtypes.input
+    if _is_sm90_conv(kernel) and given in (DType.FP8_E4M3, DType.FP8_E5M2):
+        yield f"input={given} of {kernel.operation.word}(...)", "write input=fp16 or input=bf16", place(kernel, "dtypes")
 
 
 @rule("conv-alignment", "SM90's convolutions read channels in multiples of 8, by TMA")

@@ -156,6 +156,7 @@ CASES = [
     ("conv-schedule", f"{CONV90}{schedule(kernel='tma_pingpong')}", "write kernel=tma",
      f"{CONV90}{schedule(kernel='tma', epilogue='tma')}"),
     ("conv-schedule", f"{CONV90}{schedule(tile='persistent', kernel='auto')}", "write tile=default", CONV90),
+    ("conv-dtype", f"{CONV}{FP8}.with_arch(sm_90a)", "write input=fp16", CONV90),
     ("conv-alignment", f"{CONV90}.with_alignment(A=4, B=8, C=8)", "write A=8", CONV90),
     ("wgrad-epilogue", CONV90.replace("fprop", "wgrad") + " >> relu()", "remove the epilogue",
      CONV90.replace("fprop", "wgrad")),
