@@ -43,7 +43,8 @@ def _schedule(kernel: ir.Kernel) -> Iterator[Breach]:
 def _dtype(kernel: ir.Kernel) -> Iterator[Breach]:
     given = kernel.dtypes.input
     if _is_sm90_conv(kernel) and given in (DType.FP8_E4M3, DType.FP8_E5M2):
-        yield f"input={given} of {kernel.operation.word}(...)", "write input=fp16 or input=bf16", place(kernel, "dtypes")
+        yield (f"input={given} of {kernel.operation.word}(...)", "write input=fp16 or input=bf16",
+               place(kernel, "dtypes"))  # fmt: skip
 
 
 @rule("conv-alignment", "SM90's convolutions read channels in multiples of 8, by TMA")
