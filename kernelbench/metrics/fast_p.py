@@ -102,11 +102,13 @@ def median(speedups: Values, weights: np.ndarray | None = None) -> Figure:
     """Return the middle speedup of the problems that have one, the mean of two middle ones; nan if none has."""
     values = _array(speedups)
     weights = _weights_of(values, weights)
-    values, weights = np.broadcast_arrays(values, weights)
     if not values.shape[-1]:
         return float("nan")
-    order = np.argsort(values, axis=-1)  # nan last
-    values, counts = (np.take_along_axis(a, order, -1) for a in (values, weights))
+    order = np.argsort(values, axis=-1)  # nan last; once for all draws where these have the same values
+    if values.ndim == 1:
+        values, counts = np.broadcast_to(values[order], weights.shape), weights[..., order]
+    else:
+        values, counts = (np.take_along_axis(a, order, -1) for a in np.broadcast_arrays(values, weights))
     reached = counts.cumsum(-1)
     total = reached[..., -1:]
     low, high = (((reached <= at).sum(-1, keepdims=True)) for at in ((total - 1) // 2, total // 2))
