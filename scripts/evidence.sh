@@ -163,6 +163,8 @@ policy() {
     $solve --schedule policy:eps=100%,window=4 -o "$out/policy/stopped" &&
     kb schedule replay "$out/policy/full" "$out/policy/stopped" --eps off,100% --window 0,4,8 \
       --plot "$out/policy/pareto.png" >"$out/policy/replay.txt"
+}
+
 # What one call of `kb try` takes beyond build, check and timing, and built solutions an hour through the service.
 doors() { python scripts/bench/try_overhead.py --solution examples/cuda/relu.cu --device cuda --json "$out/try_overhead.json"; }
 service() {
