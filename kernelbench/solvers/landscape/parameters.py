@@ -93,8 +93,8 @@ class Author:
 # differ little in whether their code works, and much in how far it goes. ``repair``: [K] table 9, execution feedback
 # lifts R1 from 72 % to 95 % in ten turns and V3 from 48 % to 53 %, so that repair is a strong model's. ``start`` and
 # ``reach`` are fitted by hand to what [M] section 6.1 says of flat refinement (MI) with raw CUDA: see
-# ``scripts/experiments/landscape_fit.toml``. The means are met (0.39, 0.88, 2.06 against 0.40, 0.86, 2.04); more problems
-# end faster than PyTorch (19, 45, 81 % against 22, 29, 63 %), and fewer stay unsolved.
+# ``scripts/experiments/landscape_fit.toml``. The means are met (0.39, 0.88, 2.06 against 0.40, 0.86, 2.04), the shares
+# of problems that end faster than PyTorch less so (19, 45, 81 % against 22, 29, 63 %), and too few stay unsolved.
 AUTHORS = {
     author.name: author
     for author in (
