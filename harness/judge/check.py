@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from typing import Any
 
+from harness.judge.compare import allclose_excess
 from harness.judge.reference.model import CHANGED, PUBLISHED, InputCase
 from harness.judge.session import EvaluationSession
 from harness.problem.inputs import fresh_seeds, tensors_of
@@ -55,3 +57,37 @@ def _explained(case: InputCase, weights_copied: bool) -> Iterator[None]:
         if case.weights != "initial" and not weights_copied:
             failure.message += f"; {_CHANGED if case == CHANGED else _HARDENED}. {_NOT_COPIED}"
         raise
+
+
+def allclose(session: EvaluationSession) -> dict[str, Any]:
+    """Call the candidate once on published inputs and compare every output with ``torch.allclose``.
+
+    Of problems that state a tolerance for it. It is recorded beside the judge's own criterion, and changes no status:
+    other benchmarks accept it for every type.
+
+    Returns
+    -------
+    dict
+        ``tolerance``, absolute and relative; ``passes``; and ``max_excess``, the largest error over what is allowed,
+        None where an element is not finite on one side only. NaN equals NaN.
+
+    Raises
+    ------
+    CandidateFailure
+        The call fails, or returns other shapes or types.
+    """
+    (seed,) = fresh_seeds(1)
+    tolerance = session.reference.setting.workload.problem.allclose
+    session.call_candidate(PUBLISHED, seed)
+    _, leaves = session.call_reference(PUBLISHED, seed).take(0)
+    expected = [as_tensor(leaf) for leaf in leaves]
+    excesses = [
+        allclose_excess(session.with_room(read), tensor, tolerance)
+        for read, tensor in zip(session.fetched_outputs(expected), expected)
+    ]
+    worst = max(excesses, default=0.0)
+    return {
+        "tolerance": tolerance,
+        "passes": worst <= 1.0,
+        "max_excess": worst if worst < float("inf") else None,
+    }

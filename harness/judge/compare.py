@@ -188,6 +188,20 @@ def largest_error(own: torch.Tensor, exact: torch.Tensor) -> float:
     return max((float(error.nan_to_num_(posinf=0.0).max()) for error in errors), default=0.0)
 
 
+def allclose_excess(actual: torch.Tensor, expected: torch.Tensor, tolerance: float) -> float:
+    """Return the largest error over what ``torch.allclose`` allows at an absolute and relative ``tolerance``.
+
+    Infinite where an element is not finite on one side only. NaN equals NaN.
+    """
+    if not expected.numel():
+        return 0.0
+    wide = torch.complex128 if expected.is_complex() else torch.float64
+    actual, expected = actual.to(wide), expected.to(wide)
+    same = (actual == expected) | (actual.isnan() & expected.isnan())
+    excess = torch.where(same, 0.0, (actual - expected).abs() / (tolerance + tolerance * expected.abs()))
+    return float(excess.nan_to_num_(nan=float("inf"), posinf=float("inf")).max())
+
+
 def _explain_unequal(actual: torch.Tensor, expected: torch.Tensor, which: str) -> None:
     """Raise for an output that is compared exactly and differs."""
     wrong, first, begin = 0, 0, 0

@@ -21,8 +21,8 @@ from harness.compile.artefact import Artefact, BuildContext
 from harness.compile.extension.build import ExtensionBuilder
 from harness.integrity.plausibility import check_plausible
 from harness.job import encode_problem
-from harness.judge import allclose, record
-from harness.judge.check import check
+from harness.judge import record
+from harness.judge.check import allclose, check
 from harness.judge.conditions import Conditions
 from harness.judge.cross_check.base import NotHeld, Rehearsal
 from harness.judge.cross_check.check import cross_check
@@ -140,7 +140,7 @@ class Evaluation:
         weights_copied = loaded.get("weights") == "copied"
         self.stages.begin("check")
         if session.reference.setting.workload.problem.allclose:
-            result.correctness = {"allclose": allclose.check(session)}
+            result.correctness = {"allclose": allclose(session)}
         cases = check(session, weights_copied, self.phase)
         result.correctness = (result.correctness or {}) | {
             "trials": [str(case) for case in cases],

@@ -157,7 +157,7 @@ class Problem:
             return metrics.to_cuda(shapes.found)
 
     def work(self, metrics):
-        """Return FLOPs and bytes of every shape by the perf file's formulas, without data; None where it has none."""
+        """Return FLOPs and bytes of every shape by the perf file's own formulas; None where it has none."""
         meta = torch.device("meta")
         shapes = metrics._shapes = Shapes(None)
         with Devices(lambda: meta), quiet():

@@ -31,15 +31,15 @@ class Settings:
     recluster
         Open. ``carry``: outcomes are summed anew over the new clusters. ``reset``: arms start again.
     profile
-        ``centroids`` are profiled when clusters are made (section 3.3), or ``all`` kernels; ``off``: none, so there is
-        no mask, and within a cluster the most recent kernel is taken (appendix J).
+        ``centroids`` are profiled when clusters are made (section 3.3), or ``all`` kernels. ``off``: none are, nothing is
+        masked, and within a cluster the most recent kernel is taken (appendix J).
     select
         ``ucb``, or ``llm``: the model names the strategy (appendix J).
     join
         Open: the cluster of a kernel made after a clustering, that of the ``nearest`` centroid or of its ``parent``.
     unprofiled
-        Open: how a kernel is taken where nothing tells kernels apart: ``uniform`` (the softmax of equal potentials),
-        ``recent`` or ``fastest``.
+        How a kernel is taken where equal potentials tell none apart: the most ``recent``, as appendix J breaks ties;
+        or ``uniform``, the softmax by the letter, or the ``fastest``.
     ties
         Open: arms with equal indices, as all are at t = 1: ``random`` or the ``first``.
     unit
@@ -61,7 +61,7 @@ class Settings:
     profile: str = "centroids"
     select: str = "ucb"
     join: str = "nearest"
-    unprofiled: str = "uniform"
+    unprofiled: str = "recent"
     ties: str = "random"
     unit: str = "fraction"
     temperature: float = 1.0

@@ -156,8 +156,10 @@ def test_statistics_that_are_none_are_refused(tmp_path):
 
 def test_answers_are_mapped_by_their_instruction(root, tmp_path):
     lines = [
-        {"instruction": "Use Triton. Multiply every element by a number.",
-         "predict": f"Here:\n```python\n{written.SCALE}```"},
+        {
+            "instruction": "Use Triton. Multiply every element by a number.",
+            "predict": f"Here:\n```python\n{written.SCALE}```",
+        },
         {"instruction": "Write a value into every element of a tensor. Nothing is returned.", "predict": written.FILL},
         {"instruction": "Sort it.", "predict": "x"},
     ]  # fmt: skip
