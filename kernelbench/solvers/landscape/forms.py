@@ -108,6 +108,12 @@ def summary(mind: Mind, messages: list[Message], seen: Seen, rng: random.Random)
     return _json({"lessons": lessons, "next": ""}), p.TEXT_TOKENS
 
 
+def selection(mind: Mind, messages: list[Message], seen: Seen, rng: random.Random) -> tuple[str, int]:
+    """Return the name of the strategy that appeals most."""
+    (lever,) = mind.choose(_base(seen), seen, 1, rng)
+    return f"That limits it most.\n{p.LEVERS[lever]}", p.TEXT_TOKENS
+
+
 def _base(seen: Seen) -> Left:
     """Return what is left of the levers in the kernel that a prompt shows; all of them without one."""
     if seen.base is None:
@@ -128,6 +134,8 @@ def _json(data: dict) -> str:
 FORMS: dict[str | None, Form] = {
     "implement": code,
     "reflect": reflection,
+    # KernelBand, where the model selects
+    "select": selection,
     # MANTIS
     "analyze": analysis,
     "nominate": nomination,
