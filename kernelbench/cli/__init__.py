@@ -39,6 +39,7 @@ ROOMS = {
     "results": ("Results", {
         "leaderboard": "Rank runs: models, agents or GPUs side by side.",
         "compare": "Compare two runs problem by problem.",
+        "lineage": "Strategies, scaling, time and regret of searches, from their lineage.",
         "schedule": "Replay runs under budget policies: what each would have saved and lost.",
         "report": "Write runs as one page for the browser.",
         "serve": "Show a run in the browser while it is going.",

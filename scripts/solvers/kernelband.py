@@ -5,8 +5,11 @@ KernelBand (2025), algorithm 1. Every constant and every point that the paper le
 and ``--set select=llm`` (the model names the strategy). Needs ``pip install 'kernelbench[llm,search]'``.
 """
 
+from kernelbench.solvers.kernelband.model_author import ModelAuthor
 from kernelbench.solvers.kernelband.search import search
+from kernelbench.solvers.kernelband.settings import Settings
 
 
 def solve(task):
-    yield from search(task)
+    settings = Settings.of(task.options)
+    yield from search(task, settings, ModelAuthor(task, settings))

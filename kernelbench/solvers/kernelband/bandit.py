@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kernelbench.solvers.kernelband.settings import Settings
-from kernelbench.solvers.kernelband.strategies import STRATEGIES
 
 Signature = Mapping[str, float]  # resource -> share of its peak, from 0 to 1
 
@@ -74,7 +73,7 @@ def arms(state: State, settings: Settings) -> dict[tuple[int, str], Arm]:
     cluster_of = {sample: index for index, cluster in enumerate(state.clusters) for sample in cluster}
     found = {}
     for index in range(len(state.clusters)):
-        for strategy in STRATEGIES:
+        for strategy in settings.targets:
             rewards = [
                 outcome.reward
                 for outcome in state.outcomes
@@ -102,7 +101,7 @@ def mask(state: State, settings: Settings) -> dict[tuple[int, str], bool]:
     found = {
         (index, strategy): _below(signature_of_centre(state, index), settings.targets[strategy], settings)
         for index in range(len(state.clusters))
-        for strategy in STRATEGIES
+        for strategy in settings.targets
     }
     return found if any(found.values()) else dict.fromkeys(found, True)
 

@@ -31,8 +31,8 @@ class Settings:
     recluster
         Open. ``carry``: outcomes are summed anew over the new clusters. ``reset``: arms start again.
     profile
-        ``centroids`` are profiled when clusters are made (section 3.3), or ``all`` kernels. ``off``: none are, nothing is
-        masked, and within a cluster the most recent kernel is taken (appendix J).
+        ``centroids`` are profiled when clusters are made (section 3.3), or ``all`` kernels. ``off``: none are, nothing
+        is masked, and within a cluster the most recent kernel is taken (appendix J).
     select
         ``ucb``, or ``llm``: the model names the strategy (appendix J).
     join

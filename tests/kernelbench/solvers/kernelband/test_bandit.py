@@ -18,7 +18,7 @@ def state(clusters, **fields):
     return State(kernels=kernels, clusters=[list(cluster) for cluster in clusters], **fields)
 
 
-@pytest.mark.parametrize("before, after, expected", [(2.0, 1.0, 0.5), (2.0, 2.0, 0.0), (2.0, 3.0, 0.0), (1.0, 0.0, 1.0)])
+@pytest.mark.parametrize("before, after, expected", [(2.0, 1.0, 0.5), (2.0, 2.0, 0.0), (2.0, 3.0, 0.0), (1.0, 0, 1.0)])
 def test_the_reward_is_the_share_of_the_time_that_was_saved(before, after, expected):
     assert bandit.reward(before, after) == expected
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelbench.solvers.kernelband.search import named_in
+from kernelbench.solvers.kernelband.model_author import named_in
 from kernelbench.solvers.kernelband.strategies import STRATEGIES, TITLES
 from kernelbench.solvers.landscape import reading
 from kernelbench.solvers.landscape.simulation import Landscape, simulate
@@ -80,7 +80,8 @@ def test_baselines_and_ablations_spend_the_same_budget(solver, settings):
 
 def test_where_the_model_selects_its_answer_is_the_strategy():
     made = run(budget=8, select="llm")
-    asked = {(c.problem, c.tags["iteration"]): c.answer for c in made.journal.calls.values() if c.tags["phase"] == "select"}
+    calls = [call for call in made.journal.calls.values() if call.tags["phase"] == "select"]
+    asked = {(call.problem, call.tags["iteration"]): call.answer for call in calls}
     assert asked
     for attempt in made.journal.attempts.values():
         if attempt.tags["iteration"]:

@@ -1,0 +1,228 @@
+"""What a search did, from its results and its trajectory: strategies, scaling, time and regret. Pure functions.
+
+An attempt is the first measurement of its sample. Its reward is the share of its parent's time that it saved.
+Definitions are those of KernelBand (2025): tables 1, 3 and 9, figures 2 to 4, equation 7.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness.result import Result
+from kernelbench.metrics import fast_p, settled
+from kernelbench.metrics.workloads import together
+
+MODEL = "model"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One attempt. ``strategy`` is '' where none was named; ``usd`` and ``tokens`` are of the calls that led to it.
+
+    ``reward`` is None without a parent that was timed; ``seconds`` are wall time by stage, of the model's calls too.
+    """
+
+    problem: str
+    sample: int
+    parent: int | None
+    strategy: str
+    correct: bool
+    speedup: float | None  # settled
+    rank: float
+    reward: float | None
+    baselines: dict[str, float]
+    usd: float | None
+    tokens: int | None
+    seconds: dict[str, float]
+
+
+def steps(results: Iterable[Result], attempts: Iterable[dict[str, Any]]) -> list[Step]:
+    """Return the attempts of a run in order of problem and sample.
+
+    Parameters
+    ----------
+    results
+        Of ``results.jsonl``; second measurements are left out.
+    attempts
+        Lines of ``trajectory.jsonl``.
+    """
+    measured = {(r.problem, r.solution["sample"]): r for r in together(r for r in results if r.confirms is None)}
+    lines = sorted(attempts, key=lambda line: (_key(line["problem"]), line["sample"]))
+    return [_step(line, measured) for line in lines if (line["problem"], line["sample"]) in measured]
+
+
+def _step(line: dict[str, Any], measured: dict[tuple[str, int], Result]) -> Step:
+    problem, sample = line["problem"], line["sample"]
+    result = measured[problem, sample]
+    before, after = (_ms(measured.get((problem, one))) for one in (line["parent"], sample))
+    reward = None if before is None else 0.0 if after is None else min(1.0, max(0.0, (before - after) / before))
+    tokens = (line.get("tokens") or {}).values()
+    return Step(
+        problem, sample, line["parent"], (line.get("tags") or {}).get("strategy", ""), result.correct,
+        settled.settled_speedup(result) if result.correct else None, settled.rank(result), reward,
+        {name: timing["speedup"] for name, timing in result.baselines.items() if timing.get("speedup")},
+        line.get("cost_usd"), None if None in tokens else sum(tokens),
+        {MODEL: line.get("seconds") or 0.0, **result.stages_s},
+    )  # fmt: skip
+
+
+def _ms(result: Result | None) -> float | None:
+    return fast_p.typical_ms(result.timing) if result is not None and result.correct else None
+
+
+def _key(problem: str) -> tuple[int, ...]:
+    return tuple(map(int, problem.split("/")))
+
+
+def by_problem(found: Sequence[Step]) -> dict[str, list[Step]]:
+    """Return the steps of each problem, in order."""
+    grouped = defaultdict(list)
+    for step in found:
+        grouped[step.problem].append(step)
+    return grouped
+
+
+def best_of(found: Sequence[Step]) -> Step | None:
+    """Return the correct step with the largest settled speedup; of equals the first."""
+    return max((step for step in found if step.correct), key=lambda step: step.rank, default=None)
+
+
+def ancestors(found: Sequence[Step], last: Step) -> list[Step]:
+    """Return the steps from the first kernel to ``last``, of one problem's steps."""
+    by_sample = {step.sample: step for step in found}
+    chain: list[Step] = []
+    step: Step | None = last
+    while step is not None and step not in chain:
+        chain.append(step)
+        step = by_sample.get(step.parent) if step.parent is not None else None
+    return chain[::-1]
+
+
+def strategies(found: Sequence[Step]) -> dict[str, dict[str, float | None]]:
+    """Return for each strategy how often it was applied, how often with success, and what became of successes.
+
+    ``frequency`` is a share of all applications. ``success``: correct and faster than the kernel that it was applied
+    to. ``best``: share of the successes that the problem's final best kernel descends from.
+    """
+    applied = [step for step in found if step.strategy and step.reward is not None]
+    successes = {(step.problem, step.sample) for step in applied if step.reward > 0}
+    leading = {
+        (step.problem, step.sample)
+        for ours in by_problem(found).values()
+        if (best := best_of(ours))
+        for step in ancestors(ours, best)
+    }
+    rows = {}
+    for name in sorted({step.strategy for step in applied}):
+        own = [(step.problem, step.sample) for step in applied if step.strategy == name]
+        succeeded = [key for key in own if key in successes]
+        rows[name] = {
+            "applied": len(own),
+            "frequency": len(own) / len(applied),
+            "success": len(succeeded) / len(own),
+            "best": sum(key in leading for key in succeeded) / len(succeeded) if succeeded else None,
+            "mean_reward": math.fsum(step.reward for step in applied if step.strategy == name) / len(own),
+        }
+    return rows
+
+
+def table(found: Sequence[Step], problems: Sequence[str]) -> dict[str, Any]:
+    """Return correct, Fast@1 and the geometric means over ``problems``, solved or not.
+
+    ``standard`` is over solved problems, with ties as 1; ``fallback`` counts failures and regressions as 1.
+    """
+    grouped = by_problem(found)
+    best = [best_of(grouped.get(problem, [])) for problem in problems]
+    speedups = [step.speedup for step in best if step and step.speedup]
+    return {
+        "problems": len(problems),
+        "correct": sum(step is not None for step in best) / len(problems) if problems else None,
+        "fast_1": sum(speedup > 1 for speedup in speedups) / len(problems) if problems else None,
+        "standard": fast_p.geometric_mean(speedups) if speedups else None,
+        "fallback": _fallback(speedups, len(problems)),
+        "over": {
+            name: fast_p.geometric_mean(known)
+            for name in sorted({name for step in best if step for name in step.baselines})
+            if (known := [step.baselines[name] for step in best if step and name in step.baselines])
+        },
+    }
+
+
+def _fallback(speedups: Sequence[float], problems: int) -> float | None:
+    if not problems:
+        return None
+    return math.exp(math.fsum(math.log(max(1.0, speedup)) for speedup in speedups) / problems)
+
+
+def over_attempts(found: Sequence[Step], problems: Sequence[str], most: int) -> list[float | None]:
+    """Return the fallback mean after each number of attempts, from 1 to ``most``."""
+    grouped = by_problem(found)
+    curves = []
+    for attempts in range(1, most + 1):
+        first = [best_of(grouped.get(problem, [])[:attempts]) for problem in problems]
+        curves.append(_fallback([step.speedup for step in first if step and step.speedup], len(problems)))
+    return curves
+
+
+def over_usd(found: Sequence[Step], problems: Sequence[str], budgets: Sequence[float]) -> list[float | None]:
+    """Return the fallback mean within each budget in USD a problem; None where a cost is not known."""
+    grouped = by_problem(found)
+    if any(step.usd is None for step in found):
+        return [None] * len(budgets)
+    means = []
+    for budget in budgets:
+        best = [best_of(_within(grouped.get(problem, []), budget)) for problem in problems]
+        means.append(_fallback([step.speedup for step in best if step and step.speedup], len(problems)))
+    return means
+
+
+def _within(found: Sequence[Step], budget: float) -> list[Step]:
+    spent, kept = 0.0, []
+    for step in found:
+        spent += step.usd
+        if spent > budget:
+            break
+        kept.append(step)
+    return kept
+
+
+def time_breakdown(found: Sequence[Step], at_once: int) -> dict[str, dict[str, float]]:
+    """Return seconds an attempt by stage: ``serial``, and ``batched``, where ``at_once`` problems ask the model."""
+    totals: dict[str, float] = defaultdict(float)
+    for step in found:
+        for stage, seconds in step.seconds.items():
+            totals[stage] += seconds
+    serial = {stage: seconds / max(1, len(found)) for stage, seconds in totals.items()}
+    return {"serial": serial, "batched": serial | {MODEL: serial.get(MODEL, 0.0) / max(1, at_once)}}
+
+
+def average_regret(found: Sequence[Step]) -> list[float]:
+    """Return (1/T) sum of (best mean reward - reward) for each T, averaged over problems (equation 7).
+
+    The best mean is that of a problem's best strategy in hindsight, because the true one is not known. It is a
+    constant, so where gains diminish with each success the average does not go to 0.
+    """
+    series = []
+    for ours in by_problem(found).values():
+        applied = [step for step in ours if step.strategy and step.reward is not None]
+        if not applied:
+            continue
+        rewards = defaultdict(list)
+        for step in applied:
+            rewards[step.strategy].append(step.reward)
+        best = max(math.fsum(values) / len(values) for values in rewards.values())
+        total, own = 0.0, []
+        for number, step in enumerate(applied, start=1):
+            total += best - step.reward
+            own.append(total / number)
+        series.append(own)
+    longest = max(map(len, series), default=0)
+    return [_mean([own[t] for own in series if len(own) > t]) for t in range(longest)]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)
