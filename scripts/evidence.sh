@@ -7,10 +7,11 @@
 # A step writes its files into DIR and says how long it took; one that fails does not stop the others. GPUS=2 uses two
 # GPUs for `hostile` and `scaling`; `kernelbench` needs KERNELBENCH=DIR, a checkout of it; `archive` needs ARCHIVE=FILE,
 # as CUDA-L1's h100.jsonl, and continues in ARCHIVE_RUN=DIR for ARCHIVE_SECONDS at a time, from what is kept in
-# ARCHIVE_FROM=DIR if it is given. Python is $PYTHON or python3.
+# ARCHIVE_FROM=DIR if it is given. `tritonbench` needs TRITONBENCH=DIR, a checkout of TritonBench, and continues in
+# TRITONBENCH_RUN=DIR for TRITONBENCH_SECONDS at a time. Python is $PYTHON or python3.
 set -u
 
-all="order tests profiles extensions spread accuracy accuracy_small aa_small sensitivity examples rounds redteam sanitize hostile scaling kernelbench archive held_out policy ucutlass_tune ucutlass ucutlass_solutions doors service languages"
+all="order tests profiles extensions spread accuracy accuracy_small aa_small sensitivity examples rounds redteam sanitize hostile scaling kernelbench archive held_out policy ucutlass_tune ucutlass ucutlass_solutions doors service languages tritonbench kernelband"
 if [ $# = 0 ]; then sed -n '2,/^set/s/^# \{0,1\}//p' "$0"; echo "Steps: $all"; exit 2; fi
 out=$(mkdir -p "$1" && cd "$1" && pwd) && shift || exit
 cd "$(dirname "$0")/.." || exit
@@ -169,6 +170,30 @@ policy() {
 doors() { python scripts/bench/try_overhead.py --solution examples/cuda/relu.cu --device cuda --json "$out/try_overhead.json"; }
 service() {
   python scripts/bench/service.py --solutions examples/inline_cuda --variants 32 --device cuda --json "$out/service.json"
+}
+
+# TritonBench-G: which files load, golden files against themselves, and one model's answers. What there is no time for is
+# not evaluated; another call of this step goes on where the last one ended. Shapes: TRITONBENCH_WORKLOAD=all for every one.
+tritonbench() {
+  local root=${TRITONBENCH:?names no checkout of TritonBench} runs=${TRITONBENCH_RUN:-$out/tritonbench} what answers
+  local end=$((SECONDS + ${TRITONBENCH_SECONDS:-540}))
+  kb problems load --problem-dir "$root" >"$out/tritonbench_load.txt"
+  TRITONBENCH=$root python -m pytest -q -p no:cacheprovider tests/kernelbench/formats/test_tritonbench.py || return
+  answers=$(ls "$root"/LLM_generated/Bench_G_general_purpose/*.jsonl | head -1)
+  [ -d "$runs/golden" ] || kb import "$root" -o "$runs/golden" || return
+  [ -d "$runs/answers" ] || kb import "$answers" --problem-dir "$root" -o "$runs/answers" || return
+  for what in golden answers; do
+    [ $((end - SECONDS)) -gt 30 ] || break
+    timeout -s TERM -k 30 $((end - SECONDS)) "${PYTHON:-python3}" -m kernelbench eval --solutions "$runs/$what/solutions" \
+      --problem-dir "$root" --workload "${TRITONBENCH_WORKLOAD:-0,test}" --timeout 60 --resume -o "$runs/${what}_run" \
+      >"$out/tritonbench_$what.log" 2>&1 || echo "$what: evaluated in part, status $?"
+    kb export "$runs/${what}_run" --to tritonbench -o "$out/tritonbench_$what.json" || return
+    cp "$runs/${what}_run/results.jsonl" "$out/tritonbench_$what.jsonl"
+  done
+}
+# KernelBand, Optuna and random choice over the template space: no model is asked.
+kernelband() {
+  kb experiment scripts/experiments/kernelband_templates.toml --resume -o "$out/kernelband_templates"
 }
 
 for step in "$@"; do

@@ -80,7 +80,7 @@ def _strategies(runs: Mapping[str, dict[str, Any]]) -> str:
 
 def _scaling(runs: Mapping[str, dict[str, Any]]) -> str:
     most = max((len(f["over_attempts"]) for f in runs.values()), default=0)
-    shown = [t for t in _SHOWN if t <= most]
+    shown = sorted({t for t in _SHOWN if t <= most} | {most} - {0})
     rows = [(name, *(_at(f["over_attempts"], t) for t in shown)) for name, f in runs.items()]
     return _table(rows, ("run", *map(str, shown))) if shown else ""
 

@@ -40,9 +40,9 @@ class Mind:
         factor = math.prod(factor for is_known, factor in worth if is_known) ** self.insight
         shared *= p.PER_LESSON ** (self.insight * min(len(about), 2))
         own *= p.PER_LESSON ** (self.insight * min(len(here), 2))
-        return self.problem.gain(left, self._used(left, lever, p.DEPTH)) + factor * (shared + own)
+        return self.problem.gain(left, self.used(left, lever, p.DEPTH)) + factor * (shared + own)
 
-    def _used(self, left: Left, lever: int, depth: float) -> Left:
+    def used(self, left: Left, lever: int, depth: float) -> Left:
         """Return a kernel after one more application of a lever, as far as the author's skill reaches."""
         least = min(left[lever], 1 - _reach(self.author, self.seed, self.problem.id)[lever])
         return tuple(max(least, s * (1 - depth)) if index == lever else s for index, s in enumerate(left))
@@ -95,7 +95,7 @@ class Mind:
         move = p.LEVERS[lever]
         if _happens(self.log_odds(lever, seen, fails), rng):
             depth = min(0.9, max(0.1, rng.gauss(p.DEPTH, p.SD_DEPTH)))
-            return Spec(self._used(start, lever, depth), start, move)
+            return Spec(self.used(start, lever, depth), start, move)
         if rng.random() < p.SLOWER_FAILURES:
             return Spec(start, start, move, fails=fails + 1, drag=rng.uniform(*p.SLOWDOWN))
         return Spec(start, start, move, _fault(rng), fails + 1)

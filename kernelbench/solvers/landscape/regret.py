@@ -10,20 +10,19 @@ from __future__ import annotations
 import math
 
 from kernelbench.solvers.landscape import parameters as p
-from kernelbench.solvers.landscape import terrain
+from kernelbench.solvers.landscape import reading, terrain
 from kernelbench.solvers.landscape.author import Mind
-from kernelbench.solvers.landscape.reading import Seen
 from kernelbench.solvers.landscape.simulation import Simulated
 from kernelbench.solvers.landscape.terrain import Spec
 
-_TOLD_NOTHING = Seen(None, None, False, False, False, False)
+_TOLD_NOTHING = reading.read([{"role": "user", "content": ""}])
 
 
 def expected_reward(mind: Mind, spec: Spec, lever: int) -> float:
     """Return the expected reward of asking for a lever on a correct kernel, without an error or a lesson to read."""
     start = spec.before if spec.drag > 1 else spec.left
     works = 1 / (1 + math.exp(-mind.log_odds(lever, _TOLD_NOTHING, 0)))
-    after = mind.problem.time_ms(terrain.applied(start, lever, p.DEPTH))
+    after = mind.problem.time_ms(mind.used(start, lever, p.DEPTH))
     before = mind.problem.time_ms(spec.left) * spec.drag
     return works * max(0.0, 1 - after / before)
 

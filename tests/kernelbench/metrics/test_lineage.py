@@ -1,0 +1,76 @@
+"""Figures of a search from its lineage, against figures worked out by hand."""
+
+import pytest
+from logs import judged, result
+
+from harness.result import Status
+from kernelbench.metrics import lineage
+from kernelbench.views import lineage as view
+
+
+def line(sample, parent, strategy="", problem="1/1", usd=0.1):
+    return {"problem": problem, "sample": sample, "parent": parent, "tags": {"strategy": strategy} if strategy else {},
+            "tokens": {"prompt": 10, "completion": 5}, "cost_usd": usd, "seconds": 2.0}  # fmt: skip
+
+
+def measured(sample, ms, problem="1/1"):
+    """A kernel that takes exactly ``ms``, where the baseline takes 8; a wrong one without."""
+    if ms is None:
+        return result(problem, sample=sample, status=Status.WRONG_VALUE)
+    made = judged(problem, 8.0 / ms, sample=sample)
+    made.timing = {"median_ms": ms}
+    return made
+
+
+@pytest.fixture
+def found():
+    # 1 (8 ms) -> 2 tiling (4 ms) -> 4 fusion (2 ms), the best; 1 -> 3 fusion fails; 2 -> 5 tiling is slower (5 ms)
+    results = [measured(1, 8.0), measured(2, 4.0), measured(3, None), measured(4, 2.0),
+               measured(5, 5.0), measured(1, 16.0, "4/2")]  # fmt: skip
+    lines = [line(1, None), line(2, 1, "tiling"), line(3, 1, "fusion"), line(4, 2, "fusion"), line(5, 2, "tiling"),
+             line(1, None, problem="4/2")]  # fmt: skip
+    return lineage.steps(results, lines)
+
+
+def test_the_reward_of_a_step_is_the_share_of_its_parents_time(found):
+    assert [step.reward for step in found] == [None, 0.5, 0.0, 0.5, 0.0, None]
+    assert [step.tokens for step in found] == [15] * 6
+
+
+def test_strategies_have_frequency_success_and_part_in_the_best_kernel(found):
+    rows = lineage.strategies(found)
+    assert rows["tiling"] == {"applied": 2, "frequency": 0.5, "success": 0.5, "best": 1.0, "mean_reward": 0.25}
+    assert rows["fusion"] == {"applied": 2, "frequency": 0.5, "success": 0.5, "best": 1.0, "mean_reward": 0.25}
+
+
+def test_the_best_kernel_descends_from_the_first(found):
+    ours = lineage.by_problem(found)["1/1"]
+    assert [step.sample for step in lineage.ancestors(ours, lineage.best_of(ours))] == [1, 2, 4]
+
+
+def test_quality_counts_problems_without_a_kernel(found):
+    table = lineage.table(found, ["1/1", "4/2", "4/3"])
+    assert table["correct"] == pytest.approx(2 / 3) and table["fast_1"] == pytest.approx(1 / 3)
+    assert table["standard"] == pytest.approx((4.0 * 0.5) ** 0.5)
+    assert table["fallback"] == pytest.approx(4.0 ** (1 / 3))
+
+
+def test_scaling_over_attempts_and_dollars(found):
+    assert lineage.over_attempts(found, ["1/1"], 5) == pytest.approx([1.0, 2.0, 2.0, 4.0, 4.0])
+    assert lineage.over_usd(found, ["1/1"], [0.05, 0.25, 0.45]) == pytest.approx([1.0, 2.0, 4.0])
+
+
+def test_regret_is_against_the_best_strategy_in_hindsight(found):
+    # both strategies have a mean reward of 0.25; rewards 0.5, 0, 0.5, 0
+    assert lineage.average_regret(found) == pytest.approx([-0.25, 0.0, -0.25 / 3, 0.0])
+
+
+def test_batching_divides_the_time_of_the_models_calls(found):
+    times = lineage.time_breakdown(found, at_once=4)
+    assert times["serial"]["model"] == 2.0 and times["batched"]["model"] == 0.5
+
+
+def test_levels_are_grouped_as_the_paper_does_where_there_are_five(found):
+    assert list(view.figures(found, ["1/1", "4/2"])["quality"]) == ["L1-2", "L4-5", "all"]
+    text = view.text({"mine": view.figures(found, ["1/1", "4/2"])})
+    assert "Strategies" in text and "tiling" in text and "L4-5" in text
