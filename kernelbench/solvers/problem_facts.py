@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 import threading
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from harness.problem.module import ProblemError, ProblemFile
 from kernelbench.metrics.workloads import workloads_of
 from kernelbench.solvers.backend.interface import Bounds
+from kernelbench.solvers.model import answers
 
 _NOT_SHOWN = {"WORKLOADS", "EXPLOITS", "TRIVIAL", "TOLERANCE", "DOMAIN", "get_flops", "get_bytes"}
 _ANALYSING = threading.Lock()  # PyTorch's tracing modes are not made for several threads
@@ -39,7 +40,18 @@ class SuiteProblem:
     @cached_property
     def source(self) -> str:
         """The problem's module without what is not for its solver: known shortcuts, tolerances, other sizes."""
-        return starting_point(self.file.path.read_text(encoding="utf-8"))
+        module = self.file.path.read_text(encoding="utf-8")
+        return _constant(module, "SHOWN") or starting_point(module)
+
+    @cached_property
+    def functions(self) -> list[str]:
+        """What a solution defines in place of ``ModelNew``; [] for problems that want one."""
+        return _constant(self.file.path.read_text(encoding="utf-8"), "FUNCTIONS") or []
+
+    @property
+    def extract(self) -> Callable[..., str] | None:
+        """What finds the code in a model's answer; None where it is what finds a ``ModelNew``."""
+        return partial(answers.extract_functions, self.functions) if self.functions else None
 
     @cached_property
     def problem(self):
@@ -154,6 +166,16 @@ def _times(analyses: list, limits, clock) -> dict[str, Any]:
         "bottleneck": max(tf32, key=lambda bound: bound.ms).bottleneck,
         "bottleneck_fp16": max(fp16, key=lambda bound: bound.ms).bottleneck,
     }
+
+
+def _constant(module: str, name: str) -> Any:
+    """Return the value of a constant of a module that is not run; None where there is none."""
+    if f"\n{name} = " not in module:
+        return None
+    for node in ast.parse(module).body:
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == name:
+            return ast.literal_eval(node.value)
+    return None
 
 
 def starting_point(module: str) -> str:

@@ -140,7 +140,7 @@ class _Session:
             task.id, plan.endpoint, self._journal, lambda: self._asking(task),
             enter=lambda after_last: self._enter(task, after_last), tags=lambda: task.tags,
             answered=lambda call: _charge(self._standings[task.id], call),
-            protocol=task.option("tools", "openai"),
+            protocol=task.option("tools", "openai"), extract=getattr(facts, "extract", None),
         )  # fmt: skip
         return task
 

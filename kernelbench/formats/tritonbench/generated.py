@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING, Any
 
 from kernelbench.formats.tritonbench import adapter_source
@@ -22,9 +23,12 @@ ALLCLOSE = 1e-4  # execution accuracy
 
 {adapter}
 
+FUNCTIONS = {functions}  # what a solution defines in place of ModelNew
+SHOWN = {golden}  # what a solver is shown
+
 PROBLEM = Problem(
     {name},
-    golden={golden},
+    golden=SHOWN,
     perf={perf},
     test={test},
 )
@@ -71,9 +75,20 @@ def module(entry: Entry, facts: dict[str, Any]) -> str:
         summary=_summary(entry.instruction),
         workloads=repr(sizes | {"test": {"shape": "test"}}),
         adapter=adapter_source.text(),
+        functions=repr(functions_of(entry)),
         name=repr(entry.name), golden=repr(entry.golden), perf=repr(entry.perf), test=repr(entry.test),
         work=repr([tuple(pair) for pair in facts["work"]]),
     )  # fmt: skip
+
+
+def functions_of(entry: Entry) -> list[str]:
+    """Return the names that the perf file imports from the golden file; [] where it is no Python."""
+    try:
+        body = ast.parse(entry.perf).body
+    except SyntaxError:
+        return []
+    imports = (node for node in body if isinstance(node, ast.ImportFrom) and node.module)
+    return [name.name for node in imports if node.module.endswith(f".{entry.name}") for name in node.names]
 
 
 def _summary(instruction: str) -> str:

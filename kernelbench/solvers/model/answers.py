@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from harness.isolated_call import ApartError, TooMuch, apart
 
@@ -51,6 +51,22 @@ def extract(answer: str, kind: str = "py", finished: bool = True) -> str:
             raise NoCode(f"the code leaves parts out ('{match[0].strip()}'); the whole file is needed")
         return chosen
     raise NoCode(_reason(answer, text, [piece for piece in pieces if piece.strip()], kind, finished))
+
+
+def extract_functions(names: Sequence[str], answer: str, kind: str = "py", finished: bool = True) -> str:
+    """The Python in ``answer`` that defines ``names``, the last of several; NoCode where there is none."""
+    text = _spoken(answer.replace("\r\n", "\n").lstrip("\ufeff"))
+    fences = list(_FENCE.finditer(text))
+    ends = [fence.start() for fence in fences[1:]] + [len(text)]
+    pieces = [text[fence.end() + 1 : end] for fence, end in zip(fences, ends)] or [text]
+    defined = r"^(?:def|class)\s+{0}\b|^{0}\s*="
+    wanted = [re.compile(defined.format(re.escape(name)), re.MULTILINE) for name in names]
+    whole = [piece for piece in pieces if all(one.search(piece) for one in wanted) and not _problem(piece, "py")]
+    if whole:
+        return whole[-1].strip("\n") + "\n"
+    if not finished:
+        raise NoCode("the answer was cut off before its code was complete: it is too long")
+    raise NoCode(f"the answer holds no whole Python file that defines {', '.join(names)}")
 
 
 def _spoken(text: str) -> str:

@@ -70,7 +70,9 @@ class Llm:
         tags: Callable[[], dict[str, Any]] = dict,
         answered: Callable[[Call], None] = lambda call: None,
         protocol: str = tools.OPENAI,
+        extract: Callable[..., str] | None = None,
     ):
+        self._extract = extract or getattr(endpoint, "extract", answers.extract)
         self.calls: list[Call] = []  # answered so far, in order
         self.model = endpoint.model if endpoint else None
         self.base_url = endpoint.base_url if endpoint else None
@@ -169,7 +171,7 @@ class Llm:
                 )
         with self._lock:
             self.calls.append(call)
-        return Answer(call, kind, getattr(self._endpoint, "extract", answers.extract))
+        return Answer(call, kind, self._extract)
 
     def _asked_now(self, request: _Request, sent: str) -> Call:
         about = About(self._problem, request.number, request.tags)

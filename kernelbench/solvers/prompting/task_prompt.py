@@ -22,6 +22,8 @@ def prompt(task: Task, further: tuple[str, ...]) -> list[Message]:
     on_gpu = task.device["type"] == "cuda" or bool(_named_hardware(task))
     target = task.limits.title if _named_hardware(task) else task.device["name"]
     prompts, start = task.settings.prompts, task.settings.starting_kernel
+    if functions := getattr(task.facts, "functions", []):
+        return _of_functions(task, ", ".join(f"`{name}`" for name in functions), target, further)
     parts = [
         task.render("task" if on_gpu else "task_cpu", device=target),
         prompts.example("add", "solution" if on_gpu else "solution_cpu"),
@@ -33,6 +35,20 @@ def prompt(task: Task, further: tuple[str, ...]) -> list[Message]:
         *further,
         task.render("form"),
     ]
+    return _message(parts)
+
+
+def _of_functions(task: Task, functions: str, target: str, further: tuple[str, ...]) -> list[Message]:
+    """Return the prompt of a problem that is a file of functions, such as one of TritonBench."""
+    return _message([
+        task.render("task_functions", device=target, functions=functions),
+        task.render("problem", reference=task.source.strip(), sizes="several shapes"),
+        *further,
+        task.render("form_functions", functions=functions),
+    ])  # fmt: skip
+
+
+def _message(parts: list[str]) -> list[Message]:
     return [{"role": "user", "content": "\n\n".join(part for part in parts if part)}]
 
 
