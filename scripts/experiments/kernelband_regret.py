@@ -25,16 +25,18 @@ def main():
     rows = []
     solver = Script(find("kernelband"))
     for name, settings in VARIANTS.items():
-        series = []
+        series, alone = [], []
         for seed in range(1, given.seeds + 1):
             landscape = Landscape(seed, ("1/1", "1/2", "1/3", "1/4", "1/5"), given.author)
             made = simulate(solver, landscape, budget=given.budget, settings=settings)
             series += regret.regrets(made).values()
+            alone += regret.regrets(made, strategy_alone=True).values()
         longest = given.budget - 10  # a first kernel may take some attempts
-        sums = regret.cumulative(series, longest)
-        at = [f"{sums[t - 1]:.3f}" if t <= len(sums) else "" for t in SHOWN]
-        rows.append((name, *at, f"{regret.exponent(sums, 5):.2f}"))
-    headers = ("variant", *(f"R({t})" for t in SHOWN), "exponent from t = 5")
+        for what, found in (("kernel and strategy", series), ("strategy", alone)):
+            sums = regret.cumulative(found, longest)
+            at = [f"{sums[t - 1]:.3f}" if t <= len(sums) else "" for t in SHOWN]
+            rows.append((name, what, *at, f"{regret.exponent(sums, 5):.2f}"))
+    headers = ("variant", "regret of", *(f"R({t})" for t in SHOWN), "exponent from t = 5")
     print(tabulate(rows, headers, disable_numparse=True))
 
 

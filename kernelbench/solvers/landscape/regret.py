@@ -2,7 +2,9 @@
 
 An action is a verified kernel and a strategy; its expected reward is the chance that the author's answer works times
 the share of the kernel's time that it then saves. The best action changes, because each success leaves less to gain:
-the regret of an iteration is against the best action that there was.
+the regret of an iteration is against the best action that there was. Because a reward is relative to the kernel that is
+expanded, the best action is often on a slow kernel; the regret of the strategy alone is against the best one on the
+kernel that was expanded.
 """
 
 from __future__ import annotations
@@ -27,12 +29,13 @@ def expected_reward(mind: Mind, spec: Spec, lever: int) -> float:
     return works * max(0.0, 1 - after / before)
 
 
-def regrets(made: Simulated) -> dict[str, list[float]]:
+def regrets(made: Simulated, strategy_alone: bool = False) -> dict[str, list[float]]:
     """Return the regret of each iteration of every problem of a run whose attempts name a strategy."""
-    return {number: _of_problem(made, number) for number in made.landscape.problems if number in made.ended.tasks}
+    tried = [number for number in made.landscape.problems if number in made.ended.tasks]
+    return {number: _of_problem(made, number, strategy_alone) for number in tried}
 
 
-def _of_problem(made: Simulated, number: str) -> list[float]:
+def _of_problem(made: Simulated, number: str, strategy_alone: bool) -> list[float]:
     land, task = made.landscape, made.ended.tasks[number]
     mind = Mind(p.AUTHORS[land.author], terrain.problem(land.seed, number), land.seed, land.insight)
     frontier: dict[int, Spec] = {}
@@ -43,8 +46,10 @@ def _of_problem(made: Simulated, number: str) -> list[float]:
         strategy = attempt.tags.get("strategy", "").replace("access_layout", "access & layout")
         if strategy:
             levers = range(len(p.LEVERS))
-            rewards = [expected_reward(mind, spec, lever) for spec in frontier.values() for lever in levers]
-            found.append(max(rewards) - expected_reward(mind, frontier[attempt.parent], p.LEVERS.index(strategy)))
+            parent = frontier[attempt.parent]
+            among = [parent] if strategy_alone else frontier.values()
+            rewards = [expected_reward(mind, spec, lever) for spec in among for lever in levers]
+            found.append(max(rewards) - expected_reward(mind, parent, p.LEVERS.index(strategy)))
         if result.correct:
             frontier[sample] = terrain.spec_in(task.sources[sample])
     return found
