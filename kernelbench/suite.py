@@ -41,8 +41,9 @@ def find(selector: str = "all", root: Path | None = None) -> list[ProblemFile]:
     """Problems that ``selector`` names, in order of their ids.
 
     A selector is ``1/19``, ``1/1-20``, ``level2``, ``all`` or a subset (``smoke``, ``llm``,
-    ``sound``), a name, or several of them, read from left to right: ``a,b`` both, ``a&b`` what is in
-    both, ``a~b`` the first without the second. Raises SelectorError where a part is malformed
+    ``sound``), in a checkout of TritonBench also a kernel's name, or several of them, read
+    from left to right: ``a,b`` both, ``a&b`` what is in both, ``a~b`` the first without the
+    second. Raises SelectorError where a part is malformed
     or matches nothing, or nothing is left.
     """
     root = root or problem_root()
@@ -102,7 +103,7 @@ def _named(part: str, problems: dict[ProblemId, ProblemFile], root: Path) -> set
     elif part in suites.SUITES:
         wanted = suites.members(part, {problem.name for problem in problems.values()})
         named = {key for key, problem in problems.items() if problem.name in wanted}
-    elif any(problem.name == part for problem in problems.values()):
+    elif checkout.is_checkout(root) and any(problem.name == part for problem in problems.values()):
         named = {key for key, problem in problems.items() if problem.name == part}
     elif level := _LEVEL.fullmatch(part):
         named = {key for key in problems if key.level == int(level[1])}

@@ -50,8 +50,8 @@ def skip(call: Call) -> Any:
     """Return the input in place of the result."""
     need(call.name in _PASSED_THROUGH)
     original, given = call.run(), call.first
-    leading = original if isinstance(original, Tensor) else original[0]
-    need(given.shape == leading.shape and given.dtype == leading.dtype)
+    replaced = original if isinstance(original, Tensor) else original[0]
+    need(given.shape == replaced.shape and given.dtype == replaced.dtype)
     return leading(original, lambda _: given.clone())
 
 

@@ -41,7 +41,9 @@ def _build(solution: Solution, context: BuildContext, problem: Path | None) -> B
         build(solution, context, problem)
     except CandidateFailure as failure:
         return False, failure.message
-    except (ToolchainError, MachineFault) as error:
+    except ToolchainError as error:  # a language of Python's that is not installed here still has its syntax
+        return _parse(solution) if solution.kind == "py" else (None, f"not built: {error}")
+    except MachineFault as error:
         return None, f"not built: {error}"
     return True, "built only" if solution.kind in ("cu", "dsl") else "only its syntax was checked"
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from harness.limits import MAX_SOURCE_BYTES
 from harness.problem.module import ProblemId
+from harness.solution.includes import read_head
 
 
 class ArchiveError(Exception):
@@ -43,3 +46,20 @@ class Archive:
     problems: dict[ProblemId, str] = field(default_factory=dict)  # definitions of its own
     names: dict[ProblemId, str] = field(default_factory=dict)  # of problems of another suite
     left_out: list[tuple[str, str]] = field(default_factory=list)
+
+
+def text_of(folder: Path, path: Path) -> tuple[str | None, str]:
+    """Return the text of a file of the archive in ``folder``, or None and why it is not read.
+
+    An archive may hold links out of it, pipes, and files of any size.
+    """
+    try:
+        real = Path(os.path.realpath(path))
+        if not real.is_relative_to(os.path.realpath(folder)):
+            return None, "lies outside of the archive's folder"
+        data, size = read_head(real, MAX_SOURCE_BYTES)
+    except (OSError, ValueError) as error:
+        return None, f"cannot be read: {getattr(error, 'strerror', None) or error}"
+    if size > MAX_SOURCE_BYTES:
+        return None, f"has {size:,} bytes; the most is {MAX_SOURCE_BYTES:,}"
+    return data.decode("utf-8", errors="replace"), ""

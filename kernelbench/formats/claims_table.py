@@ -8,14 +8,12 @@ optional.
 from __future__ import annotations
 
 import csv
-import os
 from pathlib import Path
 
-from harness.limits import MAX_SAMPLE, MAX_SOURCE_BYTES
+from harness.limits import MAX_SAMPLE
 from harness.problem.module import ProblemId
-from harness.solution.includes import read_head
 from kernelbench.formats import claims
-from kernelbench.formats.archive import Archive, ArchiveError, Kernel, ReadOptions
+from kernelbench.formats.archive import Archive, ArchiveError, Kernel, ReadOptions, text_of
 
 _SPEEDUP = ("speedup", "claimed speedup")
 _NEEDED = ("problem", "file")
@@ -56,7 +54,7 @@ def _add(archive: Archive, table: Path, row: dict[str, str], origin: str) -> Non
     sample = row.get("sample") or None
     if sample is not None and not (sample.isascii() and sample.isdigit() and int(sample) <= MAX_SAMPLE):
         raise ArchiveError(f"{table}, {origin}: sample '{sample:.20}' is no number from 0 to {MAX_SAMPLE}")
-    source, reason = _source(table.parent, row["file"])
+    source, reason = text_of(table.parent, table.parent / row["file"])
     if source is None:
         archive.left_out.append((origin, f"{row['file']}: {reason}"))
         return
@@ -66,17 +64,3 @@ def _add(archive: Archive, table: Path, row: dict[str, str], origin: str) -> Non
         problem, source, Path(row["file"]).suffix, None if sample is None else int(sample), speedups,
         row.get("status") or None, claims.number(row.get("ms")), origin,
     ))  # fmt: skip
-
-
-def _source(folder: Path, name: str) -> tuple[str | None, str]:
-    """Return the text of a file below ``folder``, or None and why it is not read."""
-    path = Path(os.path.realpath(folder / name))
-    if not path.is_relative_to(os.path.realpath(folder)):
-        return None, "lies outside of the table's folder"
-    try:
-        data, size = read_head(path, MAX_SOURCE_BYTES)
-    except OSError as error:
-        return None, f"cannot be read: {error.strerror or error}"
-    if size > MAX_SOURCE_BYTES:
-        return None, f"has {size:,} bytes; the most is {MAX_SOURCE_BYTES:,}"
-    return data.decode("utf-8", errors="replace"), ""

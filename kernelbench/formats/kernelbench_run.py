@@ -9,12 +9,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from harness.limits import MAX_SOURCE_BYTES
 from harness.problem.module import ProblemId
 from harness.result import Result
-from harness.solution.includes import read_head
 from kernelbench.formats import claims, kernelbench
-from kernelbench.formats.archive import Archive, ArchiveError, Kernel, ReadOptions
+from kernelbench.formats.archive import Archive, ArchiveError, Kernel, ReadOptions, text_of
 
 RESULTS = "eval_results.json"
 _KERNEL = re.compile(r"level_(\d{1,9})_problem_(\d{1,9})_sample_(\d{1,9})_kernel", re.ASCII)
@@ -35,17 +33,13 @@ def read(path: Path, options: ReadOptions) -> Archive:
     archive = Archive()
     for match, file in found:
         level, number, sample = map(int, match.groups())
-        try:
-            data, size = read_head(file, MAX_SOURCE_BYTES)
-        except OSError as error:
-            archive.left_out.append((file.name, f"cannot be read: {error.strerror or error}"))
-            continue
-        if size > MAX_SOURCE_BYTES:
-            archive.left_out.append((file.name, f"has {size:,} bytes; the most is {MAX_SOURCE_BYTES:,}"))
+        source, why_not = text_of(path, file)
+        if source is None:
+            archive.left_out.append((file.name, why_not))
             continue
         told = claimed.get((f"{level}/{number}", sample))
         archive.kernels.append(Kernel(
-            ProblemId(level, number), data.decode("utf-8", errors="replace"), file.suffix, sample,
+            ProblemId(level, number), source, file.suffix, sample,
             claims.speedups(_over(told)), told and told.status.value,
             claims.number(((told and told.timing) or {}).get("mean_ms")), file.name,
         ))  # fmt: skip

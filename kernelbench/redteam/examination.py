@@ -116,6 +116,8 @@ def _exploit(exploit: Exploit, result: Result | None, skipped: str | None) -> Ve
 
 def sure_speedup(result: Result) -> float:
     """Return the least that the speedup may be: what the noise of this machine does not explain; 0 without one."""
+    if settled.settled_speedup(result) is None:
+        return 0.0  # unstable: no score, gate or reward counts it
     intervals = [b["interval"][0] for b in result.baselines.values() if b.get("interval")]
     return 0.0 if result.speedup is None else min([result.speedup, *intervals])
 

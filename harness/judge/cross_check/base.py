@@ -28,7 +28,7 @@ _UNHELD_TARGET_MS = 20.0  # where the way to the worker and back is in it
 # of a burst: gates, marks and launches have to fit a device's queue; on a CPU each call is a request
 MOST_CALLS = {"cuda": 128, "cpu": 32}
 _COMPARED_CALLS = 8  # of a burst: leaving out one call in four is found nine times in ten
-_RARE_SHARE = 0.5  # of the compared calls but one, which always is
+_RARE_SHARE = 0.5  # of all calls; one of the compared always is
 _MEMORY_SHARE = 3  # a burst may take one part in so many of what is free
 MOST_S = 10.0  # seconds, after which no further reading begins
 QUEUE = 600  # launches that fit a device's queue behind a gate, with a margin
@@ -176,16 +176,19 @@ class WallClockCheck:
 
 @dataclass(frozen=True)
 class Lots:
-    """Random choices for a burst: which calls are compared, and which of these have rare large elements."""
+    """Random choices for a burst: which calls are compared, and which have rare large elements.
+
+    Calls that are not compared have such elements as often, so that inputs do not tell which are.
+    """
 
     compared: frozenset[int]
     rare: frozenset[int]
 
     @classmethod
     def drawn(cls, calls: int) -> Lots:
-        """Draw the compared calls; about half of them are rare, and at least one is."""
+        """Draw the compared calls; about half of all calls are rare, and at least one of the compared is."""
         chosen = _random.sample(range(calls), min(calls, _COMPARED_CALLS))
-        share = [call for call in chosen[1:] if _random.random() < _RARE_SHARE]
+        share = [call for call in range(calls) if _random.random() < _RARE_SHARE]
         return cls(frozenset(chosen), frozenset([*chosen[:1], *share]))
 
     def trial(self, call: int, setting: RunConfig) -> InputCase:

@@ -101,6 +101,7 @@ class CpuWallClockCheck(WallClockCheck):
         self.session.ask(op="prepare_burst", calls=calls)
         self.session.wait_for_quiet()
         lots, called, made, empty = Lots.drawn(calls), [], [], []
+        rehearsed = Lots.drawn(calls).compared  # other calls than the compared: their times would tell which those are
         for call in range(calls):
             (drawn,), (seed,) = fresh_seeds(1), fresh_seeds(1)
             trial = lots.trial(call, self.setting)
@@ -111,7 +112,8 @@ class CpuWallClockCheck(WallClockCheck):
             if call in lots.compared:
                 left = [view.clone() for view in views]
                 called.append(Called(trial, inputs, drawn, seed, self._left(made[-1].answer), left))
-                count = -(-_LEAST_REHEARSALS // len(lots.compared))
+            if call in rehearsed:
+                count = -(-_LEAST_REHEARSALS // len(rehearsed))
                 empty += self.rehearsal.calls(count, self.session.worker.crowd)
         # medians of both: where others come to the cores, calls and empty calls wait alike
         (took_ms, cpu_ms), (without_ms, without_cpu_ms) = map(_medians, (made, empty))

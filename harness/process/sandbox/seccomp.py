@@ -57,6 +57,9 @@ _SO_SNDBUF, _SO_SNDBUFFORCE = 7, 32  # what lies in buffers is seen by their num
 # Signals for what others do to its files. That they are asked for by O_ASYNC does no harm without an owner.
 _FCNTL, _OWNERS = (72, 25), [8, 10, 15, 1024, 1026]  # F_SETOWN, F_SETSIG, F_SETOWN_EX, F_SETLEASE, F_NOTIFY
 _IOCTL, _IOCTL_OWNERS = (16, 29), [0x8901, 0x8902]  # FIOSETOWN, SIOCSPGRP
+# Clocks of the CPU time of processes and threads have negative numbers. Those of others tell what the judge does.
+_CLOCKS = {"clock_gettime": (228, 113), "clock_getres": (229, 114), "clock_nanosleep": (230, 115)}
+_NEGATIVE = 0x80000000
 _AF_UNIX = 1
 # A child of the caller's parent would not be counted. A child in other namespaces has rights there that it lacks here.
 # What clone3 is asked no filter can read, and glibc does without.
@@ -108,6 +111,7 @@ def _filter(column: int, architecture: int, pid: int, signals: bool) -> list[Ins
         _by_argument(_IOCTL[column], 1, _IOCTL_OWNERS, _REFUSE, _ALLOW),
         _by_argument(_SOCKET[column], 0, [_AF_UNIX], _ALLOW, _REFUSE),
         _by_argument(_SETSOCKOPT[column], 2, [_SO_SNDBUF, _SO_SNDBUFFORCE], _PRETEND, _ALLOW),
+        *(_when(numbers[column], _clock_test()) for numbers in _CLOCKS.values()),
     ]
     for numbers, place in _SIGNALS.values():
         tests.append(_when(numbers[column], _signal_test(place, [0, pid, -pid] if signals else None)))
@@ -140,6 +144,15 @@ def _by_argument(number: int, index: int, values: list[int], among: int, otherwi
     for position, value in enumerate(values):
         test.append((_JUMP_EQUAL, len(values) - position, 0, value & 0xFFFFFFFF))
     return _when(number, [*test, (_RETURN, 0, 0, otherwise), (_RETURN, 0, 0, among)])
+
+
+def _clock_test() -> list[Instruction]:
+    return [
+        (_LOAD, 0, 0, _ARGUMENTS_AT),
+        (_JUMP_AT_LEAST, 0, 1, _NEGATIVE),
+        (_RETURN, 0, 0, _REFUSE),
+        (_RETURN, 0, 0, _ALLOW),
+    ]
 
 
 def _clone_test() -> list[Instruction]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from harness.problem.module import ProblemError
 from kernelbench.cli import UNFIT, WRONG_USAGE, fail, say
 from kernelbench.formats import exchange, importing
 from kernelbench.formats.archive import ArchiveError, ReadOptions
@@ -13,6 +14,8 @@ from kernelbench.formats.kernelbench import FormatError
 from kernelbench.metrics.workloads import UNKNOWN
 from kernelbench.run import RunError, WriteError
 
+# What readers raise where a file's JSON is of other types, or nested deeper, than the format says.
+_MALFORMED = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, RecursionError)
 _RESULTS = "eval-results"  # of KernelBench without the kernels: a run, and nothing to evaluate
 
 
@@ -54,8 +57,10 @@ def command(
             _import_archive(archive, form, ReadOptions(level, baseline, problem_dir), out)
     except WriteError as error:
         fail(error, UNFIT)
-    except (ArchiveError, FormatError, RunError) as error:
+    except (ArchiveError, FormatError, RunError, ProblemError) as error:
         fail(error, WRONG_USAGE)
+    except _MALFORMED as error:
+        fail(f"{archive} is malformed: {type(error).__name__}: {error}", WRONG_USAGE)
     except OSError as error:
         fail(f"cannot write {error.filename or out}: {error.strerror or error}", UNFIT)
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from harness.compile.cache import cache_root
 from harness.problem.module import ProblemError, ProblemFile, ProblemId
+from kernelbench.formats.archive import text_of
 from kernelbench.formats.tritonbench import adapter_source, generated
 from kernelbench.run import write_whole
 
@@ -61,8 +62,8 @@ def entries(root: Path) -> list[Entry]:
     instructions = {Path(record["file"]).stem: str(record.get("simp_instru", "")) for record in _statistics(root)}
     found = []
     for name, problem_id in ids.items():
-        code, _, test = _text(root / GOLDEN / f"{name}.py").partition(SEPARATOR)
-        perf = _text(root / PERF / f"{name}_perf.py")
+        code, _, test = _text(root, root / GOLDEN / f"{name}.py").partition(SEPARATOR)
+        perf = _text(root, root / PERF / f"{name}_perf.py")
         found.append(Entry(problem_id, name, " ".join(instructions[name].split()), code, test.lstrip("#"), perf))
     return found
 
@@ -119,20 +120,20 @@ def _apart(function: str, wanted: list[Entry]):
 def _statistics(root: Path) -> list[dict]:
     path = root / STATISTICS
     try:
-        records = json.loads(path.read_text(encoding="utf-8"))
+        records = json.loads(_text(root, path))
         assert all(record["file"] and 1 <= int(record["difficulty"]) <= 5 for record in records)
-    except (OSError, ValueError, TypeError, KeyError, AssertionError) as error:
+    except (ValueError, TypeError, KeyError, AssertionError, OverflowError, RecursionError) as error:
         raise ProblemError(
             f"{path} is not TritonBench's statistics, a list of objects with file and difficulty: {error!r}"
         ) from None
     return records
 
 
-def _text(path: Path) -> str:
-    """Return a file's text; '' where there is none."""
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
+def _text(root: Path, path: Path) -> str:
+    """Return the text of a file of the checkout; '' where there is none."""
+    if not path.exists():
         return ""
-    except (OSError, ValueError) as error:
-        raise ProblemError(f"cannot read {path}: {error}") from None
+    text, why_not = text_of(root, path)
+    if text is None:
+        raise ProblemError(f"cannot read {path}: it {why_not}")
+    return text

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from harness.isolated_call import ApartError, TooMuch, apart
 
 _THOUGHT_TAGS = "think|thinking|thought|reasoning|scratchpad"
-_THOUGHT = re.compile(rf"<({_THOUGHT_TAGS})>.*?</\1>", re.DOTALL | re.IGNORECASE)
+_THOUGHT = re.compile(rf"<(/?)({_THOUGHT_TAGS})>", re.IGNORECASE)
 _END_OF_THOUGHT = re.compile(rf"</(?:{_THOUGHT_TAGS})>", re.IGNORECASE)  # some templates open it in the prompt
 _OPEN_THOUGHT = re.compile(rf"^\s*<(?:{_THOUGHT_TAGS})>", re.IGNORECASE)
 _ANSWER = re.compile(r"<answer>(.*?)(?:</answer>|\Z)", re.DOTALL | re.IGNORECASE)
@@ -29,6 +29,7 @@ _LEFT_OUT = re.compile(
     re.MULTILINE | re.IGNORECASE,
 )
 _DIFF = re.compile(r"^(?:@@ |--- \S|\+\+\+ \S|diff --git |<{7} |>{7} )", re.MULTILINE)
+_MOST_FENCES, _MOST_CLOSINGS = 100, 10  # the last ones of an answer, and those that may close one; chosen
 _TRIALS = 40  # of where unfenced code begins or ends
 _ENTRY = {"py": "a class ModelNew", "dsl": "an operation such as gemm()"}
 
@@ -71,7 +72,7 @@ def extract_functions(names: Sequence[str], answer: str, kind: str = "py", finis
 
 def _spoken(text: str) -> str:
     """Return text without thoughts, and the content of answer tags where there are some."""
-    text = _THOUGHT.sub("", text)
+    text = _without_thoughts(text)
     if ends := list(_END_OF_THOUGHT.finditer(text)):
         text = text[ends[-1].end() :]
     if _OPEN_THOUGHT.match(text):
@@ -80,9 +81,24 @@ def _spoken(text: str) -> str:
     return tagged[-1] if tagged else text
 
 
+def _without_thoughts(text: str) -> str:
+    """Return text without what lies between a thought's tags; in one pass, because an answer may hold many tags."""
+    tags = list(_THOUGHT.finditer(text))
+    last_end = {tag[2].lower(): tag.start() for tag in tags if tag[1]}
+    kept, position, opened = [], 0, ""
+    for tag in tags:
+        name = tag[2].lower()
+        if not opened and not tag[1] and last_end.get(name, -1) > tag.start():
+            kept.append(text[position : tag.start()])
+            opened = name
+        elif tag[1] and name == opened:
+            position, opened = tag.end(), ""
+    return "".join([*kept, text[position:]])
+
+
 def _pieces(text: str, kind: str) -> Iterator[str]:
     """Return what may be code, in order: fenced blocks, else what looks like code."""
-    fences = list(_FENCE.finditer(text))
+    fences = list(_FENCE.finditer(text))[-_MOST_FENCES:]
     position = 0
     for index, opening in enumerate(fences):
         if opening.start() < position:
@@ -103,7 +119,7 @@ def _block(text: str, opening: re.Match, later: list[re.Match], kind: str) -> tu
     closings = [
         f for f in later if f["marks"][0] == marks[0] and len(f["marks"]) >= len(marks) and not f["info"].strip()
     ]
-    ends = [(text[opening.end() + 1 : closing.start()], closing.end()) for closing in closings]
+    ends = [(text[opening.end() + 1 : closing.start()], closing.end()) for closing in closings[:_MOST_CLOSINGS]]
     unclosed = (text[opening.end() + 1 :], len(text))
     for block in [*ends, unclosed]:
         if _is_whole(block[0], kind):

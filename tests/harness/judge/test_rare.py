@@ -80,9 +80,13 @@ def test_no_square_of_a_half_precision_input_overflows(write_problem):
 def test_every_burst_compares_a_call_with_rare_elements_that_nobody_can_foresee():
     for calls in (1, 2, 8, 32):
         lots = [Lots.drawn(calls) for _ in range(300)]
-        assert all(one.rare and one.rare <= one.compared and len(one.compared) == min(calls, 8) for one in lots)
+        assert all(one.rare & one.compared and len(one.compared) == min(calls, 8) for one in lots)
         assert {call for one in lots for call in one.rare} == set(range(calls))
-    assert 3 < sum(len(one.rare) for one in lots) / len(lots) < 6
+    compared, others = (
+        sum(len(calls_of(one) & one.rare) for one in lots) / sum(len(calls_of(one)) for one in lots)
+        for calls_of in (lambda one: one.compared, lambda one: set(range(32)) - one.compared)
+    )
+    assert 0.45 < others < 0.55 and 0.5 < compared < 0.65, "rare elements do not tell which calls are compared"
 
 
 def test_where_only_published_inputs_are_valid_there_are_no_others(write_problem):

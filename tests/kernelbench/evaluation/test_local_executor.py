@@ -269,8 +269,8 @@ def test_builds_wait_for_memory_but_one_alone_never_does():
 def test_what_goes_wrong_about_one_candidate_ends_that_one_only(solutions, monkeypatch):
     pairs = solutions(WRONG, WRONG)
 
-    def fails_once(solution, context):
-        return [][0] if solution is pairs[0][1] else build(solution, context)
+    def fails_once(solution, context, problem):
+        return [][0] if solution is pairs[0][1] else build(solution, context, problem)
 
     monkeypatch.setattr("kernelbench.evaluation.local_executor.build", fails_once)
     pipeline = Pipeline(Options(device="cpu", workload="small", timeout_s=20))

@@ -1,6 +1,7 @@
 """Archives of others' kernels: what is written of them, and what of them is never believed or run."""
 
 import json
+import os
 
 import pytest
 from click.testing import CliRunner
@@ -189,3 +190,25 @@ def test_wrong_usage(cuda_l1, table, tmp_path):
     assert again.exit_code == 2 and "is not empty" in again.output
     (tmp_path / "eval_results.json").write_text("{}")
     assert "give --level" in kb_import(tmp_path / "eval_results.json", "-o", tmp_path / "run").output
+
+
+def test_a_link_out_of_the_archive_and_a_pipe_are_left_out(tmp_path):
+    (tmp_path / "secret.txt").write_text("kept")
+    archive = tmp_path / "archive"
+    archive.mkdir()
+    (archive / "level_1_problem_19_sample_0_kernel.py").write_text(KERNEL)
+    (archive / "level_1_problem_19_sample_1_kernel.py").symlink_to(tmp_path / "secret.txt")
+    os.mkfifo(archive / "level_1_problem_19_sample_2_kernel.py")
+    made = imported(archive, tmp_path / "out")
+    assert [name for name, _ in made.left_out] == [
+        "level_1_problem_19_sample_1_kernel.py", "level_1_problem_19_sample_2_kernel.py",
+    ]  # fmt: skip
+    assert "outside" in made.left_out[0][1] and set(solutions_in(made)) == {"1/19"}
+    assert "kept" not in "".join(path.read_text() for path in (tmp_path / "out").rglob("*.py"))
+
+
+@pytest.mark.parametrize("text", ["[" * 200_000, '{"1": {"0": {"runtime": []}}}', '{"1": [1]}', '{"x": 1e999}'])
+def test_results_of_other_types_are_one_clear_error(tmp_path, text):
+    (tmp_path / "eval_results.json").write_text(text)
+    done = kb_import(tmp_path / "eval_results.json", "--level", 1, "-o", tmp_path / "run")
+    assert done.exit_code == 2 and "Traceback" not in done.output, done.output

@@ -1,7 +1,7 @@
 """GEPA, the real package: its search calls the judge and reflects on what it says."""
 
 import pytest
-from candidates import CONDITIONS, GOOD, WRONG
+from relu_candidates import CONDITIONS, GOOD, WRONG
 from stand_in import StandIn
 
 from kernelbench import EvaluationError

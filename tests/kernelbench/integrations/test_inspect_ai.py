@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from candidates import GOOD, NO_CODE, WRONG, answer
+from relu_candidates import GOOD, NO_CODE, WRONG, answer
 from stand_in import StandIn
 
 pytest.importorskip("inspect_ai", reason="pip install 'kernelbench[inspect]'")

@@ -7,7 +7,7 @@ import sys
 import urllib.request
 
 import pytest
-from candidates import CONDITIONS, GOOD, WRONG
+from relu_candidates import CONDITIONS, GOOD, WRONG
 
 pytest.importorskip("openenv.core", reason="pip install 'kernelbench[openenv]'")
 

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from candidates import CONDITIONS, GOOD, WRONG
+from relu_candidates import CONDITIONS, GOOD, WRONG
 from stand_in import StandIn
 
 pytest.importorskip("openevolve", reason="pip install 'kernelbench[openevolve]'")

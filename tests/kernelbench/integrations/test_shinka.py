@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from candidates import GOOD, WRONG
+from relu_candidates import GOOD, WRONG
 from stand_in import StandIn
 
 from kernelbench import EvaluationError

@@ -1,7 +1,7 @@
 """What all adapters share: the text of a task, the grade of an answer."""
 
 import pytest
-from candidates import CONDITIONS, GOOD, NO_CODE, WRONG, answer
+from relu_candidates import CONDITIONS, GOOD, NO_CODE, WRONG, answer
 
 from kernelbench.integrations import tasks
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from candidates import GOOD, WRONG, answer
+from relu_candidates import GOOD, WRONG, answer
 from stand_in import StandIn
 
 pytest.importorskip("verifiers.v1", reason="pip install 'kernelbench[verifiers]', in an environment of its own")

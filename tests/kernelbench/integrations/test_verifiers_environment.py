@@ -4,7 +4,7 @@ import asyncio
 import math
 
 import pytest
-from candidates import GOOD, WRONG, answer
+from relu_candidates import GOOD, WRONG, answer
 from stand_in import StandIn
 
 pytest.importorskip("datasets", reason="pip install 'kernelbench[verifiers-v0]', in an environment of its own")

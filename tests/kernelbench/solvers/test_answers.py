@@ -74,3 +74,15 @@ def test_an_answer_that_was_cut_off_says_so():
 def test_comments_that_only_look_like_placeholders_are_code():
     code = CODE + "# same result as before, but faster\n# ... and that is it\n"
     assert extract(f"```python\n{code}```") == code
+
+
+@pytest.mark.parametrize("answer", ["```\n" * 20_000, "<think>" * 50_000, "<think>" * 50_000 + "</thought>"])
+@pytest.mark.timeout(60)
+def test_an_answer_of_nothing_but_marks_is_read_in_one_pass(answer):
+    with pytest.raises(NoCode):
+        extract(answer)
+
+
+def test_thoughts_of_several_kinds_are_left_out():
+    thought = "<think>a</think><reasoning>```python\nx\n```</reasoning><think>unclosed "
+    assert extract(f"{thought}\n```python\n{CODE}```") == CODE

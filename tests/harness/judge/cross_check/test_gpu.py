@@ -103,7 +103,7 @@ def test_the_worker_without_a_candidate_may_open_devices_where_it_rehearses_on_o
     monkeypatch.setattr(evaluate.devices, "environment_of_one", lambda device: {"CUDA_VISIBLE_DEVICES": "0"})
     asked, conditions = [], SimpleNamespace(timeout_s=1.0, memory_bytes=1, device=torch.device(kind))
     server = SimpleNamespace(fork=lambda *_, devices: asked.append(devices))
-    evaluate._Evaluation(None, None, conditions, server, print, None)._rehearsal(None)
+    evaluate.Evaluation(None, None, conditions, server, print, None)._rehearsal(None)
     assert asked == [kind == "cuda"]
 
 
