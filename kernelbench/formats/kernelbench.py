@@ -13,6 +13,7 @@ was evaluated on sizes that it does not name: its workload is ``unknown``.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -196,7 +197,8 @@ def _reason(status: Status) -> str:
 
 
 def _timing(statistics: dict[str, Any]) -> dict[str, Any]:
-    return {ours: statistics[theirs] for theirs, ours in _STATISTICS.items() if theirs in statistics} | {
+    found = {ours: statistics.get(theirs) for theirs, ours in _STATISTICS.items()}
+    return {ours: value for ours, value in found.items() if type(value) in (int, float) and math.isfinite(value)} | {
         key: statistics[key] for key in ("hardware", "device", _WORKLOAD) if key in statistics
     }
 

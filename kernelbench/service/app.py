@@ -167,10 +167,14 @@ class Service:
         return Response(status_code=400)  # nobody reads it
 
 
+def _is_id(name: Any) -> bool:
+    return isinstance(name, str) and name.isascii()
+
+
 def _wanted(body: Any) -> tuple[list[str], float]:
     """Return ids and how long to wait for one of them, of a request for answers."""
     ids = body.get("ids") if isinstance(body, dict) else None
-    if not isinstance(ids, list) or not 0 < len(ids) <= MAX_IDS or not all(isinstance(name, str) for name in ids):
+    if not isinstance(ids, list) or not 0 < len(ids) <= MAX_IDS or not all(map(_is_id, ids)):
         raise Refused(422, "bad_ids", f"ids must be a list of 1 to {MAX_IDS} ids")
     wait_s = body.get("wait_s", 0)
     if not isinstance(wait_s, (int, float)) or not 0 <= wait_s <= MAX_WAIT_S:

@@ -62,6 +62,8 @@ class Intake:
             raise BadSubmission("bad_id", "id must be 32 hexadecimal digits, new for each submission")
         if not isinstance(priority, int) or isinstance(priority, bool) or not 0 <= priority <= MAX_PRIORITY:
             raise BadSubmission("bad_priority", f"priority must be an integer from 0 to {MAX_PRIORITY}")
+        if not _is_text({key: body.get(key) for key in ("problem", "kind", "conditions")}):
+            raise BadSubmission("bad_submission", "problem, kind and conditions must be text that UTF-8 can encode")
         job = {key: body.get(key) for key in ("problem", "source", "kind", "fault", "conditions")}
         _, conditions = self.job(job)
         return Submission(name, client, priority, _group(conditions), job)
@@ -108,3 +110,12 @@ def _group(conditions: Conditions) -> str:
 @functools.lru_cache(maxsize=256)
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _is_text(values: dict[str, Any]) -> bool:
+    """Return whether all text in a request can be told and stored: JSON may hold lone surrogates."""
+    try:
+        json.dumps(values, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
