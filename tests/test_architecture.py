@@ -99,6 +99,12 @@ def test_no_folder_holds_more_modules_than_one_can_take_in():
         assert count <= MOST_LOOSE.get(folder, MOST_MODULES), folder
 
 
+def test_no_two_test_files_share_a_name():
+    """Folders of tests are no packages: pytest collects one of two modules of the same name only."""
+    names = sorted(path.name for path in (ROOT / "tests").rglob("*.py") if path.name != "conftest.py")
+    assert len(names) == len(set(names)), [name for name in set(names) if names.count(name) > 1]
+
+
 def test_no_two_modules_import_each_other_in_a_circle():
     known = {".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path for path in MODULES}
     arrows = {name: at_import(path, known) & known.keys() - {name} for name, path in known.items()}

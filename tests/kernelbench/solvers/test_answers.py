@@ -84,5 +84,5 @@ def test_an_answer_of_nothing_but_marks_is_read_in_one_pass(answer):
 
 
 def test_thoughts_of_several_kinds_are_left_out():
-    thought = "<think>a</think><reasoning>```python\nx\n```</reasoning><think>unclosed "
+    thought = "<think>a</think>So <reasoning>```python\nx\n```</reasoning> it is. <think>"
     assert extract(f"{thought}\n```python\n{CODE}```") == CODE
