@@ -24,7 +24,7 @@ from kernelbench.solvers.backend.interface import Backend, ProblemFacts, Work
 from kernelbench.solvers.candidate import Candidate, Talk
 from kernelbench.solvers.log.journal import Attempt, Call, Diverged, Journal
 from kernelbench.solvers.model.answers import NoCode
-from kernelbench.solvers.model.llm import Answer, Llm, in_background
+from kernelbench.solvers.model.llm import Answer, Hooks, Llm, in_background
 from kernelbench.solvers.plan import Plan, SolverError, Watcher
 from kernelbench.solvers.prompting.prompts import PromptError
 from kernelbench.solvers.schedule.dispatcher import Dispatcher, Stopped
@@ -137,9 +137,11 @@ class _Session:
         )  # fmt: skip
         task = Task(facts, settings, services)
         task.llm = Llm(
-            task.id, plan.endpoint, self._journal, lambda: self._asking(task),
-            enter=lambda after_last: self._enter(task, after_last), tags=lambda: task.tags,
-            answered=lambda call: _charge(self._standings[task.id], call),
+            task.id, plan.endpoint, self._journal,
+            Hooks(
+                lambda: self._asking(task), lambda after_last: self._enter(task, after_last), lambda: task.tags,
+                lambda call: _charge(self._standings[task.id], call),
+            ),
             protocol=task.option("tools", "openai"), extract=getattr(facts, "extract", None),
         )  # fmt: skip
         return task

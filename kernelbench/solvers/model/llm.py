@@ -51,12 +51,24 @@ class _Request:
     tags: dict[str, Any]
 
 
+@dataclass(frozen=True)
+class Hooks:
+    """What surrounds the calls of a task's model.
+
+    ``enter`` is called before each call, with whether it may come after the last attempt, and raises where there is
+    nothing to ask for. ``asking`` is entered around it, ``answered`` is told of every new one, ``tags`` gives its tags.
+    """
+
+    asking: Callable[[], AbstractContextManager]
+    enter: Callable[[bool], None] = lambda after_last: None
+    tags: Callable[[], dict[str, Any]] = dict
+    answered: Callable[[Call], None] = lambda call: None
+
+
 class Llm:
     """The model of one task.
 
-    ``enter`` is called before each call, with whether it may come after the last attempt, and raises where there is
-    nothing to ask for. ``asking`` is entered around it, ``answered`` told of every new one. ``protocol`` is how
-    tools are called where ``ask`` does not say: ``openai`` or ``text``.
+    ``protocol`` is how tools are called where ``ask`` does not say: ``openai`` or ``text``.
     """
 
     def __init__(
@@ -64,11 +76,8 @@ class Llm:
         problem: str,
         endpoint: Endpoint | None,
         journal: Journal,
-        asking: Callable[[], AbstractContextManager],
+        hooks: Hooks,
         *,
-        enter: Callable[[bool], None] = lambda after_last: None,
-        tags: Callable[[], dict[str, Any]] = dict,
-        answered: Callable[[Call], None] = lambda call: None,
         protocol: str = tools.OPENAI,
         extract: Callable[..., str] | None = None,
     ):
@@ -77,7 +86,7 @@ class Llm:
         self.model = endpoint.model if endpoint else None
         self.base_url = endpoint.base_url if endpoint else None
         self._problem, self._endpoint, self._journal = problem, endpoint, journal
-        self._asking, self._enter, self._tags, self._answered = asking, enter, tags, answered
+        self._hooks = hooks
         self._protocol = protocol
         self._lock = threading.Lock()
         self._asked = 0
@@ -150,19 +159,19 @@ class Llm:
         """A request with its number, which tells it from the others after a kill too."""
         if self._endpoint is None:
             raise ModelError("this solver asks a model: name one with --model, and where it is with --base-url")
-        self._enter(after_last)
+        self._hooks.enter(after_last)
         with self._lock:
             self._asked += 1
-            return _Request(self._asked, messages, self._endpoint.sampling(sampling), dict(self._tags()))
+            return _Request(self._asked, messages, self._endpoint.sampling(sampling), dict(self._hooks.tags()))
 
     def _answer(self, request: _Request, kind: str) -> Answer:
         sent = digest([self._endpoint.model, request.messages, request.sampling])
-        with self._asking():
+        with self._hooks.asking():
             call = self._journal.calls.get((self._problem, request.number))
             if call is None:
                 call = self._asked_now(request, sent)
                 self._journal.add_call(call)
-                self._answered(call)
+                self._hooks.answered(call)
             elif call.request != sent:
                 raise Diverged(
                     f"the solver's model call {request.number} is not the one in the log. A solver that is resumed "
