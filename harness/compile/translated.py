@@ -24,7 +24,7 @@ PROGRAM_WRONG = 1  # a translator's exit status for a program that is wrong; it 
 
 @dataclass(frozen=True)
 class Translator:
-    """How solutions of a kind become CUDA C++.
+    """The way from solutions of a kind to CUDA C++.
 
     ``command`` is called with the solution's file, the file to write, and ``--problem`` with the problem's module.
     ``folders`` hold headers; ``missing`` says what this machine lacks, '' for nothing.

@@ -118,12 +118,12 @@ class Problem:
 
     @property
     def keeps_dtypes(self) -> bool:
-        """Whether inputs keep the types that they are drawn with, whatever the run's precision (``KEEPS_DTYPES``)."""
+        """Return whether inputs keep the types that they are drawn with, at any precision (``KEEPS_DTYPES``)."""
         return getattr(self.module, "KEEPS_DTYPES", False)
 
     @property
     def overwrites_inputs(self) -> bool:
-        """Whether the reference may write into its inputs, and returns them as outputs (``OVERWRITES_INPUTS``)."""
+        """Return whether the reference writes into its inputs and returns them (``OVERWRITES_INPUTS``)."""
         return getattr(self.module, "OVERWRITES_INPUTS", False)
 
     @property
@@ -161,7 +161,7 @@ class Workload:
 
     @property
     def is_timed(self) -> bool:
-        """Whether it is timed, or checked only (``UNTIMED``, a list of names)."""
+        """Return whether it is timed, or checked only (``UNTIMED``, a list of names)."""
         return self.name not in getattr(self.problem.module, "UNTIMED", ())
 
     @property

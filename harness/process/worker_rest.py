@@ -1,4 +1,4 @@
-"""Whether a worker that was told to stop has come to rest, and whether it stays so."""
+"""Return whether a worker that was told to stop has come to rest, and whether it stays so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the operating system counts for this process while a model is called."""
+"""Counts of the operating system for this process while a model is called."""
 
 from __future__ import annotations
 

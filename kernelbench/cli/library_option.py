@@ -1,4 +1,4 @@
-"""Whether a solution may do without kernels of its own, as an option. It imports little."""
+"""Return whether a solution may do without kernels of its own, as an option. It imports little."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a solution generalises: what its held-out workloads say together. Pure functions over records.
+"""Return whether a solution generalises: what its held-out workloads say together. Pure functions over records.
 
 A held-out workload has sizes around the published ones, or the published sizes with inputs of another structure. It is
 drawn after the candidate was written (``harness.integrity.held_out``).

@@ -106,7 +106,7 @@ class Progress:
 
     @property
     def is_ahead(self) -> bool:
-        """Whether the best attempt is faster than the baseline."""
+        """Return whether the best attempt is faster than the baseline."""
         return self.best is not None and self.best.speedup > 1.0
 
 

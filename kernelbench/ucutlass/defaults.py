@@ -112,5 +112,5 @@ def _before_sm90(kernel: ir.Kernel) -> ir.Kernel:
 
 
 def uses_simt(kernel: ir.Kernel) -> bool:
-    """Whether a kernel before SM90 runs on CUDA cores: FP32, which tensor cores have only as TF32."""
+    """Return whether a kernel before SM90 runs on CUDA cores: FP32, which tensor cores have only as TF32."""
     return kernel.dtypes.input is DType.FP32

@@ -1,4 +1,4 @@
-"""Whether a candidate is the reference again: the same classes and functions under other names and comments.
+"""Find candidates that are the reference again: the same classes and functions under other names and comments.
 
 These functions parse what candidates wrote, so they are called by ``harness.isolated_call`` only.
 """

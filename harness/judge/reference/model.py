@@ -81,7 +81,7 @@ class Reference:
 
     @property
     def _only_published(self) -> bool:
-        """Whether no other inputs are known to be valid, and no weights are the reference's own."""
+        """Return whether no other inputs are known to be valid, and no weights are the reference's own."""
         return getattr(self.setting.workload.problem.module, "DOMAIN", "") == "published" and not self._has_weights()
 
     def _has_weights(self) -> bool:

@@ -18,7 +18,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 @dataclass(frozen=True)
 class Language:
-    """What the harness must know of a language.
+    """Facts about a language that the harness must know.
 
     Parameters
     ----------

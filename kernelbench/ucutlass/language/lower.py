@@ -86,7 +86,7 @@ class Lowering:
 
     @staticmethod
     def _is_conv_layout(operation: ir.Operation | None, call: CallNode) -> bool:
-        """Whether to read it with a convolution's names; with no operation its own names decide."""
+        """Return whether to read it with a convolution's names; with no operation its own names decide."""
         if operation is None:
             return any(argument.name in ("input", "filter", "output") for argument in call.arguments)
         return isinstance(operation, ir.Conv)
