@@ -18,7 +18,7 @@ _DISK_EVERY_S = 1.0
 
 
 class WorkerLimits:
-    """What a worker uses, against what it may.
+    """Limits of one worker, against what it uses.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What is asked of one attempt. It imports little, as the command that sends it is to start at once."""
+"""Request for one attempt. It imports little, as the command that sends it is to start at once."""
 
 from __future__ import annotations
 

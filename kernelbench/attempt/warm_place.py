@@ -1,4 +1,4 @@
-"""Where a user's warm server is found: a private folder with its socket, its token and its lock.
+"""Place of a user's warm server: a private folder with its socket, its token and its lock.
 
 A candidate runs as the same user and may connect to sockets, but cannot read this folder. So a caller has to give
 the token from there first.

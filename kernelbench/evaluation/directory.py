@@ -70,7 +70,7 @@ class Watcher:
 
 @dataclass(frozen=True)
 class Selection:
-    """What of a directory is evaluated.
+    """Selection of a directory's solutions.
 
     Attributes
     ----------

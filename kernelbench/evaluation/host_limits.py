@@ -1,4 +1,4 @@
-"""What builds and timings of one host share: its cores and its memory."""
+"""Resources that builds and timings of one host share: its cores and its memory."""
 
 from __future__ import annotations
 

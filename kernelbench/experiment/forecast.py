@@ -14,7 +14,7 @@ MEASURED, GUESSED, UNKNOWN = "measured", "estimate", "unknown"
 
 @dataclass(frozen=True)
 class Forecast:
-    """What is left of one variant. Costs are for the most attempts that there can be; None where nothing says.
+    """Remaining work of one variant. Costs are for the most attempts that there can be; None where nothing says.
 
     ``source`` is ``measured`` (the variant's finished runs), ``estimate`` (the file's) or ``unknown``.
     """

@@ -1,4 +1,4 @@
-"""What an experiment keeps of each run: for every attempt its speedup, time and integrity band, and its cost.
+"""Record that an experiment keeps of each run: for every attempt its speedup, time and integrity band, and its cost.
 
 One line of ``cells.jsonl`` is one finished run, and can be read alone. Bands and filterings are those of
 ``kernelbench.metrics.outcomes``; an attempt that is in none of them has failed.

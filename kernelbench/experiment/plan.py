@@ -44,7 +44,7 @@ class World:
 
 @dataclass(frozen=True)
 class Conditions:
-    """How solutions are evaluated; the options of ``kb solve`` of these names."""
+    """Conditions of evaluations; the options of ``kb solve`` of these names."""
 
     device: str | None = None
     workload: str | None = None

@@ -20,7 +20,7 @@ _WORTH_WORKERS = 16  # runs; a worker takes 1 s to start, a run of 10 problems a
 
 @dataclass
 class Progress:
-    """How an experiment ended: ``unfinished`` runs with the reason, and the ceiling that was reached, or ''."""
+    """End of an experiment: ``unfinished`` runs with the reason, and the ceiling that was reached, or ''."""
 
     unfinished: dict[Cell, str] = field(default_factory=dict)
     ceiling: str = ""

@@ -17,7 +17,7 @@ class ArchiveError(Exception):
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What a person adds to an archive that does not say it itself."""
+    """Facts that a person adds to an archive that lacks them."""
 
     level: int | None = None
     baseline: Path | None = None

@@ -22,7 +22,7 @@ class ClaimsError(Exception):
 
 @dataclass(frozen=True)
 class Claim:
-    """What an archive says of one kernel.
+    """Claims of an archive about one kernel.
 
     Attributes
     ----------

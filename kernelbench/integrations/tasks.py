@@ -1,4 +1,4 @@
-"""What all adapters share: the text of a task, and the grade of an answer to it."""
+"""Shared parts of all adapters: the text of a task, and the grade of an answer to it."""
 
 from __future__ import annotations
 

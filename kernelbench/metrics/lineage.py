@@ -1,4 +1,4 @@
-"""What a search did, from its results and its trajectory: strategies, scaling, time and regret. Pure functions.
+"""Lineage of a search, from its results and its trajectory: strategies, scaling, time and regret. Pure functions.
 
 An attempt is the first measurement of its sample. Its reward is the share of its parent's time that it saved.
 Definitions are those of KernelBand (2025): tables 1, 3 and 9, figures 2 to 4, equation 7.

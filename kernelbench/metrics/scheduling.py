@@ -35,7 +35,7 @@ UNSOLVED = (SKIP, ONE)  # an unsolved problem is not in the mean, or counts as 1
 
 @dataclass(frozen=True)
 class Attempt:
-    """What one attempt is known to be.
+    """Known facts about one attempt.
 
     ``speedup`` is settled, None for a failure and for unstable times; ``raw`` the point estimate of a
     correct attempt; ``log_variance`` that of the logarithm of the speedup. ``band`` says how it stands with
@@ -84,7 +84,7 @@ class Trace:
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a problem stands after some attempts.
+    """State of a problem after some attempts.
 
     ``idle`` counts the attempts since the last one that brought something: a settled speedup that
     lies above the one before it, by an interval of their ratio that lies above 1. ``mark`` is that
@@ -208,7 +208,7 @@ def _added(total: float | None, more: float | None) -> float | None:
 
 @dataclass(frozen=True)
 class Replay:
-    """What a policy would have done. Arrays of shape (problems,).
+    """Replay of a policy. Arrays of shape (problems,).
 
     ``settled`` and ``raw`` are the best speedups, nan without one; ``tokens`` and ``usd`` are None
     where they are not known of every unit that was worked.

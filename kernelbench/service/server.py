@@ -28,7 +28,7 @@ _END_S = 5  # for requests in flight when the service is told to end
 
 @dataclass(frozen=True)
 class Settings:
-    """Where the queue is kept, where the service listens, how many may wait, and on what it evaluates."""
+    """Settings of a service: the queue's place, its address, how many may wait, and on what it evaluates."""
 
     folder: Path
     host: str

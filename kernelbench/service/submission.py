@@ -44,7 +44,7 @@ class Submission:
 
 @dataclass(frozen=True)
 class Intake:
-    """What this service evaluates: problems of ``problem_dir`` on devices of one type."""
+    """Scope of this service: problems of ``problem_dir`` on devices of one type."""
 
     device_type: str
     device: str | None

@@ -1,4 +1,4 @@
-"""What a solver proposes, and the exchange that led to it."""
+"""Candidates that a solver proposes, and the exchange that led to it."""
 
 from __future__ import annotations
 

@@ -45,12 +45,12 @@ class SuiteProblem:
 
     @cached_property
     def functions(self) -> list[str]:
-        """What a solution defines in place of ``ModelNew``; [] for problems that want one."""
+        """Return the names that a solution defines in place of ``ModelNew``; [] for problems that want one."""
         return _constant(self.file.path.read_text(encoding="utf-8"), "FUNCTIONS") or []
 
     @property
     def extract(self) -> Callable[..., str] | None:
-        """What finds the code in a model's answer; None where it is what finds a ``ModelNew``."""
+        """Return the function that finds the code in a model's answer; None for the one that finds a ``ModelNew``."""
         return partial(answers.extract_functions, self.functions) if self.functions else None
 
     @cached_property
@@ -68,7 +68,7 @@ class SuiteProblem:
 
     @cached_property
     def workloads(self) -> list:
-        """What is evaluated, each a ``harness.problem.module.Workload``."""
+        """Return the evaluated workloads, each a ``harness.problem.module.Workload``."""
         return [self.problem.workload(name) for name in self.workload_names]
 
     @property

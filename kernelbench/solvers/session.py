@@ -34,7 +34,7 @@ from kernelbench.solvers.task import BudgetSpent, Services, Settings, Task, Unev
 
 @dataclass(frozen=True)
 class Store:
-    """Where a run keeps things.
+    """Store of a run.
 
     ``results`` are those of attempts that are in the log already, one for each workload; ``keep`` takes those of a new
     attempt, before anybody else sees them. ``folder`` is for files of the solvers, None without a disk.

@@ -37,7 +37,7 @@ class Unevaluated(Exception):
 
 @dataclass(frozen=True)
 class Settings:
-    """What a task is held to. ``budget`` are attempts; ``starting_kernel`` is one of ``--start``, with its kind."""
+    """Settings of a task. ``budget`` are attempts; ``starting_kernel`` is one of ``--start``, with its kind."""
 
     budget: int
     seed: int = 0
@@ -48,7 +48,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Services:
-    """What a task works with. ``submit`` starts an attempt, ``enter`` waits for the problem's next unit of work.
+    """Services of a task. ``submit`` starts an attempt, ``enter`` waits for the problem's next unit of work.
 
     ``folder`` is for what a solver writes about this problem, None without a disk. ``seconds`` is the run's wall time.
     """

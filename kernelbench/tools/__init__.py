@@ -1,1 +1,1 @@
-"""What a coding agent may ask for, as functions with JSON in and out, and the server that offers them over MCP."""
+"""Tools of a coding agent, as functions with JSON in and out, and the server that offers them over MCP."""

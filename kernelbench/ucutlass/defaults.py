@@ -1,4 +1,4 @@
-"""What a program leaves out: the defaults, so that code generation, rules and the hash see every choice."""
+"""Defaults of clauses that a program leaves out, so that code generation, rules and the hash see every choice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a program means: every choice with those that were filled in, operands, resources, cost of the build."""
+"""Explanation of a program: every choice with those that were filled in, operands, resources, cost of the build."""
 
 from __future__ import annotations
 

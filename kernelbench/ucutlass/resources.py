@@ -1,4 +1,4 @@
-"""What a kernel needs of a streaming multiprocessor: shared memory, pipeline stages, registers, threads.
+"""Resources of a streaming multiprocessor that a kernel needs: shared memory, pipeline stages, registers, threads.
 
 Estimates from the configuration alone; the compiler and the driver have the last word.
 """
@@ -31,7 +31,7 @@ MAX_ACCUMULATORS = 200
 
 @dataclass(frozen=True)
 class Resources:
-    """What one kernel needs; sizes in bytes, registers of one thread."""
+    """Needs of one kernel; sizes in bytes, registers of one thread."""
 
     threads: int
     stage_bytes: int

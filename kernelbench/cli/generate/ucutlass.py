@@ -24,7 +24,7 @@ _MAX_BYTES = 1 << 20  # of a file or of standard input
 
 @dataclass(frozen=True)
 class Request:
-    """What a command was asked about: a source, and the problem that it binds to."""
+    """Subject of a command: a source, and the problem that it binds to."""
 
     source: str
     problem: str | None
@@ -149,7 +149,7 @@ def compile_(file, problem, workload, problem_dir, precision, as_json, out: Path
 def request(
     file: Path, problem: str | None, workload: str | None, precision: str, problem_dir: Path | None
 ) -> Request:
-    """What FILE holds, as text or as JSON; options win over what JSON says."""
+    """Return the content of FILE, as text or as JSON; options win over what JSON says."""
     try:
         data = sys.stdin.buffer.read(_MAX_BYTES + 1) if str(file) == "-" else _read(file)
         source = data.decode()

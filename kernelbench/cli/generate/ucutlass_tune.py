@@ -101,7 +101,7 @@ def _rows(timed: list[tuple[float, Any]]) -> list[dict[str, Any]]:
 
 
 def choices(kernel: Any) -> dict[str, Any]:
-    """What a variant chooses, as one row of a table."""
+    """Return the choices of a variant, as one row of a table."""
     tile = kernel.cta_tile
     found = {"cta": f"{tile.m}x{tile.n}x{tile.k}", "stages": kernel.stages}
     if kernel.scheduler:

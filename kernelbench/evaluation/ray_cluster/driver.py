@@ -140,7 +140,7 @@ class Cluster:
 
 
 class Evaluation:
-    """What is being built, what waits for a device, what is being timed; ``left`` is all of it."""
+    """Items that are built, that wait for a device, and that are timed; ``left`` is all of it."""
 
     def __init__(self, cluster: Cluster, status: Status = lambda what, text: None):
         self._cluster, self._status = cluster, status

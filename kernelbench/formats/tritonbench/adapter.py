@@ -76,7 +76,7 @@ class Devices(TorchFunctionMode):
 
 
 class PerformanceMetrics:
-    """What a perf file's class is derived from in place of TritonBench's own."""
+    """Base class of a perf file's class, in place of TritonBench's own."""
 
     def __init__(self, op_name, dtype=None, is_backward=False, **kwargs):
         self.op_name, self.dtype, self.is_backward, self.kwargs = op_name, dtype, is_backward, kwargs

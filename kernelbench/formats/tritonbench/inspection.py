@@ -1,4 +1,4 @@
-"""What TritonBench's files hold, found out by importing them: started by ``checkout`` in a process of its own.
+"""Content of TritonBench's files, found out by importing them: started by ``checkout`` in a process of its own.
 
 Sources come as JSON on standard input, the answer leaves as JSON on standard output.
 """

@@ -1,1 +1,1 @@
-"""What measures candidates: the interface that a task uses, and the machine behind it."""
+"""Measuring of candidates: the interface that a task uses, and the machine behind it."""

@@ -49,7 +49,7 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Profile:
-    """What a device did in one call of a candidate, merged over its kernels by their share of the time.
+    """Profile of one call of a candidate, merged over its kernels by their share of the time.
 
     ``tool`` is where the figures are from: ``ncu`` (counters), ``cupti`` (times and launch parameters, occupancy by the
     formula) or ``cpu`` (what the operating system counts). A figure that the tool does not give is None. Percentages
@@ -125,7 +125,7 @@ class ProblemFacts(Protocol):
 
 
 class Backend(Protocol):
-    """What measures candidates of one run. Methods may be called from several threads."""
+    """Backend that measures the candidates of one run. Methods may be called from several threads."""
 
     device: dict[str, Any]  # as results record it
 

@@ -23,7 +23,7 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one iteration brought: the kernel that was expanded, the strategy, its reward, and whether it was verified.
+    """Outcome of one iteration: the kernel that was expanded, the strategy, its reward, and whether it was verified.
 
     ``era`` counts the clusterings before it.
     """

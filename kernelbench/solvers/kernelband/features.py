@@ -1,4 +1,4 @@
-"""What is known of a kernel: features for clustering from its launch, a signature from its profile (section 3.2)."""
+"""Facts about a kernel: features for clustering from its launch, a signature from its profile (section 3.2)."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from kernelbench.solvers.task import Candidate, Task
 
 
 class Author(Protocol):
-    """Who makes kernels: a model, or a space of templates."""
+    """Maker of kernels: a model, or a space of templates."""
 
     def first(self) -> Generator[Candidate, Result, Result | None]:
         """Yield candidates until one is verified, and return its result; None without one."""

@@ -1,4 +1,4 @@
-"""What a simulated author makes of a prompt: everything it knows of a kernel it has read there.
+"""Reading of a prompt by a simulated author: everything it knows of a kernel it has read there.
 
 An author has no memory of its own. A strategy that wants it to know the profile, the bounds, an error or a
 lesson has to show them, as it would have to a model.
@@ -37,7 +37,7 @@ class Lesson:
 
 @dataclass(frozen=True)
 class Seen:
-    """What a prompt shows. ``wanted`` is the lever that it asks for, None where it asks for none or for several."""
+    """Content of a prompt. ``wanted`` is the lever that it asks for, None where it asks for none or for several."""
 
     base: Spec | None
     wanted: int | None

@@ -33,7 +33,7 @@ class Landscape:
 
 @dataclass(frozen=True)
 class Simulated:
-    """What a run left: its results in order of problem and sample, its journal, and how its solvers ended."""
+    """Remains of a run: its results in order of problem and sample, its journal, and how its solvers ended."""
 
     results: list[Result]
     journal: Journal

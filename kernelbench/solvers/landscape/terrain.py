@@ -24,7 +24,7 @@ _MAX_REGISTERS, _MAX_SHARED_KB, _MAX_WARPS = 65536, 228, 64  # of an SM of compu
 
 @dataclass(frozen=True)
 class Spec:
-    """What a kernel's source says of it.
+    """State of a kernel, as its source says.
 
     ``before`` is ``left`` of the kernel that it was made from, ``fault`` how it fails, ``fails`` how often
     in a row this ``move`` has failed, ``drag`` a factor on its time.

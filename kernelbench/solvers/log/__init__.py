@@ -1,1 +1,1 @@
-"""What a run of solvers keeps, so that a killed run goes on as if nothing had happened."""
+"""Log that a run of solvers keeps, so that a killed run goes on as if nothing had happened."""

@@ -1,4 +1,4 @@
-"""What the phases hand on to each other: records that are kept as JSON and as Markdown."""
+"""Artefacts that the phases hand on to each other: records that are kept as JSON and as Markdown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each phase asks the model: conversations made of the files in ``prompts/mantis``."""
+"""Prompts of each phase: conversations made of the files in ``prompts/mantis``."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class _Request:
 
 @dataclass(frozen=True)
 class Hooks:
-    """What surrounds the calls of a task's model.
+    """Hooks around the calls of a task's model.
 
     ``enter`` is called before each call, with whether it may come after the last attempt, and raises where there is
     nothing to ask for. ``asking`` is entered around it, ``answered`` is told of every new one, ``tags`` gives its tags.

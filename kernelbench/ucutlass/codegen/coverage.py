@@ -1,4 +1,4 @@
-"""What works where, for the guide: each row names the programs of the gallery that show it.
+"""Coverage by architecture, for the guide: each row names the programs of the gallery that show it.
 
 ``runs`` was compiled by nvcc, holds the instructions of its schedule and was right on an H100, as
 results/h100/ucutlass/ucutlass.json records. ``builds`` was compiled. ``refused`` ends with the reason before a compiler

@@ -1,4 +1,4 @@
-"""What cannot be built."""
+"""Refusal of a program that cannot be built."""
 
 from __future__ import annotations
 

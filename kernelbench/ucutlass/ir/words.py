@@ -90,7 +90,7 @@ class Axes(Word):
 
 
 class TensorRef(Word):
-    """What a transpose applies to: A or a convolution's input, B or its filter, D or its output."""
+    """Tensor that a transpose applies to: A or a convolution's input, B or its filter, D or its output."""
 
     INPUT = "input"
     WEIGHT = "weight"
@@ -104,7 +104,7 @@ class GemmForm(Word):
 
 
 class Direction(Word):
-    """What a convolution computes: the output, or the gradient of its input or of its filter."""
+    """Pass of a convolution: the output, or the gradient of its input or of its filter."""
 
     FPROP = "fprop"
     DGRAD = "dgrad"

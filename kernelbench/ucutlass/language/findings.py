@@ -1,4 +1,4 @@
-"""What is wrong with a program: a finding names the rule, says what and why, and what to change."""
+"""Findings about a program: a finding names the rule, says what and why, and what to change."""
 
 from __future__ import annotations
 

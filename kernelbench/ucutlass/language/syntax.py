@@ -90,7 +90,7 @@ def _syntax(what: str, why: str, fix: str, at: Position) -> Finding:
 
 
 class _Recovery:
-    """What the parser asks after an error: insert what is missing, or drop the token, and go on."""
+    """Recovery of the parser after an error: insert what is missing, or drop the token, and go on."""
 
     def __init__(self, source: str):
         self._end = _end(source)

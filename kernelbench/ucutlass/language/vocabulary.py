@@ -33,7 +33,7 @@ from kernelbench.ucutlass.ir import (
 
 
 class Kind(enum.Enum):
-    """What an argument's value may be, other than a word of a list."""
+    """Kinds of an argument's value, other than a word of a list."""
 
     INTEGER = "an integer"
     NUMBER = "a number"

@@ -21,7 +21,7 @@ class Role(enum.Enum):
 
 @dataclass(frozen=True)
 class Reads:
-    """How many tensors of each shape an epilogue reads, C where beta is not 0 included, and how many it stores."""
+    """Tensors of each shape that an epilogue reads, C where beta is not 0 included, and how many it stores."""
 
     rows: int
     columns: int

@@ -1,4 +1,4 @@
-"""What each architecture knows: clauses, operations, types."""
+"""Features of each architecture: clauses, operations, types."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""How a rule is declared: a name, a reason, and a function that yields what breaks it."""
+"""Declaration of a rule: a name, a reason, and a function that yields what breaks it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Check = Callable[..., Iterator[Breach]]
 
 
 class Subject(enum.Enum):
-    """What a rule looks at."""
+    """Subject of a rule."""
 
     WRITTEN = "a kernel as it is written"
     COMPLETE = "a kernel with its defaults: only where a type, an architecture and a layout are given"
@@ -32,7 +32,7 @@ class Rule:
     check: Check
 
     def findings(self, subject: ir.Kernel | ir.Program) -> Iterator[Finding]:
-        """What breaks the rule."""
+        """Yield the findings that break the rule."""
         for what, fix, at in self.check(subject):
             yield Finding(self.name, what, self.why, fix, at)
 
@@ -53,7 +53,7 @@ def rule(name: str, why: str, subject: Subject = Subject.COMPLETE) -> Callable[[
 
 
 def place(kernel: ir.Kernel, clause: str) -> Position | None:
-    """Where a clause is written, or else its kernel."""
+    """Return the position of a clause, or else of its kernel."""
     return kernel.positions.get(clause, kernel.at)
 
 

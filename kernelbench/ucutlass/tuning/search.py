@@ -29,7 +29,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Tuning:
-    """What a search found. ``best`` and ``start`` are their confirmations, measured last, in new processes."""
+    """Result of a search. ``best`` and ``start`` are their confirmations, measured last, in new processes."""
 
     start: Measured
     best: Measured

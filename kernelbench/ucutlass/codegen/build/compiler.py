@@ -37,7 +37,7 @@ class ToolchainMissing(Exception):
 
 @dataclass(frozen=True)
 class Built:
-    """What a build has made. ``library`` is None where only the header was asked for."""
+    """Files of a build. ``library`` is None where only the header was asked for."""
 
     header: Path
     library: Path | None

@@ -1,4 +1,4 @@
-"""What a program should return, computed with PyTorch in FP64 from its typed representation.
+"""Expected result of a program, computed with PyTorch in FP64 from its typed representation.
 
 No back end is asked: it is the meaning of the language, written a second time.
 """
