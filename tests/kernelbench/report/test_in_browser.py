@@ -214,6 +214,6 @@ def test_two_runs_are_told_apart_and_compared(browser, tmp_path):
     opened(browser, tmp_path, some(tmp_path, "one"), run(tmp_path / "two", result("1/1", 0.25, seed=9)))
     assert texts(browser, ".runs tbody tr td:first-child b") == ["one", "two"]
     assert "Signed area of two over one" in texts(browser, ".charts")[0]
-    assert len(texts(browser, ".charts svg[aria-label=Fast-p] .curve")) == 2
+    assert len(texts(browser, ".charts svg[aria-label=Fast-p] .curve:not(.filtered)")) == 2
     assert len(texts(browser, ".charts svg[aria-label=Attempt-Fast-p] .curve")) == 2
     assert set(texts(browser, "#table tbody .k-run")) == {"one", "two"}
