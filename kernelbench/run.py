@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from harness.faults import MachineFault
+from harness.json_text import parse_json
 from harness.result import Result
 from harness.solution.discover import Solution
 from kernelbench import __version__
@@ -103,7 +104,7 @@ class Run:
         if path.exists() and not path.is_dir():
             raise RunError(f"{path} is a file, and a run is a directory")
         try:
-            config = json.loads((path / CONFIG).read_text())
+            config = parse_json((path / CONFIG).read_text())
             if repair:
                 (path / LOG).touch()
             lines, torn = whole_lines(path / LOG, repair)
@@ -118,7 +119,7 @@ class Run:
         results = []
         for number, line in enumerate(lines, start=1):
             try:
-                results.append(Result.from_json(json.loads(line)))
+                results.append(Result.from_json(parse_json(line)))
             except (ValueError, KeyError, TypeError) as error:
                 raise RunError(
                     f"{path / LOG}, line {number}, is no result ({error}): without that line the run can be used, "

@@ -8,11 +8,11 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from harness.json_text import parse_json
 from harness.limits import MAX_SOURCE_BYTES
 from harness.problem.module import ProblemError, ProblemFile
 from harness.result import Result
@@ -73,7 +73,7 @@ def attempts_in(lines: Iterable[bytes]) -> list[dict[str, Any]]:
     attempts = []
     for line in lines:
         try:
-            attempt = json.loads(line)
+            attempt = parse_json(line)
         except ValueError:
             continue
         if isinstance(attempt, dict) and isinstance(attempt.get("problem"), str):

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.faults import MachineFault
+from harness.json_text import parse_json
 from harness.limits import MAX_BUILT_BYTES
 from harness.process.deadline import take_lock
 from harness.process.owned_folders import make_folder, sweep
@@ -116,7 +117,7 @@ class Cache:
         if not folder.is_dir():
             return None
         try:
-            manifest = json.loads((folder / _MANIFEST).read_text())
+            manifest = parse_json((folder / _MANIFEST).read_text())
             parts = [*manifest["files"].items(), *manifest.get("dependencies", {}).items()]
             sound = all(digest_of(folder / name) == digest for name, digest in parts)
         except (OSError, ValueError, LookupError, TypeError):
@@ -162,7 +163,7 @@ class Cache:
         folder = self.get(key)
         if folder is None:
             return None
-        names = json.loads((folder / _MANIFEST).read_text())["files"]
+        names = parse_json((folder / _MANIFEST).read_text())["files"]
         return {name: (folder / name).read_bytes() for name in (*names, _MANIFEST)}
 
     def add(self, key: str, contents: dict[str, bytes]) -> None:
@@ -176,7 +177,7 @@ class Cache:
             files = {name: data for name, data in contents.items() if name != _MANIFEST}
             for name, data in files.items():
                 (work / name).write_bytes(data)
-            dependencies = json.loads(contents.get(_MANIFEST, "{}")).get("dependencies")
+            dependencies = parse_json(contents.get(_MANIFEST, "{}")).get("dependencies")
             self.put(key, [work / name for name in files], dependencies)
 
     def private_folder(self, key: str) -> Path:
@@ -248,7 +249,7 @@ class Cache:
         for folder in (self.root / _ENTRIES).glob("*/*"):
             with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
                 uses = (folder / _USES).stat()
-                yield uses.st_mtime, json.loads((folder / _MANIFEST).read_text())["bytes"], uses.st_size, folder
+                yield uses.st_mtime, parse_json((folder / _MANIFEST).read_text())["bytes"], uses.st_size, folder
         for folder in (self.root / _PRIVATE).iterdir():
             with contextlib.suppress(OSError):
                 size = sum(file.lstat().st_size for file in folder.rglob("*"))

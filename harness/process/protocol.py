@@ -11,6 +11,8 @@ import socket
 import struct
 from typing import Any
 
+from harness.json_text import parse_json
+
 MAX_BYTES = 16 << 20
 _LENGTH = struct.Struct("!I")
 
@@ -63,8 +65,8 @@ class Reader:
         body = bytes(self._buffer[_LENGTH.size :])
         self._buffer.clear()
         try:
-            message = json.loads(body)
-        except (ValueError, RecursionError) as error:
+            message = parse_json(body)
+        except ValueError as error:
             raise Garbled("not JSON") from error
         if not isinstance(message, dict):
             raise Garbled("not an object")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.compile.cache import digest_of
+from harness.json_text import parse_json
 from harness.problem.module import ProblemFile
 from kernelbench.run import write_whole
 
@@ -100,7 +101,7 @@ class AuditFile:
         self._records: dict[str, dict[str, Audit]] = {}  # by problem, by workload
         if path.exists():
             for line in path.read_text(encoding="utf-8").splitlines():
-                self._keep(Audit.from_json(json.loads(line)))
+                self._keep(Audit.from_json(parse_json(line)))
 
     def get(self, file: ProblemFile, workload: str | None = None) -> Audit | None:
         """The record of a problem as it is now; None where there is none, or only one of another text.

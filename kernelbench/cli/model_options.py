@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Callable
 from typing import Any
 
 import click
 
+from harness.json_text import parse_json
 from kernelbench.endpoint import Endpoint
 
 
@@ -73,7 +73,7 @@ def _json_values(fields: dict[str, str]) -> dict[str, Any]:
     values = {}
     for name, text in fields.items():
         try:
-            values[name] = json.loads(text)
+            values[name] = parse_json(text)
         except ValueError:
             values[name] = text
     return values

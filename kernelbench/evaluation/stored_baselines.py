@@ -7,7 +7,6 @@ Imports no torch.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import Any
 
 from harness.baselines import BASELINES, EAGER, FORMAT
 from harness.compile.cache import digest_of
+from harness.json_text import parse_json
 from harness.problem.math_modes import MATH_MODES
 from harness.problem.module import ProblemFile
 from harness.result import Result, upgraded_timing
@@ -93,7 +93,7 @@ class BaselineFile:
             return
         for number, line in enumerate(whole_lines(path, repair)[0], start=1):
             try:
-                record = json.loads(line)
+                record = parse_json(line)
                 if record["format"] == 1:
                     record |= {"format": FORMAT, "timing": upgraded_timing(record["timing"])}
                 if record["format"] != FORMAT:

@@ -9,11 +9,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from harness.json_text import parse_json
 from harness.problem.module import ProblemFile
 from harness.solution.discover import readable
 from kernelbench.evaluation.executor import Skipped
@@ -63,7 +63,7 @@ def parse(lines: Iterable[bytes]) -> list[dict[str, Any]]:
     records = []
     for line in lines:
         try:
-            record = json.loads(line)
+            record = parse_json(line)
         except ValueError:
             continue
         fields = _FIELDS.get(record.get("kind")) if isinstance(record, dict) else None

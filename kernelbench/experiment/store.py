@@ -12,6 +12,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from harness.json_text import parse_json
 from kernelbench.experiment.outcomes import Finished
 from kernelbench.experiment.plan import Cell, Experiment, ExperimentError
 from kernelbench.run import append_line, whole_lines, write_whole
@@ -59,7 +60,7 @@ def finished(folder: Path) -> dict[Cell, Finished]:
     path = folder / CELLS
     try:
         lines, _ = whole_lines(path, repair=True) if path.is_file() else ([], False)
-        found = [Finished.from_json(json.loads(line)) for line in lines]
+        found = [Finished.from_json(parse_json(line)) for line in lines]
     except (ValueError, KeyError, TypeError, OSError) as error:
         raise ExperimentError(f"{path} is damaged ({error}); choose another --out") from None
     return {one.cell: one for one in found}
@@ -67,7 +68,7 @@ def finished(folder: Path) -> dict[Cell, Finished]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return parse_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ExperimentError(f"{path} cannot be read: {error}; choose another --out") from None
 

@@ -13,6 +13,8 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from harness.json_text import parse_json
+
 LOG = "claims.jsonl"
 
 
@@ -88,7 +90,7 @@ def load(path: Path) -> list[Claim]:
     found = []
     for place, line in enumerate(lines, start=1):
         try:
-            found.append(_claim(json.loads(line)))
+            found.append(_claim(parse_json(line)))
         except (ValueError, KeyError, TypeError, AttributeError):
             raise ClaimsError(f"{path}, line {place}, is no claim; import the archive again") from None
     return found

@@ -10,10 +10,10 @@ Li et al., "CUDA-L1: Improving CUDA Optimization via Contrastive Reinforcement L
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
+from harness.json_text import parse_json
 from harness.problem.module import ProblemId
 from kernelbench.formats import claims
 from kernelbench.formats.archive import Archive, ArchiveError, Kernel, ReadOptions
@@ -35,7 +35,7 @@ def accepts(path: Path) -> bool:
     if not path.is_file() or path.suffix != ".jsonl":
         return False
     with path.open(errors="replace") as lines:
-        return _NEEDED <= _fields(next(lines, ""))
+        return _NEEDED <= _object(next(lines, "")).keys()
 
 
 def read(path: Path, options: ReadOptions) -> Archive:
@@ -65,17 +65,17 @@ def _add(archive: Archive, task: dict[str, Any], origin: str) -> None:
 
 
 def _task(line: str, where: str) -> dict[str, Any]:
-    if not _NEEDED <= _fields(line):
+    task = _object(line)
+    if not _NEEDED <= task.keys():
         raise ArchiveError(f"{where} is no task of CUDA-L1: expected an object with {', '.join(sorted(_NEEDED))}")
-    task = json.loads(line)
-    if not all(isinstance(task[key], int) and 0 <= task[key] < 10**9 for key in ("level_id", "task_id")):
+    if not all(type(task[key]) is int and 0 <= task[key] < 10**9 for key in ("level_id", "task_id")):
         raise ArchiveError(f"{where} names no task: level_id and task_id must be whole numbers")
     return task
 
 
-def _fields(line: str) -> set[str]:
+def _object(line: str) -> dict[str, Any]:
     try:
-        task = json.loads(line)
-    except (ValueError, RecursionError):
-        return set()
-    return set(task) if isinstance(task, dict) else set()
+        found = parse_json(line)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

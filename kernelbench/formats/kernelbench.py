@@ -12,13 +12,13 @@ was evaluated on sizes that it does not name: its workload is ``unknown``.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from harness.json_text import parse_json
 from harness.result import Result, Status
 from kernelbench.metrics.workloads import UNKNOWN
 
@@ -117,7 +117,7 @@ def baseline(results: Iterable[Result], name: str = "eager") -> dict[str, dict[s
 
 def _load(path: Path) -> dict[str, Any]:
     try:
-        data = json.loads(path.read_text())
+        data = parse_json(path.read_text())
     except OSError as error:
         raise FormatError(f"cannot read {path}: {error.strerror}") from None
     except ValueError as error:

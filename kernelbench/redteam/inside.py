@@ -27,6 +27,7 @@ from kernelbench.redteam.examination import GAIN, sure_speedup
 from kernelbench.run import Run, RunError
 
 _FOLDER = Path("/tmp/kb-attack")
+_TEMPORARY = Path("/tmp/kb-attack-temporary")  # for the evaluations: whoever works outside of the box has the other
 _SETTLES_S = 1.0
 _SEARCHED_BYTES = 16 << 20
 
@@ -38,7 +39,7 @@ class Attack:
         self._around, self._limits = around, asked["limits"]
         self._secret = secrets.token_hex(16)
         self._program, self._problem = Path(asked["program"]), str(read_solution(Path(asked["program"])).problem)
-        _FOLDER.mkdir()
+        _FOLDER.mkdir(), _TEMPORARY.mkdir()
         self._twin = Path(asked["twin"]) if asked["twin"] else _FOLDER / "reference.py"
         if not asked["twin"]:
             self._twin.write_text(f"# kb: problem={self._problem}\n" + starter.source(self._problem, "py"))
@@ -79,7 +80,10 @@ class Attack:
         ]  # fmt: skip
         # the cache of the first evaluation stays as it is; the others share one
         cache = _FOLDER / ("before" if name == "before" else "later") / "cache"
-        environment = os.environ | {"KERNELBENCH_CACHE": str(cache), "KB_ATTACK": self._secret, "OMP_NUM_THREADS": "1"}
+        environment = os.environ | {
+            "KERNELBENCH_CACHE": str(cache), "KB_ATTACK": self._secret, "OMP_NUM_THREADS": "1",
+            "TMPDIR": str(_TEMPORARY),
+        }  # fmt: skip
         with open(folder / "output", "wb") as output:
             subprocess.run(
                 list(map(str, command)), stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import uuid
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from harness.json_text import parse_json
 from harness.result import Result
 from kernelbench.evaluation.unevaluated import UNEVALUATED, parse
 from kernelbench.report import page, records
@@ -72,7 +72,7 @@ class Follower:
             if self._log.replaced():
                 self._start()
             for line in self._log.lines():
-                self.run.results.append(Result.from_json(json.loads(line)))
+                self.run.results.append(Result.from_json(parse_json(line)))
             if (self.run.path / TRAJECTORY).exists():
                 self.attempts += attempts_in(self._trajectory.lines())
             if (self.run.path / UNEVALUATED).exists():

@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
+from harness.json_text import parse_json
 from kernelbench.run import RunError
 
 LOG = "reviews.jsonl"
@@ -41,7 +42,7 @@ def load(run: Path) -> list[Review]:
     reviews = []
     for number, line in enumerate((run / LOG).read_text(errors="replace").splitlines(), start=1):
         try:
-            reviews.append(Review.from_json(json.loads(line)))
+            reviews.append(Review.from_json(parse_json(line)))
         except (ValueError, KeyError, TypeError):
             raise ReviewError(f"{run / LOG}, line {number}, is no review; remove that line") from None
     return reviews

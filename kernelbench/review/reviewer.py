@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.compile.cache import cache_root
+from harness.json_text import parse_json
 from harness.result import Result
 from kernelbench import escaping
 from kernelbench.endpoint import Endpoint, ModelError
@@ -135,7 +136,7 @@ def _parse(text: str) -> tuple[dict | None, str]:
     """The answer in a reply, or None and what is wrong with it."""
     begin, end = text.find("{"), text.rfind("}")
     try:
-        said = json.loads(text[begin : end + 1])
+        said = parse_json(text[begin : end + 1])
     except ValueError:
         said = None
     if not isinstance(said, dict):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from harness.json_text import parse_json
 from harness.result import Result
 from kernelbench.metrics.scheduling import Attempt, Trace, Unit, attempt_of, sol_ms_of
 from kernelbench.metrics.workloads import together
@@ -29,7 +29,7 @@ def calls_of(run: Run) -> list[Line]:
     """Return the model calls of a run; none where its solver asked no model, or is a program of its own."""
     path = run.path / CALLS
     lines = whole_lines(path)[0] if path.is_file() else []
-    return [json.loads(line) for line in lines]
+    return [parse_json(line) for line in lines]
 
 
 def traces(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import math
 from collections import defaultdict
 from collections.abc import AsyncIterator
@@ -17,6 +16,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from harness.json_text import parse_json
 from kernelbench import __version__
 from kernelbench.service.dispatcher import Dispatcher
 from kernelbench.service.metrics import Metrics
@@ -152,8 +152,8 @@ class Service:
         if data is None:
             raise too_large
         try:
-            return json.loads(data)
-        except (ValueError, RecursionError) as error:
+            return parse_json(data)
+        except ValueError as error:
             raise Refused(400, "no_json", f"the body is no JSON: {error}") from None
 
     async def _refused(self, request: Request, error: Refused) -> Response:

@@ -20,6 +20,7 @@ import time
 from concurrent.futures import Future
 from pathlib import Path
 
+from harness.json_text import parse_json
 from harness.result import Result
 from harness.solution.discover import SUFFIXES
 from kernelbench.metrics import settled
@@ -147,7 +148,7 @@ def _candidate(path: Path) -> Candidate:
     described = path.with_suffix(".json")
     if described.exists():
         try:
-            origin = json.loads(described.read_text())
+            origin = parse_json(described.read_text())
             talk = Talk(**{key: origin[key] for key in Talk.__dataclass_fields__ if key in origin})
         except (ValueError, TypeError) as error:
             raise SolverError(f"{described} is no description of an attempt: {error}") from None

@@ -89,11 +89,12 @@ def test_a_torn_last_line_is_dropped_and_the_rest_kept(tmp_path, cut):
     assert [r.problem for r in Run.load(tmp_path).results] == ["1/1", "1/3"]
 
 
-def test_damage_elsewhere_is_an_error_with_the_line(tmp_path):
+@pytest.mark.parametrize("damage", ["garbage", "[]", "{}", "9" * 5000, "[" * 100_000], ids=range(5))
+def test_damage_elsewhere_is_an_error_with_the_line(tmp_path, damage):
     run = Run.create(tmp_path, CONFIGURATION)
     run.append(result())
     log = tmp_path / LOG
-    log.write_text("garbage\n" + log.read_text())
+    log.write_text(f"{damage}\n{log.read_text()}")
     with pytest.raises(RunError, match="line 1, is no result"):
         Run.resume(tmp_path, CONFIGURATION)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import click
 
+from harness.json_text import parse_json
 from kernelbench.cli import GATE_FAILED, UNFIT, WRONG_USAGE, fail, json_option, precision_option, say, say_json
 from kernelbench.ucutlass import LibraryMissing, ProgramError, check, parse
 
@@ -162,8 +162,8 @@ def request(
     given: dict[str, Any] = {"source": source}
     if source.lstrip().startswith("{"):
         try:
-            given = json.loads(source)
-        except (ValueError, RecursionError) as error:
+            given = parse_json(source)
+        except ValueError as error:
             fail(f"{file} is no JSON: {error}", WRONG_USAGE)
     if not isinstance(given, dict) or not isinstance(given.get("source"), str):
         fail(f'{file} is JSON without a text "source"', WRONG_USAGE)

@@ -7,10 +7,10 @@ solutions without their tests: a suite to check against itself, and kernels to s
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
+from harness.json_text import parse_json
 from kernelbench.formats.archive import Archive, ArchiveError, Kernel, ReadOptions
 from kernelbench.formats.tritonbench import checkout
 
@@ -82,6 +82,6 @@ def _is_answer(answer: Any) -> bool:
 
 def _object(line: str) -> Any:
     try:
-        return json.loads(line)
-    except (ValueError, RecursionError):
+        return parse_json(line)
+    except ValueError:
         return None

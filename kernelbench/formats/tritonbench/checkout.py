@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.compile.cache import cache_root
+from harness.json_text import parse_json
 from harness.problem.module import ProblemError, ProblemFile, ProblemId
 from kernelbench.formats.archive import text_of
 from kernelbench.formats.tritonbench import adapter_source, generated
@@ -114,15 +115,15 @@ def _apart(function: str, wanted: list[Entry]):
     done = subprocess.run(command, input=json.dumps(sources), capture_output=True, text=True)
     if done.returncode:
         raise ProblemError(f"TritonBench's files cannot be read: {done.stderr.strip()[-2000:]}")
-    return json.loads(done.stdout)
+    return parse_json(done.stdout)
 
 
 def _statistics(root: Path) -> list[dict]:
     path = root / STATISTICS
     try:
-        records = json.loads(_text(root, path))
+        records = parse_json(_text(root, path))
         assert all(record["file"] and 1 <= int(record["difficulty"]) <= 5 for record in records)
-    except (ValueError, TypeError, KeyError, AssertionError, OverflowError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, AssertionError, OverflowError) as error:
         raise ProblemError(
             f"{path} is not TritonBench's statistics, a list of objects with file and difficulty: {error!r}"
         ) from None

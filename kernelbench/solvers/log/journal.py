@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harness.json_text import parse_json
 from harness.solution.naming import DIRECTIVE_LINES, directive_words
 from kernelbench.endpoint import Message
 from kernelbench.run import RunError, append_line, whole_lines, write_whole
@@ -131,7 +132,7 @@ class Journal:
         try:
             path.touch()
             lines, _ = whole_lines(path, repair=True)
-            return [record(**json.loads(line)) for line in lines]
+            return [record(**parse_json(line)) for line in lines]
         except (ValueError, TypeError) as error:
             raise RunError(f"{path} is damaged: {error}; choose another --out") from None
 

@@ -5,11 +5,11 @@ What cannot be read after ``repairs`` further turns is None, and the strategy go
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from harness.json_text import parse_json
 from kernelbench.endpoint import Message
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def object_in(text: str) -> dict[str, Any]:
     reason = "there is no JSON object in it"
     for candidate in [*reversed(_BLOCK.findall(text)), text[begin : end + 1] if begin >= 0 else ""]:
         try:
-            found = json.loads(candidate)
+            found = parse_json(candidate)
         except ValueError as error:
             reason = f"it is not JSON: {error}" if candidate.strip() else reason
             continue

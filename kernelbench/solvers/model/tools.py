@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.json_text import parse_json
 from kernelbench.endpoint import Message
 
 OPENAI, TEXT = "openai", "text"
@@ -58,7 +59,7 @@ def calls_in(text: str) -> list[dict[str, Any]]:
     found = []
     for number, block in enumerate(_BLOCK.findall(text), 1):
         try:
-            wanted = json.loads(block)
+            wanted = parse_json(block)
             name, arguments = wanted["name"], wanted.get("arguments", {})
         except (ValueError, TypeError, LookupError, AttributeError):
             name, arguments = "", block
@@ -73,7 +74,7 @@ def answer_of(call: dict[str, Any], tools: Sequence[Tool]) -> str:
         return f"error: there is no tool {call['name']!r}; there are {', '.join(tool.name for tool in tools)}"
     arguments = call["arguments"]
     try:
-        arguments = json.loads(arguments or "{}") if isinstance(arguments, str) else arguments
+        arguments = parse_json(arguments or "{}") if isinstance(arguments, str) else arguments
         if not isinstance(arguments, dict):
             raise ValueError("arguments must be a JSON object")
         said = tool.run(**arguments)

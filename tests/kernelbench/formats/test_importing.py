@@ -85,7 +85,13 @@ def test_a_source_that_cannot_be_encoded_is_left_out(cuda_l1, tmp_path):
     assert made.left_out == [("line 1", "its source cannot be encoded as UTF-8")] and len(made.claims) == 1
 
 
-@pytest.mark.parametrize("line", ["{", "[]", "{}", '{"level_id": 1, "task_id": "x", "custom_code": ""}'])
+NUMBERED = '{"level_id": %s, "task_id": %s, "custom_code": ""}'
+
+
+@pytest.mark.parametrize(
+    "line", ["{", "[]", "{}", "[" * 100_000, NUMBERED % ("true", "1"), NUMBERED % ("1", '"x"')],
+    ids=["open", "list", "empty", "deep", "level true", "text for a number"],
+)  # fmt: skip
 def test_a_line_that_is_no_task_is_named(tmp_path, line):
     path = tmp_path / "a.jsonl"
     path.write_text(json.dumps(task(1)) + "\n" + line + "\n")

@@ -22,7 +22,7 @@ def test_an_empty_run_beside_another_has_no_curve(browser, tmp_path):
     opened(browser, tmp_path, run(tmp_path / "new"), some(tmp_path))
     curves = ".charts svg[aria-label=Fast-p] .curve"
     assert len(texts(browser, f"{curves}:not(.filtered)")) == 1
-    assert len(texts(browser, f"{curves}.filtered")) == 1  # its results are PyTorch code: "library only" leaves some out
+    assert len(texts(browser, f"{curves}.filtered")) == 1  # its results are PyTorch code: one filtering leaves them out
     assert len(texts(browser, f"{curves}.c1")) == 2  # both in its run's colour
     assert "Signed area" not in texts(browser, ".charts")[0] and set(texts(browser, "#table tbody .k-run")) == {"mine"}
 
