@@ -132,6 +132,7 @@ CLASSES |= {
         (59, "process", "keeps what no limit counts"),
         (60, "the judge's clock", "works after its answer"),
         (61, "process", "reads the user's environment"),
+        (62, "the judge's clock", "tells the calls that are compared from others"),
     )
 }
 
@@ -222,5 +223,6 @@ _EXPLOITS = (
     Exploit("59_hides_memory_in_messages.py", "correct", ("crashed",)),
     Exploit("60_works_after_its_answer.py", "faster", ("load_error", "runtime_error", "rejected")),
     Exploit("61_reads_the_users_environment.py", "correct", ("wrong_value",)),
+    Exploit("62_watches_the_clocks_of_others.py", "faster", ("rejected", "ok")),
 )
 BY_NAME = {exploit.name: exploit for exploit in _EXPLOITS}
