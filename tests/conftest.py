@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import warm_kb
 
 from harness import device as devices
 from harness.compile import BuildContext, build
@@ -14,9 +15,11 @@ from harness.judge.evaluate import evaluate
 from harness.judge.record import failed_result
 from harness.problem.module import ProblemFile, ProblemId, load_problem
 from harness.process.fork_server import ForkServer
+from harness.process.spawn import start_server
 from harness.result import CandidateFailure
 from harness.solution.discover import read_solution
 from kernelbench import suite
+from kernelbench.evaluation import judge_process
 
 GIB = 1 << 30
 LONGEST = ("test_ray_cluster.py", "test_redteam.py")
@@ -43,6 +46,20 @@ def build_cache(tmp_path_factory):
     path = tmp_path_factory.mktemp("cache")
     os.environ["KERNELBENCH_CACHE"] = str(path)
     return path
+
+
+@pytest.fixture(scope="session", autouse=True)
+def warm():
+    """`kb`, and judges, without an import of PyTorch for each."""
+    with warm_kb.serving(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(judge_process, "start_server", warm_kb.start_server)
+        yield
+
+
+@pytest.fixture
+def cold_starts(monkeypatch):
+    """Start judges as `kb` does where nobody serves."""
+    monkeypatch.setattr(judge_process, "start_server", start_server)
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import victims
+from warm_kb import KB
 
 import kernelbench
 from harness.problem.module import ProblemError
@@ -128,7 +129,7 @@ def keys(record):
 
 def test_the_function_and_the_command_agree(pairs, called, tmp_path):
     out = tmp_path / "run"
-    command = [sys.executable, "-m", "kernelbench", "eval", "--solutions", pairs, "--device", "cpu", "--out", out]
+    command = [*KB, "eval", "--solutions", pairs, "--device", "cpu", "--out", out]
     subprocess.run(command, check=True, capture_output=True)
     recorded = {result.solution["name"]: result for result in Run.load(out).results}
     assert sorted(recorded) == sorted(called["records"]) == sorted(PAIRS)

@@ -7,7 +7,6 @@ import io
 import json
 import re
 import subprocess
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
@@ -15,6 +14,7 @@ from xml.etree import ElementTree
 import logs
 import pytest
 from click.testing import CliRunner
+from warm_kb import KB
 
 from harness.result import Status
 from kernelbench import escaping
@@ -204,7 +204,7 @@ def test_a_review_s_prompt_has_all_of_the_candidate_between_its_marks(run, stand
 
 def test_evaluating(solutions, tmp_path):
     """What the harness itself writes down of a candidate is harmless too, and so is all that it shows on the way."""
-    command = [sys.executable, "-m", "kernelbench", "eval", "--solutions", str(solutions), "--device", "cpu",
+    command = [*KB, "eval", "--solutions", str(solutions), "--device", "cpu",
                "--timeout", "20", "--workload", "small", "--out", str(tmp_path / "run")]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True)
     shown = harmless(done.stdout) + harmless(done.stderr.replace("\r", "\n"))
@@ -229,7 +229,7 @@ def test_solving(stand_in, tmp_path):
     pytest.importorskip("openai", reason="models need kernelbench[llm]")
     source = RAISES.replace("device=any ", "device=\x1b[2J ")
     with stand_in.StandIn(lambda request, number: f"```python\n{source}```\n{CORPUS}") as server:
-        command = [sys.executable, "-m", "kernelbench", "solve", "--solver", ONE_SHOT, "--problems", "1/19", "--budget",
+        command = [*KB, "solve", "--solver", ONE_SHOT, "--problems", "1/19", "--budget",
                    "1", "--device", "cpu", "--timeout", "20", "--workload", "small", "-o", str(tmp_path / "run"),
                    "--model", "m\x1b[2J", "--base-url", server.base_url]  # fmt: skip
         done = subprocess.run(command, capture_output=True, text=True)

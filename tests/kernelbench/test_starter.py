@@ -2,9 +2,9 @@
 
 import os
 import subprocess
-import sys
 
 import pytest
+from warm_kb import KB
 
 from harness.result import Status
 from harness.solution.discover import discover
@@ -56,7 +56,7 @@ def test_the_kind_is_one_that_builds_and_runs_here(monkeypatch, device, has, pre
 
 def kb(*arguments, cwd):
     return subprocess.run(
-        [sys.executable, "-m", "kernelbench", "starter", *arguments], cwd=cwd, capture_output=True, text=True,
+        [*KB, "starter", *arguments], cwd=cwd, capture_output=True, text=True,
         env=os.environ | {"CUDA_VISIBLE_DEVICES": ""},
     )  # fmt: skip
 

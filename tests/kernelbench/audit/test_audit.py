@@ -3,10 +3,10 @@
 import json
 import statistics
 import subprocess
-import sys
 
 import pytest
 import torch
+from warm_kb import KB
 
 from harness.problem.module import ProblemError, ProblemFile, ProblemId, load_problem
 from kernelbench import suite
@@ -104,7 +104,7 @@ def test_the_suite_tells_right_from_wrong(committed):
 
 
 def kb(*arguments, **keywords):
-    command = [sys.executable, "-m", "kernelbench", "problems", *map(str, arguments)]
+    command = [*KB, "problems", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=300, **keywords)
 
 

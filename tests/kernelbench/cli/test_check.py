@@ -12,13 +12,13 @@ from xml.etree import ElementTree
 import logs
 import pytest
 from click.testing import CliRunner
+from warm_kb import KB
 
 from kernelbench.cli.evaluate.check import command
 from kernelbench.evaluation.directory import Outcome
 from kernelbench.metrics import settled
 from kernelbench.run import Run
 
-KB = [sys.executable, "-m", "kernelbench"]
 ROOT = Path(__file__).parents[3]
 RELU = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return x.clamp(min=0)\n"
 NOT_GITHUB = {k: v for k, v in os.environ.items() if not k.startswith("GITHUB_")}

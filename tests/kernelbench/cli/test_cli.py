@@ -13,13 +13,13 @@ from pathlib import Path
 
 import click
 import pytest
+from warm_kb import KB
 
 from harness.compile.cache import Cache
 from harness.timing.convergence import REASONS
 from kernelbench.cli import main
 from kernelbench.run import Run
 
-KB = [sys.executable, "-m", "kernelbench"]
 H100 = Path(__file__).parents[3] / "results" / "h100"
 GOOD = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return x.clamp(min=0)\n"
 SLOW = GOOD.replace("return", "__import__('time').sleep(100); return")

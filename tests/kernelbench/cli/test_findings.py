@@ -3,9 +3,9 @@
 import json
 import re
 import subprocess
-import sys
 
 import pytest
+from warm_kb import KB
 
 SOURCE = """
 from torch.utils.cpp_extension import load_inline
@@ -16,7 +16,7 @@ LINE = '"{id}","{name}","gpu__time_duration.sum","ns","{ns}"\n'
 
 
 def kb(*arguments):
-    command = [sys.executable, "-m", "kernelbench", "findings", *map(str, arguments)]
+    command = [*KB, "findings", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=60)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from logs import result, run, timing
+from warm_kb import KB
 
 from harness.job import encode_problem, encode_solution
 from harness.problem.module import ProblemId
@@ -25,7 +26,7 @@ GOOD = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x)
 
 
 def kb(*arguments, **keywords):
-    command = [sys.executable, "-m", "kernelbench", "time", *map(str, arguments)]
+    command = [*KB, "time", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=300, **keywords)
 
 

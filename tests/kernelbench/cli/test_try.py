@@ -6,11 +6,12 @@ import sys
 
 import jsonschema
 import pytest
+import warm_kb
 
 from kernelbench.attempt import report, warm_client
 
 GOOD = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return x.clamp(min=0)\n"
-KB = [sys.executable, "-m", "kernelbench", "try"]
+KB = [*warm_kb.KB, "try"]
 
 
 @pytest.fixture(scope="module", autouse=True)

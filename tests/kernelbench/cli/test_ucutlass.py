@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import warm_kb
 from click.testing import CliRunner
 
 from harness.compile.toolchain import nvcc
@@ -16,7 +17,7 @@ from kernelbench.cli import main
 sys.path.insert(0, str(Path(__file__).parent.parent / "ucutlass"))
 from ucutlass_programs import FIGURE_1, GEMM90, TEMPLATE  # noqa: E402
 
-KB = [sys.executable, "-m", "kernelbench", "ucutlass"]
+KB = [*warm_kb.KB, "ucutlass"]
 COMPILERS = ("nvcc", "cicc", "ptxas", "gcc", "g++", "cc", "c++", "ninja")
 
 

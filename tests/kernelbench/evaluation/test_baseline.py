@@ -3,11 +3,11 @@
 import json
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
+from warm_kb import KB
 
 from harness.problem.math_modes import MATH_MODES
 from harness.result import Status
@@ -25,7 +25,6 @@ from kernelbench.evaluation.stored_baselines import (
     parse,
 )
 
-KB = [sys.executable, "-m", "kernelbench"]
 PROBLEM = """
 import torch
 WORKLOADS = {{"small": dict(n=1 << 14), "ragged": dict(n=1000)}}

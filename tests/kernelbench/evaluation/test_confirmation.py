@@ -3,11 +3,11 @@
 import json
 import os
 import subprocess
-import sys
 from contextlib import nullcontext
 
 import pytest
 from logs import judged, result, run
+from warm_kb import KB
 
 from harness.result import Status
 from harness.solution.discover import read_solution
@@ -51,7 +51,7 @@ def samples(tmp_path):
 
 def kb_eval(tmp_path, samples, *more):
     problems, solutions = samples
-    command = [sys.executable, "-m", "kernelbench", "eval", "--solutions", str(solutions), "--problem-dir",
+    command = [*KB, "eval", "--solutions", str(solutions), "--problem-dir",
                str(problems), "--device", "cpu", "--out", str(tmp_path / "run"), "--json", *more]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ}, timeout=300)
     assert done.returncode == 0, done.stderr

@@ -149,6 +149,7 @@ def lose(judge):
     judge.requested = "cuda:99"
 
 
+@pytest.mark.usefixtures("cold_starts")
 def test_without_anything_to_build_no_process_is_there_for_it_before_one_is_needed(solutions):
     others = set(victims.children(os.getpid()))
     pipeline = Pipeline(Options(device="cpu", timeout_s=20, jobs=1), builds=False)

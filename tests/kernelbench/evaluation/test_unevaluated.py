@@ -2,11 +2,11 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from logs import result, run
+from warm_kb import KB
 
 from harness.problem.module import ProblemFile, ProblemId
 from harness.result import Status
@@ -16,7 +16,6 @@ from kernelbench.evaluation.executor import Skipped
 from kernelbench.report.overview import overview
 from kernelbench.run import Run, WriteError
 
-KB = [sys.executable, "-m", "kernelbench"]
 RELU = ProblemFile(ProblemId(1, 19), "relu", Path("019_relu.py"))
 
 

@@ -1,7 +1,8 @@
 """A reference that no candidate can be held to: its candidates are not evaluated, and those beside them are."""
 
 import subprocess
-import sys
+
+from warm_kb import KB
 
 from kernelbench.run import Run
 
@@ -23,7 +24,7 @@ def test_only_its_own_candidates_are_not_evaluated_and_the_reason_is_told(tmp_pa
     for number, returned in RETURNED.items():
         (problems / f"{number}_own.py").write_text(REFERENCE.format(returned))
         (solutions / f"1_{number}.py").write_text(CANDIDATE)
-    command = [sys.executable, "-m", "kernelbench", "eval", "--solutions", solutions, "--problem-dir", problems.parent,
+    command = [*KB, "eval", "--solutions", solutions, "--problem-dir", problems.parent,
                "--device", "cpu", "--allow-library", "--out", out]  # fmt: skip
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=300)
     (result,) = Run.load(out).latest()

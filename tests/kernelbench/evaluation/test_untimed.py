@@ -3,16 +3,16 @@
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from warm_kb import KB
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "pytorch" / "causal_attention.py"
 
 
 def kb(*arguments, **environment):
-    command = [sys.executable, "-m", "kernelbench", *map(str, arguments)]
+    command = [*KB, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=300, env={**os.environ, **environment})
 
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from warm_kb import KB
 
 from kernelbench import suite
 from kernelbench.formats import harbor
@@ -115,7 +116,7 @@ def test_what_is_there_is_not_overwritten(tmp_path):
     ],
 )
 def test_the_command_says_what_is_missing(tmp_path, arguments, message):
-    command = [sys.executable, "-m", "kernelbench", "export", *arguments]
+    command = [*KB, "export", *arguments]
     root = Path(__file__).parents[3]
     done = subprocess.run(
         command, cwd=tmp_path, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(root)}

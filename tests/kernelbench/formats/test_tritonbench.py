@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 import tritonbench_checkout as written
+from warm_kb import KB
 
 from harness.problem.inputs import build_model, call, draw_inputs
 from harness.problem.module import ProblemError, load_problem
@@ -29,7 +30,7 @@ def root(tmp_path_factory):
 
 
 def kb(*arguments, env=None):
-    command = [sys.executable, "-m", "kernelbench", *map(str, arguments)]
+    command = [*KB, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **(env or {})})
 
 

@@ -4,10 +4,10 @@ import json
 import math
 import re
 import subprocess
-import sys
 
 import pytest
 from logs import result, run
+from warm_kb import KB
 
 from harness.problem.module import ProblemError
 from harness.result import Result, Status
@@ -155,7 +155,7 @@ def folder(tmp_path):
 
 
 def kb_eval(folder, *more):
-    command = [sys.executable, "-m", "kernelbench", "eval", "--solutions", "s", "--problem-dir", "problems"]
+    command = [*KB, "eval", "--solutions", "s", "--problem-dir", "problems"]
     command += ["--device", "cpu", "--out", "run", *more]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
 

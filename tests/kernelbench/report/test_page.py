@@ -7,11 +7,11 @@ import json
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from logs import result, run
+from warm_kb import KB
 
 from harness.problem.module import ProblemFile, ProblemId
 from harness.result import Status
@@ -21,7 +21,6 @@ from kernelbench.report import page
 from kernelbench.report.overview import overview
 from kernelbench.run import Run, WriteError
 
-KB = [sys.executable, "-m", "kernelbench"]
 H100 = Path(__file__).parents[3] / "results" / "h100"
 GOOD = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return x.clamp(min=0)\n"
 

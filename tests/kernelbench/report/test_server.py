@@ -6,19 +6,17 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 import urllib.error
 import urllib.request
 
 import pytest
 from browser import chromium, click, texts, wait
 from logs import result, run
+from warm_kb import KB
 
 from harness.result import Status
 from kernelbench.report.server import Feed
 from kernelbench.run import RunError
-
-KB = [sys.executable, "-m", "kernelbench"]
 
 
 @contextlib.contextmanager

@@ -1,15 +1,15 @@
 """Solver scripts: those that come with the package have names, and a person's own has a path."""
 
 import subprocess
-import sys
 
 import pytest
+import warm_kb
 from candidates import STRATEGIES
 
 from kernelbench.solvers import script
 from kernelbench.solvers.orchestrator import SolverError
 
-KB = [sys.executable, "-m", "kernelbench", "solve"]
+KB = [*warm_kb.KB, "solve"]
 
 
 def test_every_strategy_has_a_name_and_says_what_it_does():

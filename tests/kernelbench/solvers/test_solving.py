@@ -5,11 +5,11 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
 
 import pytest
 from candidates import RIGHT, ROOT, STRATEGIES, WRONG, candidate
+from warm_kb import KB
 
 from kernelbench.evaluation.directory import Selection, evaluate_directory
 from kernelbench.evaluation.executor import Options
@@ -19,7 +19,6 @@ from kernelbench.solvers.program import Program
 from kernelbench.solvers.script import Script
 from kernelbench.solvers.task import Candidate
 
-KB = [sys.executable, "-m", "kernelbench"]
 GUIDE = (ROOT / "docs" / "solvers.md").read_text()
 
 

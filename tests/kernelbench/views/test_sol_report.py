@@ -6,11 +6,10 @@ import subprocess
 import sys
 
 import pytest
+from warm_kb import KB
 
 from harness.result import Result, Status
 from kernelbench.views.leaderboard import result_table
-
-KB = [sys.executable, "-m", "kernelbench"]
 
 
 def kb(*arguments, **keywords):
