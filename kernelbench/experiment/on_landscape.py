@@ -17,7 +17,7 @@ def run(experiment: Experiment, cell: Cell) -> Finished:
     variant, world = experiment.of(cell), experiment.landscape
     landscape = Landscape(
         cell.seed, tuple(f"1/{number}" for number in range(1, world.problems + 1)), variant.author or world.author,
-        world.insight, cell.repeat,
+        world.insight, cell.repeat, world.error,
     )  # fmt: skip
     made = simulate(
         script.Script(script.find(variant.solver)), landscape, budget=experiment.budget_of(variant),

@@ -13,6 +13,8 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
+from kernelbench.solvers.landscape.parameters import SD_ERROR
+
 
 class ExperimentError(Exception):
     """An experiment that cannot be run, and what to do about it."""
@@ -40,6 +42,7 @@ class World:
     problems: int = 10
     author: str = "mini"
     insight: float = 1.0
+    error: float = SD_ERROR
 
 
 @dataclass(frozen=True)

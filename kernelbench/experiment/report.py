@@ -72,8 +72,8 @@ def _conditions(experiment: Experiment, runs: Sequence[Finished], command: str, 
         world = experiment.landscape
         where = (
             f"A simulated landscape: {world.problems} problems a seed, author {world.author}, insight "
-            f"{world.insight:g}. No device and no model took part; kernelbench.solvers.landscape says what that can "
-            "and cannot show."
+            f"{world.insight:g}, error {world.error:g}. No device and no model took part; "
+            "kernelbench.solvers.landscape says what that can and cannot show."
         )
         cluster = "seeds"
     else:

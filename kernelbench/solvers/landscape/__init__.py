@@ -12,7 +12,7 @@ Real strategies run on it unchanged: it stands behind the interfaces that a devi
 
 What it can show: that a strategy, a schedule and the figures made of their logs do what they say, on thousands of runs
 with known truth; how a mechanism (ranking, persistence, memory, early stopping) acts if agents are as described; how
-much a conclusion hangs on one assumption, by changing that constant or ``insight``.
+much a conclusion hangs on one assumption, by changing that constant, ``insight`` or ``error``.
 
 What it cannot show: that a strategy is better with real models on real devices. Which information mends which error by
 how much, and how errors are spread, are assumptions (marked in ``parameters``). Authors are fitted to flat refinement

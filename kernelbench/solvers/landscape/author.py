@@ -23,13 +23,14 @@ class Mind:
     """An author at one problem of the landscape of ``seed``; ``insight`` scales what information is worth.
 
     With ``insight`` 0 an author learns nothing from profiles, bounds, attributions and lessons; with 1
-    what ``parameters`` assumes.
+    what ``parameters`` assumes. ``error`` is the standard deviation, in log gain, of what it believes of a lever.
     """
 
     author: p.Author
     problem: Problem
     seed: int
     insight: float = 1.0
+    error: float = p.SD_ERROR
 
     def belief(self, lever: int, left: Left, seen: Seen) -> float:
         """Return the log gain that the author believes a lever to bring next."""
@@ -40,7 +41,7 @@ class Mind:
         factor = math.prod(factor for is_known, factor in worth if is_known) ** self.insight
         shared *= p.PER_LESSON ** (self.insight * min(len(about), 2))
         own *= p.PER_LESSON ** (self.insight * min(len(here), 2))
-        return self.problem.gain(left, self.used(left, lever, p.DEPTH)) + factor * (shared + own)
+        return self.problem.gain(left, self.used(left, lever, p.DEPTH)) + factor * self.error * (shared + own)
 
     def used(self, left: Left, lever: int, depth: float) -> Left:
         """Return a kernel after one more application of a lever, as far as the author's skill reaches."""
@@ -110,12 +111,12 @@ def _reach(author: p.Author, seed: int, problem: str) -> tuple[float, ...]:
 
 @functools.lru_cache(maxsize=4096)
 def _errors(author: str, seed: int, problem: str) -> tuple[tuple[float, float], ...]:
-    """Return for each lever the shared and the own part of an author's error."""
+    """Return for each lever the shared and the own part of an author's error, whose variances sum to 1."""
     shared, own = (random.Random(f"error {author} {seed} {what}") for what in ("shared", problem))
     return tuple(
         (
-            shared.gauss(0, p.SD_ERROR * math.sqrt(p.SHARED_ERROR)),
-            own.gauss(0, p.SD_ERROR * math.sqrt(1 - p.SHARED_ERROR)),
+            shared.gauss(0, math.sqrt(p.SHARED_ERROR)),
+            own.gauss(0, math.sqrt(1 - p.SHARED_ERROR)),
         )
         for _ in p.LEVERS
     )

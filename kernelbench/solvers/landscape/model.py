@@ -20,15 +20,19 @@ class LandscapeModel:
     """One author in the landscape of ``seed``.
 
     An answer depends on the conversation, the fields of the request, and the number of the call: a run
-    that is resumed gets the same answers, and another ``repeat`` others. ``insight`` is that of ``author.Mind``.
+    that is resumed gets the same answers, and another ``repeat`` others. ``insight`` and ``error`` are
+    those of ``author.Mind``.
     """
 
     base_url = None
 
-    def __init__(self, author: str = "mini", seed: int = 0, insight: float = 1.0, repeat: int = 0):
+    def __init__(
+        self, author: str = "mini", seed: int = 0, insight: float = 1.0, repeat: int = 0, error: float = p.SD_ERROR
+    ):
         if author not in p.AUTHORS:
             raise ValueError(f"there is no author {author!r} in the landscape; use one of {', '.join(p.AUTHORS)}")
         self.author, self.seed, self.insight, self.repeat = p.AUTHORS[author], seed, insight, repeat
+        self.error = error
         self.fields: dict[str, Any] = {}
         self.model = f"landscape-{author}"
 
@@ -41,7 +45,7 @@ class LandscapeModel:
         sent = json.dumps([messages, sampling], sort_keys=True)
         digest = hashlib.sha256(sent.encode()).hexdigest()
         rng = random.Random(f"answer {self.model} {self.seed} {self.repeat} {about.problem} {about.number} {digest}")
-        mind = Mind(self.author, terrain.problem(self.seed, about.problem), self.seed, self.insight)
+        mind = Mind(self.author, terrain.problem(self.seed, about.problem), self.seed, self.insight, self.error)
         text, usual = answer_of(mind, messages, reading.read(messages), about.tags.get("phase"), rng)
         written = round(usual * math.exp(rng.gauss(-0.08, 0.4)))  # lognormal with mean ``usual``
         read = sum(len(message["content"]) for message in messages) // p.CHARACTERS_A_TOKEN

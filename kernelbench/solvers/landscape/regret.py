@@ -37,7 +37,7 @@ def regrets(made: Simulated, strategy_alone: bool = False) -> dict[str, list[flo
 
 def _of_problem(made: Simulated, number: str, strategy_alone: bool) -> list[float]:
     land, task = made.landscape, made.ended.tasks[number]
-    mind = Mind(p.AUTHORS[land.author], terrain.problem(land.seed, number), land.seed, land.insight)
+    mind = Mind(p.AUTHORS[land.author], terrain.problem(land.seed, number), land.seed, land.insight, land.error)
     frontier: dict[int, Spec] = {}
     found = []
     for result in task.results:

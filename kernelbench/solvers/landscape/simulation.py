@@ -10,6 +10,7 @@ from kernelbench.solvers import session
 from kernelbench.solvers.landscape import terrain
 from kernelbench.solvers.landscape.machine import LandscapeBackend, LandscapeProblem
 from kernelbench.solvers.landscape.model import LandscapeModel
+from kernelbench.solvers.landscape.parameters import SD_ERROR
 from kernelbench.solvers.log.journal import Journal
 from kernelbench.solvers.plan import Plan, Solver
 from kernelbench.solvers.prompting.prompts import Prompts
@@ -20,8 +21,9 @@ from kernelbench.solvers.schedule.limits import Limits
 class Landscape:
     """A landscape and who writes kernels in it.
 
-    ``problems`` are numbers such as ``"1/7"``; ``author`` is one of ``parameters.AUTHORS``; ``insight`` is that of
-    ``author.Mind``. ``repeat`` tells runs in the same landscape apart: other answers, other noise of timing.
+    ``problems`` are numbers such as ``"1/7"``; ``author`` is one of ``parameters.AUTHORS``; ``insight`` and ``error``
+    are those of ``author.Mind``. ``repeat`` tells runs in the same landscape apart: other answers, other noise of
+    timing.
     """
 
     seed: int = 0
@@ -29,6 +31,7 @@ class Landscape:
     author: str = "mini"
     insight: float = 1.0
     repeat: int = 0
+    error: float = SD_ERROR
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,7 @@ def simulate(
     The same arguments give the same run. ``budget`` are attempts a problem; 40 are those of the muCUTLASS
     paper. Raises RuntimeError where a solver failed: a simulation has no machine to blame.
     """
-    model = LandscapeModel(landscape.author, landscape.seed, landscape.insight, landscape.repeat)
+    model = LandscapeModel(landscape.author, landscape.seed, landscape.insight, landscape.repeat, landscape.error)
     plan = Plan(
         solver, budget, model, _PROMPTS, dict(settings or {}), landscape.seed, at_once=1, schedule=schedule,
         limits=limits or Limits(),

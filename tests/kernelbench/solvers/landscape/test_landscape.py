@@ -164,6 +164,13 @@ def test_information_brings_beliefs_closer_to_the_truth():
     assert error(informed, insight=0.0) == error("Make it faster.")
 
 
+def test_an_author_may_misjudge_more_and_errs_in_the_same_way():
+    seen = reading.read(say("Make it faster."))
+    usual, worse = (Mind(p.AUTHORS["mini"], terrain.problem(1, "1/1"), 1, error=error) for error in (1.0, 2.0))
+    for lever in range(len(p.LEVERS)):
+        assert worse.belief(lever, EXHAUSTED, seen) == pytest.approx(2 * usual.belief(lever, EXHAUSTED, seen))
+
+
 def test_an_author_cannot_use_a_lever_beyond_its_reach():
     mind = Mind(p.AUTHORS["mini"], terrain.problem(0, "1/1"), 0)
     left = UNTOUCHED
