@@ -2,15 +2,19 @@ PYTHON ?= python3
 VENV ?= .venv
 KB = $(VENV)/bin/kb
 
-.PHONY: demo test integrations fuzz lint clean
+.PHONY: demo test slow integrations fuzz lint clean
 
 # Set up and run the main job: evaluate the examples, print a leaderboard.
 demo: $(VENV)/core
 	$(KB) eval --solutions examples --timeout 10
 
-# Set up and run all tests that this machine can run.
+# Set up and run the tests that this machine can run.
 test: $(VENV)/ready
 	$(VENV)/bin/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
+
+# Soaks, clusters and installations: the red team, Ray, kills, a wheel.
+slow: $(VENV)/ready
+	$(VENV)/bin/python -m pytest -q -m slow -n 2 --dist loadfile --no-loadscope-reorder
 
 # Tests of the adapters and languages whose packages exclude each other, each in an environment of its own.
 integrations:

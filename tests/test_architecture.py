@@ -126,6 +126,7 @@ def at_import(path, known):
     return found
 
 
+@pytest.mark.slow
 def test_an_installed_wheel_has_the_problems_and_runs_from_anywhere(tmp_path):
     build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
     # a copy, so that the build leaves nothing in the checkout

@@ -5,9 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SCRIPT = Path(__file__).parent.parent / "scripts" / "evaluation_path.py"
 
 
+@pytest.mark.slow
 def test_one_evaluation_passes_through_few_files(tmp_path):
     subprocess.run([sys.executable, SCRIPT, "--json", tmp_path / "path.json"], check=True, stdout=subprocess.DEVNULL)
     found = json.loads((tmp_path / "path.json").read_text())

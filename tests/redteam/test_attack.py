@@ -24,6 +24,7 @@ def attacked(program, limits=QUICK):
         pytest.skip(str(error))
 
 
+@pytest.mark.slow
 def test_an_honest_program_gets_nothing_and_leaves_the_machine_as_it_was():
     before = set(os.listdir("/tmp")) | set(os.listdir(Path.home()))
     report = attacked(FOLDER / HONEST / "11_works_on_a_copy.py")

@@ -24,6 +24,8 @@ from kernelbench.evaluation.judge_process import Judge
 from kernelbench.evaluation.local_executor import Pipeline
 from kernelbench.run import Run, WriteError, append_line
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 WRONG = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return x\n"
 CPP = """#include <cstddef>

@@ -18,6 +18,8 @@ from kernelbench.evaluation.executor import EnvironmentUnfit, Options
 from kernelbench.evaluator.client import Conditions, EvaluatorProcess, evaluate_all
 from kernelbench.rl import job_of
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 WRONG = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return x\n"
 

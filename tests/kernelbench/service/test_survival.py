@@ -23,11 +23,12 @@ def survive(folder, clients, each, kills):
     return memory
 
 
+@pytest.mark.slow
 def test_each_submission_has_one_answer_although_service_judge_and_client_are_killed(tmp_path):
     survive(tmp_path / "service", clients=4, each=10, kills=3)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.timeout(7200)
 def test_a_thousand_submissions_of_32_clients_with_nine_kills_and_flat_memory(tmp_path):
     memory = survive(tmp_path / "service", clients=32, each=32, kills=9)

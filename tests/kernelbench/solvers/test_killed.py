@@ -105,7 +105,7 @@ def test_a_few_moments(lives):
     lives(3, seed=1)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.timeout(1200)
 def test_fifty_moments(lives):
     lives(50, seed=2)

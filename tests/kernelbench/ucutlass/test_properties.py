@@ -112,7 +112,7 @@ def test_a_thousand_generated_programs_are_accepted_or_refused_for_a_reason():
     assert accepted > 100 and len(refused) > 40, (accepted, sorted(refused))
 
 
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("seed", range(2, 12))
 def test_ten_thousand_generated_programs_are_accepted_or_refused_for_a_reason(seed):
     accepted, _ = examine(seed, count=1000)

@@ -24,7 +24,7 @@ def study(tmp_path_factory):
     return study
 
 
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.timeout(7200)
 def test_orchestrated_mantis_beats_the_flat_loop_and_parts_that_help_are_missed(study):
     data = study("mantis_on_landscape")
@@ -37,7 +37,7 @@ def test_orchestrated_mantis_beats_the_flat_loop_and_parts_that_help_are_missed(
     assert over["MANIS"]["low"] < 1.0 < over["MANIS"]["high"]  # Triage: kernelbench.solvers.landscape says why
 
 
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.timeout(7200)
 def test_scheduling_saves_a_fifth_of_the_tokens_and_keeps_95_percent(study):
     for variant in study("scheduling_on_landscape")["scheduling"]["variants"]:

@@ -129,7 +129,7 @@ def test_a_program_is_compiled_for_its_architecture_and_the_device_at_hand(arch,
     assert compiler.architecture_flags(Arch(arch), device) == (f"-gencode={flags}",)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.timeout(1800)
 @pytest.mark.skipif(nvcc() is None, reason="needs nvcc")
 def test_nvcc_makes_the_instructions_that_the_schedule_promises(source, tmp_path):
