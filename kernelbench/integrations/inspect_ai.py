@@ -30,8 +30,12 @@ def kernels(
     precision: str = "fp32",
     timeout_s: float = 120.0,
     track: str | None = None,
+    service: str | None = None,
 ) -> Task:
-    """Write a kernel for each of ``problems`` (a selector as of ``kb problems list``); the rest as ``kb eval``."""
+    """Write a kernel for each of ``problems`` (a selector as of ``kb problems list``); the rest as ``kb eval``.
+
+    ``service`` is the URL of a ``kb serve-eval`` that judges instead of this machine.
+    """
     samples = [
         Sample(
             input=tasks.instruction(str(file.id), kind, device, workload),
@@ -41,8 +45,9 @@ def kernels(
         for file in tasks.problems(problems)
     ]
     judge = kernel_scorer(
-        kind=kind, device=device, workload=workload, precision=precision, timeout_s=timeout_s, track=track
-    )
+        kind=kind, device=device, workload=workload, precision=precision, timeout_s=timeout_s, track=track,
+        service=service,
+    )  # fmt: skip
     return Task(dataset=MemoryDataset(samples, name="kernelbench"), solver=generate(), scorer=judge)
 
 
@@ -50,7 +55,7 @@ def kernels(
 def kernel_scorer(kind: str = "py", **conditions: Any) -> Scorer:
     """Grade the last solution in the model's answer: ``reward``, ``correct``, ``fast_1`` and ``speedup`` a sample.
 
-    ``conditions`` are those of ``kernelbench.evaluate``. The problem is the sample's metadata ``problem``. Where the
+    ``conditions`` are those of ``tasks.grade``. The problem is the sample's metadata ``problem``. Where the
     machine is at fault the sample is unscored, so that it counts in no metric.
     """
 

@@ -48,7 +48,7 @@ class KernelState(State):
 
 
 class KernelEnvironment(Environment[KernelAction, KernelObservation, KernelState]):
-    """``selector`` says which problems there are; ``conditions`` are those of ``kernelbench.evaluate``."""
+    """``selector`` says which problems there are; ``conditions`` are those of ``tasks.grade``."""
 
     SUPPORTS_CONCURRENT_SESSIONS = True
 
@@ -98,9 +98,10 @@ class KernelEnvironment(Environment[KernelAction, KernelObservation, KernelState
 
 
 def environment() -> KernelEnvironment:
-    """Return an environment as $KERNELBENCH_PROBLEMS and $KERNELBENCH_DEVICE say."""
+    """Return an environment as $KERNELBENCH_PROBLEMS, $KERNELBENCH_DEVICE and $KERNELBENCH_SERVICE (a URL) say."""
     selector = os.environ.get("KERNELBENCH_PROBLEMS", "smoke")
-    return KernelEnvironment(selector, device=os.environ.get("KERNELBENCH_DEVICE"))
+    device, service = os.environ.get("KERNELBENCH_DEVICE"), os.environ.get("KERNELBENCH_SERVICE")
+    return KernelEnvironment(selector, device=device, service=service)
 
 
 app = create_app(

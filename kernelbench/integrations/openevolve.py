@@ -19,7 +19,7 @@ from kernelbench.integrations import tasks
 
 
 def evaluator(problem: str, **conditions: Any) -> Callable[[str], EvaluationResult]:
-    """Return ``evaluate(program_path)`` for one problem; ``conditions`` are those of ``kernelbench.evaluate``.
+    """Return ``evaluate(program_path)`` for one problem; ``conditions`` are those of ``tasks.grade``.
 
     ``combined_score`` is the reward of ``kernelbench.reward``; the artefact ``feedback`` reaches the next prompt.
     The function raises EvaluationError where the machine is at fault: OpenEvolve then tries again

@@ -28,7 +28,7 @@ def main(problem: str, arguments: Sequence[str] | None = None, **conditions: Any
     """Evaluate the program that the command line names, and write its two files.
 
     ``combined_score`` is the reward of ``kernelbench.reward``; ``text_feedback`` reaches the next prompt;
-    ``conditions`` are those of ``kernelbench.evaluate``. Where the machine is at fault there are no files and the exit
+    ``conditions`` are those of ``tasks.grade``. Where the machine is at fault there are no files and the exit
     status is 3, so that no score of 0 is stored for it.
     """
     parser = argparse.ArgumentParser(description=f"Evaluate a solution of problem {problem}.")

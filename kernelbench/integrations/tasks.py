@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -126,12 +127,22 @@ def grade_answer(problem: str, answer: str, kind: str = "py", **conditions: Any)
     return grade(problem, source, kind, **conditions)
 
 
-def grade(problem: str, source: str, kind: str = "py", **conditions: Any) -> Grade:
+def grade(problem: str, source: str, kind: str = "py", service: str | None = None, **conditions: Any) -> Grade:
     """Return the grade of a solution's ``source``; ``conditions`` are those of ``kernelbench.evaluate``.
 
-    Raises EvaluationError where the machine is at fault, ValueError and ProblemError as ``kernelbench.reward`` does.
+    The evaluation takes place here, or at the URL ``service`` of ``kb serve-eval``, whose token is in
+    $KERNELBENCH_TOKEN. Raises EvaluationError where the machine is at fault, ValueError and ProblemError as
+    ``kernelbench.reward`` does, and PermissionError where the service does not know the token.
     """
-    return of_reward(reward(problem, source, kind=kind, **conditions))
+    judge = _reward_at(service) if service else reward
+    return of_reward(judge(problem, source, kind=kind, **conditions))
+
+
+@functools.cache
+def _reward_at(url: str) -> Callable[..., Reward]:
+    from kernelbench import Evaluator  # its client is an extra
+
+    return Evaluator(url).reward
 
 
 def grade_file(problem: str, path: str | Path, **conditions: Any) -> Grade:

@@ -18,7 +18,7 @@ from kernelbench.integrations import tasks
 
 
 def load_environment(problems: str = "smoke", kind: str = "py", **conditions: Any) -> vf.Environment:
-    """Return a single-turn environment over ``problems``; ``conditions`` are those of ``kernelbench.evaluate``.
+    """Return a single-turn environment over ``problems``; ``conditions`` are those of ``tasks.grade``.
 
     The reward is that of ``kernelbench.reward``. Where the machine is at fault it is NaN, and ``state`` has
     ``kernelbench_unscored`` with the reason: leave such rollouts out.

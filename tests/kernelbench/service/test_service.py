@@ -14,6 +14,7 @@ from serving import GOOD, Serving
 import kernelbench
 from harness.problem.module import ProblemError
 from kernelbench import EvaluationError, Evaluator
+from kernelbench.integrations import tasks
 from kernelbench.service.app import MAX_BODY_BYTES
 
 # A second instead of half a minute for slow clients.
@@ -43,6 +44,15 @@ def post(service, path, content, token=None, **headers):
 
 def body(**fields):
     return json.dumps({"id": "0" * 32, "problem": "1/19", "source": "nonsense(", "kind": "py", **fields})
+
+
+def test_an_adapter_has_the_service_judge(service, monkeypatch):
+    monkeypatch.setenv("KERNELBENCH_TOKEN", service.token)
+    answer = f"```python\n{WRONG}```"
+    grade = tasks.grade_answer("1/19", answer, device="cpu", timeout_s=20, service=service.url)
+    assert (grade.label, grade.value) == ("wrong_value", 0) and "first at" in grade.feedback
+    metrics = httpx2.get(service.url + "/v1/metrics", headers={"Authorization": f"Bearer {service.token}"}).text
+    assert 'kb_answers_total{status="wrong_value"}' in metrics, "it was judged here"
 
 
 def test_a_reward_is_what_the_function_gives(judge):
