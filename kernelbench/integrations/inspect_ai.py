@@ -9,13 +9,18 @@ kernelbench's own sandbox, so the task asks for none of Inspect's.
 from __future__ import annotations
 
 import functools
+import os
+import sys
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import anyio
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
-from inspect_ai.solver import TaskState, generate
+from inspect_ai.solver import Solver, TaskState, generate, use_tools
+from inspect_ai.tool import Tool, ToolError, mcp_server_stdio, mcp_tools, tool
 
 from kernelbench import EvaluationError
 from kernelbench.integrations import tasks
@@ -31,10 +36,12 @@ def kernels(
     timeout_s: float = 120.0,
     track: str | None = None,
     service: str | None = None,
+    tools: bool = False,
 ) -> Task:
     """Write a kernel for each of ``problems`` (a selector as of ``kb problems list``); the rest as ``kb eval``.
 
-    ``service`` is the URL of a ``kb serve-eval`` that judges instead of this machine.
+    ``service`` is the URL of a ``kb serve-eval`` that judges instead of this machine. With ``tools`` the model has
+    those of ``kb mcp`` on this machine, and may build, check and time candidates before it answers.
     """
     samples = [
         Sample(
@@ -48,7 +55,36 @@ def kernels(
         kind=kind, device=device, workload=workload, precision=precision, timeout_s=timeout_s, track=track,
         service=service,
     )  # fmt: skip
-    return Task(dataset=MemoryDataset(samples, name="kernelbench"), solver=generate(), scorer=judge)
+    return Task(dataset=MemoryDataset(samples, name="kernelbench"), solver=_solver(device, tools), scorer=judge)
+
+
+def _solver(device: str | None, tools: bool) -> list[Solver]:
+    if not tools:
+        return [generate()]
+    arguments = ["-m", "kernelbench", "mcp", *(["--device", device] if device else [])]
+    server = mcp_server_stdio(name="kernelbench", command=sys.executable, args=arguments, env=dict(os.environ))
+    return [use_tools(keep(), mcp_tools(server)), generate()]
+
+
+@tool
+def keep() -> Tool:
+    """Keep sources where the tools of ``kb mcp`` can read them: a model has no files here."""
+    folder = tempfile.TemporaryDirectory(prefix="kb-inspect-")  # goes with the tool
+
+    async def execute(source: str, kind: str = "py") -> str:
+        """Keep a source in a file and return its path, which check, try, time, findings and profile take.
+
+        Args:
+            source: The whole file.
+            kind: Its ending: py, cu or cpp.
+        """
+        if kind not in tasks.KINDS:
+            raise ToolError(f"kind must be one of {', '.join(tasks.KINDS)}, not {kind!r}")
+        path = Path(tempfile.mkdtemp(dir=folder.name), f"kernel.{kind}")
+        path.write_text(source, encoding="utf-8")
+        return str(path)
+
+    return execute
 
 
 @scorer(metrics=[{"*": [mean(), stderr()]}])

@@ -17,6 +17,7 @@ from inspect_ai.log import list_eval_logs, read_eval_log
 from inspect_ai.model import ModelOutput, ModelUsage, get_model
 
 from kernelbench import EvaluationError
+from kernelbench.attempt import warm_client
 from kernelbench.integrations import tasks
 from kernelbench.integrations.inspect_ai import kernels
 
@@ -42,6 +43,31 @@ def said(text):
     output = ModelOutput.from_content("m", text)
     output.usage = ModelUsage(output_tokens=len(text.split()))  # without it Inspect downloads a tokenizer to count
     return output
+
+
+def test_a_model_may_ask_the_judge_before_it_answers(tmp_path, monkeypatch, request):
+    pytest.importorskip("mcp", reason="pip install 'kernelbench[mcp]'")
+
+    (tmp_path / "run").mkdir()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
+    request.addfinalizer(warm_client.stop)
+
+    def judged(messages, tools, choice, config):
+        """Keep a wrong kernel, have it judged, and answer with the right one."""
+        told = [message.text for message in messages if message.role == "tool"]
+        calls = [("keep", {"source": WRONG}), ("try", {"file": (told or [""])[0], "problem": "1/19"})]
+        output = ModelOutput.for_tool_call("m", *calls[len(told)]) if len(told) < 2 else said(answer(GOOD))
+        output.usage = ModelUsage(output_tokens=1)
+        return output
+
+    model = get_model("mockllm/model", custom_outputs=judged)
+    task = kernels(problems="1/19", device="cpu", track="open", tools=True)
+    (log,) = inspect_ai.eval(task, model=model, log_dir=str(tmp_path), display="none")
+    assert log.status == "success", log.error
+    _, verdict = [message for message in log.samples[0].messages if message.role == "tool"]
+    assert verdict.error is None and '"wrong_value"' in verdict.text
+    (score,) = scores(log)
+    assert score.value["correct"] == 1
 
 
 def scores(log):
