@@ -35,13 +35,11 @@ def kernels(
     precision: str = "fp32",
     timeout_s: float = 120.0,
     track: str | None = None,
-    service: str | None = None,
     tools: bool = False,
 ) -> Task:
     """Write a kernel for each of ``problems`` (a selector as of ``kb problems list``); the rest as ``kb eval``.
 
-    ``service`` is the URL of a ``kb serve-eval`` that judges instead of this machine. With ``tools`` the model has
-    those of ``kb mcp`` on this machine, and may build, check and time candidates before it answers.
+    With ``tools`` the model has those of ``kb mcp``, and may build, check and time candidates before it answers.
     """
     samples = [
         Sample(
@@ -52,9 +50,8 @@ def kernels(
         for file in tasks.problems(problems)
     ]
     judge = kernel_scorer(
-        kind=kind, device=device, workload=workload, precision=precision, timeout_s=timeout_s, track=track,
-        service=service,
-    )  # fmt: skip
+        kind=kind, device=device, workload=workload, precision=precision, timeout_s=timeout_s, track=track
+    )
     return Task(dataset=MemoryDataset(samples, name="kernelbench"), solver=_solver(device, tools), scorer=judge)
 
 

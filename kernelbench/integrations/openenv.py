@@ -98,10 +98,9 @@ class KernelEnvironment(Environment[KernelAction, KernelObservation, KernelState
 
 
 def environment() -> KernelEnvironment:
-    """Return an environment as $KERNELBENCH_PROBLEMS, $KERNELBENCH_DEVICE and $KERNELBENCH_SERVICE (a URL) say."""
+    """Return an environment as $KERNELBENCH_PROBLEMS and $KERNELBENCH_DEVICE say."""
     selector = os.environ.get("KERNELBENCH_PROBLEMS", "smoke")
-    device, service = os.environ.get("KERNELBENCH_DEVICE"), os.environ.get("KERNELBENCH_SERVICE")
-    return KernelEnvironment(selector, device=device, service=service)
+    return KernelEnvironment(selector, device=os.environ.get("KERNELBENCH_DEVICE"))
 
 
 app = create_app(

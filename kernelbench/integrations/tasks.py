@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -130,10 +131,11 @@ def grade_answer(problem: str, answer: str, kind: str = "py", **conditions: Any)
 def grade(problem: str, source: str, kind: str = "py", service: str | None = None, **conditions: Any) -> Grade:
     """Return the grade of a solution's ``source``; ``conditions`` are those of ``kernelbench.evaluate``.
 
-    The evaluation takes place here, or at the URL ``service`` of ``kb serve-eval``, whose token is in
-    $KERNELBENCH_TOKEN. Raises EvaluationError where the machine is at fault, ValueError and ProblemError as
-    ``kernelbench.reward`` does, and PermissionError where the service does not know the token.
+    The evaluation takes place here, or at the URL ``service`` of a ``kb serve-eval``, by default $KERNELBENCH_SERVICE;
+    its token is in $KERNELBENCH_TOKEN. Raises EvaluationError where the machine is at fault, ValueError and
+    ProblemError as ``kernelbench.reward`` does, and PermissionError where the service does not know the token.
     """
+    service = service or os.environ.get("KERNELBENCH_SERVICE")
     judge = _reward_at(service) if service else reward
     return of_reward(judge(problem, source, kind=kind, **conditions))
 

@@ -24,7 +24,6 @@ class KernelTaskConfig(vf.TaskConfig):
     precision: str = "fp32"
     timeout_s: float = 120.0
     track: str | None = None
-    service: str | None = None  # URL of a ``kb serve-eval`` that judges instead of this machine
 
 
 class KernelTasksetConfig(vf.TasksetConfig):
@@ -49,8 +48,7 @@ class KernelTask(vf.Task[KernelData, vf.State, KernelTaskConfig]):
 
         Raises EvaluationError where the machine is at fault: the trace then has an error and no reward.
         """
-        names = {"device", "workload", "precision", "timeout_s", "track", "service"}
-        conditions = self.config.model_dump(include=names)
+        conditions = self.config.model_dump(include={"device", "workload", "precision", "timeout_s", "track"})
         grade = await asyncio.to_thread(
             tasks.grade_answer, self.data.problem, trace.last_reply, self.data.kind, **conditions
         )

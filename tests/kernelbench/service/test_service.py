@@ -47,9 +47,10 @@ def body(**fields):
 
 
 def test_an_adapter_has_the_service_judge(service, monkeypatch):
+    monkeypatch.setenv("KERNELBENCH_SERVICE", service.url)
     monkeypatch.setenv("KERNELBENCH_TOKEN", service.token)
     answer = f"```python\n{WRONG}```"
-    grade = tasks.grade_answer("1/19", answer, device="cpu", timeout_s=20, service=service.url)
+    grade = tasks.grade_answer("1/19", answer, device="cpu", timeout_s=20)
     assert (grade.label, grade.value) == ("wrong_value", 0) and "first at" in grade.feedback
     metrics = httpx2.get(service.url + "/v1/metrics", headers={"Authorization": f"Bearer {service.token}"}).text
     assert 'kb_answers_total{status="wrong_value"}' in metrics, "it was judged here"
