@@ -22,6 +22,7 @@ from kernelbench import suite
 from kernelbench.evaluation import judge_process
 
 GIB = 1 << 30
+QUICK_CV = 0.25  # where a test looks at a status, precise times are not worth a second
 LONGEST = ("test_ray_cluster.py", "test_redteam.py")
 
 
@@ -92,11 +93,12 @@ def judged(server, tmp_path):
     """Build, check and time a solution given as source: the whole way of a candidate."""
 
     def judged(problem, source, suffix=".py", *, device="cpu", workload=None, precision="fp32",
-               timeout_s=60.0, memory_bytes=4 * GIB, **options):  # fmt: skip
+               timeout_s=60.0, memory_bytes=4 * GIB, cv_target=QUICK_CV, **options):  # fmt: skip
         path = tmp_path / f"candidate{suffix}"
         path.write_text(source)
         solution = read_solution(path, problem=problem.id)
-        conditions = Conditions(devices.select(device), precision, timeout_s, memory_bytes, **options)
+        limits = {"timeout_s": timeout_s, "memory_bytes": memory_bytes, "cv_target": cv_target}
+        conditions = Conditions(devices.select(device), precision, **limits, **options)
         chosen = problem.workload_for(workload, conditions.device.type)
         arch = devices.architecture(conditions.device)
         try:
