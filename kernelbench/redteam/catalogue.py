@@ -133,6 +133,7 @@ CLASSES |= {
         (60, "the judge's clock", "works after its answer"),
         (61, "process", "reads the user's environment"),
         (62, "the judge's clock", "tells the calls that are compared from others"),
+        (63, "the judge's clock", "works less where less exactness is asked for"),
     )
 }
 
@@ -224,5 +225,6 @@ _EXPLOITS = (
     Exploit("60_works_after_its_answer.py", "faster", ("load_error", "runtime_error", "rejected")),
     Exploit("61_reads_the_users_environment.py", "correct", ("wrong_value",)),
     Exploit("62_watches_the_clocks_of_others.py", "faster", ("rejected", "ok")),
+    Exploit("63_is_cheap_beside_rare_elements.py", "faster", ("rejected", "ok", "wrong_value")),
 )
 BY_NAME = {exploit.name: exploit for exploit in _EXPLOITS}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,7 +28,6 @@ _UNHELD_TARGET_MS = 20.0  # where the way to the worker and back is in it
 # of a burst: gates, marks and launches have to fit a device's queue; on a CPU each call is a request
 MOST_CALLS = {"cuda": 128, "cpu": 32}
 _COMPARED_CALLS = 8  # of a burst: leaving out one call in four is found nine times in ten
-_RARE_SHARE = 0.5  # of all calls; one of the compared always is
 _MEMORY_SHARE = 3  # a burst may take one part in so many of what is free
 MOST_S = 10.0  # seconds, after which no further reading begins
 QUEUE = 600  # launches that fit a device's queue behind a gate, with a margin
@@ -162,8 +161,9 @@ class WallClockCheck:
     def read(
         self, calls: int, held: bool, reference_launches: int, check: Check, agrees: Callable[[Reading], bool]
     ) -> Reading:
-        """Return the least of readings until one ``agrees``: others' work may be in some, a forged clock is in all.
+        """Return the longest of the least readings of each input case, once it ``agrees`` or all tries are made.
 
+        Others' work may be in some readings, a forged clock is in all.
         ``check`` gets calls that nobody could foresee of each burst that may count.
         Raises NotHeld where launches are to be ``held`` back and cannot be, and NotRead.
         """
@@ -174,26 +174,25 @@ class WallClockCheck:
         return 0
 
 
-@dataclass(frozen=True)
-class Lots:
-    """Random choices for a burst: which calls are compared, and which have rare large elements.
+def compared_calls(calls: int) -> frozenset[int]:
+    """Return random calls of a burst, those that are compared."""
+    return frozenset(_random.sample(range(calls), min(calls, _COMPARED_CALLS)))
 
-    Calls that are not compared have such elements as often, so that inputs do not tell which are.
+
+def input_cases(setting: RunConfig) -> list[InputCase]:
+    """Return the inputs that bursts are made on, one case for all calls of a burst, in random order.
+
+    Inputs with rare large elements tell work that is left out, but all else may be wrong by much there, or has no
+    value. Other inputs tell what is wrong, but not what is left out. So what each case takes is read apart, and the
+    longest counts.
     """
+    cases = [setting.timed, *([setting.rare] if setting.rare else [])]
+    return _random.sample(cases, len(cases))
 
-    compared: frozenset[int]
-    rare: frozenset[int]
 
-    @classmethod
-    def drawn(cls, calls: int) -> Lots:
-        """Draw the compared calls; about half of all calls are rare, and at least one of the compared is."""
-        chosen = _random.sample(range(calls), min(calls, _COMPARED_CALLS))
-        share = [call for call in range(calls) if _random.random() < _RARE_SHARE]
-        return cls(frozenset(chosen), frozenset([*chosen[:1], *share]))
-
-    def trial(self, call: int, setting: RunConfig) -> InputCase:
-        """Return on which inputs a call is made."""
-        return setting.rare if setting.rare and call in self.rare else setting.timed
+def longest(readings: Iterable[Reading]) -> Reading:
+    """Return the reading of the case whose calls take longest."""
+    return max(readings, key=lambda reading: reading.call_ms)
 
 
 def calls_of_a_burst(device_type: str, claimed_ms: float, launches: int, held: bool) -> int:

@@ -6,19 +6,23 @@ from dataclasses import dataclass
 
 import torch
 
-from harness.judge.cross_check.base import Lots, NotRead
+from harness.judge.cross_check.base import NotRead, compared_calls
 from harness.memory.cuda_driver import DriverError
 from harness.memory.cuda_ipc import DeviceMemory, copy, copy_in_stream
 from harness.memory.shared_tensors import Slot, lay_out
 from harness.problem.inputs import fresh_seeds, tensors_of
-from harness.timing.rounds import RunConfig
+from harness.timing.rounds import InputCase, RunConfig
 
 
 @dataclass(frozen=True)
 class Burst:
-    """The inputs of its calls as the judge keeps them, what they were drawn from, and the seeds that a call is told."""
+    """The inputs of its calls as the judge keeps them, what they were drawn from, and the seeds that a call is told.
 
-    lots: Lots
+    ``compared`` are random calls, whose outputs are.
+    """
+
+    case: InputCase
+    compared: frozenset[int]
     inputs: list[list]
     drawn: list[int]
     seeds: list[int]
@@ -44,14 +48,11 @@ class BurstInputs:
             self.memory.free()
             raise NotRead(str(error)) from error
 
-    def draw(self) -> Burst:
-        lots, drawn = Lots.drawn(self._calls), fresh_seeds(self._calls)
-        inputs = []
-        for call, (seed, slots) in enumerate(zip(drawn, self._slots)):
-            arguments = self._setting.draw_one(seed, lots.trial(call, self._setting).draw)
-            inputs.append(self._kept(arguments, slots))
+    def draw(self, case: InputCase) -> Burst:
+        drawn = fresh_seeds(self._calls)
+        inputs = [self._kept(self._setting.draw_one(seed, case.draw), slots) for seed, slots in zip(drawn, self._slots)]
         torch.cuda.synchronize()
-        return Burst(lots, inputs, drawn, fresh_seeds(self._calls))
+        return Burst(case, compared_calls(self._calls), inputs, drawn, fresh_seeds(self._calls))
 
     def _kept(self, arguments: list, slots: list[Slot]) -> list:
         left = iter(slots)

@@ -23,11 +23,13 @@ from harness.judge.cross_check.base import (
     Called,
     Check,
     Fork,
-    Lots,
     NotRead,
     Reading,
     Rehearsal,
     WallClockCheck,
+    compared_calls,
+    input_cases,
+    longest,
     order_in_memory,
 )
 from harness.judge.reference.session import ReferenceSession
@@ -37,7 +39,7 @@ from harness.process.procfs import available_memory_bytes, usable_cores
 from harness.process.worker_process import Worker
 from harness.result import CandidateFailure, Status
 from harness.tensors.strides import in_order
-from harness.timing.rounds import outputs_of
+from harness.timing.rounds import InputCase, outputs_of
 
 _TRIES, _PATIENCE_S = 18, 5.0  # readings and seconds: others may take the cores for a second or two
 _LEAST_TRIES = 3  # readings before the time counts
@@ -75,43 +77,42 @@ class CpuWallClockCheck(WallClockCheck):
         views = [memory.view(slot) for slot in lay_out(contents)]
         del contents
         self.session.ask(op="open_burst", handle=memory.handle, calls=1)
-        self._burst(min(calls, _WARM_UP_CALLS), held, views)
-        least: Reading | None = None
+        self._burst(self.setting.timed, min(calls, _WARM_UP_CALLS), held, views)
+        least: dict[InputCase, Reading] = {}
         for done in tries():
-            reading, called = self._burst(calls, held, views)
-            if least is None or reading.burst_ms < least.burst_ms:
-                for call in called:
-                    check(call)
-            else:
-                for call in called:
-                    if call.trial == self.setting.rare:
+            for case in input_cases(self.setting):
+                reading, called = self._burst(case, calls, held, views)
+                if case not in least or reading.burst_ms < least[case].burst_ms or case == self.setting.rare:
+                    for call in called:
                         check(call)
-            least = least.least(reading) if least else reading
-            if not agrees(least):
-                least = least.least(replace(reading, reference_ms=self._reference_ms(called)))
-            if agrees(least) and done >= _LEAST_READINGS:
+                least[case] = least[case].least(reading) if case in least else reading
+                if not agrees(longest(least.values())):
+                    least[case] = replace(least[case], reference_ms=self._reference_ms(called)).least(least[case])
+            if agrees(longest(least.values())) and done >= _LEAST_READINGS:
                 break
         self.session.ask(op="close_burst")
         views.clear()
         memory.close()
-        return least
+        return longest(least.values())
 
-    def _burst(self, calls: int, held: bool, views: list[torch.Tensor]) -> tuple[Reading, list[Called]]:
+    def _burst(
+        self, case: InputCase, calls: int, held: bool, views: list[torch.Tensor]
+    ) -> tuple[Reading, list[Called]]:
         """Return what so many calls of the candidate take, and those that are to be compared."""
         self.session.ask(op="prepare_burst", calls=calls)
         self.session.wait_for_quiet()
-        lots, called, made, empty = Lots.drawn(calls), [], [], []
-        rehearsed = Lots.drawn(calls).compared  # other calls than the compared: their times would tell which those are
+        called, made, empty = [], [], []
+        compared = compared_calls(calls)
+        rehearsed = compared_calls(calls)  # others than the compared: their times would tell which those are
         for call in range(calls):
             (drawn,), (seed,) = fresh_seeds(1), fresh_seeds(1)
-            trial = lots.trial(call, self.setting)
-            inputs = self.setting.draw_one(drawn, trial.draw)
+            inputs = self.setting.draw_one(drawn, case.draw)
             for view, tensor in zip(views, tensors_of(inputs)):
                 view.copy_(tensor)
             made.append(_timed(self.session.worker, self.session.ask, "burst", seed))
-            if call in lots.compared:
+            if call in compared:
                 left = [view.clone() for view in views]
-                called.append(Called(trial, inputs, drawn, seed, self._left(made[-1].answer), left))
+                called.append(Called(case, inputs, drawn, seed, self._left(made[-1].answer), left))
             if call in rehearsed:
                 count = -(-_LEAST_REHEARSALS // len(rehearsed))
                 empty += self.rehearsal.calls(count, self.session.worker.crowd)

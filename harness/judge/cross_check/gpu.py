@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import statistics
 import threading
 import time
@@ -30,6 +31,8 @@ from harness.judge.cross_check.base import (
     Reading,
     Rehearsal,
     WallClockCheck,
+    input_cases,
+    longest,
 )
 from harness.judge.cross_check.burst_inputs import Burst, BurstInputs
 from harness.judge.cross_check.gate_chain import GateChain
@@ -40,10 +43,10 @@ from harness.memory.cuda_driver import DriverError
 from harness.problem.inputs import fresh_seeds
 from harness.result import CandidateFailure, Status
 from harness.timing.gate import Gate, GateError
-from harness.timing.rounds import outputs_of
+from harness.timing.rounds import InputCase, outputs_of
 
 _READINGS = 6  # others may have come to the judge's cores for a second
-_TRIES = 3  # bursts of a reading, of which the least counts: work of others only adds
+_TRIES = 2  # bursts of each input case in a reading, of which the least counts: work of others only adds
 _HOLD_S = 1.0  # seconds: a candidate that waits for the device in its call would wait for ever behind the gate
 _REHEARSALS = 3  # bursts, of which the least counts
 # Calls of a rehearsal: with more of them each has fewer pieces and its copies follow work of another process. On an
@@ -143,7 +146,7 @@ class GpuRehearsal(Rehearsal):
         fit = max(1, self.fit())
         for calls in (count for count in _REHEARSED_CALLS if count <= fit):
             with contextlib.closing(BurstInputs(self.setting, calls)) as inputs:
-                inputs.draw()
+                inputs.draw(self.setting.timed)
                 send = functools.partial(self._send_idle, inputs)
                 if calls == 1:
                     self.unheld_ms(inputs, fresh_seeds(1), send)  # makes the device's context
@@ -166,50 +169,55 @@ class GpuWallClockCheck(WallClockCheck):
     ) -> Reading:
         if self.rehearsal.missing:
             raise NotRead(self.rehearsal.missing)
-        least: Reading | None = None
+        least: dict[InputCase, Reading] = {}
         begin = time.perf_counter()
         for _ in range(_READINGS):
             try:
-                reading = self._read(calls, held, reference_launches, check)
+                readings = self._read(calls, held, reference_launches, check)
             except GateError as error:
                 raise NotRead(str(error)) from error
-            least = least.least(reading) if least else reading
-            if agrees(least) or time.perf_counter() - begin > MOST_S:
+            for case, reading in readings.items():
+                least[case] = least[case].least(reading) if case in least else reading
+            if agrees(longest(least.values())) or time.perf_counter() - begin > MOST_S:
                 break
-        return least
+        return longest(least.values())
 
-    def _read(self, calls: int, held: bool, reference_launches: int, check: Check) -> Reading:
-        """Return the least of a few bursts."""
+    def _read(
+        self, calls: int, held: bool, reference_launches: int, check: Check
+    ) -> dict[InputCase, Reading]:
+        """Return the least of a few bursts of each input case."""
         self.make_room(calls)
         with contextlib.closing(BurstInputs(self.setting, calls)) as inputs:
-            burst = inputs.draw()
+            burst = inputs.draw(self.setting.timed)
             # behind the gate what the queue does not hold would wait for ever, the reference as well
             with_reference = calls * reference_launches <= QUEUE
             copy = None if held else inputs.copy  # what is not held has its inputs copied right before each call
             reference_ms = self._reference_ms(burst, copy) if with_reference else None
             self.session.ask(op="open_burst", handle={"ipc": inputs.handle}, calls=calls)
             try:
-                burst_ms = self._least_ms(inputs, burst, held, check)
+                least_ms = self._least_ms(inputs, burst, held, check)
             except NotHeld:
                 self.session.ask(op="close_burst")
                 raise
             self.session.ask(op="close_burst")
-        return Reading(burst_ms, calls * self.rehearsal.overhead_ms(calls, held), reference_ms, calls, held)
+        overhead_ms = calls * self.rehearsal.overhead_ms(calls, held)
+        return {case: Reading(ms, overhead_ms, reference_ms, calls, held) for case, ms in least_ms.items()}
 
-    def _least_ms(self, inputs: BurstInputs, first: Burst, held: bool, check: Check) -> float:
+    def _least_ms(self, inputs: BurstInputs, first: Burst, held: bool, check: Check) -> dict[InputCase, float]:
         with contextlib.closing(Allocations({inputs.handle: inputs.memory})) as allocations:
             self._once(inputs, first, allocations, held=False)  # fills the allocator's caches
-            readings = []
-            for _ in range(_TRIES):
-                burst = inputs.draw()
+            least: dict[InputCase, float] = {}
+            for case in [case for _ in range(_TRIES) for case in input_cases(self.setting)]:
+                burst = inputs.draw(case)
                 burst_ms, outputs = self._once(inputs, burst, allocations, held)
-                readings.append(burst_ms)
-                counts = min(readings) == burst_ms
-                for call in burst.lots.compared if counts else burst.lots.compared & burst.lots.rare:
-                    check(self._called(burst, call, outputs, inputs))
+                counts = burst_ms < least.get(case, math.inf)
+                if counts or case == self.setting.rare:
+                    for call in burst.compared:
+                        check(self._called(burst, call, outputs, inputs))
                 if counts:
+                    least[case] = burst_ms
                     self._must_have_been_there()
-            return min(readings)
+            return least
 
     def _once(
         self, inputs: BurstInputs, burst: Burst, allocations: Allocations, held: bool
@@ -234,8 +242,7 @@ class GpuWallClockCheck(WallClockCheck):
     def _called(self, burst: Burst, call: int, left: list[RemoteOutputs], inputs: BurstInputs) -> Called:
         """One call of a burst that was made as a whole, or call by call."""
         outputs = left[0].of_call(call) if len(left) == 1 else left[call].of_call(0)
-        trial = burst.lots.trial(call, self.setting)
-        return Called(trial, burst.inputs[call], burst.drawn[call], burst.seeds[call], outputs, inputs.left(call))
+        return Called(burst.case, burst.inputs[call], burst.drawn[call], burst.seeds[call], outputs, inputs.left(call))
 
     def taken_bytes(self) -> int:
         return torch.cuda.max_memory_allocated(self.setting.device)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from harness.judge.cross_check.base import Lots
+from harness.judge.cross_check.base import Reading, compared_calls, input_cases, longest
 from harness.problem.distributions import rare
 from harness.problem.inputs import draw_inputs
 from harness.result import Status
@@ -77,20 +77,25 @@ def test_no_square_of_a_half_precision_input_overflows(write_problem):
         assert (x * x).isfinite().all() and x.abs().max() > 200
 
 
-def test_every_burst_compares_a_call_with_rare_elements_that_nobody_can_foresee():
+def test_nobody_can_foresee_which_calls_of_a_burst_are_compared():
     for calls in (1, 2, 8, 32):
-        lots = [Lots.drawn(calls) for _ in range(300)]
-        assert all(one.rare & one.compared and len(one.compared) == min(calls, 8) for one in lots)
-        assert {call for one in lots for call in one.rare} == set(range(calls))
-    compared, others = (
-        sum(len(calls_of(one) & one.rare) for one in lots) / sum(len(calls_of(one)) for one in lots)
-        for calls_of in (lambda one: one.compared, lambda one: set(range(32)) - one.compared)
-    )
-    assert 0.45 < others < 0.55 and 0.5 < compared < 0.65, "rare elements do not tell which calls are compared"
+        drawn = [compared_calls(calls) for _ in range(300)]
+        assert {len(one) for one in drawn} == {min(calls, 8)} and set().union(*drawn) == set(range(calls))
+
+
+def test_bursts_are_made_on_inputs_with_and_without_rare_elements_in_an_order_that_nobody_can_foresee(problem):
+    workload = problem("1/40").workload_for(None, "cpu")
+    setting = RunConfig(workload, torch.device("cpu"), torch.float32)
+    orders = [tuple(input_cases(setting)) for _ in range(50)]
+    assert set(orders) == {(setting.timed, setting.rare), (setting.rare, setting.timed)}
+
+
+def test_what_is_quick_on_one_kind_of_inputs_has_the_time_of_the_other():
+    quick, slow = (Reading(burst_ms, 1.0, None, 4, True) for burst_ms in (2.0, 9.0))
+    assert longest([quick, slow]) == longest([slow, quick]) == slow
 
 
 def test_where_only_published_inputs_are_valid_there_are_no_others(write_problem):
     workload = write_problem(PROBLEM).workload_for(None, "cpu")
     setting = RunConfig(workload, torch.device("cpu"), torch.float32, timed=InputCase())
-    lots = Lots.drawn(4)
-    assert setting.rare is None and {lots.trial(call, setting) for call in range(4)} == {InputCase()}
+    assert setting.rare is None and input_cases(setting) == [InputCase()]

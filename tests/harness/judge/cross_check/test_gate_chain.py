@@ -115,7 +115,7 @@ class Burst:
             rare=None,
         )
         self.inputs, self.driver = BurstInputs(setting, CALLS), driver
-        self.burst = self.inputs.draw()
+        self.burst = self.inputs.draw(InputCase())
         self.visible = [self.at(self.inputs.memory.address + slots[0].offset) for slots in self.inputs._slots]
         self.outputs, self.seen = torch.zeros(CALLS, SIZE), []
         file = Gate.file()

@@ -8,7 +8,9 @@ import torch
 from harness.judge import evaluate
 from harness.judge.cross_check import gpu
 from harness.judge.cross_check.base import NotHeld, NotRead
+from harness.judge.cross_check.burst_inputs import Burst
 from harness.judge.cross_check.gpu import GpuRehearsal, GpuWallClockCheck
+from harness.timing.rounds import InputCase
 
 
 @pytest.fixture
@@ -78,10 +80,10 @@ def test_a_device_without_gates_is_not_read(clock):
 
 
 def test_what_a_call_takes_by_itself_is_known_before_there_is_a_candidate(clock, inputs, told, monkeypatch):
-    inputs.draw, inputs.close, inputs.bytes = list, list, 4
+    inputs.draw, inputs.close, inputs.bytes = lambda case: None, list, 4
     inputs.memory = SimpleNamespace(address=0)
     asked = []
-    clock.setting = SimpleNamespace(device=torch.device("cpu"))
+    clock.setting = SimpleNamespace(device=torch.device("cpu"), timed=InputCase())
     clock.idle = SimpleNamespace(request=lambda message, _: asked.append(message["op"]))
     clock._held_overhead_ms, clock.fit = {}, lambda: 20
     monkeypatch.setattr(gpu, "BurstInputs", lambda *_: inputs)
@@ -89,6 +91,25 @@ def test_what_a_call_takes_by_itself_is_known_before_there_is_a_candidate(clock,
     clock._rehearse()
     assert clock._held_overhead_ms == {n: pytest.approx(3.0 * 1.02 / n - 0.001) for n in (1, 3, 10)}
     assert clock._unheld_overhead_ms >= 0 and set(asked) == {"rehearse_on_gpu"}
+
+
+def test_what_is_quick_beside_rare_elements_has_the_time_of_other_inputs(monkeypatch):
+    timed, rare = InputCase("timed"), InputCase("rare_timed")
+    took_ms, told = {timed: [5.0, 6.0], rare: [2.0, 1.0]}, []
+    check = object.__new__(GpuWallClockCheck)
+    check.setting = SimpleNamespace(timed=timed, rare=rare, device=torch.device("cpu"))
+    check.session = SimpleNamespace(ask=lambda **request: None)
+    check.rehearsal = SimpleNamespace(missing="", overhead_ms=lambda calls, held: 0.25)
+    check.make_room, check._reference_ms = lambda calls: None, lambda burst, copy: 4.0
+    check._must_have_been_there = lambda: None
+    check._once = lambda inputs, burst, allocations, held: (took_ms[burst.case].pop(0), []) if held else (0.0, [])
+    check._called = lambda burst, call, outputs, inputs: (burst.case, call)
+    made = SimpleNamespace(draw=lambda case: Burst(case, frozenset({0}), [], [], []), close=list)
+    made.handle, made.memory = "", None
+    monkeypatch.setattr(gpu, "BurstInputs", lambda setting, calls: made)
+    reading = check.read(2, True, 1, told.append, lambda reading: reading.call_ms == 2.25)
+    assert (reading.burst_ms, reading.call_ms) == (5.0, 2.25)
+    assert sorted(told, key=str) == [(rare, 0), (rare, 0), (timed, 0)], "all with rare elements, and what counts"
 
 
 def test_between_rehearsals_what_a_call_takes_is_interpolated(clock):
