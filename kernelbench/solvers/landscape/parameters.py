@@ -52,7 +52,9 @@ SD_DEPTH = 0.15  # assumption
 SD_REACH = 0.2  # assumption: of an author's reach, between levers and problems
 
 # Beliefs: believed log gain = true log gain + error. The error is the author's, persists, and shrinks with information.
-SD_ERROR = 1.0  # assumption; [B] table 4: strategies that an LLM selects itself give 0.97, those of the bandit 1.57
+# Assumption. [B] table 4: strategies that an LLM selects itself give 0.97, those of the bandit 1.57; here that order
+# begins between 1.0 and 2.0 (results/cpu/kernelband_landscape.md).
+SD_ERROR = 1.0
 SHARED_ERROR = 0.5  # assumption: share of its variance that an author takes from problem to problem
 WITH_PROFILE, WITH_BOUNDS, WITH_ATTRIBUTION = 0.85, 0.85, 0.7  # assumptions: factors on the error
 PER_LESSON = 0.5  # assumption: an error of which a lesson speaks is halved
