@@ -15,8 +15,10 @@ from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from harness.limits import MAX_LOG_CHARACTERS, MAX_MESSAGE_CHARACTERS
+from harness.record.fields import RESULT
 
 FORMAT = 2
+_PROBLEM = re.compile(r"[0-9]{1,9}/[0-9]{1,9}")
 # What format 1 calls otherwise, by the part of a record.
 _RENAMED = {
     "timing": {
@@ -151,24 +153,19 @@ class Result:
             record = upgraded(record)
         if record.get("format") != FORMAT:
             raise ValueError(f"result format {record.get('format')!r} is not 1 or {FORMAT}, which this version reads")
-        known = {f.name for f in dataclasses.fields(cls)}
+        known = _field_types()
         result = cls(**{**{k: v for k, v in record.items() if k in known}, "status": Status(record["status"])})
-        result._check_types()
+        result.check()
         return result
 
-    def _check_types(self) -> None:
+    def check(self) -> None:
+        """Raise ValueError that names a field with a value of another type."""
         for name, allowed in _field_types().items():
             if not isinstance(value := getattr(self, name), allowed):
                 raise ValueError(f"{name} is {value!r:.80}")
-        if not re.fullmatch(r"\d+/\d+", self.problem):
+        if not _PROBLEM.fullmatch(self.problem):
             raise ValueError(f"problem is {self.problem!r:.80}, not LEVEL/NUMBER")
-        for name, kind in (("name", str), ("sample", int), ("sha256", str)):
-            if not isinstance(self.solution.get(name), kind):
-                raise ValueError(f"solution.{name} is {self.solution.get(name)!r:.80}")
-        if not isinstance(self.solution.get("helpers", ""), str):
-            raise ValueError(f"solution.helpers is {self.solution['helpers']!r:.80}")
-        if not all(isinstance(baseline, dict) for baseline in self.baselines.values()):
-            raise ValueError("baselines are not statistics")
+        RESULT.check(vars(self))
 
 
 def upgraded(record: dict[str, Any]) -> dict[str, Any]:
@@ -195,7 +192,8 @@ def upgraded_timing(timing: Any) -> Any:
 
 
 def _renamed(values: Any, part: str) -> Any:
-    return {_RENAMED[part].get(k, k): v for k, v in values.items()} if isinstance(values, dict) else values
+    names = _RENAMED[part]
+    return {names.get(k, k): v for k, v in values.items()} if isinstance(values, dict) else values
 
 
 @functools.cache
