@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import re
 from dataclasses import dataclass, field
 from enum import Enum
 from types import UnionType
@@ -18,7 +17,6 @@ from harness.limits import MAX_LOG_CHARACTERS, MAX_MESSAGE_CHARACTERS
 from harness.record.fields import RESULT
 
 FORMAT = 2
-_PROBLEM = re.compile(r"[0-9]{1,9}/[0-9]{1,9}")
 # What format 1 calls otherwise, by the part of a record.
 _RENAMED = {
     "timing": {
@@ -163,8 +161,6 @@ class Result:
         for name, allowed in _field_types().items():
             if not isinstance(value := getattr(self, name), allowed):
                 raise ValueError(f"{name} is {value!r:.80}")
-        if not _PROBLEM.fullmatch(self.problem):
-            raise ValueError(f"problem is {self.problem!r:.80}, not LEVEL/NUMBER")
         RESULT.check(vars(self))
 
 

@@ -16,6 +16,7 @@ from typing import IO, Any
 
 from harness.faults import MachineFault
 from harness.json_text import parse_json
+from harness.record.shape import NUMBER, OBJECT, TEXT, count, list_of, or_none, shape
 from harness.result import Result
 from harness.solution.discover import Solution
 from kernelbench import __version__
@@ -29,6 +30,20 @@ _IDENTITY = ("solutions", "problem_dir", "workload", "precision", "device", "tra
 _IDENTITY += ("solver", "solver_sha256", "model", "seed", "settings", "schedule", "start_sha256")  # of a solver's
 # What a configuration says that was written before there was a choice.
 _BEFORE = {"schedule": "depth", "start_sha256": ""}
+
+_TEXTS = ("solutions", "problem_dir", "problems", "device", "workload", "precision", "track", "started", "kernelbench")
+_TEXTS += ("solver", "solver_sha256", "model", "schedule", "start_sha256", "base_url")
+_CONFIG = shape(
+    {
+        **{name: or_none(TEXT) for name in _TEXTS},
+        "at_once": or_none(count()),
+        "baselines": or_none(list_of(TEXT)),
+        "clock_mhz": or_none(NUMBER),
+        "held_out": or_none(count()),
+        "seed": or_none(count()),
+        "settings": or_none(OBJECT),
+    }
+)
 
 
 class RunError(Exception):
@@ -114,8 +129,11 @@ class Run:
             raise RunError(f"{error.filename} cannot be read: {error.strerror}") from None
         except ValueError as error:
             raise RunError(f"{path / CONFIG} is not JSON ({error}): put back what it was, or start a new run") from None
-        if not isinstance(config, dict):
-            raise RunError(f"{path / CONFIG} is no configuration: put back what it was, or start a new run")
+        try:
+            _CONFIG.check(config)
+        except ValueError as error:
+            message = f"{path / CONFIG} is no configuration ({error}): put back what it was, or start a new run"
+            raise RunError(message) from None
         results = []
         for number, line in enumerate(lines, start=1):
             try:

@@ -15,6 +15,8 @@ from typing import Any
 from harness.json_text import parse_json
 from harness.limits import MAX_SOURCE_BYTES
 from harness.problem.module import ProblemError, ProblemFile
+from harness.record.fields import PROBLEM
+from harness.record.shape import NUMBER, OBJECT, TEXT, count, or_none, shape
 from harness.result import Result
 from harness.solution.discover import PREBUILT_SUFFIX, Solution
 from harness.solution.includes import read_head
@@ -24,6 +26,19 @@ from kernelbench.run import Run, WriteError, write_whole
 SOURCES = "sources"
 REFERENCES = "references"
 TRAJECTORY = "trajectory.jsonl"
+# What model calls and attempts have in common.
+ASKED = {
+    "cost_usd": or_none(NUMBER),
+    "problem!": PROBLEM,
+    "seconds": or_none(NUMBER),
+    "tags": or_none(OBJECT),
+    "tags.iteration": count(),
+    "tags.strategy": TEXT,
+    "tags.unit": count(),
+    "tokens": or_none(OBJECT),
+    "tokens.*": or_none(NUMBER),
+}
+_ATTEMPT = shape({**ASKED, "sample!": count(), "parent": or_none(count()), "turn": or_none(count())})
 
 
 def keep(run: Run, solution: Solution, problem: ProblemFile) -> None:
@@ -74,10 +89,10 @@ def attempts_in(lines: Iterable[bytes]) -> list[dict[str, Any]]:
     for line in lines:
         try:
             attempt = parse_json(line)
+            _ATTEMPT.check(attempt)
         except ValueError:
             continue
-        if isinstance(attempt, dict) and isinstance(attempt.get("problem"), str):
-            attempts.append(attempt)
+        attempts.append(attempt)
     return attempts
 
 

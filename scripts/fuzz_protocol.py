@@ -193,7 +193,8 @@ def _places(value: Any) -> Iterator[tuple[Any, Any]]:
 def fuzz_logs(count: int, seed: int) -> Counter:
     """Return how so many damaged results logs were read; raises AssertionError for anything but results or RunError."""
     chance, endings = random.Random(seed), Counter()
-    record = Result("1/19", "relu", {}, {"name": "a.py", "sample": 0, "sha256": ""}, "ok").__dict__
+    solution = {"name": "a.py", "sample": 0, "kind": "py", "language": "pytorch", "sha256": ""}
+    record = Result("1/19", "relu", {}, solution, "ok").__dict__
     honest = (json.dumps(record) + "\n").encode() * 3
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder)

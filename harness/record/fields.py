@@ -1,6 +1,8 @@
-"""Fields of a result below its first level that views read, and what each may hold."""
+"""Fields of a result that views read, most of them below its first level, and what each may hold."""
 
 from __future__ import annotations
+
+import re
 
 from harness.limits import MAX_SAMPLE
 from harness.record.shape import (
@@ -22,6 +24,7 @@ from harness.record.shape import (
     shape,
 )
 
+PROBLEM = kind("LEVEL/NUMBER", str, fits=re.compile(r"[0-9]{1,9}/[0-9]{1,9}").fullmatch)
 VERDICT = or_none(one_of("faster", "slower", "tie", "unstable"))
 _COUNT, _ROUNDS = count(), count(1, 1_000_000_000)  # rounds: far beyond what the time of an evaluation allows
 
@@ -120,6 +123,7 @@ RESULT = shape(
         "integrity.own_kernels.*": NUMBER,
         "integrity.own_share": or_none(NUMBER),
         "integrity.sol_ceiling": or_none(FLAG),
+        "problem": PROBLEM,
         "seconds": NUMBER,
         "sol.bandwidth_share": or_none(NUMBER),
         "sol.bottleneck": TEXT,

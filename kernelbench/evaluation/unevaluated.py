@@ -15,16 +15,23 @@ from typing import Any
 
 from harness.json_text import parse_json
 from harness.problem.module import ProblemFile
+from harness.record.fields import PROBLEM
+from harness.record.shape import LIST, OBJECT, TEXT, count, or_none, shape
 from harness.solution.discover import readable
 from kernelbench.evaluation.executor import Skipped
 from kernelbench.run import Run, append_line
 
 UNEVALUATED = "unevaluated.jsonl"
 _SKIPPED, _UNMAPPED = "skipped", "unmapped"
-_FIELDS = {
-    _SKIPPED: {"problem", "problem_name", "solution", "sample", "workload", "reason", "after"},
-    _UNMAPPED: {"files"},
-}
+_SHAPES = {
+    _SKIPPED: shape(
+        {
+            "problem!": PROBLEM, "problem_name!": TEXT, "solution!": TEXT, "sample!": count(),
+            "workload!": or_none(TEXT), "reason!": TEXT, "after!": count(),
+        }
+    ),
+    _UNMAPPED: shape({"files!": LIST, "files[]": OBJECT, "files[].solution!": TEXT, "files[].reason!": TEXT}),
+}  # fmt: skip
 
 
 def keep_skipped(run: Run, item: Skipped, problem: ProblemFile) -> None:
@@ -64,11 +71,10 @@ def parse(lines: Iterable[bytes]) -> list[dict[str, Any]]:
     for line in lines:
         try:
             record = parse_json(line)
-        except ValueError:
+            _SHAPES[record["kind"]].check(record)
+        except (ValueError, KeyError, TypeError):
             continue
-        fields = _FIELDS.get(record.get("kind")) if isinstance(record, dict) else None
-        if fields and fields <= record.keys():
-            records.append(record)
+        records.append(record)
     return records
 
 

@@ -58,11 +58,11 @@ def steps(results: Iterable[Result], attempts: Iterable[dict[str, Any]]) -> list
 def _step(line: dict[str, Any], measured: dict[tuple[str, int], Result]) -> Step:
     problem, sample = line["problem"], line["sample"]
     result = measured[problem, sample]
-    before, after = (_ms(measured.get((problem, one))) for one in (line["parent"], sample))
+    before, after = (_ms(measured.get((problem, one))) for one in (line.get("parent"), sample))
     reward = None if before is None else 0.0 if after is None else min(1.0, max(0.0, (before - after) / before))
     tokens = (line.get("tokens") or {}).values()
     return Step(
-        problem, sample, line["parent"], (line.get("tags") or {}).get("strategy", ""), result.correct,
+        problem, sample, line.get("parent"), (line.get("tags") or {}).get("strategy", ""), result.correct,
         settled.settled_speedup(result) if result.correct else None, settled.rank(result), reward,
         {name: timing["speedup"] for name, timing in result.baselines.items() if timing.get("speedup")},
         line.get("cost_usd"), None if None in tokens else sum(tokens),

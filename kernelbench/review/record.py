@@ -7,9 +7,15 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from harness.json_text import parse_json
+from harness.record.shape import NUMBER, TEXT, one_of, shape
+from kernelbench.metrics.outcomes import GAMING, MINOR_ISSUES, NO_ISSUES
 from kernelbench.run import RunError
 
 LOG = "reviews.jsonl"
+_TEXTS = ("problem", "solution", "sha256", "model", "category", "reason", "key")
+_REVIEW = shape(
+    {**{f"{name}!": TEXT for name in _TEXTS}, "answer!": one_of(NO_ISSUES, MINOR_ISSUES, GAMING), "usd!": NUMBER}
+)
 
 
 class ReviewError(RunError):
@@ -32,6 +38,8 @@ class Review:
 
     @classmethod
     def from_json(cls, record: dict) -> Review:
+        """Inverse of ``asdict``; ValueError that names a field that does not fit."""
+        _REVIEW.check(record)
         return cls(**{field.name: record[field.name] for field in fields(cls)})
 
 
@@ -43,8 +51,8 @@ def load(run: Path) -> list[Review]:
     for number, line in enumerate((run / LOG).read_text(errors="replace").splitlines(), start=1):
         try:
             reviews.append(Review.from_json(parse_json(line)))
-        except (ValueError, KeyError, TypeError):
-            raise ReviewError(f"{run / LOG}, line {number}, is no review; remove that line") from None
+        except ValueError as error:
+            raise ReviewError(f"{run / LOG}, line {number}, is no review ({error}); remove that line") from None
     return reviews
 
 

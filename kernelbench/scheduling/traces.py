@@ -8,13 +8,15 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from harness.json_text import parse_json
+from harness.record.shape import shape
 from harness.result import Result
 from kernelbench.metrics.scheduling import Attempt, Trace, Unit, attempt_of, sol_ms_of
 from kernelbench.metrics.workloads import together
-from kernelbench.run import Run, whole_lines
-from kernelbench.run_sources import trajectory_of
+from kernelbench.run import Run, RunError, whole_lines
+from kernelbench.run_sources import ASKED, trajectory_of
 
 CALLS = "calls.jsonl"
+_CALL = shape(ASKED)
 _TAGS = ("unit", "iteration")  # of attempts and calls; the first that is there
 
 Line = dict[str, Any]  # of calls.jsonl or trajectory.jsonl
@@ -26,10 +28,19 @@ def of_run(run: Run, problems: Sequence[str]) -> list[Trace]:
 
 
 def calls_of(run: Run) -> list[Line]:
-    """Return the model calls of a run; none where its solver asked no model, or is a program of its own."""
+    """Return the model calls of a run; none where its solver asked no model, or is a program of its own.
+
+    Raises RunError where a line is none.
+    """
     path = run.path / CALLS
-    lines = whole_lines(path)[0] if path.is_file() else []
-    return [parse_json(line) for line in lines]
+    calls = []
+    for number, line in enumerate(whole_lines(path)[0] if path.is_file() else [], start=1):
+        try:
+            calls.append(parse_json(line))
+            _CALL.check(calls[-1])
+        except ValueError as error:
+            raise RunError(f"{path}, line {number}, is no model call ({error}); put back what it was") from None
+    return calls
 
 
 def traces(
@@ -91,21 +102,21 @@ def _costs(units: list, keys: list, tried: list[Line], asked: list[Line]) -> dic
             spent[key].append(line)
         if asked:
             spent[units[-1]].append(_rest(tried, asked))
-    return {key: (_sum(map(_tokens, spent[key])), _sum(line["cost_usd"] for line in spent[key])) for key in units}
+    return {key: (_sum(map(_tokens, spent[key])), _sum(line.get("cost_usd") for line in spent[key])) for key in units}
 
 
 def _rest(tried: list[Line], asked: list[Line]) -> Line:
     """Return the cost of the calls that are in no attempt's line: those after the last attempt."""
     tokens = {}
     for side in ("prompt", "completion"):
-        both = [_sum(line["tokens"][side] for line in lines) for lines in (asked, tried)]
+        both = [_sum((line.get("tokens") or {}).get(side) for line in lines) for lines in (asked, tried)]
         tokens[side] = None if None in both else max(0, both[0] - both[1])
-    both = [_sum(line["cost_usd"] for line in lines) for lines in (asked, tried)]
+    both = [_sum(line.get("cost_usd") for line in lines) for lines in (asked, tried)]
     return {"tokens": tokens, "cost_usd": None if None in both else max(0.0, both[0] - both[1])}
 
 
 def _tokens(line: Line) -> float | None:
-    return _sum(line["tokens"].get(side) for side in ("prompt", "completion"))
+    return _sum((line.get("tokens") or {}).get(side) for side in ("prompt", "completion"))
 
 
 def _sum(values: Iterable[float | None]) -> float | None:
