@@ -21,8 +21,8 @@ SUBSETS = {
 SOUND = "sound"  # those that pass the audit: nothing trivial passes, and most mutants are found
 _SOUND_GRADES = ("A", "B")
 
-_LEVEL = re.compile(r"level(\d+)")
-_RANGE = re.compile(r"(?P<level>\d+)/(?P<first>\d+)(?:-(?P<last>\d+))?")
+_LEVEL = re.compile(r"level(\d{1,9})")
+_RANGE = re.compile(r"(?P<level>\d{1,9})/(?P<first>\d{1,9})(?:-(?P<last>\d{1,9}))?")
 _EXAMPLES = "1/19   1/1-20   level2   all   llm   1/19,level3   'llm&level1'   all~smoke"
 
 

@@ -1,8 +1,8 @@
 """Kinds of values, and the check of a nested record against a table of them.
 
 A table maps the path of a field to its kind. In a path ``*`` is every value of an object, ``[]`` each entry of a list,
-and a field that ends in ``!`` must be there. What a path goes through is an object, or null, where the table says no
-more. Fields that no path names may hold anything.
+and a field that ends in ``!`` must be there. What a path goes through is an object or a list, or null, where the
+table says no more. Fields that no path names may hold anything.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def shape(table: Mapping[str, Kind]) -> Shape:
     root = Shape(OBJECT)
     for path, of in table.items():
         place = root
-        for name in path.removesuffix("!").replace("[]", ".*").split("."):
+        for name in path.removesuffix("!").replace("[]", ".[]").split("."):
             above, place = place, _below(place, name)
         place.kind = of
         if path.endswith("!"):
@@ -127,7 +127,9 @@ def shape(table: Mapping[str, Kind]) -> Shape:
 
 def _below(place: Shape, name: str) -> Shape:
     place.is_leaf = False
-    if name != "*":
+    if name == "[]" and place.kind is _THROUGH:
+        place.kind = or_none(LIST)
+    if name not in ("*", "[]"):
         return place.fields.setdefault(name, Shape())
     place.every = place.every or Shape()
     return place.every

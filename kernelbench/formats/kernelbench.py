@@ -69,6 +69,7 @@ def read_eval_results(
                 raise FormatError(f"{path}: an entry of problem {problem} is no object")
             try:
                 result = _result(f"{level}/{int(problem)}", entry, default)
+                result.check()
             except (KeyError, TypeError, ValueError, AttributeError) as error:
                 raise FormatError(f"{path}: an entry of problem {problem} is not as expected: {error!r}") from None
             results.append(_with_baseline(result, name, timings.get(result.problem), default))

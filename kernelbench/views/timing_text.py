@@ -53,12 +53,13 @@ def _section(title: str, text: str) -> str:
 
 
 def _head(result: Result) -> str:
-    sizes = ", ".join(f"{key}={value}" for key, value in result.workload.get("sizes", {}).items())
+    workload, sizes = result.workload.get("name", "?"), result.workload.get("sizes") or {}
+    sizes = ", ".join(f"{key}={value}" for key, value in sizes.items())
     device, versions = result.device.get("name", "unknown device"), result.versions
     software = ", ".join(f"{name} {versions[name]}" for name in ("torch", "cuda", "driver") if versions.get(name))
     lines = [
         f"{result.problem} {result.problem_name}   {result.solution['name']} ({result.solution['language']})",
-        f"{result.workload['name']} ({sizes}), {result.precision}" if sizes else result.workload["name"],
+        f"{workload} ({sizes}), {result.precision}" if sizes else workload,
         f"{device}; {software}; {result.started}",
         "",
         f"status   {result.status}" + (f" ({result.rule})" if result.rule else ""),
@@ -74,12 +75,13 @@ def _head(result: Result) -> str:
 def _speedup(name: str, baseline: dict[str, Any]) -> str:
     if "error" in baseline:
         return f"none over {name}, which did not run: {first_line(baseline['error'])}"
-    if "speedup" not in baseline:
+    if baseline.get("speedup") is None:
         return f"over {name} is not in the record"
-    low, high = baseline["interval"]
-    text = f"{baseline['speedup']:.3f}x over {name} [{low:.3f}, {high:.3f}]: {baseline['verdict']}"
-    if not baseline["paired"]:
-        text += f"\n         not in turn: measured {baseline['measured']}, kept in {baseline['file']}"
+    text = f"{baseline['speedup']:.3f}x over {name}"
+    if interval := baseline.get("interval"):
+        text += f" [{interval[0]:.3f}, {interval[1]:.3f}]: {baseline.get('verdict')}"
+    if not baseline.get("paired", True):
+        text += f"\n         not in turn: measured {baseline.get('measured')}, kept in {baseline.get('file')}"
     return text
 
 
@@ -92,12 +94,12 @@ def series(result: Result) -> dict[str, dict[str, Any]]:
 def _statistics(result: Result) -> str:
     shown = {
         "median": lambda t: duration(t),
-        "quartiles": lambda t: f"{ms(t['q1_ms'])} .. {ms(t['q3_ms'])}" if "q1_ms" in t else "",
-        "min .. max": lambda t: f"{ms(t['min_ms'])} .. {ms(t['max_ms'])}",
-        "mean": lambda t: ms(t["mean_ms"]),
+        "quartiles": lambda t: f"{ms(t['q1_ms'])} .. {ms(t['q3_ms'])}" if {"q1_ms", "q3_ms"} <= t.keys() else "",
+        "min .. max": lambda t: f"{ms(t['min_ms'])} .. {ms(t['max_ms'])}" if {"min_ms", "max_ms"} <= t.keys() else "",
+        "mean": lambda t: ms(t["mean_ms"]) if "mean_ms" in t else "",
         "CV": lambda t: f"{100 * t['cv']:.2f} %" if "cv" in t else "",
         "sem": lambda t: f"{100 * t['sem']:.2f} %" if "sem" in t else "",
-        "calls": lambda t: f"{t['samples']} in {t['rounds']} rounds" if "rounds" in t else str(t["samples"]),
+        "calls": lambda t: f"{t.get('samples')} in {t['rounds']} rounds" if "rounds" in t else str(t.get("samples", "")),
         "ended": _ended,
         "stability": lambda t: t.get("stability", ""),
         "queue": _queue,
@@ -121,7 +123,7 @@ def _queue(timing: dict[str, Any]) -> str:
     if timing.get("method") != "cuda_events" or "queue_full" not in timing:
         return ""
     if not timing["queue_full"]:
-        of = f" in {timing['underfull_rounds']} of {timing['rounds']} rounds" if "underfull_rounds" in timing else ""
+        of = f" in {timing['underfull_rounds']} of {timing.get('rounds')} rounds" if "underfull_rounds" in timing else ""
         return f"not full{of}: launches count"
     interrupted = timing.get("interrupted_rounds", 0)
     return "kept full" + (f", {interrupted} rounds left out" if interrupted else "")
@@ -281,7 +283,7 @@ def _stages(result: Result) -> str:
     if not total:
         return ""
     built = (result.build or {}).get("seconds")
-    lines = [f"{'build':<10} {built:8.2f} s" + (" (from the cache)" if result.build["cached"] else "")] if built else []
+    lines = [f"{'build':<10} {built:8.2f} s" + (" (from the cache)" if result.build.get("cached") else "")] if built else []
     lines += [f"{name:<10} {s:8.2f} s  {_bar_of(s / total)}" for name, s in result.stages_s.items()]
     return "\n".join(line.rstrip() for line in lines)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from harness.problem.module import ProblemError
 from kernelbench.cli import UNFIT, WRONG_USAGE, fail, out_option, say
 from kernelbench.report import page
 from kernelbench.run import Run, RunError, write_whole
@@ -27,6 +28,6 @@ def command(runs: tuple[Path, ...], out: Path) -> None:
         write_whole(out, page.report([Run.load(path) for path in dict.fromkeys(runs)]))
     except OSError as error:
         fail(error, UNFIT)
-    except (RunError, SelectorError) as error:
+    except (RunError, SelectorError, ProblemError) as error:
         fail(error, WRONG_USAGE)
     say(f"{out} ({out.stat().st_size / 1e6:.1f} MB)")
