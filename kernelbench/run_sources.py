@@ -29,16 +29,16 @@ TRAJECTORY = "trajectory.jsonl"
 # What model calls and attempts have in common.
 ASKED = {
     "cost_usd": or_none(NUMBER),
-    "problem!": PROBLEM,
     "seconds": or_none(NUMBER),
     "tags": or_none(OBJECT),
     "tags.iteration": count(),
-    "tags.strategy": TEXT,
+    "tags.strategy": or_none(TEXT),
     "tags.unit": count(),
     "tokens": or_none(OBJECT),
     "tokens.*": or_none(NUMBER),
 }
-_ATTEMPT = shape({**ASKED, "sample!": count(), "parent": or_none(count()), "turn": or_none(count())})
+ORIGIN = {**ASKED, "parent": or_none(count()), "turn": or_none(count())}  # of an attempt
+_ATTEMPT = shape({**ORIGIN, "problem!": PROBLEM, "sample!": count()})
 
 
 def keep(run: Run, solution: Solution, problem: ProblemFile) -> None:

@@ -62,7 +62,7 @@ def _step(line: dict[str, Any], measured: dict[tuple[str, int], Result]) -> Step
     reward = None if before is None else 0.0 if after is None else min(1.0, max(0.0, (before - after) / before))
     tokens = (line.get("tokens") or {}).values()
     return Step(
-        problem, sample, line.get("parent"), (line.get("tags") or {}).get("strategy", ""), result.correct,
+        problem, sample, line.get("parent"), (line.get("tags") or {}).get("strategy") or "", result.correct,
         settled.settled_speedup(result) if result.correct else None, settled.rank(result), reward,
         {name: timing["speedup"] for name, timing in result.baselines.items() if timing.get("speedup")},
         line.get("cost_usd"), None if None in tokens else sum(tokens),

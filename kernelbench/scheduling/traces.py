@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from harness.json_text import parse_json
+from harness.record.fields import PROBLEM
 from harness.record.shape import shape
 from harness.result import Result
 from kernelbench.metrics.scheduling import Attempt, Trace, Unit, attempt_of, sol_ms_of
@@ -16,7 +17,7 @@ from kernelbench.run import Run, RunError, whole_lines
 from kernelbench.run_sources import ASKED, trajectory_of
 
 CALLS = "calls.jsonl"
-_CALL = shape(ASKED)
+_CALL = shape({**ASKED, "problem!": PROBLEM})
 _TAGS = ("unit", "iteration")  # of attempts and calls; the first that is there
 
 Line = dict[str, Any]  # of calls.jsonl or trajectory.jsonl

@@ -21,16 +21,19 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from harness.json_text import parse_json
+from harness.record.shape import shape
 from harness.result import Result
 from harness.solution.discover import SUFFIXES
 from kernelbench.metrics import settled
 from kernelbench.run import write_whole
+from kernelbench.run_sources import ORIGIN
 from kernelbench.solvers.candidate import Candidate, Talk
 from kernelbench.solvers.plan import SolverError
 from kernelbench.solvers.prompting import feedback
 from kernelbench.solvers.task import Task
 
 WORKSPACES = "workspaces"
+_ORIGIN = shape(ORIGIN)
 
 _POLL_S = 0.05
 _SETTLED_S = 0.15  # without a change, and a file that was not moved into place counts as written
@@ -149,6 +152,7 @@ def _candidate(path: Path) -> Candidate:
     if described.exists():
         try:
             origin = parse_json(described.read_text())
+            _ORIGIN.check(origin)
             talk = Talk(**{key: origin[key] for key in Talk.__dataclass_fields__ if key in origin})
         except (ValueError, TypeError) as error:
             raise SolverError(f"{described} is no description of an attempt: {error}") from None

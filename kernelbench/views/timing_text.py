@@ -99,7 +99,7 @@ def _statistics(result: Result) -> str:
         "mean": lambda t: ms(t["mean_ms"]) if "mean_ms" in t else "",
         "CV": lambda t: f"{100 * t['cv']:.2f} %" if "cv" in t else "",
         "sem": lambda t: f"{100 * t['sem']:.2f} %" if "sem" in t else "",
-        "calls": lambda t: f"{t.get('samples')} in {t['rounds']} rounds" if "rounds" in t else str(t.get("samples", "")),
+        "calls": lambda t: str(t.get("samples", "")) + (f" in {t['rounds']} rounds" if "rounds" in t else ""),
         "ended": _ended,
         "stability": lambda t: t.get("stability", ""),
         "queue": _queue,
@@ -123,7 +123,8 @@ def _queue(timing: dict[str, Any]) -> str:
     if timing.get("method") != "cuda_events" or "queue_full" not in timing:
         return ""
     if not timing["queue_full"]:
-        of = f" in {timing['underfull_rounds']} of {timing.get('rounds')} rounds" if "underfull_rounds" in timing else ""
+        underfull, rounds = timing.get("underfull_rounds"), timing.get("rounds")
+        of = "" if underfull is None else f" in {underfull} of {rounds} rounds"
         return f"not full{of}: launches count"
     interrupted = timing.get("interrupted_rounds", 0)
     return "kept full" + (f", {interrupted} rounds left out" if interrupted else "")
@@ -270,10 +271,11 @@ def _speed_of_light(result: Result) -> str:
         if sol.get(key) is not None
     ]
     figures = [f"{name} {ms(sol[key])}" for name, key in (("t_SOL", "t_sol_ms"), ("floor", "t_floor_ms")) if key in sol]
-    if sol.get("sm_mhz"):
+    if figures and sol.get("sm_mhz"):
         figures[0] += f" at {sol['sm_mhz']:g} MHz" + (f" ({sol['clock']})" if "clock" in sol else "")
     percent = fast_p.percent_of_sol(result)
-    reached = f"{percent:.1f} % of it; bound by {sol.get('bottleneck')}; of the peaks reached: {', '.join(shares)}"
+    share = "-" if percent is None else f"{percent:.1f}"
+    reached = f"{share} % of it; bound by {sol.get('bottleneck')}; of the peaks reached: {', '.join(shares)}"
     work = [f"{result.gflops:,.1f} GFLOP/s" if result.gflops else "", f"{result.gbps:,.1f} GB/s" if result.gbps else ""]
     return "\n".join([", ".join(figures), reached, ", ".join(filter(None, work))])
 
@@ -283,7 +285,8 @@ def _stages(result: Result) -> str:
     if not total:
         return ""
     built = (result.build or {}).get("seconds")
-    lines = [f"{'build':<10} {built:8.2f} s" + (" (from the cache)" if result.build.get("cached") else "")] if built else []
+    where = " (from the cache)" if built and result.build.get("cached") else ""
+    lines = [f"{'build':<10} {built:8.2f} s{where}"] if built else []
     lines += [f"{name:<10} {s:8.2f} s  {_bar_of(s / total)}" for name, s in result.stages_s.items()]
     return "\n".join(line.rstrip() for line in lines)
 

@@ -21,6 +21,11 @@ def fuzz():
 
 
 @pytest.fixture(scope="module")
+def records():
+    return script("fuzz_records")
+
+
+@pytest.fixture(scope="module")
 def inputs():
     return script("fuzz_inputs")
 
@@ -51,3 +56,14 @@ def test_sources(inputs):
 
 def test_texts(inputs):
     assert inputs.fuzz_texts(300, seed=7)["text: shown"] == 300
+
+
+def test_records(records):
+    endings = records.fuzz_records(40, seed=7)
+    assert endings["records: refused"] > 5 and sum(endings.values()) - endings["records: refused"] > 30
+
+
+def test_honest_records_become_every_view(records, tmp_path):
+    for number, files in enumerate(records._honest()):
+        run = records.Run.load(records._written(tmp_path / str(number), files))
+        assert all(view(run, run) for view in records._VIEWS.values())

@@ -146,7 +146,15 @@ def test_a_full_disk_leaves_no_half_of_a_run_behind(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("content", "message"), [("[]", "no configuration"), ("{", "is not JSON"), (None, "cannot be read: Is a directory")]
+    ("content", "message"),
+    [
+        ("[]", "no configuration"),
+        ('{"problems": Infinity}', "problems must be text, or null, and is inf"),
+        ('{"solutions": -1}', "solutions must be text"),
+        ('{"precision": [1]}', "precision must be text"),
+        ("{", "is not JSON"),
+        (None, "cannot be read: Is a directory"),
+    ],
 )
 def test_a_damaged_configuration_is_named(tmp_path, content, message):
     Run.create(tmp_path, CONFIGURATION)
