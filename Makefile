@@ -24,7 +24,7 @@ integrations:
 fuzz: $(VENV)/ready
 	$(VENV)/bin/python scripts/fuzz_protocol.py --messages 4500 --evaluations 0 --logs 1500
 	$(VENV)/bin/python scripts/fuzz_inputs.py --trees 1000 --sources 6000 --texts 7000
-	$(VENV)/bin/python scripts/fuzz_records.py --runs 600
+	$(VENV)/bin/python scripts/fuzz_records.py --runs 400
 
 lint: $(VENV)/ready
 	$(VENV)/bin/ruff check .

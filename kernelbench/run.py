@@ -16,7 +16,7 @@ from typing import IO, Any
 
 from harness.faults import MachineFault
 from harness.json_text import parse_json
-from harness.record.shape import NUMBER, OBJECT, TEXT, count, list_of, or_none, shape
+from harness.record.shape import NUMBER, OBJECT, TEXT, count, kind, list_of, or_none, shape
 from harness.result import Result
 from harness.solution.discover import Solution
 from kernelbench import __version__
@@ -31,10 +31,19 @@ _IDENTITY += ("solver", "solver_sha256", "model", "seed", "settings", "schedule"
 # What a configuration says that was written before there was a choice.
 _BEFORE = {"schedule": "depth", "start_sha256": ""}
 
-_TEXTS = ("solutions", "problem_dir", "problems", "device", "workload", "precision", "track", "started", "kernelbench")
+_TEXTS = ("problems", "device", "workload", "precision", "track", "started", "kernelbench")
 _TEXTS += ("solver", "solver_sha256", "model", "schedule", "start_sha256", "base_url")
+_PATH_BYTES, _NAME_BYTES = 4095, 255  # PATH_MAX without its end, and NAME_MAX, of Linux
+
+
+def _is_path(text: str) -> bool:
+    path = text.encode(errors="surrogateescape")
+    return len(path) <= _PATH_BYTES and b"\0" not in path and all(len(n) <= _NAME_BYTES for n in path.split(b"/"))
+
+
 _CONFIG = shape(
     {
+        **{name: or_none(kind("a path", str, fits=_is_path)) for name in ("solutions", "problem_dir")},
         **{name: or_none(TEXT) for name in _TEXTS},
         "at_once": or_none(count()),
         "baselines": or_none(list_of(TEXT)),

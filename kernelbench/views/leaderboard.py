@@ -70,8 +70,9 @@ def write(run: Run, problems: list[str]) -> None:
 def markdown(run: Run, data: dict[str, Any]) -> str:
     """Return the leaderboard of a run as a Markdown document."""
     device = data["device"].get("name", "unknown device")
+    name = Path(run.config.get("solver") or run.config.get("solutions") or run.path).name
     parts = [
-        f"# Leaderboard: {escaping.markdown(Path(run.config.get('solver') or run.config['solutions']).name)}",
+        f"# Leaderboard: {escaping.markdown(name)}",
         escaping.markdown(f"{device}, {_versions(data['versions'])}, workload {data['workload'] or 'default'}, ")
         + f"precision {data['precision']}. Speedup is the baseline's median over the solution's, "
         "both timed in turn on the same fresh inputs unless the baseline is a stored one. A speedup whose interval "

@@ -150,7 +150,7 @@ def test_a_full_disk_leaves_no_half_of_a_run_behind(tmp_path, monkeypatch):
     [
         ("[]", "no configuration"),
         ('{"problems": Infinity}', "problems must be text, or null, and is inf"),
-        ('{"solutions": -1}', "solutions must be text"),
+        ('{"solutions": -1}', "solutions must be a path"),
         ('{"precision": [1]}', "precision must be text"),
         ("{", "is not JSON"),
         (None, "cannot be read: Is a directory"),
