@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 # Beyond every time, rate, size and ratio that there is, and small enough for products and squares to be finite.
 _LARGEST = 1e100
-_LARGEST_COUNT = 2**63 - 1
+_LARGEST_COUNT = 2**63 - 1  # that an array of numbers holds
 
 
 class Kind(NamedTuple):
@@ -59,13 +59,19 @@ def _are_numbers(entries: list) -> bool:
     """Check thousands of samples as a whole; a sum that is not a number says that an entry is none."""
     if not set(map(type, entries)) <= NUMBER.types:
         return False
-    return not entries or (-_LARGEST <= min(entries) and max(entries) <= _LARGEST and not math.isnan(sum(entries)))
+    largest, total = (_LARGEST_COUNT if int in map(type, entries) else _LARGEST), sum(entries)
+    return not entries or (-largest <= min(entries) and max(entries) <= largest and not math.isnan(total))
+
+
+def _is_finite(value: float) -> bool:
+    largest = _LARGEST if type(value) is float else _LARGEST_COUNT
+    return -largest <= value <= largest
 
 
 TEXT, FLAG = kind("text", str), kind("true or false", bool)
 OBJECT, LIST = kind("an object", dict), kind("a list", list)
-NUMBER = kind("a finite number", float, int, fits=lambda value: -_LARGEST <= value <= _LARGEST)
-POSITIVE = kind("a positive finite number", float, int, fits=lambda value: 1 / _LARGEST <= value <= _LARGEST)
+NUMBER = kind("a finite number", float, int, fits=_is_finite)
+POSITIVE = kind("a positive finite number", float, int, fits=lambda value: _is_finite(value) and value >= 1 / _LARGEST)
 # Infinite where a spread is not known.
 FIGURE = kind("a number", float, int, fits=lambda value: NUMBER.fits(value) or abs(value) == math.inf)
 PAIR = kind("two numbers", list, fits=lambda entries: len(entries) == 2 and all(map(FIGURE.takes, entries)))
