@@ -8,6 +8,7 @@ from typing import Any
 from harness.compile.artefact import Artefact
 from harness.problem.module import Problem, ProblemFile, ProblemId
 from harness.solution.discover import Solution
+from harness.solution.visible_files import named_neighbours
 
 
 def encode_problem(file: ProblemFile | Problem) -> dict[str, Any]:
@@ -21,13 +22,16 @@ def decode_problem(record: dict[str, Any]) -> ProblemFile:
 
 
 def encode_solution(solution: Solution) -> dict[str, Any]:
-    """Return a solution as JSON."""
-    return {**vars(solution), "path": str(solution.path), "problem": str(solution.problem)}
+    """Return a solution as JSON, with no more of its neighbours than it names: a directory has many thousands."""
+    texts = {"path": str(solution.path), "problem": str(solution.problem)}
+    return {**vars(solution), **texts, "neighbours": list(map(str, named_neighbours(solution)))}
 
 
 def decode_solution(record: dict[str, Any]) -> Solution:
     """Return the solution that ``encode_solution`` wrote."""
-    return Solution(**{**record, "path": Path(record["path"]), "problem": ProblemId.parse(record["problem"])})
+    neighbours = frozenset(map(Path, record["neighbours"]))
+    path, problem = Path(record["path"]), ProblemId.parse(record["problem"])
+    return Solution(**{**record, "path": path, "problem": problem, "neighbours": neighbours})
 
 
 def encode_artefact(artefact: Artefact) -> dict[str, Any]:

@@ -32,8 +32,11 @@ _ALLOCATED = 0x2  # SHF_ALLOC: loaded when the library is
 _NO_BITS = 8  # SHT_NOBITS: zeros, without content in the file
 _LEFT_OUT = (b".note.gnu.build-id", b".gnu_debuglink", b".eh_frame", b".eh_frame_hdr")
 _FAT_BINARY = b".nv_fatbin"
-_MODULE_NAME = re.compile(rb"_INTERNAL_[0-9a-f]{8}_\d+_\w+?_cu_[0-9a-f]{8}(_\d+)?|\w*_s\d+\.cu\b|tmpxft_\w+")
-_SASS_LINE = re.compile(r"^\s*(/\*[0-9a-f]{4,}\*/.*|\.headerflags.*|Function : .*)$", re.MULTILINE)
+# Linear in what a library holds: an attempt begins where no other has looked, or ends with the longest name of a file.
+_MODULE_NAME = re.compile(
+    rb"_INTERNAL_[0-9a-f]{8}_\d+_(?:(?!_INTERNAL_)\w){1,255}?_cu_[0-9a-f]{8}(_\d+)?|(?<!\w)\w*_s\d+\.cu\b|tmpxft_\w+"
+)
+_SASS_LINE = re.compile(r"^[ \t]*(/\*[0-9a-f]{4,}\*/.*|\.headerflags.*|Function : .*)$", re.MULTILINE)
 _TIMEOUT_S = 120
 
 

@@ -23,7 +23,7 @@ class Origin:
         texts = list(texts)
         self._owns = language.owns if language else None
         self._functions, self._classes = (
-            {name for text in texts for name in re.findall(rf"^\s*{keyword}\s+(\w+)", text, re.MULTILINE)}
+            {name for text in texts for name in re.findall(rf"^[ \t]*{keyword}[ \t]+(\w+)", text, re.MULTILINE)}
             for keyword in ("def", "class")
         )
         self._words = {word for text in texts for word in re.findall(r"\w+", text)}

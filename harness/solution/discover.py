@@ -9,7 +9,7 @@ import contextlib
 import hashlib
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -25,7 +25,7 @@ from harness.limits import (
 from harness.problem.module import ProblemId
 from harness.result import printable
 from harness.solution.includes import read_head, read_source, too_large
-from harness.solution.naming import SolutionError, mapping, said_in
+from harness.solution.naming import SolutionError, clashes, mapping, said_in
 
 SUFFIXES = (".py", ".cu", ".cpp", ".dsl")
 PREBUILT_SUFFIX = ".so"
@@ -55,6 +55,7 @@ class Solution:
     sha256: str
     helpers: str = ""
     refused: str = ""  # why it is not even built
+    neighbours: frozenset[Path] = field(default=frozenset(), compare=False, repr=False)  # real, of all in its directory
 
     def runs_on(self, device_type: str) -> bool:
         return self.device in ("any", device_type)
@@ -74,11 +75,15 @@ class Solution:
 
 @dataclass(frozen=True)
 class Discovery:
-    """Content of a solution directory: solutions, and files that map to no problem with the reason."""
+    """Content of a solution directory: solutions, and files that map to no problem with the reason.
+
+    ``clashes`` are those of ``unmapped`` whose problem and sample another file has or claims, too.
+    """
 
     solutions: tuple[Solution, ...]
     unmapped: tuple[tuple[Path, str], ...]
     root: Path  # the directory
+    clashes: tuple[tuple[Path, str], ...] = ()
 
 
 def discover(
@@ -92,8 +97,8 @@ def discover(
     ``root`` may also be one file, and ``problem`` then what it solves. ``names`` are problems that a file may be
     named after alone, as in ``matmul_kernel.py`` or ``matmul_kernel_s2.py``. A file that a solution
     imports, includes or names belongs to that solution, and is none of its own.
-    Raises SolutionError where the directory is missing, holds no candidate file
-    at all, or holds two files for the same problem and sample.
+    Of two files for the same problem and sample at most one is a solution: see ``naming.clashes``.
+    Raises SolutionError where the directory is missing, or holds no candidate file at all.
     """
     suffixes = (*SUFFIXES, PREBUILT_SUFFIX) if prebuilt else SUFFIXES
     if root.is_file():
@@ -108,28 +113,22 @@ def discover(
     if not paths:
         raise SolutionError(f"no solutions in {root}: expected files ending in {', '.join(suffixes)}")
 
-    solutions: dict[tuple[ProblemId, int], Solution] = {}
-    clashes, unmapped = [], []
+    found: dict[Path, Solution] = {}
+    unmapped = []
     for path in paths:
         try:
-            solution = read_solution(path, root, names=names)
+            found[path] = read_solution(path, root, names=names)
         except (SolutionError, OSError) as error:
             unmapped.append((path, _reason(error)))
-            continue
-        other = solutions.setdefault((solution.problem, solution.sample), solution)
-        if other is not solution:
-            clashes.append(f"  {solution.problem} sample {solution.sample}: {other.name} and {solution.name}")
-    if clashes:
-        raise SolutionError(
-            "two files for the same problem and sample:\n" + "\n".join(clashes) + "\n"
-            "give each its own sample number: in its name (_s1) or in a first-lines comment (kb: problem=1/19 sample=1)"
-        )
-    ordered = sorted(solutions.values(), key=lambda s: (s.problem, s.sample))
+    out = clashes(((path, one.name, (one.problem, one.sample)) for path, one in found.items()), names)
+    everyone = frozenset(Path(os.path.realpath(path)) for path in found)  # those left out are nobody's file either
+    kept = (replace(solution, neighbours=everyone) for path, solution in found.items() if path not in out)
+    ordered = sorted(kept, key=lambda s: (s.problem, s.sample))
     if unmapped:
         helpers = {file for solution in ordered for file in files_of(solution.path)}
         helpers = {file for file in helpers if file.is_relative_to(os.path.realpath(root))}
         unmapped = [(path, reason) for path, reason in unmapped if Path(os.path.realpath(path)) not in helpers]
-    return Discovery(tuple(ordered), tuple(unmapped), root)
+    return Discovery(tuple(ordered), (*unmapped, *out.items()), root, tuple(out.items()))
 
 
 def read_file(

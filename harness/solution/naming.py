@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -50,6 +51,44 @@ def mapping(
             "sample 2, or level_1_problem_19_sample_0_kernel.py, or add a first-lines comment `kb: problem=1/19`"
         )
     return named, sample
+
+
+def clashes(
+    claims: Iterable[tuple[Path, str, tuple[ProblemId, int]]], names: Mapping[str, ProblemId] = MappingProxyType({})
+) -> dict[Path, str]:
+    """Return which files must not have the problem and sample that they claim, and why.
+
+    A claim is a path, how it is shown, and problem and sample. A path or name that says both wins over a comment:
+    whoever writes a source must not push out another's. Of equals none has it.
+    """
+    of_place: dict[tuple[ProblemId, int], list[tuple[Path, str]]] = defaultdict(list)
+    for path, shown, place in claims:
+        of_place[place].append((path, shown))
+    reasons = {}
+    for place, files in of_place.items():
+        if len(files) > 1:
+            first = [file for file in files if _says(file[0], place, names)] or files
+            reasons |= {file[0]: _clash(file, first, place) for file in files if first != [file]}
+    return reasons
+
+
+def _says(path: Path, place: tuple[ProblemId, int], names: Mapping[str, ProblemId]) -> bool:
+    """Return whether path and name alone give this problem and sample."""
+    try:
+        return mapping(path, {}, None, names) == place
+    except SolutionError:
+        return False
+
+
+def _clash(file: tuple[Path, str], first: list[tuple[Path, str]], place: tuple[ProblemId, int]) -> str:
+    claim = f"claims {place[0]} sample {place[1]}"
+    if len(first) == 1:
+        return f"{claim}, which is that of {first[0][1]}"
+    _, other = first[1] if first[0] == file else first[0]
+    return (
+        f"{claim}, and so does {other}: give each its own sample number, in its name (_s1) "
+        "or in a first-lines comment (kb: problem=1/19 sample=1)"
+    )
 
 
 def _from_name(path: Path) -> tuple[ProblemId | None, int]:

@@ -13,15 +13,32 @@ from harness.solution.discover import PREBUILT_SUFFIX, Solution, files_of, is_so
 def own_files(solution: Solution) -> list[Path]:
     """Real paths of the solution's file and of what it includes, imports or names in the directory of solutions.
 
-    A file that is a solution itself is never another solution's.
+    A file that is a solution itself is never another solution's: neither what a discovery found, by whatever link or
+    name, nor what its own name or comment maps to a problem.
     """
     root, path = solution.root.resolve(), solution.path.resolve()
     try:
-        named = _libraries_beside(path) if path.suffix == PREBUILT_SUFFIX else {*files_of(solution.path), *_named(path)}
-        own = [file for file in sorted(named) if file != path and file.is_relative_to(root) and not is_solution(file)]
+        named = {file for file in _all_named(solution) if file != path and file.is_relative_to(root)}
+        own = [file for file in sorted(named - solution.neighbours) if not is_solution(file)]
     except OSError:
         own = []  # the build says what is wrong
     return [path, *own[:MAX_INCLUDED_FILES]]
+
+
+def named_neighbours(solution: Solution) -> list[Path]:
+    """Return those of its neighbours that a solution includes, imports or names: the others cannot become its files."""
+    if not solution.neighbours:
+        return []
+    try:
+        return sorted(solution.neighbours & _all_named(solution))
+    except OSError:
+        return []  # nor has it files of its own
+
+
+def _all_named(solution: Solution) -> set[Path]:
+    """Real paths of what it takes in, wherever; raises OSError."""
+    path = solution.path.resolve()
+    return _libraries_beside(path) if path.suffix == PREBUILT_SUFFIX else {*files_of(solution.path), *_named(path)}
 
 
 def _libraries_beside(path: Path) -> set[Path]:

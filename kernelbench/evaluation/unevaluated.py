@@ -4,7 +4,7 @@
 
 - ``skipped``: one candidate that could not be evaluated, through no fault of its own. ``after`` is the
   number of results in the log at that time: a result of it behind that place takes the line's place.
-- ``unmapped``: all files of the solution directory that name no problem. The last such line counts.
+- ``unmapped``: all files of the solution directory that name no problem, or that of another. The last such line counts.
 """
 
 from __future__ import annotations

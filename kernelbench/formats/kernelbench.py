@@ -30,7 +30,7 @@ _STATISTICS = {"mean": "mean_ms", "std": "std_ms", "min": "min_ms", "max": "max_
 _NOT_COMPILED = (Status.BUILD_ERROR, Status.LOAD_ERROR)
 _WRONG = (Status.WRONG_SHAPE, Status.WRONG_DTYPE, Status.WRONG_VALUE, Status.NONFINITE, Status.REJECTED)
 _LEVEL = re.compile(r"level(\d+)")
-_NUMBER = re.compile(r"0*(\d+)(?:_|$)")
+_NUMBER = re.compile(r"0*(\d{1,9})(?:_|$)")
 
 
 class FormatError(Exception):

@@ -19,7 +19,8 @@ CHECKS = ("memcheck", "racecheck", "initcheck")
 _PLACES = ("/usr/local/cuda/bin/compute-sanitizer", "/usr/local/cuda-*/bin/compute-sanitizer")
 _MOST_ERRORS = 20
 _MARK = "========="
-_AT = re.compile(r"\bat (?P<kernel>.+?)\+0x[0-9a-f]+(?: in (?P<place>\S+:\d+))?")
+_AT = re.compile(r"\bat ")
+_OFFSET = re.compile(r"\+0x[0-9a-f]+(?: in (?P<place>\S+:\d+))?")
 _SUMMARY = re.compile(r"(?:ERROR|RACECHECK) SUMMARY: (\d+) ")
 _NOISE = ("COMPUTE-SANITIZER", "ERROR SUMMARY", "RACECHECK SUMMARY", "LEAK SUMMARY", "Saved host backtrace")
 
@@ -48,13 +49,19 @@ def read(check: str, output: str) -> list[dict[str, Any]]:
         raise ToolError("\n  ".join([f"compute-sanitizer --tool {check} came to no end; it says:", *told]))
     counted: dict[tuple[str, str, str], int] = {}
     for title, details in _blocks(lines):
-        at = next((match for line in details if (match := _AT.search(line))), None)
-        key = (title, at["kernel"].strip() if at else "", (at["place"] or "") if at else "")
+        key = (title, *next(filter(None, map(_kernel_and_place, details)), ("", "")))
         counted[key] = counted.get(key, 0) + 1
     return [
         {"check": check, "error": error, "kernel": kernel, "place": place, "count": count}
         for (error, kernel, place), count in list(counted.items())[:_MOST_ERRORS]
     ]
+
+
+def _kernel_and_place(line: str) -> tuple[str, str] | None:
+    """Return what a line names, as in ``at KERNEL+0x90 in FILE:7``; None where it names no kernel."""
+    at = _AT.search(line)
+    offset = _OFFSET.search(line, at.end() + 1) if at else None
+    return (line[at.end() : offset.start()].strip(), offset["place"] or "") if offset else None
 
 
 def _blocks(lines: list[str]) -> list[tuple[str, list[str]]]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from harness.problem.module import ProblemFile, ProblemId
 from harness.result import Result
-from harness.solution.discover import SolutionError, discover, read_solution
+from harness.solution.discover import SolutionError, discover, read_solution, readable
 from kernelbench import run_sources, suite
 from kernelbench.evaluation.confirmation import confirm_best, fresh
 from kernelbench.evaluation.executor import Evaluated, Options, Pair, closed_or_killed
@@ -70,14 +70,17 @@ def solve_on(
 def starting_kernels(folder: Path) -> dict[str, tuple[str, str]]:
     """Return kind and source of the kernel to start from, by problem: the one with the lowest sample number.
 
-    Raises SolverError where ``folder`` holds no solutions.
+    Raises SolverError where ``folder`` holds no solutions, or two for the same problem and sample.
     """
     try:
-        found = discover(folder).solutions
+        found = discover(folder)
     except SolutionError as error:
         raise SolverError(f"--start {folder}: {error}") from None
+    if found.clashes:
+        path, reason = found.clashes[0]
+        raise SolverError(f"--start {folder}: {readable(path)} {reason}")
     kernels: dict[str, tuple[str, str]] = {}
-    for solution in found:
+    for solution in found.solutions:
         kernels.setdefault(str(solution.problem), (solution.kind, solution.path.read_text(encoding="utf-8")))
     return kernels
 

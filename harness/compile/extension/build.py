@@ -29,7 +29,8 @@ from harness.result import CandidateFailure, Status
 from harness.solution.discover import Solution
 from harness.solution.visible_files import own_files
 
-_ARCH = re.compile(r"(\d+\.\d+[a-z]?)(\+PTX)?")
+_ARCH = re.compile(r"\d{1,3}\.\d{1,3}[a-z]?")
+_MOST_ARCH_CHARACTERS = 1000  # of a list of architectures: a hundred of them
 
 
 @dataclass
@@ -113,7 +114,7 @@ class ExtensionBuilder:
         """Return the environment of the process that compiles."""
         environment = {"CUDA_VISIBLE_DEVICES": "", "MAX_JOBS": str(self.context.jobs)}
         if self.context.arch:
-            wished = [match[1] for match in _ARCH.finditer(str(request.get("arch_list")))]
+            wished = _ARCH.findall(str(request.get("arch_list"))[:_MOST_ARCH_CHARACTERS])
             suits = [arch for arch in wished if arch.rstrip("abcdef") == self.context.arch]
             environment["TORCH_CUDA_ARCH_LIST"] = ";".join(suits[:1]) or self.context.arch
         return environment

@@ -86,7 +86,7 @@ def of_python(trees: list[ast.AST]) -> Language | None:
 
 def of_library(source: str) -> Language | None:
     """Return the language whose headers a ``.cu`` or ``.cpp`` source includes."""
-    included = re.findall(r"^\s*#\s*include\s*[<\"]([^>\"\n]+)", source, re.MULTILINE)
+    included = re.findall(r"^[ \t]*#[ \t]*include[ \t]*[<\"]([^>\"\n]+)", source, re.MULTILINE)
     return next(
         (known for known in languages().values() if any(name.startswith(known.headers) for name in included)), None
     )

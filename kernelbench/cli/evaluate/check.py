@@ -40,7 +40,7 @@ class _Arch(click.ParamType):
 @click.option("--max-regression", type=Percent(), help="Fail if the speedup fell by more, as in 5%.")
 @click.option("--against", type=click.Path(path_type=Path), metavar="RUN",
               help="Run to compare with; its solutions must be there.")  # fmt: skip
-@click.option("--allow-unmapped", is_flag=True, help="Accept files that map to no problem.")
+@click.option("--allow-unmapped", is_flag=True, help="Accept files that map to no problem, or to that of another file.")
 @click.option("--allow-missing", is_flag=True, help="Accept problems of --problems without a solution.")
 @click.option("--allow-removed", is_flag=True, help="Accept that solutions of --against are gone.")
 @click.option("--arch", type=_Arch(), default="9.0", show_default=True,

@@ -37,4 +37,4 @@ def pack(solution: Solution) -> Parcel:
     files = {path.relative_to(root).as_posix(): path.read_bytes() for path in own_files(solution)}
     path = solution.path.relative_to(solution.root)
     files[path.as_posix()] = solution.path.read_bytes()  # where it is a link to a file of its folder, too
-    return Parcel(dataclasses.replace(solution, path=path), files)
+    return Parcel(dataclasses.replace(solution, path=path, neighbours=frozenset()), files)

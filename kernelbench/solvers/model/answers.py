@@ -21,8 +21,11 @@ _FIRST_CODE = {
     "py": re.compile(r"^(?:import |from \w|class |def |@|#|\"\"\"|''')", re.MULTILINE),
     "c": re.compile(r"^(?:#include|#define|//|/\*|extern|template|__global__|using |namespace )", re.MULTILINE),
 }
-_FIRST_CODE["dsl"] = re.compile(r"^[ \t]*(?:#|//|(?:pipeline|transpose|\w*gemm|\w*conv[123]d\w*)\s*\()", re.MULTILINE)
-_PROGRAM = re.compile(r"^[ \t]*(?:pipeline|\w*gemm|\w*conv[123]d\w*)\s*\(", re.MULTILINE)
+_OPERATION = r"(?:pipeline|\w*gemm|(?=\w*conv[123]d)\w+)\s*\("
+_FIRST_CODE["dsl"] = re.compile(rf"^[ \t]*(?:#|//|transpose\s*\(|{_OPERATION})", re.MULTILINE)
+_PROGRAM = re.compile(rf"^[ \t]*{_OPERATION}", re.MULTILINE)
+_EXTERN = re.compile(r'extern\s+"C"')
+_SOLUTION = re.compile(r"\bsolution\s*\(")
 _LEFT_OUT = re.compile(
     r"^[ \t]*(?:#|//)[ \t]*(?:\.\.\.|…).*\b(?:existing|rest|remaining|unchanged|same|omitted|previous|as before)\b"
     r"|^[ \t]*(?:#|//).*\b(?:rest of the code|remaining code|(?:code|kernel)s? (?:is|are|remains?) unchanged)\b",
@@ -149,7 +152,12 @@ def _defines_entry(code: str, kind: str) -> bool:
         return _PROGRAM.search(code) is not None
     if kind == "py":
         return re.search(r"^class\s+ModelNew\b|^ModelNew\s*=", code, re.MULTILINE) is not None
-    return re.search(r'extern\s+"C"[^;]*?\bsolution\s*\(', code, re.DOTALL) is not None
+    return any(map(_declares_solution, code.split(";")))
+
+
+def _declares_solution(statement: str) -> bool:
+    extern = _EXTERN.search(statement)
+    return extern is not None and _SOLUTION.search(statement, extern.end()) is not None
 
 
 @functools.lru_cache(maxsize=256)  # an answer's code is looked at several times

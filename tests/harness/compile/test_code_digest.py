@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from linear_time import MEGABYTE, in_linear_time
 
 from harness.compile import BuildContext, build, code_digest
 from harness.problem.module import ProblemId
@@ -81,6 +82,27 @@ def test_cuda_code_is_its_instructions_and_without_the_tool_nothing_is_said(tmp_
     )
     monkeypatch.setattr(code_digest, "cuobjdump", lambda: None)
     assert code_digest._sass(built) is None
+
+
+@pytest.mark.parametrize(
+    "name, plain",
+    [
+        (b"\0/tmp/x/19_s1.cu\0", b"\0/tmp/x/module\0"),
+        (b"_ZN46_INTERNAL_0a1b2c3d_10_19_relu_s1_cu_89abcdef4reluE", b"_ZN46_module4reluE".replace(b"_m", b"m")),
+        (b"_INTERNAL_0a1b2c3d_4_19_cu_89abcdef_123 relu", b"module relu"),
+        (b"<tmpxft_000012ab_00000000-6>", b"<module-6>"),
+        (b"relu_s1.cpp 19_s1.cuh 19.cu", b"relu_s1.cpp 19_s1.cuh 19.cu"),
+    ],
+)
+def test_the_names_that_a_compiler_gives_a_module_do_not_count(name, plain):
+    assert code_digest._MODULE_NAME.sub(b"module", name) == plain
+
+
+@pytest.mark.parametrize("piece", [b"a", b"1", b"_s1", b"_INTERNAL_0a1b2c3d_1_", b"_INTERNAL_0a1b2c3d_1_" + b"a" * 300])
+def test_a_megabyte_of_one_name_is_read_in_linear_time(piece):
+    with in_linear_time():
+        code_digest._MODULE_NAME.sub(b"module", piece * (MEGABYTE // len(piece)))
+        assert not list(code_digest._SASS_LINE.finditer("\n" * MEGABYTE))
 
 
 def test_what_is_no_library_has_no_sections():

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from linear_time import MEGABYTE, in_linear_time
 
 from harness.compile import BuildContext, build
 from harness.compile.cache import Cache
@@ -130,6 +131,14 @@ def test_only_the_devices_architecture_is_compiled(builder, wished, compiled):
     builder.context = dataclasses.replace(builder.context, arch="9.0")
     environment = builder._environment({**inline(), "arch_list": wished})
     assert environment["TORCH_CUDA_ARCH_LIST"] == compiled
+
+
+def test_a_megabyte_of_architectures_is_read_in_linear_time(builder):
+    builder.context = dataclasses.replace(builder.context, arch="9.0")
+    with in_linear_time():
+        for wished in ("1" * MEGABYTE, "9.0a;" + "1." * MEGABYTE):
+            environment = builder._environment({**inline(), "arch_list": wished})
+    assert environment["TORCH_CUDA_ARCH_LIST"] == "9.0a"
 
 
 @pytest.mark.parametrize(

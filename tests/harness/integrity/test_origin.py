@@ -3,6 +3,7 @@
 import subprocess
 
 import pytest
+from linear_time import MEGABYTE, in_linear_time
 
 from harness.integrity import library_only
 from harness.integrity.origin import Origin, identifier
@@ -42,6 +43,12 @@ def test_what_the_source_names_is_its_own():
     assert inline.has("relu4(float4 const*, float4*, long)") and inline.has("void rms_norm<64>(float const*)")
     assert triton.has("_layer_norm_fwd") and triton.has("_layer_norm_fwd_0d1d2de"), "Triton appends what it specialised"
     assert not inline.has("_layer_norm_fwd") and not triton.has("relu4(float4 const*, float4*, long)")
+
+
+@pytest.mark.parametrize("piece", ["\n", "def\n", "\tclass ", "a"])
+def test_a_megabyte_of_source_is_read_in_linear_time(piece):
+    with in_linear_time():
+        assert not Origin([piece * (MEGABYTE // len(piece))]).has("relu4(float4 const*)")
 
 
 def test_what_the_binary_defines_is_its_own(tmp_path):

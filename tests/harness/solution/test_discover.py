@@ -138,11 +138,41 @@ def test_prebuilt_libraries_only_where_asked_for(tmp_path):
     assert discover(tmp_path, prebuilt=True).solutions[0].kind == "so"
 
 
-def test_two_files_for_one_problem_and_sample_name_both_and_the_way_out(tmp_path):
-    put(tmp_path, "a/1_19.py")
-    put(tmp_path, "b/1_19.cu")
-    with pytest.raises(SolutionError, match=r"1/19 sample 0: a/1_19.py and b/1_19.cu(.|\n)*sample=1"):
-        discover(tmp_path)
+CLAIM = "# kb: problem=1/19 sample=0"
+
+
+@pytest.mark.parametrize(
+    "files, kept, left_out",
+    [
+        ({"1_19.py": "", "1_21_hostile.py": CLAIM}, "1_19.py", "1_21_hostile.py"),
+        ({"1_19.py": CLAIM, "0_early.py": CLAIM}, "1_19.py", "0_early.py"),
+        ({"level1/19.py": "", "attempt.py": CLAIM, "other.py": CLAIM}, "level1/19.py", "attempt.py other.py"),
+        ({"relu_kernel.py": "", "1_20.py": CLAIM}, "relu_kernel.py", "1_20.py"),
+        ({"a/1_19.py": "", "b/1_19.cu": ""}, "", "a/1_19.py b/1_19.cu"),
+        ({"a.py": CLAIM, "b.py": CLAIM}, "", "a.py b.py"),
+        ({"a/1_19.py": "", "b/1_19.py": "", "claims.py": CLAIM}, "", "a/1_19.py b/1_19.py claims.py"),
+        ({"1_19.py": "# kb: sample=1", "1_19_s1.py": ""}, "1_19_s1.py", "1_19.py"),
+    ],
+)
+def test_a_name_wins_over_a_comment_and_of_equals_none_is_evaluated(tmp_path, files, kept, left_out):
+    for name, text in files.items():
+        put(tmp_path, name, text)
+    put(tmp_path, "1_23.py")
+    found = discover(tmp_path, names={"relu_kernel": ProblemId(1, 19)})
+    assert [s.name for s in found.solutions] == [*kept.split(), "1_23.py"]
+    assert sorted(path.relative_to(tmp_path).as_posix() for path, _ in found.unmapped) == left_out.split()
+    assert found.clashes == found.unmapped
+
+
+def test_what_is_left_out_for_its_claim_says_whose_place_it_is_and_the_way_out(tmp_path):
+    put(tmp_path, "1_19.py", "import evil")  # a file that another takes in is told all the same
+    put(tmp_path, "evil.py", CLAIM)
+    put(tmp_path, "a/1_20.py")
+    put(tmp_path, "b/1_20.cu")
+    reasons = {path.name: reason for path, reason in discover(tmp_path).unmapped}
+    assert reasons["evil.py"] == "claims 1/19 sample 0, which is that of 1_19.py"
+    assert reasons["1_20.py"].startswith("claims 1/20 sample 0, and so does b/1_20.cu: give each its own sample number")
+    assert "and so does a/1_20.py" in reasons["1_20.cu"]
 
 
 def test_missing_empty_and_wrong_directories(tmp_path):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from linear_time import MEGABYTE, in_linear_time
 
 from harness.compile import BuildContext, build
 from harness.compile.artefact import ToolchainError
@@ -172,3 +173,9 @@ def test_the_example_of_cutile_compiles_to_a_kernel_of_that_name():
         bytecode_version="13.1",
     )  # fmt: skip
     assert KERNELS["cutile"][0].encode() in compiled.getvalue()
+
+
+@pytest.mark.parametrize("piece", ["\n", "#", "# \n", "#include\n", "#include <"])
+def test_a_megabyte_of_includes_is_read_in_linear_time(piece):
+    with in_linear_time():
+        assert languages.of_library(piece * (MEGABYTE // len(piece))) is None

@@ -63,6 +63,15 @@ def test_a_kernel_of_a_problem_that_there_is_not_does_not_slip_out_of_the_gate(f
     assert check(folder, "--allow-unmapped").returncode == 0
 
 
+def test_a_kernel_whose_problem_and_sample_another_file_claims_does_not_slip_out_of_the_gate(folder):
+    (folder / "kernels" / "level1" / "20.py").write_text(f"# kb: problem=1/19 sample=0\n{RELU}")
+    done = check(folder)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "claims 1/19 sample 0, which is that of level1/19_relu.py (--allow-unmapped accepts it)" in done.stdout
+    (folder / "kernels" / "level1" / "19.py").write_text(RELU)
+    assert check(folder).returncode == 2  # nothing is left
+
+
 @pytest.mark.parametrize("option", ["--junit", "--summary"])
 @pytest.mark.parametrize("path", ["/proc/kb.xml", "nowhere/kb.xml"])
 def test_a_file_that_cannot_be_written_is_told_before_the_work(folder, option, path):

@@ -165,7 +165,7 @@ def test_a_kernelbench_directory_of_problems_and_solutions_evaluates_as_it_is(tm
         (["--solutions", "solutions", "--problems", "9/9"], 2, "no problem matches '9/9'"),
         (["--solutions", "solutions", "--problems", "relu"], 2, "not a problem selector"),
         (["--solutions", "solutions", "--problem-dir", "empty"], 2, "no problems in empty"),
-        (["--solutions", "twice"], 2, "two files for the same problem and sample"),
+        (["--solutions", "twice"], 2, "claims 1/19 sample 0, and so does 1_19.py: give each its own sample number"),
         (["--solutions", "solutions", "--device", "cuda:99"], 3, "--device cpu"),
         (["--solutions", "solutions", "--device", "gpu"], 2, "'gpu' is no device; there are: cpu, cuda, cuda:INDEX"),
         (["--solutions", "solutions", "--device", "cuda:x"], 2, "'cuda:x' is no device"),
@@ -202,6 +202,19 @@ def test_files_without_a_problem_and_gpu_solutions_are_listed_not_lost(solutions
     assert "notes.py: maps to no problem" in done.stdout and "there is no problem 9/99" in done.stdout
     assert "Not evaluated here (1):" in done.stdout and "1_23.cu: cuda solution, needs a GPU" in done.stdout
     assert done.returncode == 0
+
+
+def test_a_file_that_claims_the_place_of_another_is_left_out_and_the_rest_evaluated(tmp_path):
+    put = {"1_19.py": GOOD, "1_21_hostile.py": "# kb: problem=1/19 sample=0", "1_23.py": "", "1_23_twice.py": ""}
+    (tmp_path / "solutions").mkdir()
+    for name, text in put.items():
+        (tmp_path / "solutions" / name).write_text(text)
+    done = evaluate(tmp_path / "solutions", tmp_path / "run", "--json")
+    assert [r["solution"] for r in json.loads(done.stdout)["results"]] == ["1_19.py"], done.stderr
+    done = evaluate(tmp_path / "solutions", tmp_path / "run", "--resume")
+    assert done.returncode == 0 and "Files without a problem (3):" in done.stdout
+    assert "1_21_hostile.py: claims 1/19 sample 0, which is that of 1_19.py" in done.stdout
+    assert "1_23.py: claims 1/23 sample 0, and so does 1_23_twice.py" in done.stdout
 
 
 def test_nothing_to_evaluate_is_wrong_usage_and_says_why(solutions, tmp_path):

@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from linear_time import MEGABYTE, in_linear_time
 from logs import result, run
 from warm_kb import KB
 
@@ -209,11 +210,17 @@ def test_a_file_in_another_format_is_an_error_that_says_where(files, content, me
 
 
 @pytest.mark.parametrize(
-    "content, message", [('{"one": {}}', "'one' is no level"), ('{"level1": {"relu": {}}}', "'relu' is no timing")]
+    "content, message",
+    [
+        ('{"one": {}}', "'one' is no level"),
+        ('{"level1": {"relu": {}}}', "'relu' is no timing"),
+        ('{"level1": {"' + "0" * MEGABYTE + 'x": {}}}', "is no timing"),
+    ],
+    ids=["no level", "no number", "a megabyte of zeros"],
 )
 def test_a_wrong_baseline_is_an_error(files, content, message):
     (files / "baseline_time_torch.json").write_text(content)
-    with pytest.raises(kernelbench.FormatError, match=message):
+    with in_linear_time(), pytest.raises(kernelbench.FormatError, match=message):
         read(files)
 
 

@@ -5,6 +5,7 @@ import stat
 import sys
 
 import pytest
+from linear_time import MEGABYTE, in_linear_time
 
 from harness.problem.module import ProblemId
 from harness.solution.discover import read_solution
@@ -105,3 +106,9 @@ def test_on_a_cpu_the_command_says_that_it_was_not_run(arguments, capsys):
         main(command)
     record = json.loads(capsys.readouterr().out)
     assert ended.value.code == 0 and record["sanitizer"] == "not run: compute-sanitizer needs a GPU"
+
+
+@pytest.mark.parametrize("piece", ["at ", "at x", "+0x", "at x+0x1 in a:"])
+def test_a_megabyte_of_one_line_is_read_in_linear_time(piece):
+    with in_linear_time():
+        sanitizer.read("memcheck", f"========= {piece * (MEGABYTE // len(piece))}\n========= ERROR SUMMARY: 0 errors")

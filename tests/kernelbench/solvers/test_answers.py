@@ -1,8 +1,9 @@
 """The code in an answer, whatever stands around it; or why there is none."""
 
 import pytest
+from linear_time import MEGABYTE, in_linear_time
 
-from kernelbench.solvers.model.answers import NoCode, extract
+from kernelbench.solvers.model.answers import NoCode, _defines_entry, extract
 
 CODE = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return x + 1\n"
 EARLIER = CODE.replace("x + 1", "x")
@@ -86,3 +87,33 @@ def test_an_answer_of_nothing_but_marks_is_read_in_one_pass(answer):
 def test_thoughts_of_several_kinds_are_left_out():
     thought = "<think>a</think>So <reasoning>```python\nx\n```</reasoning> it is. <think>"
     assert extract(f"{thought}\n```python\n{CODE}```") == CODE
+
+
+@pytest.mark.parametrize(
+    "kind, piece", [("dsl", "conv1d"), ("dsl", "gemm\n"), ("cu", 'extern "C" '), ("cu", "extern\n"), ("cu", ";")]
+)
+def test_a_megabyte_without_an_entry_is_read_in_linear_time(kind, piece):
+    with in_linear_time():
+        assert not _defines_entry(piece * (MEGABYTE // len(piece)), kind)
+
+
+@pytest.mark.parametrize(
+    "source, is_entry",
+    [
+        ('extern "C" void solution(int);', True),
+        ('extern  "C" {\nvoid a(int x)\n{} void solution (int);}', True),
+        ('extern "C" void a(); void solution(int);', False),
+        ('void solution(int), b; extern "C" int c', False),
+        ('extern "C" void my_solution(int);', False),
+    ],
+)
+def test_the_entry_is_in_one_statement_with_its_linkage(source, is_entry):
+    assert _defines_entry(source, "cu") == is_entry
+
+
+@pytest.mark.parametrize(
+    "source, is_entry",
+    [("pipeline(", True), (" group_gemm (x", True), ("conv2d_fprop\n(", True), ("gemms(", False), ("# gemm(", False)],
+)
+def test_the_entry_of_a_program_is_an_operation_at_the_beginning_of_a_line(source, is_entry):
+    assert _defines_entry(source, "dsl") == is_entry

@@ -276,3 +276,6 @@ def test_a_kernel_to_start_from(solved, write, tmp_path, stand_in):
             solved(solver, server, budget=2, resume=True)
     with pytest.raises(SolverError, match="no such directory"):
         starting_kernels(tmp_path / "none")
+    (start / "19.py").write_text("")
+    with pytest.raises(SolverError, match="claims 1/19 sample 0, and so does level1/19"):
+        starting_kernels(tmp_path / "start")

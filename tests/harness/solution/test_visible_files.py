@@ -1,0 +1,58 @@
+"""Files that one solution may see: its own, never a neighbour's."""
+
+import json
+
+import pytest
+
+from harness.job import decode_solution, encode_solution
+from harness.problem.module import ProblemId
+from harness.solution.discover import discover
+from harness.solution.visible_files import own_files
+
+NAMES_ALL = "import matmul_kernel, impl, helper\nx = 'matmul_kernel.py', 'impl.py', 'helper.py', 'b/matmul_kernel.py'"
+
+
+@pytest.fixture
+def seen(tmp_path):
+    """Writes a directory of solutions and returns the files that a solution of it may see, here and in the judge."""
+
+    def write(name, names=None, **files):
+        for file, text in files.items():
+            path = tmp_path / file.replace("__", "/").replace("_py", ".py")
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text)
+        found = discover(tmp_path, names=names or {})
+        (solution,) = (one for one in found.solutions if one.name == name)
+        there = decode_solution(json.loads(json.dumps(encode_solution(solution))))
+        own = own_files(solution)
+        assert own_files(there) == own and len(there.neighbours) <= len(solution.neighbours)
+        return [path.relative_to(tmp_path).as_posix() for path in own]
+
+    return write
+
+
+def test_a_file_named_after_a_problem_is_nobody_elses(seen):
+    names = {"matmul_kernel": ProblemId(1, 2), "spy": ProblemId(1, 3)}
+    own = seen("spy.py", names, spy_py=NAMES_ALL, matmul_kernel_py="", helper_py="")
+    assert own == ["spy.py", "helper.py"]
+
+
+def test_a_file_that_a_neighbour_is_a_link_to_is_nobody_elses(tmp_path, seen):
+    (tmp_path / "1_20.py").symlink_to("impl.py")
+    files = {"1_19_py": NAMES_ALL, "impl_py": "", "helper_py": ""}
+    assert seen("1_19.py", **files) == ["1_19.py", "helper.py"]
+    assert seen("1_20.py", **files) == ["impl.py"]
+
+
+def test_a_file_left_out_for_its_claim_is_nobody_elses(seen):
+    names = {"matmul_kernel": ProblemId(1, 2)}
+    own = seen("1_19.py", names, **{"1_19_py": NAMES_ALL, "matmul_kernel_py": "", "b__matmul_kernel_py": ""})
+    assert own == ["1_19.py"]
+
+
+def test_the_judge_learns_of_the_neighbours_that_a_solution_names_only(tmp_path):
+    for number in range(1, 50):
+        (tmp_path / f"1_{number}.py").write_text("beside = '1_7.py'")
+    solution = discover(tmp_path).solutions[0]
+    assert len(solution.neighbours) == 49
+    assert encode_solution(solution)["neighbours"] == [str(tmp_path / "1_7.py")]
