@@ -7,16 +7,14 @@ import ctypes
 import os
 import re
 import signal
-import stat
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 _MOST_PROCESSES = 10_000  # of one family: a fork bomb is not followed for ever
-_MEMORY = ("RssAnon", "RssShmem", "VmPTE")  # in /proc/PID/status
+_PRIVATE = ("RssAnon", "VmPTE", "HugetlbPages")  # in /proc/PID/status
 _PF_EXITING = 0x4  # of the flags in /proc/PID/stat
-_FILES_IN_MEMORY = ("/memfd:", "/dev/zero", "/SYSV", "/dev/shm/")  # names of shared mappings in /proc/PID/maps
 _PR_SET_PDEATHSIG = 1
 _CPUCLOCK_SCHED = 2  # of a whole process, as clock_getcpuclockid(3) numbers them
 
@@ -33,7 +31,7 @@ def descendants(pid: int) -> list[int]:
         parent = pending.pop()
         threads = tasks(parent)
         for task in threads:
-            pending += map(int, _read(f"/proc/{parent}/task/{task}/children").split())
+            pending += map(int, read_text(f"/proc/{parent}/task/{task}/children").split())
         if threads:
             found.append(parent)
     return found
@@ -43,7 +41,7 @@ def at_rest(processes: list[int]) -> bool:
     """Return whether every thread of these is stopped or gone, and has ended its system call."""
     for process in processes:
         for task in tasks(process):
-            state = _read(f"/proc/{process}/task/{task}/stat").rpartition(")")[2].split()[:1]
+            state = read_text(f"/proc/{process}/task/{task}/stat").rpartition(")")[2].split()[:1]
             if state and state[0] not in "TtZX":
                 return False
     return True
@@ -53,7 +51,7 @@ def identities(processes: list[int]) -> set[tuple[int, str]]:
     """Return number and start time of each of these that is there: numbers are used again."""
     found = set()
     for process in processes:
-        fields = _read(f"/proc/{process}/stat").rpartition(")")[2].split()
+        fields = read_text(f"/proc/{process}/stat").rpartition(")")[2].split()
         if fields:
             found.add((process, fields[19]))
     return found
@@ -61,7 +59,7 @@ def identities(processes: list[int]) -> set[tuple[int, str]]:
 
 def is_ending(process: int) -> bool:
     """Return whether it has ended or is about to, by a signal or by itself."""
-    fields = _read(f"/proc/{process}/stat").rpartition(")")[2].split()
+    fields = read_text(f"/proc/{process}/stat").rpartition(")")[2].split()
     return not fields or fields[0] in "ZX" or bool(int(fields[6]) & _PF_EXITING)
 
 
@@ -90,7 +88,7 @@ def time_slices(processes: list[int]) -> int | None:
     slices = 0
     for process in processes:
         for task in tasks(process):
-            fields = _read(f"/proc/{process}/task/{task}/schedstat").split()
+            fields = read_text(f"/proc/{process}/task/{task}/schedstat").split()
             if fields:
                 slices += int(fields[2])
     return slices or None
@@ -106,11 +104,11 @@ def tasks(process: int) -> list[str]:
 
 def tasks_that_stop(process: int) -> list[str]:
     """Return its threads; none of one that has ended and waits for its parent, which costs nobody time."""
-    state = _read(f"/proc/{process}/stat").rpartition(")")[2].split()[:1]
+    state = read_text(f"/proc/{process}/stat").rpartition(")")[2].split()[:1]
     return [] if not state or state[0] in "ZX" else tasks(process)
 
 
-def _read(path: str) -> str:
+def read_text(path: str) -> str:
     """Empty where there is no such file any more. The name of a process in it is any bytes, ``\\r`` among them."""
     data = b""
     with contextlib.suppress(OSError):
@@ -123,74 +121,36 @@ def _read(path: str) -> str:
     return data.decode(errors="replace")
 
 
-def usage(pid: int) -> tuple[int, int]:
-    """Anonymous and shared memory with its page tables in bytes, and processes with their threads, of a family."""
-    memory = tasks = 0
+def usage(pid: int) -> tuple[int, int, int]:
+    """Return private memory with its page tables and shared memory in bytes, and tasks, of a process and its family."""
+    private = shared = tasks = 0
     for process in descendants(pid):
-        fields = dict(line.split(":", 1) for line in _read(f"/proc/{process}/status").split("\n") if line)
+        fields = _status(process)
         if not fields:
             continue
-        memory += sum(int(fields[name].split()[0]) for name in _MEMORY if name in fields) * 1024
+        private += sum(int(fields[name].split()[0]) for name in _PRIVATE if name in fields) * 1024
+        shared += int(fields.get("RssShmem", "0").split()[0]) * 1024
         tasks += int(fields["Threads"])
-    return memory, tasks
+    return private, shared, tasks
 
 
-def nameless_bytes(processes: list[int], given: set[tuple[int, int]]) -> tuple[int, int]:
-    """Return bytes of files without a name that processes have open or mapped, in memory and on disk.
-
-    A file is told by device and inode. One that is only mapped counts as far as it is mapped, where this user may not
-    look behind a mapping (CAP_CHECKPOINT_RESTORE).
-    """
-    found = _mapped_files(processes)
-    for process in processes:
-        folder = f"/proc/{process}/fd"
-        with contextlib.suppress(OSError):
-            for name in os.listdir(folder):
-                with contextlib.suppress(OSError):
-                    file = os.stat(f"{folder}/{name}")
-                    if stat.S_ISREG(file.st_mode) and not file.st_nlink:
-                        in_memory = os.readlink(f"{folder}/{name}").startswith("/memfd:")
-                        found[file.st_dev, file.st_ino] = in_memory, file.st_blocks * 512
-    theirs = [of for file, of in found.items() if file not in given]
-    return sum(size for memory, size in theirs if memory), sum(size for memory, size in theirs if not memory)
+def _status(process: int) -> dict[str, str]:
+    """Return its /proc/PID/status; one whose first thread has ended shows its memory in those of the others."""
+    fields = _fields(read_text(f"/proc/{process}/status"))
+    if fields and "RssAnon" not in fields and int(fields["Threads"]) > 1:
+        others = (_fields(read_text(f"/proc/{process}/task/{task}/status")) for task in tasks(process))
+        return next((other for other in others if "RssAnon" in other), fields)
+    return fields
 
 
-def _mapped_files(processes: list[int]) -> dict[tuple[int, int], tuple[bool, int]]:
-    """Return whether it is in memory, and the bytes, of each shared mapping of a file without a name."""
-    found: dict[tuple[int, int], tuple[bool, int]] = {}
-    for process in processes:
-        for line in _read(f"/proc/{process}/maps").split("\n"):
-            fields = line.split(None, 5)
-            if len(fields) < 6 or fields[1][3] != "s" or not fields[5].endswith("(deleted)"):
-                continue
-            begin, end = (int(address, 16) for address in fields[0].split("-"))
-            major, minor = (int(part, 16) for part in fields[3].split(":"))
-            file = os.makedev(major, minor), int(fields[4])
-            in_memory = fields[5].startswith(_FILES_IN_MEMORY)
-            size = int(fields[2], 16) + end - begin
-            with contextlib.suppress(OSError):
-                size = os.stat(f"/proc/{process}/map_files/{fields[0]}").st_blocks * 512
-            found[file] = in_memory, max(size, found.get(file, (in_memory, 0))[1])
-    return found
+def _fields(text: str) -> dict[str, str]:
+    return dict(line.split(":", 1) for line in text.split("\n") if line)
 
 
-def socket_use(processes: list[int]) -> tuple[int, int]:
-    """Bytes that the buffers of their sockets may hold, and open files that lie in them in messages nobody has read."""
-    found: dict[str, int] = {}
-    for process in processes:
-        with contextlib.suppress(OSError):
-            for name in os.listdir(f"/proc/{process}/fd"):
-                with contextlib.suppress(OSError):
-                    link = os.readlink(f"/proc/{process}/fd/{name}")
-                    if link.startswith("socket:") and link not in found:
-                        held = _read(f"/proc/{process}/fdinfo/{name}").partition("scm_fds:")[2].split()[:1]
-                        found[link] = int(held[0]) if held else 0
-    return len(found) * _socket_bytes(), sum(found.values())
-
-
-def _socket_bytes() -> int:
-    """The most that one socket holds for others to read, whose size nobody here can change: its limit and a message."""
-    return 2 * int(_read("/proc/sys/net/core/wmem_default").strip() or 1 << 18)
+def place_to_go(process: int) -> int | None:
+    """Return the score that ``go_first`` set; None of a process that is gone."""
+    text = read_text(f"/proc/{process}/oom_score_adj").strip()
+    return int(text) if text else None
 
 
 def disk_use(folder: Path, most: int) -> tuple[int, int]:
@@ -240,6 +200,14 @@ def _entries(folder: Path) -> list[os.DirEntry]:
         return []
 
 
+def lies_in_memory(folder: Path) -> bool:
+    """Return whether files below ``folder`` are shared memory of the host."""
+    device = os.stat(folder).st_dev
+    number = f"{os.major(device)}:{os.minor(device)}"
+    mounts = (line.split() for line in read_text("/proc/self/mountinfo").split("\n") if line)
+    return any(fields[2] == number and fields[fields.index("-") + 1] == "tmpfs" for fields in mounts)
+
+
 def shared_memory_bytes() -> int:
     """Return what all shared memory of the host takes: mapped or not, with a name or without."""
     return _meminfo_bytes()["Shmem"]
@@ -257,14 +225,14 @@ def available_memory_bytes() -> int:
 
 def _left_by_groups(mount: Path = Path("/sys/fs/cgroup")) -> Iterator[int]:
     """Return the bytes that the limit of each control group (version 2) above this process leaves."""
-    own = _read("/proc/self/cgroup").partition("::")[2].split("\n")[0].lstrip("/")
+    own = read_text("/proc/self/cgroup").partition("::")[2].split("\n")[0].lstrip("/")
     folder = mount / own
     for group in (folder, *folder.parents):
         if group == mount.parent:
             return
-        limit, used = _read(f"{group}/memory.max").strip(), _read(f"{group}/memory.current").strip()
+        limit, used = read_text(f"{group}/memory.max").strip(), read_text(f"{group}/memory.current").strip()
         if limit.isdigit() and used.isdigit():
-            cache = re.search(r"^inactive_file (\d+)$", _read(f"{group}/memory.stat"), re.MULTILINE)
+            cache = re.search(r"^inactive_file (\d+)$", read_text(f"{group}/memory.stat"), re.MULTILINE)
             yield max(0, int(limit) - int(used) + int(cache[1] if cache else 0))
 
 

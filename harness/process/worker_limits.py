@@ -7,85 +7,103 @@ import time
 from pathlib import Path
 
 from harness.faults import MachineFault
-from harness.process.procfs import descendants, disk_use, nameless_bytes, shared_memory_bytes, socket_use, usage
+from harness.process.holdings import Mappings, OpenFiles, mappings, open_files
+from harness.process.procfs import descendants, disk_use, lies_in_memory, place_to_go, shared_memory_bytes, usage
 from harness.result import CandidateFailure, Status
 
 CHECK_EVERY_S = 0.1
 MAX_DISK_BYTES = 8 << 30  # in one file, and in all of a worker's files
 MAX_FILES = 100_000
 _MAX_TASKS = 1024 + 16 * (os.cpu_count() or 1)  # processes and threads; a compiler or OpenMP takes a few a core
+_MAX_DESCRIPTORS = 1 << 16  # of all its processes; a worker has 6 to 30, reading so many takes 0.4 s
+_MAX_MAPPINGS = 1 << 18  # of all its processes; torch takes 400, and more with CUDA; reading so many takes 0.3 s
 _DISK_EVERY_S = 1.0
 
 
 class WorkerLimits:
-    """Limits of one worker, against what it uses.
+    """Limits of one worker, against what it uses. What is counted as memory is compared in one sum.
 
     Parameters
     ----------
     memory_bytes
-        Host memory that its processes may take together.
+        Host memory that its processes may take together, files in memory that it was given included.
     has_group
         Whether a control group limits the memory too, and counts what /proc does not show.
     folders
         Folders that it may write to.
-    inherited
-        Descriptors that it was given; files in memory among them are not its own.
     """
 
-    def __init__(self, memory_bytes: int, has_group: bool, folders: list[Path], inherited: list[int]):
+    def __init__(self, memory_bytes: int, has_group: bool, folders: list[Path]):
         self._memory_bytes, self._has_group, self._folders = memory_bytes, has_group, folders
-        self._given = {(file.st_dev, file.st_ino) for file in map(os.fstat, inherited)}
         self._shared_bytes = shared_memory_bytes()
-        self._files_in_messages = 0
+        self._in_messages = self._hiding = 0  # at the last check
+        self._mappings = Mappings()
+        self._begun = self._shows = False
+        self._place: int | None = None
         self._checked = self._disk_checked = time.monotonic()
 
+    def begin(self, pid: int) -> None:
+        """Note how the worker ``pid`` is before it runs what is not ours. Until then there is nothing to check."""
+        self._begun, self._shows = True, not open_files([pid], _MAX_DESCRIPTORS).hiding
+        self._place = place_to_go(pid)
+
     def check(self, pid: int) -> None:
-        """Check memory and processes of the worker ``pid``, and less often disk.
+        """Check memory and processes of the worker ``pid``, and less often disk and mappings.
 
         Raises CandidateFailure for a limit that is passed, and MachineFault for memory without an owner.
         """
-        now = time.monotonic()
-        if now - self._checked < CHECK_EVERY_S:
+        if not self._begun or time.monotonic() - self._checked < CHECK_EVERY_S:
             return
-        self._checked = now
-        used, tasks = usage(pid)
-        used += self._check_sockets(pid)
+        private, shared, tasks = usage(pid)
+        if tasks > _MAX_TASKS:
+            raise _crashed(f"it started {tasks} processes and threads; the limit is {_MAX_TASKS}")
+        family = descendants(pid)
+        self._check_place(family)
+        files = open_files(family, _MAX_DESCRIPTORS)
+        self._check_open(files)
+        nameless = files.nameless
+        if with_disk := time.monotonic() - self._disk_checked > _DISK_EVERY_S:
+            self._mappings = mappings(family, _MAX_MAPPINGS)
+            if self._mappings.count > _MAX_MAPPINGS:
+                raise _crashed(f"its processes have more than {_MAX_MAPPINGS:,} mappings together")
+            nameless = self._mappings.nameless | files.nameless
+        # a file in memory is in both figures, as far as it is mapped
+        shared = max(shared, sum(size for in_memory, size in nameless.values() if in_memory))
+        used = private + shared + files.buffer_bytes + self._mappings.kernel_bytes
         if used > self._memory_bytes:
             limit = f"the limit is {self._memory_bytes / 1e9:.1f} GB"
             raise CandidateFailure(
                 Status.OUT_OF_MEMORY, f"the process took {used / 1e9:.1f} GB of host memory; {limit}"
             )
-        if tasks > _MAX_TASKS:
-            raise CandidateFailure(
-                Status.CRASHED, f"it started {tasks} processes and threads; the limit is {_MAX_TASKS}"
-            )
-        if now - self._disk_checked > _DISK_EVERY_S:
-            self._check_files(pid, used)
+        if with_disk:
+            self._check_disk(shared, sum(size for in_memory, size in nameless.values() if not in_memory))
+            self._disk_checked = time.monotonic()
+        self._checked = time.monotonic()  # at its end: where a check takes long, the worker has the time in between
 
-    def _check_files(self, pid: int, used: int) -> None:
+    def _check_place(self, family: list[int]) -> None:
+        """CUDA has to write next to where this is set."""
+        places = [place for process in family if (place := place_to_go(process)) is not None]
+        if self._place is not None and places and min(places) < self._place:
+            raise _crashed("it asked the system to end other processes before it (oom_score_adj)")
+
+    def _check_open(self, files: OpenFiles) -> None:
+        """Files in messages are in no account, nor are those of who cannot be read. They may pass, but not stay."""
+        if files.descriptors > _MAX_DESCRIPTORS:
+            raise _crashed(f"its processes have more than {_MAX_DESCRIPTORS:,} descriptors open together")
+        before, self._in_messages = self._in_messages, sum(files.in_messages.values())
+        if before and self._in_messages:
+            raise _crashed(f"it keeps {self._in_messages} open files in messages that nobody reads")
+        before, self._hiding = self._hiding, files.hiding
+        if self._shows and before and self._hiding:
+            raise _crashed(f"{self._hiding} of its processes hide what they have open (PR_SET_DUMPABLE)")
+
+    def _check_disk(self, shared: int, nameless: int) -> None:
         uses = [disk_use(folder, most=MAX_FILES) for folder in self._folders]
-        in_memory, on_disk = nameless_bytes(descendants(pid), self._given)
-        files, size = sum(files for files, _ in uses), sum(size for _, size in uses) + on_disk
-        self._disk_checked = time.monotonic()
-        if in_memory > self._memory_bytes:
-            raise CandidateFailure(
-                Status.OUT_OF_MEMORY, f"files in memory that it has open take {in_memory / 1e9:.1f} GB"
-            )
+        files, size = sum(files for files, _ in uses), sum(size for _, size in uses) + nameless
         if files > MAX_FILES or size > MAX_DISK_BYTES:
             limit = f"the limit is {MAX_FILES} and {MAX_DISK_BYTES / 1e9:.1f} GB"
-            raise CandidateFailure(
-                Status.CRASHED, f"it wrote {files} files of {size / 1e9:.1f} GB together; {limit}"
-            )
-        self._check_shared_memory(used + in_memory + size)  # a temporary folder may be one in memory
-
-    def _check_sockets(self, pid: int) -> int:
-        """Return bytes in socket buffers. Files in messages are in no account, so they may pass, but not stay."""
-        before = self._files_in_messages
-        size, self._files_in_messages = socket_use(descendants(pid))
-        if before and self._files_in_messages:
-            message = f"it keeps {self._files_in_messages} open files in messages that nobody reads"
-            raise CandidateFailure(Status.CRASHED, message)
-        return size
+            raise _crashed(f"it wrote {files} files of {size / 1e9:.1f} GB together; {limit}")
+        self._check_shared_memory(shared + (size if any(map(lies_in_memory, self._folders)) else 0))
 
     def _check_shared_memory(self, used: int) -> None:
         """Raise MachineFault if shared memory grew by far more than /proc shows of this worker.
@@ -98,3 +116,7 @@ class WorkerLimits:
                 f"shared memory of this machine grew by {grown / 1e9:.1f} GB while a candidate ran, whose processes "
                 f"show {used / 1e9:.1f} GB; give workers a control group, or stop what takes it"
             )
+
+
+def _crashed(message: str) -> CandidateFailure:
+    return CandidateFailure(Status.CRASHED, message)

@@ -72,7 +72,7 @@ class Worker:
         self.scratch, self._scratch_lock = make_folder()  # its temporary directory, where it is started too
         self._group = memory_cgroup.make(options.memory_bytes)
         folders = [self.scratch, *self._kept]
-        self._limits = WorkerLimits(options.memory_bytes, self._group is not None, folders, options.inherit)
+        self._limits = WorkerLimits(options.memory_bytes, self._group is not None, folders)
         self._pid = self._started(start, options)
         self._rest = WorkerRest(self._pid)
         self._selector = selectors.DefaultSelector()
@@ -154,6 +154,7 @@ class Worker:
         self._channel.settimeout(timeout_s)
         with contextlib.suppress(OSError):  # dead already: the wait for its answer finds out
             self.memory = process_memory.take(self._channel)
+        self._limits.begin(self._pid)
 
     def rest(self) -> float:
         """Wait until nothing of it runs; return the moment (``perf_counter``) since which it has been so.

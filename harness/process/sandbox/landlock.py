@@ -59,8 +59,10 @@ def restrict(confinement: Confinement) -> str:
             _allow(ruleset, path, rights & (_READ_FILE | _READ_DIR))
         for path in (*_DEVICES, *(gpu_devices() if confinement.devices else ())):
             _allow(ruleset, path, rights & (_READ_FILE | _WRITE_FILE | _READ_DIR | _TRUNCATE))
-        # CUDA names its threads in their comm files, and does not start where it cannot
-        _allow(ruleset, "/proc/self/task", rights & (_READ_FILE | _WRITE_FILE | _READ_DIR | _TRUNCATE))
+        # CUDA names its threads in their comm files, and does not start where it cannot. Nobody else has to, and
+        # oom_score_adj lies beside them: no rule can name files of threads that do not exist yet.
+        task_rights = _READ_FILE | _READ_DIR | (_WRITE_FILE | _TRUNCATE if confinement.devices else 0)
+        _allow(ruleset, "/proc/self/task", rights & task_rights)
         for path in confinement.writable:
             _allow(ruleset, path, rights)
         libc.prctl(libc.PR_SET_NO_NEW_PRIVS, 1)

@@ -34,6 +34,8 @@ _REFUSED = {
     # memory that outlives its process
     "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219), "shmget": (29, 194), "semget": (64, 190),
     "msgget": (68, 186), "mq_open": (240, 180),
+    # pages in pipes that are in nobody's account, a huge one for each place in a pipe
+    "vmsplice": (278, 75), "splice": (275, 76), "tee": (276, 77),
     # what goes off or is done while its process is stopped
     "timerfd_create": (283, 85), "timerfd_settime": (286, 86), "timer_create": (222, 107), "timer_settime": (223, 110),
     "setitimer": (38, 103), "io_setup": (206, 0), "io_submit": (209, 2), "mq_notify": (244, 184),
@@ -64,6 +66,9 @@ _AF_UNIX = 1
 # A child of the caller's parent would not be counted. A child in other namespaces has rights there that it lacks here.
 # What clone3 is asked no filter can read, and glibc does without.
 _CLONE, _CLONE3, _CLONE_PARENT = (56, 220), (435, 435), 0x8000
+# A thread with open files of its own: /proc shows those of the first thread.
+_CLONE_THREAD, _CLONE_FILES = 0x10000, 0x400
+_CLOSE_RANGE, _UNSHARES = (436, 436), [2, 6]  # CLOSE_RANGE_UNSHARE, also with CLOSE_RANGE_CLOEXEC
 _CLONE_NAMESPACES = 0x7E020000  # mounts, control groups, name of the host, System V, users, processes, network
 # The kernel may not continue a suspended process at another's end: as that one's exit signal, or as its parent's.
 _SIGCONT, _EXIT_SIGNAL = 18, 0xFF
@@ -109,6 +114,7 @@ def _filter(column: int, architecture: int, pid: int, signals: bool) -> list[Ins
         *(_always(number, _REFUSE) for number in (_REFUSED_ON_X86.values() if column == 0 else ())),
         _by_argument(_FCNTL[column], 1, _OWNERS, _REFUSE, _ALLOW),
         _by_argument(_IOCTL[column], 1, _IOCTL_OWNERS, _REFUSE, _ALLOW),
+        _by_argument(_CLOSE_RANGE[column], 2, _UNSHARES, _REFUSE, _ALLOW),
         _by_argument(_SOCKET[column], 0, [_AF_UNIX], _ALLOW, _REFUSE),
         _by_argument(_SETSOCKOPT[column], 2, [_SO_SNDBUF, _SO_SNDBUFFORCE], _PRETEND, _ALLOW),
         *(_when(numbers[column], _clock_test()) for numbers in _CLOCKS.values()),
@@ -158,7 +164,9 @@ def _clock_test() -> list[Instruction]:
 def _clone_test() -> list[Instruction]:
     return [
         (_LOAD, 0, 0, _ARGUMENTS_AT),
-        (_JUMP_IF_SET, 2, 0, _CLONE_PARENT | _CLONE_NAMESPACES),
+        (_JUMP_IF_SET, 4, 0, _CLONE_PARENT | _CLONE_NAMESPACES),
+        (_JUMP_IF_SET, 0, 1, _CLONE_THREAD),
+        (_JUMP_IF_SET, 0, 2, _CLONE_FILES),
         (_AND, 0, 0, _EXIT_SIGNAL),
         (_JUMP_EQUAL, 0, 1, _SIGCONT),
         (_RETURN, 0, 0, _REFUSE),

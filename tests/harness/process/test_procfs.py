@@ -4,12 +4,12 @@ import os
 import subprocess
 import sys
 
-from harness.process.procfs import _left_by_groups, _read, disk_use, is_ending, nameless_bytes, remove_tree, usage
+from harness.process.procfs import _left_by_groups, disk_use, is_ending, read_text, remove_tree, usage
 
 
 def test_nobody_uses_nothing():
-    assert usage(2**22 + 1) == (0, 0)
-    memory, tasks = usage(os.getpid())
+    assert usage(2**22 + 1) == (0, 0, 0)
+    memory, _, tasks = usage(os.getpid())
     assert memory > 10 << 20 and tasks >= 1
 
 
@@ -44,22 +44,6 @@ def test_cores_are_those_that_this_process_may_run_on():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "1\n"
 
 
-def test_files_without_a_name_are_counted_and_those_that_were_given_are_not(tmp_path):
-    before = nameless_bytes([os.getpid()], set())
-    memory = os.memfd_create("test")
-    os.write(memory, bytes(1 << 20))
-    with open(tmp_path / "gone", "wb") as file:
-        file.write(bytes(2 << 20))
-        file.flush()
-        os.fsync(file.fileno())
-        (tmp_path / "gone").unlink()
-        after = nameless_bytes([os.getpid()], set())
-        assert after[0] - before[0] == 1 << 20 and 2 << 20 <= after[1] - before[1] < 3 << 20
-        given = os.fstat(memory)
-        assert nameless_bytes([os.getpid()], {(given.st_dev, given.st_ino)})[0] == before[0]
-    os.close(memory)
-
-
 def test_memory_that_is_free_is_that_of_the_smallest_control_group(tmp_path, monkeypatch):
     group = tmp_path / "outer" / "inner"
     group.mkdir(parents=True)
@@ -67,12 +51,12 @@ def test_memory_that_is_free_is_that_of_the_smallest_control_group(tmp_path, mon
         (folder / "memory.max").write_text(f"{limit}\n")
         (folder / "memory.current").write_text("2500\n")
         (folder / "memory.stat").write_text("anon 2000\ninactive_file 400\n")
-    monkeypatch.setattr("harness.process.procfs._read", _reading({"/proc/self/cgroup": "0::/outer/inner\n"}))
+    monkeypatch.setattr("harness.process.procfs.read_text", _reading({"/proc/self/cgroup": "0::/outer/inner\n"}))
     assert list(_left_by_groups(tmp_path)) == [900]
 
 
 def _reading(replaced):
-    return lambda path: replaced[path] if path in replaced else _read(path)
+    return lambda path: replaced[path] if path in replaced else read_text(path)
 
 
 def test_a_process_that_was_killed_is_ending_before_anybody_asks_for_its_status():

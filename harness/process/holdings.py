@@ -1,0 +1,142 @@
+"""What processes hold in the kernel, from /proc: descriptors, sockets, pipes, files without a name, mappings.
+
+Everything is counted up to a limit, and then no further: what a candidate makes others read must not take them long.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from harness.process.procfs import read_text, tasks
+
+_PIPE_BYTES = 2 * os.sysconf("SC_PAGESIZE")  # the least that a pipe may hold; more is a user's, who has 64 MB: pipe(7)
+_MAPPING_BYTES = 256  # of kernel memory: a vm_area_struct and its share of a maple tree, in Linux 6.18
+_LONG_LINE = 512  # bytes of a line in /proc/PID/maps; a longer one, of a path of up to 4096, counts several times
+_CHUNK = 1 << 16  # bytes of a read
+_FILES_IN_MEMORY = ("/memfd:", "/dev/zero", "/SYSV", "/dev/shm/")  # names of shared mappings in /proc/PID/maps
+
+Sizes = dict[tuple[int, int], tuple[bool, int]]  # device and inode -> whether it lies in memory, and its bytes
+
+
+@dataclass
+class OpenFiles:
+    """Open files of a family; with more ``descriptors`` than were to be counted nothing else is known."""
+
+    descriptors: int = 0
+    hiding: int = 0  # processes that show nobody what they have open
+    in_messages: dict[str, int] = field(default_factory=dict)  # socket -> open files in messages that nobody has read
+    pipes: set[str] = field(default_factory=set)
+    nameless: Sizes = field(default_factory=dict)  # files without a name
+
+    @property
+    def buffer_bytes(self) -> int:
+        """Bytes that the buffers of its sockets and pipes may hold."""
+        return len(self.in_messages) * _socket_bytes() + len(self.pipes) * _PIPE_BYTES
+
+
+@dataclass
+class Mappings:
+    """Mappings of a family; with a larger ``count`` than was to be counted nothing else is known."""
+
+    count: int = 0
+    nameless: Sizes = field(default_factory=dict)  # files without a name, as far as they are mapped
+
+    @property
+    def kernel_bytes(self) -> int:
+        return self.count * _MAPPING_BYTES
+
+
+def open_files(processes: list[int], most: int) -> OpenFiles:
+    """Return what these have open; stops at ``most`` descriptors. Forks that share a file each count it."""
+    found, names = OpenFiles(), []
+    for process in processes:
+        try:
+            names += _descriptors(process)
+        except PermissionError:
+            found.hiding += 1
+        except OSError:  # it is gone
+            continue
+        found.descriptors = len(names)
+        if found.descriptors > most:
+            return found
+    for folder, name in names:
+        with contextlib.suppress(OSError):
+            link = os.readlink(f"{folder}/{name}")
+            if link.startswith("socket:"):
+                if link not in found.in_messages:
+                    held = read_text(f"{folder}info/{name}").partition("scm_fds:")[2].split()[:1]
+                    found.in_messages[link] = int(held[0]) if held else 0
+            elif link.startswith("pipe:"):
+                found.pipes.add(link)
+            elif link.endswith("(deleted)"):
+                file = os.stat(f"{folder}/{name}")
+                if stat.S_ISREG(file.st_mode) and not file.st_nlink:
+                    found.nameless[file.st_dev, file.st_ino] = link.startswith("/memfd:"), file.st_blocks * 512
+    return found
+
+
+def _descriptors(process: int) -> list[tuple[str, str]]:
+    """Return folder and name of each; a process whose first thread has ended shows them in those of the others."""
+    folder = f"/proc/{process}/fd"
+    if names := os.listdir(folder):
+        return [(folder, name) for name in names]
+    for task in tasks(process):
+        folder = f"/proc/{process}/task/{task}/fd"
+        with contextlib.suppress(OSError):
+            if names := os.listdir(folder):
+                return [(folder, name) for name in names]
+    return []
+
+
+def mappings(processes: list[int], most: int) -> Mappings:
+    """Return the mappings of these; stops at ``most``.
+
+    A file counts as far as it is mapped, where this user may not look behind a mapping (CAP_CHECKPOINT_RESTORE).
+    """
+    found = Mappings()
+    for process in processes:
+        for line in _lines_of_maps(process):
+            found.count += 1 + len(line) // _LONG_LINE
+            if found.count > most:
+                return found
+            fields = line.decode(errors="replace").split(None, 5) if line.endswith(b"(deleted)") else ()
+            if len(fields) == 6 and fields[1][3] == "s":
+                file, in_memory, size = _mapped_file(process, fields)
+                found.nameless[file] = in_memory, max(size, found.nameless.get(file, (in_memory, 0))[1])
+    return found
+
+
+def _mapped_file(process: int, fields: list[str]) -> tuple[tuple[int, int], bool, int]:
+    begin, end = (int(address, 16) for address in fields[0].split("-"))
+    major, minor = (int(part, 16) for part in fields[3].split(":"))
+    size = int(fields[2], 16) + end - begin
+    with contextlib.suppress(OSError):
+        size = os.stat(f"/proc/{process}/map_files/{fields[0]}").st_blocks * 512
+    return (os.makedev(major, minor), int(fields[4])), fields[5].startswith(_FILES_IN_MEMORY), size
+
+
+def _lines_of_maps(process: int) -> Iterator[bytes]:
+    """Lines as they are read: who stops early has not read the rest. The first thread may have ended."""
+    places = (f"/proc/{process}/maps", *(f"/proc/{process}/task/{task}/maps" for task in tasks(process)))
+    for place in places:
+        shown = False
+        for line in _lines(place):
+            shown = True
+            yield line
+        if shown:
+            return
+
+
+def _lines(path: str) -> Iterator[bytes]:
+    with contextlib.suppress(OSError), open(path, "rb", _CHUNK) as file:
+        for line in file:
+            yield line.rstrip(b"\n")
+
+
+def _socket_bytes() -> int:
+    """The most that one socket holds for others to read, whose size nobody here can change: its limit and a message."""
+    return 2 * int(read_text("/proc/sys/net/core/wmem_default").strip() or 1 << 18)
