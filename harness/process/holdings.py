@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from harness.process.procfs import read_text, tasks
@@ -17,6 +17,7 @@ _PIPE_BYTES = 2 * os.sysconf("SC_PAGESIZE")  # the least that a pipe may hold; m
 _MAPPING_BYTES = 256  # of kernel memory: a vm_area_struct and its share of a maple tree, in Linux 6.18
 _LONG_LINE = 512  # bytes of a line in /proc/PID/maps; a longer one, of a path of up to 4096, counts several times
 _CHUNK = 1 << 16  # bytes of a read
+_LINES_BETWEEN = 256  # a few reads of /proc/PID/maps, each of which may wait for a lock of that process
 _FILES_IN_MEMORY = ("/memfd:", "/dev/zero", "/SYSV", "/dev/shm/")  # names of shared mappings in /proc/PID/maps
 
 Sizes = dict[tuple[int, int], tuple[bool, int]]  # device and inode -> whether it lies in memory, and its bytes
@@ -92,17 +93,20 @@ def _descriptors(process: int) -> list[tuple[str, str]]:
     return []
 
 
-def mappings(processes: list[int], most: int) -> Mappings:
-    """Return the mappings of these; stops at ``most``.
+def mappings(processes: list[int], most: int, between: Callable[[], None] = lambda: None) -> Mappings:
+    """Return the mappings of these; stops at ``most``. ``between`` is called now and then while it reads.
 
     A file counts as far as it is mapped, where this user may not look behind a mapping (CAP_CHECKPOINT_RESTORE).
     """
     found = Mappings()
     for process in processes:
+        between()
         for line in _lines_of_maps(process):
             found.count += 1 + len(line) // _LONG_LINE
             if found.count > most:
                 return found
+            if found.count % _LINES_BETWEEN == 0:
+                between()
             fields = line.decode(errors="replace").split(None, 5) if line.endswith(b"(deleted)") else ()
             if len(fields) == 6 and fields[1][3] == "s":
                 file, in_memory, size = _mapped_file(process, fields)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from harness.faults import MachineFault
@@ -18,6 +20,8 @@ _MAX_TASKS = 1024 + 16 * (os.cpu_count() or 1)  # processes and threads; a compi
 _MAX_DESCRIPTORS = 1 << 16  # of all its processes; a worker has 6 to 30, reading so many takes 0.4 s
 _MAX_MAPPINGS = 1 << 18  # of all its processes; torch takes 400, and more with CUDA; reading so many takes 0.3 s
 _DISK_EVERY_S = 1.0
+_SLOW_S = 0.2  # reading mappings takes longer only where those who change them hold their locks, without a core
+_PAUSE = 4  # times as long as reading all mappings took they are not read again
 
 
 class WorkerLimits:
@@ -37,7 +41,7 @@ class WorkerLimits:
         self._memory_bytes, self._has_group, self._folders = memory_bytes, has_group, folders
         self._shared_bytes = shared_memory_bytes()
         self._in_messages = self._hiding = 0  # at the last check
-        self._mappings = Mappings()
+        self._mappings, self._mappings_due = Mappings(), 0.0
         self._begun = self._shows = False
         self._place: int | None = None
         self._checked = self._disk_checked = time.monotonic()
@@ -47,9 +51,10 @@ class WorkerLimits:
         self._begun, self._shows = True, not open_files([pid], _MAX_DESCRIPTORS).hiding
         self._place = place_to_go(pid)
 
-    def check(self, pid: int) -> None:
+    def check(self, pid: int, send: Callable[[int], None]) -> None:
         """Check memory and processes of the worker ``pid``, and less often disk and mappings.
 
+        ``send`` sends a signal to all its processes, if they are running: where the check takes long they wait for it.
         Raises CandidateFailure for a limit that is passed, and MachineFault for memory without an owner.
         """
         if not self._begun or time.monotonic() - self._checked < CHECK_EVERY_S:
@@ -59,14 +64,10 @@ class WorkerLimits:
             raise _crashed(f"it started {tasks} processes and threads; the limit is {_MAX_TASKS}")
         family = descendants(pid)
         self._check_place(family)
+        self._check_mappings(family, send)
         files = open_files(family, _MAX_DESCRIPTORS)
         self._check_open(files)
-        nameless = files.nameless
-        if with_disk := time.monotonic() - self._disk_checked > _DISK_EVERY_S:
-            self._mappings = mappings(family, _MAX_MAPPINGS)
-            if self._mappings.count > _MAX_MAPPINGS:
-                raise _crashed(f"its processes have more than {_MAX_MAPPINGS:,} mappings together")
-            nameless = self._mappings.nameless | files.nameless
+        nameless = self._mappings.nameless | files.nameless
         # a file in memory is in both figures, as far as it is mapped
         shared = max(shared, sum(size for in_memory, size in nameless.values() if in_memory))
         used = private + shared + files.buffer_bytes + self._mappings.kernel_bytes
@@ -75,7 +76,7 @@ class WorkerLimits:
             raise CandidateFailure(
                 Status.OUT_OF_MEMORY, f"the process took {used / 1e9:.1f} GB of host memory; {limit}"
             )
-        if with_disk:
+        if time.monotonic() - self._disk_checked > _DISK_EVERY_S:
             self._check_disk(shared, sum(size for in_memory, size in nameless.values() if not in_memory))
             self._disk_checked = time.monotonic()
         self._checked = time.monotonic()  # at its end: where a check takes long, the worker has the time in between
@@ -85,6 +86,24 @@ class WorkerLimits:
         places = [place for process in family if (place := place_to_go(process)) is not None]
         if self._place is not None and places and min(places) < self._place:
             raise _crashed("it asked the system to end other processes before it (oom_score_adj)")
+
+    def _check_mappings(self, family: list[int], send: Callable[[int], None]) -> None:
+        begin, sent = time.monotonic(), []
+        if begin < self._mappings_due:
+            return
+
+        def stop_if_slow() -> None:
+            if not sent and time.monotonic() - begin > _SLOW_S:
+                sent.append(signal.SIGSTOP)
+                send(signal.SIGSTOP)
+
+        self._mappings = mappings(family, _MAX_MAPPINGS, stop_if_slow)
+        if self._mappings.count > _MAX_MAPPINGS:
+            raise _crashed(f"its processes have more than {_MAX_MAPPINGS:,} mappings together")
+        if sent:
+            send(signal.SIGCONT)
+        end = time.monotonic()
+        self._mappings_due = end + _PAUSE * (end - begin)
 
     def _check_open(self, files: OpenFiles) -> None:
         """Files in messages are in no account, nor are those of who cannot be read. They may pass, but not stay."""

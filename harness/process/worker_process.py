@@ -116,7 +116,7 @@ class Worker:
         """
         self.check_rest()
         if message.get("op") in _CHECKED_BEFORE:
-            self._check_limits()
+            self._check_limits(runs=False)
         self._signal(signal.SIGCONT)
         try:
             return self._exchange(message, timeout_s)
@@ -255,10 +255,10 @@ class Worker:
         self._send(building.result(), timeout_s)
         return took
 
-    def _check_limits(self) -> None:
+    def _check_limits(self, runs: bool = True) -> None:
         """Check limits of memory, processes and, less often, disk; raise CandidateFailure."""
         with self._killed_on_failure():
-            self._limits.check(self._pid)
+            self._limits.check(self._pid, self._signal if runs else lambda number: None)
 
     @contextlib.contextmanager
     def _killed_on_failure(self) -> Iterator[None]:

@@ -1,0 +1,95 @@
+"""What processes have open and mapped, counted up to a limit and no further."""
+
+import mmap
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from harness.process.holdings import mappings, open_files
+from harness.process.procfs import read_text, usage
+
+MANY = 1 << 20
+
+
+def in_memory(found):
+    return sum(size for lies_in_memory, size in found.nameless.values() if lies_in_memory)
+
+
+def test_files_without_a_name_are_counted_with_the_bytes_that_they_take(tmp_path):
+    before = open_files([os.getpid()], MANY)
+    memory = os.memfd_create("test")
+    os.write(memory, bytes(1 << 20))
+    with open(tmp_path / "gone", "wb") as file:
+        file.write(bytes(2 << 20))
+        file.flush()
+        os.fsync(file.fileno())
+        (tmp_path / "gone").unlink()
+        after = open_files([os.getpid()], MANY)
+    os.close(memory)
+    new = [of for name, of in after.nameless.items() if name not in before.nameless]
+    assert (True, 1 << 20) in new
+    assert [1 for lies_in_memory, size in new if not lies_in_memory and 2 << 20 <= size < 3 << 20]
+
+
+def test_a_pipe_counts_once_with_two_pages_and_a_socket_with_its_buffer():
+    before = open_files([os.getpid()], MANY).buffer_bytes
+    pipe = os.pipe()
+    assert open_files([os.getpid()], MANY).buffer_bytes - before == 2 * mmap.PAGESIZE
+    one, other = socket.socketpair()
+    assert open_files([os.getpid()], MANY).buffer_bytes - before > 2 * mmap.PAGESIZE + 2 * 100_000
+    for end in (*pipe, one.detach(), other.detach()):
+        os.close(end)
+
+
+def test_beyond_the_limit_no_process_is_listed_and_no_descriptor_read(monkeypatch):
+    listed = []
+    monkeypatch.setattr("harness.process.holdings.os.listdir", lambda folder: listed.append(folder) or ["0"] * 4096)
+    monkeypatch.setattr("harness.process.holdings.os.readlink", lambda path: pytest.fail(path))
+    assert open_files(list(range(1, 400)), most=65_536).descriptors == 17 * 4096
+    assert len(listed) == 17
+
+
+def test_a_process_that_shows_nobody_what_it_has_open_is_counted(monkeypatch):
+    def refused(folder):
+        raise PermissionError(folder)
+
+    monkeypatch.setattr("harness.process.holdings.os.listdir", refused)
+    assert open_files([1, 2], MANY).hiding == 2
+
+
+def test_mappings_are_counted_up_to_the_limit():
+    every = mappings([os.getpid()], MANY)
+    assert every.count > 20 and every.kernel_bytes == 256 * every.count
+    assert mappings([os.getpid()] * 3, MANY).count >= 3 * every.count - 5
+    assert mappings([os.getpid()] * 1000, most=10).count == 11
+
+
+def test_a_mapping_of_a_file_with_a_long_name_counts_more_than_once(monkeypatch):
+    line = b"7f00-8f00 r--s 00000000 00:01 7 /" + b"x" * 4000 + b" (deleted)\n"
+    monkeypatch.setattr("harness.process.holdings._lines_of_maps", lambda process: iter([line.rstrip()] * 10))
+    assert mappings([1], MANY).count == 80
+
+
+ONLY_A_THREAD_IS_LEFT = """
+import ctypes, os, threading
+memory = bytearray(b"x") * (64 << 20)
+os.write(os.memfd_create("x"), bytes(1 << 20))
+threading.Thread(target=input).start()
+print("ready", flush=True)
+ctypes.CDLL(None).syscall(60 if os.uname().machine == "x86_64" else 93, 0)
+"""
+
+
+def test_a_process_whose_first_thread_has_ended_holds_what_it_held():
+    process = subprocess.Popen([sys.executable, "-c", ONLY_A_THREAD_IS_LEFT], stdin=-1, stdout=-1)
+    assert process.stdout.readline() == b"ready\n"
+    while " Z " not in read_text(f"/proc/{process.pid}/stat"):
+        os.sched_yield()
+    assert not read_text(f"/proc/{process.pid}/maps") and "RssAnon" not in read_text(f"/proc/{process.pid}/status")
+    assert usage(process.pid)[0] > 64 << 20
+    assert in_memory(open_files([process.pid], MANY)) == 1 << 20
+    assert mappings([process.pid], MANY).count > 20
+    process.communicate(b"\n")

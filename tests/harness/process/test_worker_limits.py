@@ -1,0 +1,122 @@
+"""Limits of a worker on what its processes hold together."""
+
+import os
+import signal
+
+import pytest
+
+from harness.memory.shared_tensors import shared_file
+from harness.process.holdings import OpenFiles
+from harness.process.worker_limits import WorkerLimits
+from harness.result import CandidateFailure, Status
+
+GIB, MIB = 1 << 30, 1 << 20
+HEAD = "import fcntl, mmap, os, time\n"
+STAY = "\nwhile True: time.sleep(1)\n"
+END = "\nclass ModelNew: pass\n"
+
+
+@pytest.fixture
+def run(server, tmp_path, monkeypatch):
+    """Have a fresh worker run ``source`` where no control group limits it."""
+    monkeypatch.setattr("harness.process.memory_cgroup.make", lambda limit: None)
+    path = tmp_path / "module.py"
+
+    def run(source, memory_bytes=2 * GIB, **options):
+        path.write_text(HEAD + source)
+        with server.fork({}, memory_bytes, readable=[path], **options) as worker:
+            worker.request({"op": "import", "solution": str(path)}, 20)
+
+    return run
+
+
+def failing(run, source, **options):
+    with pytest.raises(CandidateFailure) as caught:
+        run(source + STAY, **options)
+    return caught.value
+
+
+SHARED_DESCRIPTORS = """
+for _ in range(1000): os.eventfd(0)
+for _ in range(70):
+    if os.fork() == 0:
+        while True: time.sleep(9)
+"""
+
+
+def test_descriptors_of_all_processes_have_a_limit(run):
+    if not hasattr(os, "eventfd"):
+        pytest.skip("this Python has no os.eventfd")
+    error = failing(run, SHARED_DESCRIPTORS, memory_bytes=64 * GIB)
+    assert (error.status, error.message) == (
+        Status.CRASHED,
+        "its processes have more than 65,536 descriptors open together",
+    )
+
+
+def test_mappings_of_all_processes_have_a_limit(run, monkeypatch):
+    monkeypatch.setattr("harness.process.worker_limits._MAX_MAPPINGS", 10_000)
+    source = "kept = [mmap.mmap(-1, 4096, prot=1 + i % 2) for i in range(4000)]\nos.fork(), os.fork()"
+    error = failing(run, source)
+    assert (error.status, error.message) == (Status.CRASHED, "its processes have more than 10,000 mappings together")
+
+
+PARTS = {
+    "private": "kept = bytearray(b'x') * (400 << 20)\n",
+    "in memory": "os.posix_fallocate(os.memfd_create('x'), 0, 300 << 20)\n",
+    "given": "for fd in range(3, 64):\n"
+    "    try: fcntl.fcntl(fd, fcntl.F_GET_SEALS)\n"
+    "    except OSError: continue\n"
+    "    if '/memfd:kb-shared' in os.readlink(f'/proc/self/fd/{fd}'): os.posix_fallocate(fd, 0, 300 << 20)\n",
+}
+
+
+def test_one_sum_of_all_memory_is_compared(run):
+    """No part of it is beyond the limit, nor are any two."""
+    given = shared_file()
+    error = failing(run, "".join(PARTS.values()), memory_bytes=1000 * MIB, inherit=[given])
+    os.close(given)
+    assert error.status is Status.OUT_OF_MEMORY and "the limit is 1.0 GB" in error.message
+
+
+def test_a_file_in_memory_that_is_mapped_counts_once(run):
+    source = "fd = os.memfd_create('x')\nos.truncate(fd, 400 << 20)\nview = mmap.mmap(fd, 400 << 20)\n"
+    run(source + "view[:] = bytes(1) * len(view)\ntime.sleep(0.4)" + END, memory_bytes=GIB)
+
+
+@pytest.mark.parametrize("devices", [False, True], ids=["without GPUs", "with GPUs"])
+def test_a_candidate_stays_the_first_to_be_ended_when_memory_is_short(server, run, devices):
+    if "files" not in server.isolation:
+        pytest.skip("this machine does not allow the layer 'files'")
+    source = "with open(f'/proc/self/task/{os.getpid()}/oom_score_adj', 'w') as file: file.write('0')"
+    error = failing(run, source, devices=devices)
+    if devices:  # the driver writes to files beside that one
+        assert error.status is Status.CRASHED and "oom_score_adj" in error.message
+    else:
+        assert error.status is Status.LOAD_ERROR and "Permission denied" in error.message
+
+
+def test_who_keeps_hiding_what_it_has_open_is_ended(monkeypatch):
+    monkeypatch.setattr("harness.process.worker_limits.CHECK_EVERY_S", 0)
+    limits = WorkerLimits(64 * GIB, False, [])
+    limits.begin(os.getpid())
+    monkeypatch.setattr("harness.process.worker_limits.open_files", lambda *_: OpenFiles(hiding=1))
+    limits.check(os.getpid(), print)
+    with pytest.raises(CandidateFailure, match="1 of its processes hide what they have open"):
+        limits.check(os.getpid(), print)
+
+
+@pytest.mark.parametrize("limit", [1 << 18, 10], ids=["within its limits", "beyond"])
+def test_a_worker_whose_mappings_take_long_to_read_waits_meanwhile(monkeypatch, limit):
+    monkeypatch.setattr("harness.process.worker_limits.CHECK_EVERY_S", 0)
+    monkeypatch.setattr("harness.process.worker_limits._SLOW_S", 0)
+    monkeypatch.setattr("harness.process.worker_limits._MAX_MAPPINGS", limit)
+    limits, sent = WorkerLimits(64 * GIB, False, []), []
+    limits.begin(os.getpid())
+    if limit > 10:
+        limits.check(os.getpid(), sent.append)
+        assert sent == [signal.SIGSTOP, signal.SIGCONT]
+    else:
+        with pytest.raises(CandidateFailure, match="more than 10 mappings together"):
+            limits.check(os.getpid(), sent.append)
+        assert sent == [signal.SIGSTOP]
