@@ -51,10 +51,14 @@ class Mappings:
         return self.count * _MAPPING_BYTES
 
 
-def open_files(processes: list[int], most: int) -> OpenFiles:
-    """Return what these have open; stops at ``most`` descriptors. Forks that share a file each count it."""
+def open_files(processes: list[int], most: int, between: Callable[[], None] = lambda: None) -> OpenFiles:
+    """Return what these have open; stops at ``most`` descriptors. Forks that share a file each count it.
+
+    ``between`` is called now and then while it reads.
+    """
     found, names = OpenFiles(), []
     for process in processes:
+        between()
         try:
             names += _descriptors(process)
         except PermissionError:

@@ -20,7 +20,7 @@ _MAX_TASKS = 1024 + 16 * (os.cpu_count() or 1)  # processes and threads; a compi
 _MAX_DESCRIPTORS = 1 << 16  # of all its processes; a worker has 6 to 30, reading so many takes 0.4 s
 _MAX_MAPPINGS = 1 << 18  # of all its processes; torch takes 400, and more with CUDA; reading so many takes 0.3 s
 _DISK_EVERY_S = 1.0
-_SLOW_S = 0.2  # reading mappings takes longer only where those who change them hold their locks, without a core
+_SLOW_S = 0.2  # a check takes longer only where many run who hold the cores, or locks of what is read
 _PAUSE = 4  # times as long as reading all mappings took they are not read again
 
 
@@ -59,13 +59,19 @@ class WorkerLimits:
         """
         if not self._begun or time.monotonic() - self._checked < CHECK_EVERY_S:
             return
+        brake = _Brake(send)
+        self._check(pid, brake)
+        brake.release()
+        self._checked = time.monotonic()  # at its end: where a check takes long, the worker has the time in between
+
+    def _check(self, pid: int, brake: _Brake) -> None:
         private, shared, tasks = usage(pid)
         if tasks > _MAX_TASKS:
             raise _crashed(f"it started {tasks} processes and threads; the limit is {_MAX_TASKS}")
         family = descendants(pid)
         self._check_place(family)
-        self._check_mappings(family, send)
-        files = open_files(family, _MAX_DESCRIPTORS)
+        self._check_mappings(family, brake)
+        files = open_files(family, _MAX_DESCRIPTORS, brake)
         self._check_open(files)
         nameless = self._mappings.nameless | files.nameless
         # a file in memory is in both figures, as far as it is mapped
@@ -79,7 +85,6 @@ class WorkerLimits:
         if time.monotonic() - self._disk_checked > _DISK_EVERY_S:
             self._check_disk(shared, sum(size for in_memory, size in nameless.values() if not in_memory))
             self._disk_checked = time.monotonic()
-        self._checked = time.monotonic()  # at its end: where a check takes long, the worker has the time in between
 
     def _check_place(self, family: list[int]) -> None:
         """CUDA has to write next to where this is set."""
@@ -87,21 +92,13 @@ class WorkerLimits:
         if self._place is not None and places and min(places) < self._place:
             raise _crashed("it asked the system to end other processes before it (oom_score_adj)")
 
-    def _check_mappings(self, family: list[int], send: Callable[[int], None]) -> None:
-        begin, sent = time.monotonic(), []
+    def _check_mappings(self, family: list[int], brake: _Brake) -> None:
+        begin = time.monotonic()
         if begin < self._mappings_due:
             return
-
-        def stop_if_slow() -> None:
-            if not sent and time.monotonic() - begin > _SLOW_S:
-                sent.append(signal.SIGSTOP)
-                send(signal.SIGSTOP)
-
-        self._mappings = mappings(family, _MAX_MAPPINGS, stop_if_slow)
+        self._mappings = mappings(family, _MAX_MAPPINGS, brake)
         if self._mappings.count > _MAX_MAPPINGS:
             raise _crashed(f"its processes have more than {_MAX_MAPPINGS:,} mappings together")
-        if sent:
-            send(signal.SIGCONT)
         end = time.monotonic()
         self._mappings_due = end + _PAUSE * (end - begin)
 
@@ -135,6 +132,22 @@ class WorkerLimits:
                 f"shared memory of this machine grew by {grown / 1e9:.1f} GB while a candidate ran, whose processes "
                 f"show {used / 1e9:.1f} GB; give workers a control group, or stop what takes it"
             )
+
+
+class _Brake:
+    """Called now and then in a check, it stops the worker once that has taken long."""
+
+    def __init__(self, send: Callable[[int], None]):
+        self._send, self._begin, self._holds = send, time.monotonic(), False
+
+    def __call__(self) -> None:
+        if not self._holds and time.monotonic() - self._begin > _SLOW_S:
+            self._holds = True
+            self._send(signal.SIGSTOP)
+
+    def release(self) -> None:
+        if self._holds:
+            self._send(signal.SIGCONT)
 
 
 def _crashed(message: str) -> CandidateFailure:

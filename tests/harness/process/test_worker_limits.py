@@ -107,7 +107,7 @@ def test_who_keeps_hiding_what_it_has_open_is_ended(monkeypatch):
 
 
 @pytest.mark.parametrize("limit", [1 << 18, 10], ids=["within its limits", "beyond"])
-def test_a_worker_whose_mappings_take_long_to_read_waits_meanwhile(monkeypatch, limit):
+def test_a_worker_that_takes_long_to_check_waits_meanwhile(monkeypatch, limit):
     monkeypatch.setattr("harness.process.worker_limits.CHECK_EVERY_S", 0)
     monkeypatch.setattr("harness.process.worker_limits._SLOW_S", 0)
     monkeypatch.setattr("harness.process.worker_limits._MAX_MAPPINGS", limit)
