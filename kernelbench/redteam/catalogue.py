@@ -222,6 +222,7 @@ _EXPLOITS = (
     Exploit("56_opens_a_file_by_a_diagnostic.cpp", "hangs", ("build_error",)),
     Exploit("59_fills_its_cache_of_kernels.py", "traces", ("ok", "crashed", "timeout"), traces.kept_files(5_000)),
     Exploit("59_hides_memory_in_messages.py", "correct", ("crashed",)),
+    Exploit("59_floods_tables_of_open_files.py", "hangs", ("crashed",)),
     Exploit("60_works_after_its_answer.py", "faster", ("load_error", "runtime_error", "rejected")),
     Exploit("61_reads_the_users_environment.py", "correct", ("wrong_value",)),
     Exploit("62_watches_the_clocks_of_others.py", "faster", ("rejected", "ok")),
