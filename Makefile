@@ -12,9 +12,9 @@ demo: $(VENV)/core
 test: $(VENV)/ready
 	$(VENV)/bin/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
-# Soaks, clusters and installations: the red team, Ray, kills, a wheel.
+# Tests that take some ten seconds and more: the red team, Ray, kills, a wheel, builds. Many wait, so three run at once.
 slow: $(VENV)/ready
-	$(VENV)/bin/python -m pytest -q -m slow -n 2 --dist loadfile --no-loadscope-reorder
+	$(VENV)/bin/python -m pytest -q -m slow -n 3 --dist loadfile --no-loadscope-reorder
 
 # Tests of the adapters and languages whose packages exclude each other, each in an environment of its own.
 integrations:

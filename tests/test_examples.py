@@ -20,6 +20,7 @@ def here(solution):
     return solution.device == "any" or (solution.device == "cuda") == torch.cuda.is_available()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n, s in SOLUTIONS.items() if here(s)])
 def test_example(name, judged, problem):
     solution = SOLUTIONS[name]

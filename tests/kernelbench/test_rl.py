@@ -184,6 +184,7 @@ def test_mistakes_in_a_batch_are_found_before_anything_is_evaluated():
         kernelbench.rewards([{"problem": "1/19", "source": GOOD, "kind": "so"}], device="cpu")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_processes_of_a_parent_that_has_evaluated_itself(method, relu):
     """The parent has an evaluator already; its children must not use it."""

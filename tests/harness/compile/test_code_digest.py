@@ -61,6 +61,7 @@ def test_a_module_is_its_syntax_without_docstrings(digest):
     assert first != digest(source.replace("(self, x)", "(self, y)"))
 
 
+@pytest.mark.slow
 def test_an_extension_counts_by_its_code_and_not_by_its_text(digest):
     first = digest(INLINE.format(source=RELU))
     assert first == digest(INLINE.format(source="// a comment\n" + RELU.replace("{ return", "{\n    return")))

@@ -67,6 +67,7 @@ def inline(**arguments):
     return {"function": "load_inline", "arguments": {"name": "kb_x", "cpp_sources": PLAIN, **arguments}}
 
 
+@pytest.mark.slow
 def test_files_flags_include_paths_and_keywords_arrive(judged, problem):
     source = FIXTURES["load_files"].read_text()
     result = judged(problem("1/19"), source)
@@ -75,6 +76,7 @@ def test_files_flags_include_paths_and_keywords_arrive(judged, problem):
     assert again.build["cached"], "written anew into another folder, the same files are the same extension"
 
 
+@pytest.mark.slow
 def test_what_needs_the_real_headers_builds_all_the_same(judged, problem):
     result = judged(problem("1/19"), FIXTURES["full_headers"].read_text())
     assert result.status is Status.OK, result.message
@@ -273,6 +275,7 @@ def test_a_damaged_entry_is_built_again(context, solution, tmp_path):
     assert not artefact.cached and artefact.note == ""
 
 
+@pytest.mark.slow
 def test_every_operator_compiles_with_the_minimal_headers(tmp_path):
     names = sorted(path.stem for path in (_TORCH_INCLUDE / "ATen/ops").glob("*.h"))
     names = [name for name in names if not re.search(r"_(ops|native|meta|dispatch)$|requires_grad", name)]

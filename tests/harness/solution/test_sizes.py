@@ -164,6 +164,7 @@ def test_tokens_are_read_once(write, source):
     assert len(findings(read_solution(write(source, "1_19.cu")))) <= MAX_FINDINGS
 
 
+@pytest.mark.slow
 def test_the_syntax_tree_of_tiny_statements_takes_no_memory_of_ours(write):
     path = write("a\n" * (MAX_SOURCE_BYTES // 32))
     before_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

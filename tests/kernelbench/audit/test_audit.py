@@ -108,6 +108,7 @@ def kb(*arguments, **keywords):
     return subprocess.run(command, capture_output=True, text=True, timeout=300, **keywords)
 
 
+@pytest.mark.slow
 def test_the_command_keeps_records_and_does_not_repeat_what_holds(tmp_path):
     out = tmp_path / "audit.jsonl"
     done = kb("audit", "1/19,2/80", "--out", out, "--device", "cpu")
@@ -128,6 +129,7 @@ def test_a_problem_that_does_not_run_is_recorded_and_fails_the_command(tmp_path)
     assert AuditFile(tmp_path / "audit.jsonl").get(suite.find("1/1", tmp_path)[0]).grade == "F"
 
 
+@pytest.mark.slow
 def test_the_command_names_what_is_wrong_with_a_reference_beside_those_that_are_graded(tmp_path):
     level = tmp_path / "level1"
     level.mkdir()

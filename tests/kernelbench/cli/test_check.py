@@ -182,6 +182,7 @@ def test_a_tenth_of_a_real_log_is_a_regression(folder, monkeypatch):
     assert len(errors) == 1 and "file=kernels/cuda/relu.cu" in errors[0] and "-9.1%" in errors[0]
 
 
+@pytest.mark.slow
 @needs_nvcc
 def test_without_a_gpu_cuda_is_built_and_named_as_not_checked(folder):
     (folder / "kernels" / "1_1.cu").write_text('extern "C" void solution() {}')
@@ -226,6 +227,7 @@ def test_wrong_input_is_status_2_before_anything_runs(folder, arguments, message
     assert not (folder / "runs").exists()
 
 
+@pytest.mark.slow
 def test_the_action_passes_its_inputs_on(folder):
     text = (ROOT / "action.yml").read_text()
     script = textwrap.dedent(text.rpartition("run: |\n")[2])

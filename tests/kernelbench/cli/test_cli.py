@@ -301,6 +301,7 @@ def test_one_file_evaluates_like_a_directory(tmp_path):
     assert "1 result(s) are in" in again.stderr and len(Run.load(run.path).results) == 1, again.stderr
 
 
+@pytest.mark.slow
 def test_the_first_commands_of_the_help_work_where_nothing_but_the_package_is(tmp_path):
     shown = [line.partition("#")[0].split() for line in kb("--help").stdout.splitlines() if line.startswith("    kb ")]
     assert [words[1] for words in shown] == ["doctor", "starter", "eval"]
@@ -355,6 +356,7 @@ def processes_of(mark: str) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("with_signal", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_an_interrupted_run_keeps_what_was_finished_and_leaves_nothing_running(
     solutions, tmp_path, request, with_signal

@@ -33,6 +33,7 @@ def kb_try(*arguments):
     return done.returncode, attempt
 
 
+@pytest.mark.slow
 def test_each_exit_status(tmp_path):
     right, wrong, other = tmp_path / "1_19.py", tmp_path / "1_19_s1.py", tmp_path / "own.py"
     right.write_text(GOOD)

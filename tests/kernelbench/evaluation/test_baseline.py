@@ -99,6 +99,7 @@ def test_what_holds_is_not_measured_again_and_what_changed_is(kept, tmp_path):
     assert measure(copy, out, "1/1", again=True)[1] == ["1/1 small eager"]
 
 
+@pytest.mark.slow
 def test_a_reference_that_fails_in_any_way_is_a_record_with_the_reason(tmp_path):
     problems = write(
         tmp_path,

@@ -10,6 +10,8 @@ from kernelbench.metrics import held_out
 from kernelbench.redteam.catalogue import EXPLOITS, FOLDER
 from kernelbench.review import rules
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = Path(__file__).parents[3] / "examples"
 SPECIALISED = "31_fits_the_published_size.py"
 # Right on every distribution that candidates are checked on, and wrong where a row has one value throughout.

@@ -95,6 +95,7 @@ def test_work_is_spread_over_the_judges_and_every_solution_ends_once(solutions, 
     assert set(used) <= {server for judge in judges for server in victims.children(judge.pid)} and len(set(used)) == 2
 
 
+@pytest.mark.slow
 def test_a_judge_that_dies_twice_costs_one_evaluation_and_works_on(solutions, two_judges, killer):
     pipeline, judges = two_judges
     before = {judge.pid for judge in judges}

@@ -36,6 +36,7 @@ def run(script, box):
     return done, json.loads(reward.read_text()) if reward.exists() else None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("index", range(2))
 def test_the_reference_solution_passes_and_a_broken_one_fails(tasks, tmp_path, index):
     run(tasks[index] / "solution" / "solve.sh", tmp_path)

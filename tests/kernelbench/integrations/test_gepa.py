@@ -61,6 +61,7 @@ def test_without_a_problem_it_says_how_to_name_one():
         KernelEvaluator()(GOOD)
 
 
+@pytest.mark.slow
 def test_the_example_runs(example):
     with StandIn(lambda request, number: f"```\n{GOOD}\n```") as model:
         said = example("gepa_search.py", "1/19", "--model", "m", "--base-url", model.base_url, "--budget", 3)

@@ -93,6 +93,7 @@ def test_where_the_machine_is_at_fault_the_sample_is_unscored(scored, monkeypatc
     assert math.isnan(score.value) and score.reason == "scoring_failed" and "lost" in score.explanation
 
 
+@pytest.mark.slow
 def test_inspects_command_finds_the_task_by_the_entry_point(tmp_path):
     command = [str(Path(sys.executable).parent / "inspect"), "eval", "kernelbench/kernels", "--model",
                "openai-api/standin/m", "-T", "problems=1/19", "-T", "device=cpu", "--log-dir", str(tmp_path),

@@ -57,6 +57,7 @@ def test_after_a_fault_of_the_machine_it_tries_again(evaluated, monkeypatch):
     assert len(calls) == 2 and metrics["correct"] == 1
 
 
+@pytest.mark.slow
 def test_the_example_evolves_a_program(example, tmp_path):
     with StandIn(lambda request, number: f"```python\n{GOOD}```") as model:
         options = ("--model", "m", "--base-url", model.base_url, "--iterations", 1, "--out", tmp_path / "o")

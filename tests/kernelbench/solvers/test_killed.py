@@ -101,6 +101,7 @@ def lives(stand_in, tmp_path, request):
     return check
 
 
+@pytest.mark.slow
 def test_a_few_moments(lives):
     lives(3, seed=1)
 

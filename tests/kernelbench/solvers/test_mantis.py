@@ -49,6 +49,7 @@ def test_the_gap_is_of_the_best_kernel_and_before_there_is_one_of_pytorch(best_m
     assert analyze.gap(Known, Measurement(None, best_ms, baseline_ms, "")).gap == gap
 
 
+@pytest.mark.slow
 def test_orchestrated_end_to_end(solved, stand_in):
     """Two iterations of two hypotheses with two attempts: every call and attempt is tagged, every phase readable."""
     settings = {"iterations": "2", "attempts": "2"}

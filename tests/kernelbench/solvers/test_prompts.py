@@ -205,6 +205,7 @@ def test_examples_are_pairs_that_a_person_can_run(example):
     assert "class ModelNew(nn.Module)" in source and len(source.splitlines()) < 90
 
 
+@pytest.mark.slow
 def test_the_example_for_a_cpu_passes_the_harness(judged):
     folder = FOLDER / "examples" / "add"
     problem = load_problem(ProblemFile(ProblemId(1, 1), "add", folder / "reference.py"))

@@ -57,6 +57,7 @@ def write(tmp_path):
     return write
 
 
+@pytest.mark.slow
 def test_killed_in_the_middle_it_goes_on_without_asking_or_evaluating_again(kb_solve, stand_in, tmp_path):
     def answer(request, number):
         return stand_in.Answer(WRONG, after_s=30 if number == 6 else 0)  # the last one of the first life
@@ -178,6 +179,7 @@ def test_wrong_usage_is_one_clear_error(kb_solve, write, tmp_path):
         assert process.returncode == 2 and message in err and "Traceback" not in err, err
 
 
+@pytest.mark.slow
 def test_a_wrong_key_and_an_interruption_leave_what_there_is(kb_solve, stand_in, tmp_path):
     with stand_in.StandIn(lambda request, number: stand_in.Fault(401, "who are you")) as server:
         arguments = ("--solver", STRATEGIES / "one_shot.py", "--problems", "1/19", "--model", "m")
@@ -217,6 +219,7 @@ def test_the_guides_solver_with_a_tool_works(stand_in, solved, write):
     assert said["role"] == "tool" and "elements of the output" in said["content"]
 
 
+@pytest.mark.slow
 def test_the_guides_shell_solver_works_in_twenty_lines_and_survives_a_kill(kb_solve, write, tmp_path):
     (source,) = re.findall(r"```sh\n(#!.*?)```", GUIDE, re.DOTALL)
     assert len(source.splitlines()) <= 20
