@@ -66,7 +66,7 @@ def describe(device: torch.device) -> dict[str, Any]:
 
 def versions(device: torch.device) -> dict[str, str]:
     """Return versions of Python, PyTorch, platform, CUDA and driver."""
-    found = {"python": platform.python_version(), "torch": torch.__version__, "platform": platform.platform()}
+    found = {"python": platform.python_version(), "torch": str(torch.__version__), "platform": platform.platform()}
     if device.type == "cuda":
         found["cuda"] = torch.version.cuda
         nvml = Nvml.open(device)

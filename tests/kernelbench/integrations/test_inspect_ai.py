@@ -45,11 +45,10 @@ def said(text):
     return output
 
 
-def test_a_model_may_ask_the_judge_before_it_answers(tmp_path, monkeypatch, request):
+def test_a_model_may_ask_the_judge_before_it_answers(tmp_path, tmp_path_factory, monkeypatch, request):
     pytest.importorskip("mcp", reason="pip install 'kernelbench[mcp]'")
 
-    (tmp_path / "run").mkdir()
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("run")))  # short: it is part of a socket's path
     request.addfinalizer(warm_client.stop)
 
     def judged(messages, tools, choice, config):
