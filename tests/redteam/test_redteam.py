@@ -3,14 +3,18 @@
 import pytest
 from click.testing import CliRunner
 
+from harness.process.spawn import start_server
 from kernelbench.cli import main
+from kernelbench.evaluation import judge_process
 from kernelbench.redteam.catalogue import BY_NAME, CLASSES, EXPLOITS, HONEST, files
 from kernelbench.redteam.examination import MISSED, NOT_RUN, examine
 
 
 @pytest.fixture(scope="module")
 def verdicts():
-    rows = examine(None, "cpu")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(judge_process, "start_server", start_server)  # what cheats meets a judge as `kb` starts it
+        rows = examine(None, "cpu")
     return {verdict.program: verdict for row in rows for verdict in (*row.exploits, *row.honest)}
 
 
