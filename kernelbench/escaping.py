@@ -19,7 +19,11 @@ from harness.result import printable
 _CI_COMMAND = re.compile(r"^([^\S\n]*)::", re.MULTILINE)  # ::error ...
 _CI_MARK = re.compile(r"##(?=\w*\[)")  # ##[error], ##vso[...]
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_MARKS = re.compile(r"[&<>|`*~\\]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|\](?=[(\[:])|(?<=www)\.|:(?=//)")
+# Beside the marks of Markdown those of people, issues, formulas, emoji and addresses, which a forge finds in any text.
+_MARKS = re.compile(
+    r"[&<>|`*~\\@#$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|\](?=[(\[:])|(?<=www)\.|:(?=//)|:(?=[+\-\w]+:)"
+)
+_APART = "&#8203;"  # no width: what a forge looks for in shown text begins with a mark and goes on at once
 _FORMULA = ("=", "+", "-", "@")
 
 
@@ -51,7 +55,7 @@ def _percent(text: str, more: str = "") -> str:
 def markdown(text: str) -> str:
     """Escape text for the middle of a line or the cell of a table in Markdown."""
     line = terminal(" ".join(text.split("\n")))
-    return _MARKS.sub(lambda found: f"&#{ord(found[0])};", line)
+    return _MARKS.sub(lambda found: f"&#{ord(found[0])};{_APART if found[0] in '@#$:' else ''}", line)
 
 
 def markdown_lines(lines: list[str]) -> str:

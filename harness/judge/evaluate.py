@@ -111,8 +111,9 @@ class Evaluation:
                     self.stages.begin("close")
             finally:
                 result.conditions["left_behind"] = worker.left
-        self.stages.begin("analyse")
+        self.stages.begin("time")
         time_alone(judge, result, timed)
+        self.stages.begin("analyse")
         record.add_rates(result, workload, conditions)
         own, kind = conditions.needs_own_kernels, conditions.device.type
         check_plausible(result, self.solution, self.artefact, builder.libraries, own, kind)

@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import hashlib
+import html
 import io
 import json
 import re
@@ -39,6 +40,7 @@ LINES = [
     "# heading",
     "=cmd|' /C calc'!A0",
     "$\\frac$",
+    "@octocat :white_check_mark: passed #12 owner/repo#3 a@b.example",
     "---- 0123456789abcdef ----",
     "\ud800\x00",
 ]
@@ -79,6 +81,8 @@ def as_markdown(text):
     assert fence is None, "a fence is open"
     rest = "\n".join(outside).replace("<br>", "")
     assert not re.search(r"[<`~]|\]\(|www\.", rest) and rest.count("://") == 0, rest
+    shown = html.unescape(rest)
+    assert not re.search(r"@\w|#\d|\$\w|:[a-z_]+:", shown), shown  # people, issues, formulas, emoji of a forge
     columns = 0
     for line in outside:
         if line.startswith("|"):
@@ -263,7 +267,7 @@ def test_each_sink_shows_the_text_and_nothing_else(line):
 
 
 def test_what_says_nothing_is_shown_as_it_is():
-    plain = "1/19 level1/19_relu.cu: 1.31x (faster) [1.02, 1.40] -0.5 own_kernels a::b #1"
+    plain = "1/19 level1/19_relu.cu: 1.31x (faster) [1.02, 1.40] -0.5 own_kernels a::b"
     assert escaping.terminal(plain) == escaping.markdown(plain) == escaping.csv_cell(plain) == plain
     assert escaping.csv_cell(-1.5) == -1.5 and escaping.csv_cell("=1") == "'=1"
 
