@@ -41,7 +41,7 @@ from harness.result import CandidateFailure, Status
 from harness.tensors.strides import in_order
 from harness.timing.rounds import InputCase, outputs_of
 
-_TRIES, _PATIENCE_S = 18, 5.0  # readings and seconds: others may take the cores for a second or two
+_TRIES, _PATIENCE_S = 9, 5.0  # readings of each input case, and seconds: others may take the cores for a second or two
 _LEAST_TRIES = 3  # readings before the time counts
 _LEAST_READINGS = 2  # where others come to the cores, the overhead in one of them may hide what a candidate does
 _WARM_UP_CALLS, _LEAST_REHEARSALS = 2, 8  # calls; the median of eight bears three that others disturb
