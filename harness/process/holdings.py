@@ -1,4 +1,4 @@
-"""What processes hold in the kernel, from /proc: descriptors, sockets, pipes, files without a name, mappings.
+"""Holdings of processes in the kernel, from /proc: descriptors, sockets, pipes, files without a name, mappings.
 
 Everything is counted up to a limit, and then no further: what a candidate makes others read must not take them long.
 """

@@ -1,1 +1,1 @@
-"""What a record may hold: kinds of values, and the fields of a result that others read."""
+"""Shapes of records: kinds of values, and the fields of a result that others read."""

@@ -1,4 +1,4 @@
-"""What processes have open and mapped, counted up to a limit and no further."""
+"""Open files and mappings of processes, counted up to a limit and no further."""
 
 import mmap
 import os

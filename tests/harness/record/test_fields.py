@@ -1,4 +1,4 @@
-"""What a record may hold below its first level, and that all committed results hold no more than that."""
+"""Nested fields of a record are checked, and all committed results pass."""
 
 import json
 import math
