@@ -129,9 +129,7 @@ def _serve(module, connection, streams):
     from harness.process import spawn
 
     os.setsid()
-    environment = spawn.environment()
-    os.environ.clear()
-    os.environ.update(environment)
+    _become(spawn.environment())
     for number, descriptor in enumerate([os.open(os.devnull, os.O_RDONLY), *streams]):
         os.dup2(descriptor, number)
     spawn.close_all_but([connection])
@@ -141,9 +139,7 @@ def _serve(module, connection, streams):
 
 def _serve_another(asked, descriptors):
     """Be a server for a process elsewhere."""
-    os.environ.clear()
-    os.environ.update(asked["environment"])
-    tempfile.tempdir = None
+    _become(asked["environment"])
     *streams, connection = descriptors
     _serve(asked["module"], connection, streams)
 
@@ -158,15 +154,19 @@ def _command(asked, descriptors):
     sys.stdin = open(0, closefd=False)
     sys.stdout = io.TextIOWrapper(open(1, "wb", closefd=False), "utf-8", line_buffering=os.isatty(1))
     sys.stderr = io.TextIOWrapper(open(2, "wb", 0, closefd=False), "utf-8", "backslashreplace", write_through=True)
-    os.environ.clear()
-    os.environ.update(asked["environment"])
-    tempfile.tempdir = None
+    _become(asked["environment"])
     os.chdir(asked["folder"])
     sys.argv = ["kb", *asked["arguments"]]
     _default_signals()
     from kernelbench.cli import main
 
     main(prog_name="kb")
+
+
+def _become(environment):
+    os.environ.clear()
+    os.environ.update(environment)
+    tempfile.tempdir = None  # the warm process's
 
 
 def _default_signals():
@@ -199,7 +199,7 @@ def _serve_commands(listener, control):
     selector = selectors.DefaultSelector()
     for one in (listener, control):
         selector.register(one, selectors.EVENT_READ)
-    commands = {}  # by connection: pid and the descriptor that tells of its end
+    commands = {}  # connection -> pid
     while True:
         for key, _ in selector.select():
             one = key.fileobj
@@ -210,8 +210,7 @@ def _serve_commands(listener, control):
             elif key.data is not None:  # a command has ended
                 selector.unregister(one)
                 os.close(one)
-                pid, _ = commands.pop(key.data)
-                _, status = os.waitpid(pid, 0)
+                _, status = os.waitpid(commands.pop(key.data), 0)
                 with contextlib.suppress(OSError):
                     key.data.send(json.dumps({"code": os.waitstatus_to_exitcode(status)}).encode())
                 with contextlib.suppress(KeyError):
@@ -219,7 +218,7 @@ def _serve_commands(listener, control):
                 key.data.close()
             elif one in commands:  # its caller was killed
                 selector.unregister(one)
-                os.kill(commands[one][0], signal.SIGKILL)
+                os.kill(commands[one], signal.SIGKILL)
             else:
                 data, descriptors, _, _ = socket.recv_fds(one, _MOST_BYTES, _DESCRIPTORS)
                 if not data:
@@ -233,9 +232,8 @@ def _serve_commands(listener, control):
                     _run(functools.partial(life, asked, descriptors))
                 for descriptor in descriptors:
                     os.close(descriptor)
-                ended = os.pidfd_open(pid)
-                commands[one] = pid, ended
-                selector.register(ended, selectors.EVENT_READ, one)
+                commands[one] = pid
+                selector.register(os.pidfd_open(pid), selectors.EVENT_READ, one)
                 one.send(json.dumps({"pid": pid}).encode())
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 import pytest
-from warm_kb import KB
+from warm_kb import KB, REAL_KB
 
 from harness.compile.cache import Cache
 from harness.timing.convergence import REASONS
@@ -363,7 +363,7 @@ def test_an_interrupted_run_keeps_what_was_finished_and_leaves_nothing_running(
 ):
     (solutions / "level1" / "19_s1.py").write_text(SLOW)
     out = tmp_path / "run"
-    command = [*KB, "eval", "--solutions", solutions, "--device", "cpu", "--out", out]
+    command = [*REAL_KB, "eval", "--solutions", solutions, "--device", "cpu", "--out", out]
     command += ["--jobs", "1"]  # built one after the other, so evaluated in this order
     mark = f"KERNELBENCH_TEST_RUN={tmp_path}"
     command = ["env", mark, *map(str, command)]

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import victims
+from warm_kb import REAL_KB
 
 from harness.problem.module import ProblemId
 from harness.process.procfs import available_memory_bytes
@@ -186,7 +187,7 @@ def test_a_judge_that_stands_still_is_replaced():
 
 
 def kb_eval(solutions, *more):
-    command = [sys.executable, "-m", "kernelbench", "eval", "--device", "cpu", "--solutions", str(solutions), *more]
+    command = [*REAL_KB, "eval", "--device", "cpu", "--solutions", str(solutions), *more]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import victims
+from warm_kb import REAL_KB
 
 from harness.process.procfs import available_memory_bytes
 from harness.solution.discover import discover
@@ -90,7 +91,7 @@ def test_builds_and_evaluations_on_nodes_that_share_no_files_give_the_same_recor
     assert used == set(cluster.worker_nodes)
 
     local = tmp_path / "local"
-    command = [sys.executable, "-m", "kernelbench", "eval", "--solutions", str(folder), "--device", "cpu"]
+    command = [*REAL_KB, "eval", "--solutions", str(folder), "--device", "cpu"]
     subprocess.run([*command, "--out", str(local)], check=True, capture_output=True, timeout=120)
     records = [json.loads(line) for line in (local / "results.jsonl").read_text().splitlines()]
     ours = {result.solution["name"]: result.to_json() for result in outcome.run.results}
@@ -134,7 +135,7 @@ def test_a_gpu_by_its_number_is_rays_to_choose(cluster, tmp_path):
 def test_a_cluster_that_is_not_there_is_one_clear_error_at_once(tmp_path):
     pytest.importorskip("ray")
     (tmp_path / "1_19.py").write_text(WRONG)
-    command = [sys.executable, "-m", "kernelbench", "eval", "--solutions", tmp_path, "--executor", "ray"]
+    command = [*REAL_KB, "eval", "--solutions", tmp_path, "--executor", "ray"]
     done = subprocess.run(
         [*command, "--address", "127.0.0.1:1"], capture_output=True, text=True, timeout=60, cwd=tmp_path
     )
