@@ -31,7 +31,7 @@ order() { kb doctor --ceilings; }
 tests() { python -m pytest -q -m gpu -p no:cacheprovider tests/harness/timing tests/harness/judge tests/harness/memory \
     tests/harness/process/test_sandbox.py; }
 # Profiles inside the sandbox, by CUPTI and by ncu where it is there; SASS as the identity of a kernel.
-profiles() { python -m pytest -q -rs -m gpu -p no:cacheprovider tests/harness/judge/test_profiles.py \
+profiles() { python -m pytest -q -rs -m gpu -p no:cacheprovider tests/harness/judge/test_profile.py \
     tests/harness/compile/test_code_digest.py; }
 extensions() { python -m pytest -q -m gpu -p no:cacheprovider tests/harness/compile/test_extensions.py; }
 spread() { python scripts/bench/timing_spread.py --relu 1.2,1.6,3,8,16,32 --runs 10 --json "$out/spread_short.json"; }
@@ -178,7 +178,7 @@ tritonbench() {
   local root=${TRITONBENCH:?names no checkout of TritonBench} runs=${TRITONBENCH_RUN:-$out/tritonbench} what answers
   local end=$((SECONDS + ${TRITONBENCH_SECONDS:-540}))
   kb problems load --problem-dir "$root" >"$out/tritonbench_load.txt"
-  TRITONBENCH=$root python -m pytest -q -p no:cacheprovider tests/kernelbench/formats/test_tritonbench.py || return
+  TRITONBENCH=$root python -m pytest -q -m gpu -p no:cacheprovider tests/kernelbench/formats/test_tritonbench.py || return
   answers=$(ls "$root"/LLM_generated/Bench_G_general_purpose/*.jsonl | head -1)
   [ -d "$runs/golden" ] || kb import "$root" -o "$runs/golden" || return
   [ -d "$runs/answers" ] || kb import "$answers" --problem-dir "$root" -o "$runs/answers" || return

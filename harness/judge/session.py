@@ -56,10 +56,12 @@ class EvaluationSession(ReferenceSession):
 
     def call_candidate(self, case: InputCase, seed: int) -> None:
         """Call the candidate once, untimed; its outputs stay in the worker, what they look like is checked here."""
+        self.bound_cache()  # outputs of an earlier call were compared since
         self._check_described(self.ask(op="call", seed=seed, draw=case.draw, weights=case.weights), 1)
 
     def time_candidate(self, seeds: list[int], held: bool) -> Round:
         """Time the candidate on the inputs that are timed; outputs stay in the worker. See ``rounds.play``."""
+        self.bound_cache()
         self.timer.wait_for_bandwidth()
         answer = self.ask(op="run", seeds=seeds, held=held)
         self._check_described(answer, len(seeds))

@@ -207,7 +207,7 @@ def test_every_perf_file_of_the_benchmark_loads():
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not ARCHIVE, reason="TRITONBENCH names no checkout of TritonBench")
-@pytest.mark.parametrize("name", ["matrix_transpose", "softmax_triton1", "kcache_copy_triton", "fast_layernorm"])
+@pytest.mark.parametrize("name", ["matrix_transpose", "softmax_triton1", "add_example", "fast_layernorm"])
 def test_golden_files_are_ok_against_themselves_on_a_gpu(name, tmp_path):
     importing.import_archive(Path(ARCHIVE), tmp_path / "golden")
     (path,) = (tmp_path / "golden").rglob(f"*_{name}_s0.py")

@@ -86,11 +86,14 @@ def test_what_a_call_takes_by_itself_is_known_before_there_is_a_candidate(clock,
     clock.setting = SimpleNamespace(device=torch.device("cpu"), timed=InputCase())
     clock.idle = SimpleNamespace(request=lambda message, _: asked.append(message["op"]))
     clock._held_overhead_ms, clock.fit = {}, lambda: 20
+    clock.timer = SimpleNamespace(wait_for_bandwidth=lambda: asked.append("wait"))
     monkeypatch.setattr(gpu, "BurstInputs", lambda *_: inputs)
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
     clock._rehearse()
     assert clock._held_overhead_ms == {n: pytest.approx(3.0 * 1.02 / n - 0.001) for n in (1, 3, 10)}
-    assert clock._unheld_overhead_ms >= 0 and set(asked) == {"rehearse_on_gpu"}
+    assert clock._unheld_overhead_ms >= 0
+    # the first makes the device's context; a copy that the driver slows down would excuse work of the candidate
+    assert asked == ["rehearse_on_gpu"] + ["wait", "rehearse_on_gpu"] * 3 * 4
 
 
 def test_what_is_quick_beside_rare_elements_has_the_time_of_other_inputs(monkeypatch):
