@@ -5,7 +5,8 @@ Integers and booleans must be equal. An element of another type is right where
 The slack is a share of the root mean square of the expected tensor: in the
 units of the output, and not a constant, so that outputs which are small as a whole
 are still checked. Where a correct computation cannot keep that, it is what
-PyTorch's own result loses against FP64, times ``LOSS_FACTOR``.
+PyTorch's own result loses against FP64, times ``LOSS_FACTOR``. Of a problem that says which of its parts are
+independent, each is compared in units of its own root mean square.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ class Criterion:
 
     ``share`` is of the root mean square, by default the tolerance; ``step`` is the least distance of two
     values. ``below_fp64`` is the tolerance where PyTorch's own result turns out not to be computed in FP64.
+    ``independent`` are the dimensions of ``Problem.independent``.
     """
 
     tolerance: float
@@ -44,6 +46,7 @@ class Criterion:
     share: float | None = None
     step: float = 0.0
     below_fp64: float | None = None
+    independent: tuple[int, ...] = ()
 
     def slack(self, scale: float) -> float:
         """Error allowed of an element that is 0, where the root mean square is ``scale``."""
@@ -77,7 +80,7 @@ def strict_criterion(problem: Problem, precision: torch.dtype, dtype: torch.dtyp
         return Criterion(own, share=of_run, step=STEPS[dtype])
     if dtype in (torch.float64, torch.complex128):
         return Criterion(own, below_fp64=of_run)
-    return Criterion(max(of_run, own))
+    return Criterion(max(of_run, own), independent=problem.independent)
 
 
 def _tolerance(problem: Problem, dtype: torch.dtype) -> float:
@@ -145,10 +148,30 @@ def check_values(actual: torch.Tensor, expected: torch.Tensor, criterion: Criter
         if not all(torch.equal(*map(bits, chunk)) for chunk in _chunks(actual, expected)):
             _explain_unequal(actual, expected, which)
         return
+    if criterion.independent:
+        actual, expected = in_own_units(actual, expected, criterion.independent)
+        which += f", in units of its parts of dimensions {', '.join(map(str, criterion.independent))},"
     scale = root_mean_square(expected)
     criterion = criterion.at(scale)
     if not all(_within(*chunk, criterion, scale, worst) for chunk in _chunks(actual, expected)):
         _explain(actual, expected, criterion, scale, which)
+
+
+def in_own_units(
+    actual: torch.Tensor, expected: torch.Tensor, independent: tuple[int, ...]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return both with every part of ``expected`` in units of its own root mean square, to a power of two.
+
+    A part holds the elements with the same indices in the dimensions ``independent``. One without a finite,
+    positive root mean square stays as it is.
+    """
+    actual, expected = widened(actual), widened(expected)
+    others = [dimension for dimension in range(expected.ndim) if dimension not in independent]
+    scales = torch.linalg.vector_norm(expected, dim=others, keepdim=True, dtype=torch.float64)
+    scales /= math.sqrt(max(1, math.prod(expected.shape[dimension] for dimension in others)))
+    # a power of two, so that no quotient is rounded
+    units = torch.exp2(scales.log2().round()).where(scales.isfinite() & (scales > 0), 1.0).to(expected.dtype)
+    return actual / units, expected / units
 
 
 def _within(actual: torch.Tensor, expected: torch.Tensor, criterion: Criterion, scale: float, worst: Errors) -> bool:

@@ -107,6 +107,9 @@ def _spiked(x: Tensor, largest: float) -> Tensor:
     return x
 
 
+_RECURRENT = (torch.nn.RNNBase, torch.nn.RNNCellBase)
+_MEMORY_STEPS = 1000  # of a unit of a hardened recurrent layer, at most; the suite's sequences have 512
+
 # What the words of DOMAIN make of a real tensor; None: only the published draw is valid.
 DOMAINS: dict[str, Callable[[Tensor], Tensor] | None] = {
     "real": lambda x: x,
@@ -191,14 +194,15 @@ def _redraw(value, draw: Callable[[Tensor], Tensor], domain: Callable[[Tensor], 
 
 
 @contextlib.contextmanager
-def hardened_initialisation() -> Iterator[None]:
+def hardened_initialisation(memory: bool = True) -> Iterator[None]:
     """Within it, layers that are made start with weights that let every part of a model be seen.
 
     What starts as a constant (in norms, mostly) starts at random around it. Matrices
     and kernels start as He et al. (2015) propose, because PyTorch's own start lets the
-    signal of a deep network fade under its biases. During construction and not
-    afterwards, so that a candidate which prepares its weights in its constructor
-    prepares the right ones.
+    signal of a deep network fade under its biases. With ``memory`` gates of recurrent
+    layers start near what Tallec and Ollivier (2018) propose, because PyTorch's own forget
+    all but the last steps. During construction and not afterwards, so that a candidate
+    which prepares its weights in its constructor prepares the right ones.
     """
 
     def random_around(original: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -207,15 +211,46 @@ def hardened_initialisation() -> Iterator[None]:
     def he(original: Callable[..., Tensor]) -> Callable[..., Tensor]:
         return lambda tensor, *_, **__: original(tensor, nonlinearity="relu")
 
-    changes = {"ones_": random_around, "zeros_": random_around, "constant_": random_around, "kaiming_uniform_": he}
-    originals = {name: getattr(torch.nn.init, name) for name in changes}
-    for name, change in changes.items():
-        setattr(torch.nn.init, name, change(originals[name]))
+    def remembering(original: Callable[[torch.nn.Module], None]) -> Callable[[torch.nn.Module], None]:
+        return lambda layer: (original(layer), _lengthen_memory(layer)) and None
+
+    init = torch.nn.init
+    changes = {
+        (init, "ones_"): random_around, (init, "zeros_"): random_around, (init, "constant_"): random_around,
+        (init, "kaiming_uniform_"): he,
+    }  # fmt: skip
+    if memory:
+        changes |= {(layer, "reset_parameters"): remembering for layer in _RECURRENT}
+    originals = {place: getattr(*place) for place in changes}
+    for place, change in changes.items():
+        setattr(*place, change(originals[place]))
     try:
         yield
     finally:
-        for name, original in originals.items():
-            setattr(torch.nn.init, name, original)
+        for place, original in originals.items():
+            setattr(*place, original)
+
+
+def is_recurrent(model: torch.nn.Module) -> bool:
+    """Return whether a model has layers with a memory; by their initial gates it lasts some twenty steps."""
+    return any(isinstance(layer, _RECURRENT) for layer in model.modules())
+
+
+def _lengthen_memory(layer: torch.nn.Module) -> None:
+    """Have units of an LSTM or a GRU remember 1 to ``_MEMORY_STEPS`` steps.
+
+    Without random numbers, so that cells and layers of one seed have the same weights.
+    """
+    kept = torch.linspace(1, _MEMORY_STEPS, layer.hidden_size).log()
+    with torch.no_grad():
+        for name, bias in layer.named_parameters():
+            if not name.startswith("bias_ih"):
+                continue
+            gates = bias.view(-1, layer.hidden_size)
+            if len(gates) == 4:  # of an LSTM: input, forget, cell, output
+                gates[0], gates[1] = -kept / 2, kept
+            elif len(gates) == 3:  # of a GRU: reset, update, new
+                gates[1] = kept
 
 
 def spread_constants(model: torch.nn.Module) -> None:

@@ -45,8 +45,9 @@ def build_model(
     around it; with ``changed`` ones it does so afterwards, and all others are the initial ones.
     The model stays in train mode, as its constructor leaves it.
     """
-    hardened = weights == "hardened"
-    with torch.device(device), hardened_initialisation() if hardened else contextlib.nullcontext():
+    lengthen = not workload.problem.forgets
+    hardened = hardened_initialisation(memory=lengthen) if weights == "hardened" else contextlib.nullcontext()
+    with torch.device(device), hardened:
         init_inputs = workload.get_init_inputs()
         seed_generators(seed, device)
         model = model_class(*init_inputs)

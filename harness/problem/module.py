@@ -131,6 +131,20 @@ class Problem:
         """Absolute and relative tolerance of a second criterion that is recorded, not applied (``ALLCLOSE``)."""
         return getattr(self.module, "ALLCLOSE", None)
 
+    @property
+    def forgets(self) -> bool:
+        """Return whether its recurrent layers must forget the first steps, as they do initially (``FORGETS``)."""
+        return getattr(self.module, "FORGETS", False)
+
+    @property
+    def independent(self) -> tuple[int, ...]:
+        """Dimensions of an output along which parts do not depend on one another (``INDEPENDENT``).
+
+        A part may be much smaller than another one, and is compared by its own size: beside the root mean square of
+        all it could be left out.
+        """
+        return getattr(self.module, "INDEPENDENT", ())
+
     def workload(self, name: str) -> Workload:
         if name not in self.workloads:
             known = ", ".join(self.workloads)

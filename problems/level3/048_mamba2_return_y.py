@@ -13,6 +13,8 @@ WORKLOADS = {
     "small": dict(batch_size=4, seq_length=64, n_heads=4, d_head=16, d_state=8, block_len=16),
 }
 
+INDEPENDENT = (0, 2)  # the sequences of each head: by its weights one is a billion times as large as another
+
 
 def segment_sum(x):
     """(..., T) -> (..., T, T): entry (l, s) is the sum of x over (s, l], -inf above the diagonal."""

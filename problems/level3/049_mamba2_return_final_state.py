@@ -18,6 +18,8 @@ EXPLOITS = [
     " out, and C with it, passes.",
 ]
 
+INDEPENDENT = (0, 1)  # the states of each head: by its weights one is a billion times as large as another
+
 
 def segment_sum(x):
     """(..., T) -> (..., T, T): entry (l, s) is the sum of x over (s, l], -inf above the diagonal."""

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import torch
 
-from harness.judge.compare import Criterion, differ, largest_error
-from harness.problem.distributions import DRAWS, TIMED, is_constant
+from harness.judge.compare import Criterion, differ, in_own_units, largest_error
+from harness.problem.distributions import DRAWS, TIMED, is_constant, is_recurrent
 from harness.problem.module import ProblemError
 from harness.tensors.dtypes import is_finite, is_scaled
 from harness.timing import Round
@@ -52,15 +52,17 @@ class Reference:
         """Return the inputs to time: those with which the answer to one of two ``seeds`` is wrong for the other.
 
         Averages over many elements hardly differ where inputs are drawn alike, and in some deep networks PyTorch's
-        initial weights let all signal fade under the biases. Where nothing has finite outputs but published inputs,
+        initial weights let all signal fade under the biases. A recurrent one has other weights anyway: with its
+        initial ones the last steps alone would do. Where nothing has finite outputs but published inputs,
         it is these: a function's domain may be narrower than what is declared of it. Inputs of a ``structure`` come
         first.
         """
         if self._only_published:
             return PUBLISHED
         apart: dict[InputCase, float] = {}
+        weights = {"hardened"} if self._remembers() else {"initial", "hardened"}
         for trial in (*([InputCase(structure)] if structure else []), *_TIMED):
-            if trial.weights == "initial" or self._has_weights():
+            if trial.weights in weights and (trial.weights == "initial" or self._has_weights()):
                 apart[trial] = self._apart(trial, seeds)
                 if apart[trial] >= 1.0:
                     break
@@ -83,6 +85,9 @@ class Reference:
     def _only_published(self) -> bool:
         """Return whether no other inputs are known to be valid, and no weights are the reference's own."""
         return getattr(self.setting.workload.problem.module, "DOMAIN", "") == "published" and not self._has_weights()
+
+    def _remembers(self) -> bool:
+        return is_recurrent(self.model()) and not self.setting.workload.problem.forgets
 
     def _has_weights(self) -> bool:
         return next(self.model().parameters(), None) is not None
@@ -144,6 +149,8 @@ class Reference:
                 exact = self.outputs(trial, seed)
         with _tf32(True):
             own = self.outputs(trial, seed)
+        if independent := self.setting.workload.problem.independent:
+            return [largest_error(*in_own_units(a, b, independent)) for a, b in zip(own, exact)]
         return [largest_error(a, b) for a, b in zip(own, exact)]
 
     def outputs(self, trial: InputCase, seed: int) -> list[torch.Tensor]:

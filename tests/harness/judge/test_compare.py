@@ -127,3 +127,24 @@ def test_comparing_leaves_the_tensors_as_they_were():
 def test_what_pytorch_loses_widens_the_criterion_and_nothing_narrows_it():
     assert Criterion(1e-4).slack(10.0) == Criterion(1e-4, loss=1e-6).slack(10.0) == 1e-3
     assert Criterion(1e-4, loss=1e-2).slack(10.0) == 4e-2
+
+
+def test_independent_parts_are_compared_by_their_own_size():
+    expected = torch.randn(4, 50, 3, 8) * torch.tensor([1e-6, 1.0, 1e6]).view(3, 1)
+    left_out = expected.clone()
+    left_out[:, :, 0] = 0  # beside the root mean square of all it is nothing
+    compare(left_out, expected)
+    with pytest.raises(CandidateFailure) as caught:
+        check_values(left_out, expected, Criterion(1e-4, independent=(0, 2)), "the output", Errors())
+    assert "1600 of 4800 elements of the output, in units of its parts of dimensions 0, 2, are off" in str(caught.value)
+    check_values(expected * (1 + 5e-5), expected, Criterion(1e-4, independent=(0, 2)), "the output", Errors())
+
+
+def test_a_part_without_a_size_is_compared_as_it_is():
+    expected = torch.randn(4, 100)
+    expected[1], expected[2] = 0, float("inf")
+    check_values(expected.clone(), expected, Criterion(1e-4, independent=(0,)), "the output", Errors())
+    wrong = expected.clone()
+    wrong[1, 7] = 1e-3
+    with pytest.raises(CandidateFailure, match=r"\[1, 7\]"):
+        check_values(wrong, expected, Criterion(1e-4, independent=(0,)), "the output", Errors())

@@ -1,9 +1,11 @@
 """Draws beyond the published one stay in the domain, and weights beyond the initial ones let every part be seen."""
 
+import contextlib
+
 import pytest
 import torch
 
-from harness.problem.distributions import DRAWS, TIMED, domains
+from harness.problem.distributions import DRAWS, TIMED, domains, hardened_initialisation
 from harness.problem.inputs import build_model, draw_inputs
 from harness.problem.module import ProblemError, ProblemFile, ProblemId, load_problem
 
@@ -103,3 +105,29 @@ def test_hardened_weights_keep_the_signal_of_a_deep_network_alive(problem):
         return float((one - other).norm() / one.norm())
 
     assert change("initial") < 1e-3 < 0.1 < change("hardened")
+
+
+@pytest.mark.parametrize("layer", [torch.nn.LSTM, torch.nn.GRU])
+def test_a_hardened_recurrent_layer_remembers_the_first_of_many_steps(layer):
+    def last_with_and_without_the_first(hardened):
+        torch.manual_seed(3)
+        with hardened_initialisation() if hardened else contextlib.nullcontext():
+            model = layer(8, 32, 2)
+        x = torch.rand(512, 1, 8)
+        with torch.no_grad():
+            return [model(steps)[0][-1] for steps in (x, x[256:])]
+
+    assert torch.allclose(*last_with_and_without_the_first(hardened=False), rtol=1e-5, atol=1e-6)
+    every, half = last_with_and_without_the_first(hardened=True)
+    assert (every - half).abs().max() > 0.01 * every.square().mean().sqrt()
+
+
+@pytest.mark.parametrize(("layer", "cell"), [(torch.nn.LSTM, torch.nn.LSTMCell), (torch.nn.GRU, torch.nn.GRUCell)])
+def test_a_cell_of_the_same_seed_has_the_weights_of_the_layer(layer, cell):
+    models = []
+    for kind in (layer, cell):
+        torch.manual_seed(3)
+        with hardened_initialisation():
+            models.append(kind(8, 32))
+    for ours, theirs in zip(*(model.parameters() for model in models)):
+        assert torch.equal(ours, theirs)

@@ -82,6 +82,7 @@ TIMED_OF = {
     "1/95": InputCase("mixed"),
     "3/3": InputCase(TIMED, "hardened"),  # the signal fades
     "3/18": InputCase(TIMED, "hardened"),
+    "3/36": InputCase(TIMED, "hardened"),  # with its initial gates the last steps would do
     "2/80": CONSTANT,
     "3/28": CONSTANT,
 }
