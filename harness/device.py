@@ -102,21 +102,34 @@ def cpu_name() -> str:
 def exclusive(device: torch.device, phase: Callable[[str], None] = lambda text: None) -> Iterator[None]:
     """Hold the device against every other evaluation on this host: one timed kernel at a time.
 
-    ``phase`` is told where another one holds it. Raises MachineFault where that takes longer than any evaluation.
-    It also becomes the current one, for events, streams and
-    the allocator are those of the current device.
+    Of a CPU it is the cores that this process may use: evaluations on other cores go on beside it. ``phase`` is told
+    where another one holds it. Raises MachineFault where that takes longer than any evaluation. A GPU also becomes the
+    current one, for events, streams and the allocator are those of the current device.
     """
-    name = "cpu" if device.type == "cpu" else str(torch.cuda.get_device_properties(device).uuid)
-    with open(_lock_file(name)) as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            phase(f"waits for another run on this {'CPU' if device.type == 'cpu' else 'GPU'}")
-            with within("waiting for another run on this device", 2 * LOCK_S):
-                take_lock(lock.fileno(), f"the lock of this device, {_lock_path(name)},")
+    with contextlib.ExitStack() as held:
+        for name in _lock_names(device):
+            _take_lock(held.enter_context(open(_lock_file(name))).fileno(), name, phase)
         if device.type == "cuda":
             torch.cuda.set_device(device)
         yield
+
+
+def _lock_names(device: torch.device) -> list[str]:
+    """In the order in which everybody takes them, so that nobody waits for one who waits for him."""
+    if device.type == "cuda":
+        return [str(torch.cuda.get_device_properties(device).uuid)]
+    if not hasattr(os, "sched_getaffinity"):
+        return ["cpu"]
+    return [f"cpu-{core}" for core in sorted(os.sched_getaffinity(0))]
+
+
+def _take_lock(lock: int, name: str, phase: Callable[[str], None]) -> None:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        phase(f"waits for another run on this {'CPU' if name.startswith('cpu') else 'GPU'}")
+        with within("waiting for another run on this device", 2 * LOCK_S):
+            take_lock(lock, f"the lock of this device, {_lock_path(name)},")
 
 
 def _lock_file(name: str) -> int:

@@ -27,8 +27,19 @@ LONGEST = ("test_ray_cluster.py", "test_redteam.py")
 
 
 def pytest_configure():
+    _take_cores()
     # tests that run in the background may have been told to ignore SIGINT, which the processes they start inherit
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _take_cores():
+    """Share the cores with the other processes that run tests, for evaluations on other cores do not wait."""
+    process, count = os.environ.get("PYTEST_XDIST_WORKER"), int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1))
+    cores = sorted(os.sched_getaffinity(0))
+    if process and count <= len(cores):
+        share = cores[int(process.removeprefix("gw")) :: count]
+        os.sched_setaffinity(0, share)
+        torch.set_num_threads(len(share))
 
 
 def pytest_collection_modifyitems(items):

@@ -39,9 +39,12 @@ from harness.process.procfs import available_memory_bytes, usable_cores
 from harness.process.worker_process import Worker
 from harness.result import CandidateFailure, Status
 from harness.tensors.strides import in_order
+from harness.timing.convergence import CV_TARGET
 from harness.timing.rounds import InputCase, outputs_of
 
-_TRIES, _PATIENCE_S = 9, 5.0  # readings of each input case, and seconds: others may take the cores for a second or two
+# Readings of each input case, and seconds: others may take the cores for a second or two. Fewer of both, in
+# proportion, where times need not be as precise as by default.
+_TRIES, _PATIENCE_S = 9, 2.0
 _LEAST_TRIES = 3  # readings before the time counts
 _LEAST_READINGS = 2  # where others come to the cores, the overhead in one of them may hide what a candidate does
 _WARM_UP_CALLS, _LEAST_REHEARSALS = 2, 8  # calls; the median of eight bears three that others disturb
@@ -79,7 +82,7 @@ class CpuWallClockCheck(WallClockCheck):
         self.session.ask(op="open_burst", handle=memory.handle, calls=1)
         self._burst(self.setting.timed, min(calls, _WARM_UP_CALLS), held, views)
         least: dict[InputCase, Reading] = {}
-        for done in tries():
+        for done in tries(self.session.conditions.cv_target):
             for case in input_cases(self.setting):
                 reading, called = self._burst(case, calls, held, views)
                 if case not in least or reading.burst_ms < least[case].burst_ms or case == self.setting.rare:
@@ -171,11 +174,12 @@ def _medians(calls: list[_Call]) -> tuple[float, float]:
     return statistics.median(call.took_ms for call in calls), statistics.median(call.cpu_ms for call in calls)
 
 
-def tries() -> Iterator[int]:
+def tries(cv_target: float = CV_TARGET) -> Iterator[int]:
     """Count them from 1: enough, and for long enough; fewer where each takes long, as a forged clock can make it."""
-    begin = time.perf_counter()
+    begin, share = time.perf_counter(), min(1.0, CV_TARGET / cv_target)
+    enough = max(_LEAST_TRIES, round(share * _TRIES))
     for done in itertools.count():
         took_s = time.perf_counter() - begin
-        if done >= _TRIES and took_s > _PATIENCE_S or done >= _LEAST_TRIES and took_s > MOST_S:
+        if done >= enough and took_s > share * _PATIENCE_S or done >= _LEAST_TRIES and took_s > MOST_S:
             return
         yield done + 1

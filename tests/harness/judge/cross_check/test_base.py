@@ -30,10 +30,16 @@ def test_a_candidate_that_pretends_to_many_launches_gains_little_by_it(claimed_m
     assert forged_clock.allowed_ms(claimed_ms, 1, True, "cuda", 1.0) < 1.4 * claimed_ms + 0.003
 
 
-@pytest.mark.parametrize(("a_try_s", "tries"), [(0.01, 500), (0.4, 13), (0.7, 9), (30.0, 3)])
+@pytest.mark.parametrize(
+    ("a_try_s", "cv_target", "tries"),
+    [
+        (0.01, 0.01, 200), (0.1, 0.01, 20), (0.7, 0.01, 9), (30.0, 0.01, 3),
+        (0.1, 0.001, 20), (0.01, 0.1, 20), (0.1, 0.1, 3),
+    ],  # fmt: skip
+)
 def test_a_cpu_is_read_often_enough_for_others_to_leave_and_not_for_ever_where_a_forger_is_slow(
-    monkeypatch, a_try_s, tries
+    monkeypatch, a_try_s, cv_target, tries
 ):
     moments = itertools.count(step=a_try_s)
     monkeypatch.setattr(cpu, "time", SimpleNamespace(perf_counter=lambda: next(moments)))
-    assert sum(1 for _ in cpu.tries()) == pytest.approx(tries, abs=1)
+    assert sum(1 for _ in cpu.tries(cv_target)) == pytest.approx(tries, abs=1)
