@@ -16,11 +16,11 @@ from kernelbench.solvers.templates.plans import Choice, Plan
 TEMPLATE = "template"  # as a parameter: another template
 # Parameters of ``templates.plans`` that a strategy changes.
 MOVES = {
-    "tiling": ("tile", "high", "wide", "threads"),
-    "vectorization": ("vec", "columns"),
+    "tiling": ("tile", "high", "wide", "threads", "team"),
+    "vectorization": ("vec", "columns", "lanes"),
     "fusion": (TEMPLATE, "cache"),
     "pipeline": ("unroll", "depth"),
-    "reordering": ("parts", "chunks"),
+    "reordering": ("parts", "chunks", "grain"),
     "access_layout": ("items", "rows"),
 }
 

@@ -104,9 +104,14 @@ def fitting(task) -> list[Plan]:
 def _host(computed: Formula | Product) -> dict[str, dict[str, list[int]]]:
     if isinstance(computed, Product):
         raise NoTemplate("the templates have no matrix product for a CPU")
+    fixed = {"tile": [1], "chunks": [1], "unroll": [1], "grain": [0]}
+    if not computed.reductions:
+        return {"loops.cpp": fixed | {"lanes": [8, 4, 16], "grain": [0, 4096, 16384, 1024, 65536], "team": [0, 1]}}
     few = computed.outer * computed.inner <= _FEW_ROWS
-    chunks = [1] if computed.inner > 1 else ([64, 16, 256, 1] if few else [1, 4])
-    return {"loops.cpp": {"tile": [16, 64, 256, 8] if computed.inner > 1 else [1], "chunks": chunks}}
+    space = fixed | {"lanes": [1, 4, 8, 16], "unroll": [1, 4, 8], "team": [0, 1]}
+    if computed.inner > 1:
+        return {"loops.cpp": space | {"tile": [16, 64, 256, 8]}}
+    return {"loops.cpp": space | {"chunks": [64, 16, 256, 1] if few else [1, 4]}}
 
 
 def _spaces(formula: Formula, multiprocessors: int) -> dict[str, dict[str, list[int]]]:

@@ -79,7 +79,7 @@ def test_every_parameter_of_the_templates_belongs_to_one_strategy():
     known = [name for names in MOVES.values() for name in names]
     assert len(known) == len(set(known))
     assert set(known) == {"template", "tile", "chunks", "threads", "items", "vec", "wide", "high", "cache", "unroll",
-                          "parts", "depth", "rows", "columns"}  # fmt: skip
+                          "parts", "depth", "rows", "columns", "grain", "lanes", "team"}  # fmt: skip
 
 
 @pytest.mark.parametrize("sampler", ["tpe", "random"])
