@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 import warm_kb
+from quick import QUICK_CV
 
 from harness import device as devices
 from harness.compile import BuildContext, build
@@ -20,9 +21,9 @@ from harness.result import CandidateFailure
 from harness.solution.discover import read_solution
 from kernelbench import suite
 from kernelbench.evaluation import judge_process
+from kernelbench.evaluator import client
 
 GIB = 1 << 30
-QUICK_CV = 0.25  # where a test looks at a status, precise times are not worth a second
 LONGEST = ("test_ray_cluster.py", "test_redteam.py")
 
 
@@ -72,6 +73,12 @@ def warm():
 def cold_starts(monkeypatch):
     """Start judges as `kb` does where nobody serves."""
     monkeypatch.setattr(judge_process, "start_server", start_server)
+
+
+@pytest.fixture
+def warm_evaluator(monkeypatch):
+    """Start evaluators of this process without an import of PyTorch for each; they are no children of it then."""
+    monkeypatch.setattr(client, "start_server", warm_kb.start_server)
 
 
 @pytest.fixture(scope="session")

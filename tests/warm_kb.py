@@ -79,7 +79,8 @@ class _Served:
         if self.returncode is None:
             if not select.select([self._connection], [], [], timeout)[0]:
                 raise subprocess.TimeoutExpired("warm", timeout)
-            self.returncode = json.loads(self._connection.recv(_MOST_BYTES))["code"]
+            ended = self._connection.recv(_MOST_BYTES)  # nothing where the warm process is gone, and its forks with it
+            self.returncode = json.loads(ended)["code"] if ended else -signal.SIGKILL
             self._connection.close()
         return self.returncode
 

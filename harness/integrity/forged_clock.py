@@ -52,6 +52,16 @@ def agree(claimed_ms: float, judged_ms: float, allowed_ms: float, held: bool) ->
     return judged_ms <= (1 + share) * free_ms(claimed_ms, allowed_ms, held)
 
 
+def is_forged(judged_ms: float, allowed_ms: float, held: bool, device_type: str, worked_ms: float | None) -> bool:
+    """Return whether a call took far longer than is allowed.
+
+    ``worked_ms`` is the least that it can have taken on a CPU by its CPU time. Where that is allowed, the call waited
+    for a core that others had: the judge's figure counts, and nobody is accused.
+    """
+    too_long = judged_ms > (FORGED[device_type] if held else 1.0) * allowed_ms
+    return too_long and (worked_ms is None or worked_ms > allowed_ms)
+
+
 def check(
     claimed_ms: float,
     judged_ms: float,
@@ -61,13 +71,8 @@ def check(
     device_type: str,
     worked_ms: float | None = None,
 ) -> None:
-    """Raise CandidateFailure where a burst of ``calls`` took far longer, for each, than is allowed.
-
-    ``worked_ms`` is the least that a call can have taken on a CPU by its CPU time. Where that is allowed, the call
-    waited for a core that others had: the judge's figure counts, and nobody is accused.
-    """
-    too_long = judged_ms > (FORGED[device_type] if held else 1.0) * allowed_ms
-    if too_long and (worked_ms is None or worked_ms > allowed_ms):
+    """Raise CandidateFailure where each of ``calls`` in a row took far longer than is allowed, by ``is_forged``."""
+    if is_forged(judged_ms, allowed_ms, held, device_type, worked_ms):
         raise CandidateFailure(
             Status.REJECTED,
             f"its process reports {claimed_ms:.4g} ms a call, but {calls} calls in a row took {judged_ms:.4g} ms each "

@@ -14,6 +14,8 @@ from harness.result import Status
 from kernelbench import EvaluationError
 from kernelbench.rl import MAX_SOURCE, shaped
 
+pytestmark = pytest.mark.usefixtures("warm_evaluator")
+
 GOOD = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return x.clamp(min=0)\n"
 WRONG = GOOD.replace("clamp(min=0)", "neg()")
 CPP = (

@@ -10,6 +10,8 @@ from harness.result import Status
 from harness.solution.discover import discover
 from kernelbench import starter
 
+pytestmark = pytest.mark.usefixtures("warm_evaluator")
+
 TWELVE = ["1/1", "1/19", "1/23", "1/36", "1/40", "1/95", "2/63", "2/76", "2/86", "3/1", "3/43", "3/48"]
 
 

@@ -7,6 +7,7 @@ must be where the judge reads them.
 
 from __future__ import annotations
 
+import enum
 import os
 import random
 from collections.abc import Callable, Iterable
@@ -74,6 +75,14 @@ class Reading:
             "calls": self.calls, "queue_held": self.held,
             "overhead_ms": round(self.overhead_ms, 6),
         }  # fmt: skip
+
+
+class Claim(enum.Enum):
+    """What a reading says about the times that the worker reports."""
+
+    AGREES = enum.auto()
+    DIFFERS = enum.auto()  # by what is added to them
+    FORGED = enum.auto()  # so far that the candidate is rejected
 
 
 class NotHeld(Exception):
@@ -159,9 +168,9 @@ class WallClockCheck:
             self.session.release_caches()
 
     def read(
-        self, calls: int, held: bool, reference_launches: int, check: Check, agrees: Callable[[Reading], bool]
+        self, calls: int, held: bool, reference_launches: int, check: Check, claim_by: Callable[[Reading], Claim]
     ) -> Reading:
-        """Return the longest of the least readings of each input case, once it ``agrees`` or all tries are made.
+        """Return the longest of the least readings of each input case, once the claim agrees or all tries are made.
 
         Others' work may be in some readings, a forged clock is in all.
         ``check`` gets calls that nobody could foresee of each burst that may count.

@@ -9,7 +9,7 @@ import torch
 from harness.baselines import EAGER
 from harness.integrity import forged_clock, overwritten_inputs
 from harness.judge.cross_check import kernel_profile
-from harness.judge.cross_check.base import Called, NotHeld, NotRead, Reading, WallClockCheck
+from harness.judge.cross_check.base import Called, Claim, NotHeld, NotRead, Reading, WallClockCheck
 from harness.judge.session import EvaluationSession, number
 from harness.judge.time_candidate import Timed
 from harness.problem.inputs import fresh_seeds, tensors_of
@@ -47,8 +47,9 @@ def cross_check(clock: WallClockCheck, result: Result, timed: Timed) -> None:
     allowed_ms = _allowed_ms(result, reading, session.conditions.device.type)
     timing["cross_check"] = reading.to_json() | {"allowed_ms": round(allowed_ms, 6)}
     claimed_ms, kind = timing["median_ms"], session.conditions.device.type
-    worked_ms = None if reading.cpu_ms is None else reading.cpu_ms / usable_cores()
-    forged_clock.check(claimed_ms, reading.call_ms, reading.calls, allowed_ms, reading.held, kind, worked_ms)
+    forged_clock.check(
+        claimed_ms, reading.call_ms, reading.calls, allowed_ms, reading.held, kind, _worked_ms(reading)
+    )
     judged_ms = reading.call_ms + _cold_ms(result, reading, kind)
     penalty_ms = max(0.0, judged_ms - forged_clock.free_ms(claimed_ms, allowed_ms, reading.held))
     timing["cross_check"]["penalty_ms"] = round(penalty_ms, 6)
@@ -92,15 +93,18 @@ def _read(clock: WallClockCheck, result: Result, timed: Timed) -> Reading:
     held = CANDIDATE not in interleaved.waits
     calls = clock.calls(claimed_ms, interleaved.launches.get(CANDIDATE, 1), held)
 
-    def agrees(reading: Reading) -> bool:
-        judged_ms = reading.call_ms + _cold_ms(result, reading, kind)
-        return forged_clock.agree(claimed_ms, judged_ms, _allowed_ms(result, reading, kind), reading.held)
+    def claim_by(reading: Reading) -> Claim:
+        allowed_ms, held = _allowed_ms(result, reading, kind), reading.held
+        if forged_clock.agree(claimed_ms, reading.call_ms + _cold_ms(result, reading, kind), allowed_ms, held):
+            return Claim.AGREES
+        is_forged = forged_clock.is_forged(reading.call_ms, allowed_ms, held, kind, _worked_ms(reading))
+        return Claim.FORGED if is_forged else Claim.DIFFERS
 
     made_room = False
     while calls > 0:
         try:
             reference_launches = interleaved.launches.get(EAGER, 1)
-            return clock.read(calls, held, reference_launches, lambda call: _compare(session, call), agrees)
+            return clock.read(calls, held, reference_launches, lambda call: _compare(session, call), claim_by)
         except NotHeld:
             if calls == 1:
                 raise
@@ -118,6 +122,11 @@ def _read(clock: WallClockCheck, result: Result, timed: Timed) -> Reading:
         made_room = True
     session.check_memory_hog()
     raise NotRead("a call's inputs and outputs, once more, do not fit the memory")
+
+
+def _worked_ms(reading: Reading) -> float | None:
+    """Return the least ms that a call can have taken by its CPU time; None where nobody counts that."""
+    return None if reading.cpu_ms is None else reading.cpu_ms / usable_cores()
 
 
 def _cold_ms(result: Result, reading: Reading, device_type: str) -> float:

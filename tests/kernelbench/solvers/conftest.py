@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from candidates import STRATEGIES
+from quick import QUICK_CV
 
 from kernelbench.endpoint import Endpoint
 from kernelbench.evaluation.executor import Options
@@ -17,7 +18,7 @@ from kernelbench.solvers.script import Script
 @pytest.fixture(scope="session")
 def pipeline():
     """Devices and builds for all solves of this process: a judge takes seconds to start."""
-    pipeline = Pipeline(Options(device="cpu", timeout_s=20, jobs=1))
+    pipeline = Pipeline(Options(device="cpu", timeout_s=20, jobs=1, cv_target=QUICK_CV))
     yield pipeline
     pipeline.kill()
 

@@ -43,3 +43,10 @@ def test_a_cpu_is_read_often_enough_for_others_to_leave_and_not_for_ever_where_a
     moments = itertools.count(step=a_try_s)
     monkeypatch.setattr(cpu, "time", SimpleNamespace(perf_counter=lambda: next(moments)))
     assert sum(1 for _ in cpu.tries(cv_target)) == pytest.approx(tries, abs=1)
+
+
+@pytest.mark.parametrize("cv_target", [0.01, 0.25])
+def test_before_a_candidate_is_rejected_the_clock_is_read_for_longer(monkeypatch, cv_target):
+    moments = itertools.count(step=0.1)
+    monkeypatch.setattr(cpu, "time", SimpleNamespace(perf_counter=lambda: next(moments)))
+    assert sum(1 for _ in cpu.tries(cv_target, lambda: True)) == pytest.approx(50, abs=1)

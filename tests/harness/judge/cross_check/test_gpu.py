@@ -7,7 +7,7 @@ import torch
 
 from harness.judge import evaluate
 from harness.judge.cross_check import gpu
-from harness.judge.cross_check.base import NotHeld, NotRead
+from harness.judge.cross_check.base import Claim, NotHeld, NotRead
 from harness.judge.cross_check.burst_inputs import Burst
 from harness.judge.cross_check.gpu import GpuRehearsal, GpuWallClockCheck
 from harness.timing.rounds import InputCase
@@ -110,7 +110,10 @@ def test_what_is_quick_beside_rare_elements_has_the_time_of_other_inputs(monkeyp
     made = SimpleNamespace(draw=lambda case: Burst(case, frozenset({0}), [], [], []), close=list)
     made.handle, made.memory = "", None
     monkeypatch.setattr(gpu, "BurstInputs", lambda setting, calls: made)
-    reading = check.read(2, True, 1, told.append, lambda reading: reading.call_ms == 2.25)
+    def claim_by(reading):
+        return Claim.AGREES if reading.call_ms == 2.25 else Claim.DIFFERS
+
+    reading = check.read(2, True, 1, told.append, claim_by)
     assert (reading.burst_ms, reading.call_ms) == (5.0, 2.25)
     assert sorted(told, key=str) == [(rare, 0), (rare, 0), (timed, 0)], "all with rare elements, and what counts"
 

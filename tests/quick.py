@@ -1,0 +1,3 @@
+"""What tests need not wait for."""
+
+QUICK_CV = 0.25  # where a test looks at a status, precise times are not worth a second
