@@ -23,6 +23,9 @@ MOST_LOAD = {"cuda": 1.12, "cpu": 4.0}  # a candidate may see to it that the ref
 # So many times what is allowed is no accident. On a CPU others' work, which comes and goes within a burst, has been
 # seen to make it 1.9 for an honest candidate (a test run of two processes on two cores, 2026-11-23).
 FORGED = {"cuda": 1.5, "cpu": 3.0}
+# So many times what is allowed, by CPU time too. Where others take turns on one core, an honest call had 1.04 times as
+# much (a test run beside an attack, 2026-11-24). Below it nobody is accused, and the judge's figure counts.
+FORGED_WORK = 2.0
 UNHELD_MS = 0.2  # where launches could not be kept out; the judge's figure is the one that counts then
 UNHELD_SHARE = 0.02  # of it, and one reading is as good as the next
 
@@ -55,11 +58,11 @@ def agree(claimed_ms: float, judged_ms: float, allowed_ms: float, held: bool) ->
 def is_forged(judged_ms: float, allowed_ms: float, held: bool, device_type: str, worked_ms: float | None) -> bool:
     """Return whether a call took far longer than is allowed.
 
-    ``worked_ms`` is the least that it can have taken on a CPU by its CPU time. Where that is allowed, the call waited
-    for a core that others had: the judge's figure counts, and nobody is accused.
+    ``worked_ms`` is the least that it can have taken on a CPU by its CPU time. Where that is not much, the call waited
+    for a core that others had.
     """
     too_long = judged_ms > (FORGED[device_type] if held else 1.0) * allowed_ms
-    return too_long and (worked_ms is None or worked_ms > allowed_ms)
+    return too_long and (worked_ms is None or worked_ms > FORGED_WORK * allowed_ms)
 
 
 def check(

@@ -45,9 +45,9 @@ def test_on_a_cpu_others_work_is_nobodys_forgery():
 
 
 def test_a_call_that_waited_for_a_core_is_no_forgery():
-    forged_clock.check(0.28, 2.05, 32, 0.47, True, "cpu", worked_ms=0.4)
+    forged_clock.check(0.28, 2.05, 32, 0.47, True, "cpu", worked_ms=0.9)
     with pytest.raises(CandidateFailure):
-        forged_clock.check(0.28, 2.05, 32, 0.47, True, "cpu", worked_ms=0.5)
+        forged_clock.check(0.28, 2.05, 32, 0.47, True, "cpu", worked_ms=1.0)
 
 
 def test_with_launches_in_it_a_burst_has_leeway_enough():
