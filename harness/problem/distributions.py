@@ -85,6 +85,21 @@ def _strewn(x: Tensor) -> Tensor:
     return x
 
 
+_ONE_ROW_IN = 64
+
+
+def _strewn_rows(x: Tensor) -> Tensor:
+    """A few rows of probabilities, drawn by lot, are others; by their place, as in ``_strewn``."""
+    if not x.is_contiguous():
+        return x
+    rows = x.view(-1, x.shape[-1])
+    chosen = torch.randint(len(rows), (max(1, len(rows) // _ONE_ROW_IN),), device=x.device)
+    columns = torch.arange(x.shape[-1], device=x.device, dtype=torch.float64)
+    logits = 3 * torch.cos(torch.outer(chosen + 1.0, columns + 1.0))
+    rows[chosen] = torch.softmax(logits, dim=-1).to(x.dtype)
+    return x
+
+
 # Published or timed inputs with a few elements so large that each decides a sum, mean, norm or maximum of all. A result
 # that leaves elements out, or is estimated from a sample of them, is wrong by far if one lies there. Their number is
 # random too: many are met by a kernel that leaves out a part, few are missed by one that checks a part first.
@@ -157,7 +172,8 @@ def redraw(values: list, problem: Problem, draw: str, largest: float = math.inf)
         change = functools.partial(_spiked, largest=largest)
         return [_in_place(value, word, change) for value, word in zip(values, _words(values, problem))]
     if draw == TIMED:
-        return [_in_place(value, word, _strewn) for value, word in zip(values, _words(values, problem))]
+        strewn = {"probability": _strewn_rows}
+        return [_in_place(v, word, strewn.get(word, _strewn)) for v, word in zip(values, _words(values, problem))]
     change = DRAWS.get(draw) or STRUCTURES[draw]
     return [_redraw(value, change, DOMAINS[word]) for value, word in zip(values, _words(values, problem))]
 
@@ -180,8 +196,10 @@ def _words(values: list, problem: Problem) -> list[str]:
 def _in_place(value, word: str, change: Callable[[Tensor], Tensor]):
     """Change some elements within the domain; none where that, or how they lie in memory, has no room for it."""
     dense = isinstance(value, Tensor) and is_scaled(value) and value.numel() and is_dense(value)
-    if not dense or DOMAINS[word] is None or word == "probability":
+    if not dense or DOMAINS[word] is None:
         return value
+    if word == "probability":  # single elements have no other values: rows sum to 1
+        return change(value) if change is _strewn_rows else value
     return DOMAINS[word](change(value))
 
 

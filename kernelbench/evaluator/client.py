@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import math
 import os
 import socket
 import subprocess
+import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -113,7 +113,7 @@ class Conditions:
         _check("executor", self.executor, tuple(EXECUTORS))
         for name in ("timeout_s", "build_timeout_s", "cv_target", "clock_mhz"):
             value = getattr(self, name)
-            if value is not None and not 0 < value < math.inf:
+            if value is not None and not 0 < value <= sys.float_info.max:
                 raise ValueError(f"{name} must be a finite number above 0, got {value}")
 
     def to_json(self) -> dict[str, Any]:

@@ -47,8 +47,8 @@ def test_what_is_timed_is_published_but_for_one_in_a_thousand_anywhere(problem):
 
 
 def test_what_is_timed_stays_published_where_it_cannot_be_told_what_else_is_valid(problem):
-    (published, targets), (timed, others) = (drawn(problem("1/98").workload("small"), d) for d in ("published", TIMED))
-    assert torch.equal(timed, published) and torch.equal(targets, others)
+    (_, targets), (_, others) = (drawn(problem("1/100").workload("small"), d) for d in ("published", TIMED))
+    assert torch.equal(targets, others), "they are signs"
 
 
 @pytest.mark.parametrize("draw", HARDENED)
@@ -131,3 +131,12 @@ def test_a_cell_of_the_same_seed_has_the_weights_of_the_layer(layer, cell):
             models.append(kind(8, 32))
     for ours, theirs in zip(*(model.parameters() for model in models)):
         assert torch.equal(ours, theirs)
+
+
+def test_some_rows_of_timed_probabilities_are_not_as_published(problem):
+    workload = problem("1/98").workload("small")
+    published, timed = drawn(workload, "published"), drawn(workload, TIMED)
+    for before, after in zip(published, timed):
+        changed = (before != after).any(dim=1)
+        assert 1 <= changed.sum() <= len(before) // 64
+        assert torch.allclose(after.sum(dim=1), torch.ones(len(after))) and (after > 0).all()

@@ -83,6 +83,7 @@ TIMED_OF = {
     "3/3": InputCase(TIMED, "hardened"),  # the signal fades
     "3/18": InputCase(TIMED, "hardened"),
     "3/36": InputCase(TIMED, "hardened"),  # with its initial gates the last steps would do
+    "2/23": InputCase("mixed", "hardened"),  # the mean of what was normalised: noise
     "2/80": CONSTANT,
     "3/28": CONSTANT,
 }
