@@ -78,7 +78,7 @@ class Reading:
 
 
 class Claim(enum.Enum):
-    """What a reading says about the times that the worker reports."""
+    """Agreement of the times that the worker reports with a reading of the judge's clock."""
 
     AGREES = enum.auto()
     DIFFERS = enum.auto()  # by what is added to them
