@@ -99,7 +99,7 @@ class Evaluation:
         result.integrity["track"] = "kernels" if conditions.needs_own_kernels else "open"
         result.conditions = pin_math_modes() | {"isolation": self.server.isolation}
         prepared = prepare(workload, conditions, is_library=self.artefact.library is not None)
-        result.workload["bytes"] = prepared.traffic
+        result.workload["bytes"] = prepared.facts.traffic
         judge = ReferenceSession(prepared, conditions)
         builder = self.builder()
         with contextlib.closing(prepared.outbox), contextlib.closing(self._rehearsal(judge)) as rehearsal:
@@ -210,7 +210,7 @@ class Evaluation:
         prepared, setting = session.prepared, session.reference.setting
         library = None
         if self.artefact.library:
-            library = {"path": str(self.artefact.library), "signature": prepared.signature.for_library()}
+            library = {"path": str(self.artefact.library), "signature": prepared.facts.signature.for_library()}
         return session.ask(
             op="load",
             solution=str(self.solution.path),

@@ -51,8 +51,8 @@ class EvaluationSession(ReferenceSession):
     @functools.cached_property
     def criteria(self) -> list[Criterion]:
         """The criterion of each output."""
-        setting = self.reference.setting
-        return [strict_criterion(setting.workload.problem, setting.dtype, kind.dtype) for kind in self.prepared.kinds]
+        setting, kinds = self.reference.setting, self.prepared.facts.kinds
+        return [strict_criterion(setting.workload.problem, setting.dtype, kind.dtype) for kind in kinds]
 
     def call_candidate(self, case: InputCase, seed: int) -> None:
         """Call the candidate once, untimed; its outputs stay in the worker, what they look like is checked here."""
@@ -75,10 +75,10 @@ class EvaluationSession(ReferenceSession):
         outputs, structures = answer.get("outputs"), answer.get("structures")
         if not all(isinstance(part, list) and len(part) == calls for part in (outputs, structures)):
             raise CandidateFailure(Status.CRASHED, _OTHER_CALLS)
-        for returned in structures if self.prepared.structure else []:
-            check_structure(returned, self.prepared.structure)
+        for returned in structures if self.prepared.facts.structure else []:
+            check_structure(returned, self.prepared.facts.structure)
         for described in outputs:
-            check_kind(described, self.prepared.kinds, self.conditions.worker_device)
+            check_kind(described, self.prepared.facts.kinds, self.conditions.worker_device)
 
     def compare(
         self, case: InputCase, seed: int, call: int, expected: list[torch.Tensor], inputs: list[torch.Tensor] | None
@@ -89,7 +89,7 @@ class EvaluationSession(ReferenceSession):
             if inputs is not None and not self.reference.setting.workload.problem.overwrites_inputs:
                 self._compare_inputs(call, inputs)
         except CandidateFailure as failure:
-            if self.prepared.signature and argument_order.may_explain(failure):
+            if self.prepared.facts.signature and argument_order.may_explain(failure):
                 self._explain_arguments(failure, call, expected, inputs or [])
             raise
 
@@ -98,7 +98,7 @@ class EvaluationSession(ReferenceSession):
     ) -> None:
         unwritten = [count_marked(read()) for read in self._fetched(call, "outputs", expected)]
         written = [not are_same(read(), tensor) for read, tensor in zip(self._fetched(call, "inputs", inputs), inputs)]
-        argument_order.explain(failure, self.prepared.signature, unwritten, written)
+        argument_order.explain(failure, self.prepared.facts.signature, unwritten, written)
 
     def fetched_outputs(self, like: list[torch.Tensor]) -> list[Callable[[], torch.Tensor]]:
         """Return a reader of each output of the candidate's last call."""
@@ -192,7 +192,7 @@ class EvaluationSession(ReferenceSession):
         Its last round is freed, so nothing of that can be compared any more.
         """
         self.release_outputs()
-        kept, traffic = self._room_bytes - self._not_others(), self.prepared.traffic
+        kept, traffic = self._room_bytes - self._not_others(), self.prepared.facts.traffic
         if kept > 2 * traffic + _CONTEXT_BYTES:
             raise CandidateFailure(
                 Status.OUT_OF_MEMORY,

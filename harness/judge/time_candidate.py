@@ -52,7 +52,7 @@ def time_in_turn(
     def play(calls: int, first: bool, launch_bound: set[str]) -> dict[str, Round]:
         return _play_round(session, baselines, calls, first, launch_bound)
 
-    calls = calls_a_round(conditions.device, conditions.memory_bytes, session.prepared.traffic)
+    calls = calls_a_round(conditions.device, conditions.memory_bytes, session.prepared.facts.traffic)
     interleaved = InterleavedTiming(play, session.timer, conditions.device, conditions.cv_target, launch_bound)
     session.release_outputs()
     interleaved.run(calls)

@@ -114,31 +114,29 @@ Fork = Callable[[list[int]], Worker]  # a worker that is never given a candidate
 
 
 class Rehearsal:
-    """Overhead of a burst, measured with a worker that is never given a candidate, before there is one.
+    """Overhead of a burst, measured with a worker that is never given a candidate.
 
     ``fd`` is a file in memory that the candidate's worker inherits.
     """
 
-    def __init__(self, judge: ReferenceSession, timeout_s: float, fd: int, fork: Fork):
+    def __init__(self, judge: ReferenceSession, timeout_s: float, fd: int):
         self.fd, self.timeout_s = fd, timeout_s
-        self.setting, self.traffic = judge.reference.setting, judge.prepared.traffic
+        self.setting, self.facts = judge.reference.setting, judge.prepared.facts
         self.timer = judge.timer
-        self.idle = fork([fd])
 
     def close(self) -> None:
-        self.idle.close()
         os.close(self.fd)
 
-    def ask_idle(self, **request: Any) -> dict[str, Any]:
+    def ask_idle(self, idle: Worker, **request: Any) -> dict[str, Any]:
         """Ask the worker without a candidate; a failure there is the machine's."""
         try:
-            return self.idle.request(request, self.timeout_s)
+            return idle.request(request, self.timeout_s)
         except CandidateFailure as failure:
             raise NotRead(f"a worker without a candidate failed: {failure.message}") from failure
 
     def fit(self) -> int:
         """Return how many calls a burst may have by the memory that is free now."""
-        return self.free_bytes() // _MEMORY_SHARE // max(self.traffic, 1)
+        return self.free_bytes() // _MEMORY_SHARE // max(self.facts.traffic, 1)
 
     def free_bytes(self) -> int:
         raise NotImplementedError
@@ -160,7 +158,7 @@ class WallClockCheck:
     def leaves_room(self) -> bool:
         """Return whether a burst of one call leaves as much memory as the judge ever took for the reference."""
         self.session.release_caches()
-        return self.rehearsal.free_bytes() >= _MEMORY_SHARE * self.rehearsal.traffic + self.taken_bytes()
+        return self.rehearsal.free_bytes() >= _MEMORY_SHARE * self.rehearsal.facts.traffic + self.taken_bytes()
 
     def make_room(self, calls: int) -> None:
         """Release what allocators keep, if it is needed: freeing and taking memory again holds up the whole driver."""

@@ -8,6 +8,7 @@ calls, which comparing a sample of outputs finds.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import statistics
@@ -57,14 +58,20 @@ class CpuRehearsal(Rehearsal):
     """Calls that do nothing, made by a worker of as many threads and processes as the candidate's."""
 
     def __init__(self, judge: ReferenceSession, timeout_s: float, fork: Fork):
-        super().__init__(judge, timeout_s, shared_file(), fork)
+        super().__init__(judge, timeout_s, shared_file())
+        self.idle = fork([self.fd])
+        self._ask = functools.partial(self.ask_idle, self.idle)
+
+    def close(self) -> None:
+        self.idle.close()
+        super().close()
 
     def calls(self, count: int, crowd: tuple[int, int]) -> list[_Call]:
         """Make ``count`` such calls; after each all of a ``crowd`` of threads and processes have to stop."""
         threads, processes = (min(size, _MOST_A_CORE * usable_cores()) for size in crowd)
-        self.ask_idle(op="hold", threads=threads, processes=processes)
+        self._ask(op="hold", threads=threads, processes=processes)
         self.idle.rest()
-        return [_timed(self.idle, self.ask_idle, "rehearse", seed) for seed in fresh_seeds(count)]
+        return [_timed(self.idle, self._ask, "rehearse", seed) for seed in fresh_seeds(count)]
 
     def free_bytes(self) -> int:
         return available_memory_bytes()
@@ -132,7 +139,7 @@ class CpuWallClockCheck(WallClockCheck):
     def _left(self, answer: dict[str, Any]) -> list[torch.Tensor]:
         """The outputs of the last call, from the worker's memory."""
         outputs = []
-        for output, kind in enumerate(self.session.prepared.kinds):
+        for output, kind in enumerate(self.session.prepared.facts.kinds):
             order = order_in_memory(answer, 0, output, kind.dim())
             size = math.prod(kind.shape) * kind.dtype.itemsize
             try:

@@ -15,6 +15,7 @@ import statistics
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -39,9 +40,11 @@ from harness.judge.cross_check.burst_inputs import Burst, BurstInputs
 from harness.judge.cross_check.gate_chain import GateChain
 from harness.judge.cross_check.output_samples import OutputSamples
 from harness.judge.cross_check.remote_outputs import Allocations, RemoteOutputs
+from harness.judge.reference.prepare import Facts
 from harness.judge.reference.session import ReferenceSession
 from harness.memory.cuda_driver import DriverError
 from harness.problem.inputs import fresh_seeds
+from harness.process.worker_process import Worker
 from harness.result import CandidateFailure, Status
 from harness.timing.gate import Gate, GateError
 from harness.timing.rounds import InputCase, outputs_of
@@ -59,22 +62,37 @@ _EMPTY_KERNEL_MS = 1e-3  # at least; it is in a rehearsal, and a candidate has i
 Send = Callable[[list[int], int, int], list[list[tuple[int, int]]]]  # seeds, first, number -> places of outputs
 
 
+@dataclass(frozen=True)
+class Overhead:
+    """ms of a call besides its work: by the calls of a burst behind the gate, and of a request a call."""
+
+    held: dict[int, float]
+    unheld: float
+
+
+_overheads: dict[Facts, Overhead] = {}  # of the workloads that this process has judged
+
+
 class GpuRehearsal(Rehearsal):
-    """Gates, marks and samples of bursts, and what they take by themselves."""
+    """Gates, marks and samples of bursts, and what they take by themselves.
+
+    That is measured with the first candidate of a workload, before its worker starts. A candidate has no part in it,
+    so it holds for the next ones.
+    """
 
     def __init__(self, judge: ReferenceSession, timeout_s: float, fork: Fork):
-        super().__init__(judge, timeout_s, Gate.file(), fork)
+        super().__init__(judge, timeout_s, Gate.file())
         self.event_ms = judge.timer.own_overhead_ms
         self.samples, self.missing = OutputSamples(), ""
         self.gate: Gate | None = None
         self._chain: GateChain | None = None
         self._number = 0
-        self._held_overhead_ms: dict[int, float] = {}  # of a call, by the calls of its burst
-        self._unheld_overhead_ms = 0.0
         try:
             self.gate = Gate(self.fd)
             self._chain = GateChain(self.gate, self.samples)
-            self._rehearse()
+            if self.facts not in _overheads:
+                with contextlib.closing(fork([self.fd])) as idle:
+                    _overheads[self.facts] = self._rehearse(idle)
         except (GateError, DriverError, NotRead, CandidateFailure, torch.OutOfMemoryError) as error:
             self.missing = str(error)
         except NotHeld:
@@ -87,9 +105,8 @@ class GpuRehearsal(Rehearsal):
 
     def overhead_ms(self, calls: int, held: bool) -> float:
         """Return ms of overhead of each call in a burst, interpolated between the rehearsed numbers of calls."""
-        if not held:
-            return self._unheld_overhead_ms
-        return float(np.interp(calls, [*self._held_overhead_ms], [*self._held_overhead_ms.values()]))
+        overhead = _overheads[self.facts]
+        return float(np.interp(calls, [*overhead.held], [*overhead.held.values()])) if held else overhead.unheld
 
     def held_ms(self, inputs: BurstInputs, seeds: list[int], send: Send) -> float:
         """Return ms of a burst; all that can be done before the clock starts is done then, so no launch is in it."""
@@ -142,17 +159,18 @@ class GpuRehearsal(Rehearsal):
     def free_bytes(self) -> int:
         return torch.cuda.mem_get_info(self.setting.device)[0]
 
-    def _rehearse(self) -> None:
+    def _rehearse(self, idle: Worker) -> Overhead:
         """Learn what a call takes without a candidate, from bursts of a worker that has none."""
-        fit = max(1, self.fit())
+        fit, held, unheld = max(1, self.fit()), {}, 0.0
         for calls in (count for count in _REHEARSED_CALLS if count <= fit):
             with contextlib.closing(BurstInputs(self.setting, calls)) as inputs:
                 inputs.draw(self.setting.timed)
-                send = functools.partial(self._send_idle, inputs)
+                send = functools.partial(self._send_idle, idle, inputs)
                 if calls == 1:
                     self.unheld_ms(inputs, fresh_seeds(1), send)  # makes the device's context
-                    self._unheld_overhead_ms = self._least_ms(self.unheld_ms, inputs, calls, send)
-                self._held_overhead_ms[calls] = self._least_ms(self.held_ms, inputs, calls, send)
+                    unheld = self._least_ms(self.unheld_ms, inputs, calls, send)
+                held[calls] = self._least_ms(self.held_ms, inputs, calls, send)
+        return Overhead(held, unheld)
 
     def _least_ms(self, burst_ms: Callable[[BurstInputs, list[int], Send], float], inputs, calls: int, send) -> float:
         """Return the least ms of a call in some rehearsals; a copy that the driver slows down would excuse work."""
@@ -162,9 +180,9 @@ class GpuRehearsal(Rehearsal):
             took_ms = min(took_ms, burst_ms(inputs, fresh_seeds(calls), send))
         return max(0.0, _REHEARSED_SHARE * took_ms / calls - _EMPTY_KERNEL_MS)
 
-    def _send_idle(self, inputs: BurstInputs, seeds: list[int], first: int, number: int) -> list:
+    def _send_idle(self, idle: Worker, inputs: BurstInputs, seeds: list[int], first: int, number: int) -> list:
         """Have the worker without a candidate enqueue its part of a burst."""
-        self.ask_idle(op="rehearse_on_gpu", seeds=seeds, number=number)
+        self.ask_idle(idle, op="rehearse_on_gpu", seeds=seeds, number=number)
         return [[(inputs.memory.address, inputs.bytes)]] * len(seeds)
 
     def _await_mark(self, number: int) -> None:
@@ -237,7 +255,7 @@ class GpuWallClockCheck(WallClockCheck):
         def send(seeds: list[int], first: int, number: int) -> list[list[tuple[int, int]]]:
             answer = self.session.ask(op="burst", seeds=seeds, first=first, number=number)
             try:
-                left.append(RemoteOutputs(answer, len(seeds), self.session.prepared.kinds, allocations))
+                left.append(RemoteOutputs(answer, len(seeds), self.session.prepared.facts.kinds, allocations))
             except CandidateFailure:
                 self.rehearsal.gate.release(number + len(seeds) - 1)
                 raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from harness.faults import MachineFault, is_of_machine
 from harness.judge.conditions import Conditions
 from harness.judge.reference import soundness
 from harness.judge.reference.memory_needs import check_room
-from harness.judge.reference.model import PUBLISHED, Reference
+from harness.judge.reference.model import PUBLISHED, InputCase, Reference
 from harness.memory.shared_tensors import SharedTensors
 from harness.problem.inputs import DTYPES, fresh_seeds, tensors_of
 from harness.problem.module import ProblemError, Workload
@@ -25,38 +25,63 @@ from harness.timing.interleaved import bytes_of_call
 from harness.timing.rounds import RunConfig
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """The reference, and what one call of it takes and returns.
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """What calls of a reference take and return, whatever the seed: the same for all candidates of a workload.
 
     Attributes
     ----------
-    kinds
-        Its outputs, without data.
+    timed
+        The inputs that are timed.
+    inputs, kinds
+        The tensors among its inputs, and its outputs, without data.
     structure
-        How they are nested; None for a library, which has a ``signature`` instead.
+        How outputs are nested; None for a library, which has a ``signature`` instead.
     traffic
         Bytes of one call: inputs, weights and outputs.
-    outbox
-        Memory for what comes back of a call: its outputs, or its inputs.
     """
 
-    reference: Reference
+    timed: InputCase
+    inputs: list[torch.Tensor]
     kinds: list[torch.Tensor]
     structure: str | None
     signature: Signature | None
     traffic: int
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A reference with weights of this evaluation, and memory for what comes back of a call: outputs, or inputs."""
+
+    reference: Reference
+    facts: Facts
     outbox: SharedTensors
 
 
+_facts: dict[Hashable, Facts] = {}  # of the workloads that this process has judged
+
+
 def prepare(workload: Workload, conditions: Conditions, is_library: bool) -> Prepared:
-    """Call the reference, check that it can be judged against, and choose the inputs that are timed.
+    """Build the reference; the first time, check that it can be judged against, and choose the inputs that are timed.
 
     Raises ProblemError where it cannot, NoRoom where the workload does not fit the memory, and MachineFault.
     """
     check_room(workload, conditions)
     setting = RunConfig(workload, conditions.device, DTYPES[conditions.precision])
     reference = Reference(setting, secrets.randbits(62))
+    key = (
+        workload.problem.module, workload.name, repr(workload.sizes), conditions.precision, conditions.structure,
+        is_library,
+    )  # fmt: skip
+    if key not in _facts:
+        _facts[key] = _find_facts(reference, conditions, is_library)
+    facts = _facts[key]
+    outbox = SharedTensors(conditions.device, facts.kinds, facts.inputs)
+    return Prepared(reference.timed_on(facts.timed), facts, outbox)
+
+
+def _find_facts(reference: Reference, conditions: Conditions, is_library: bool) -> Facts:
+    workload = reference.setting.workload
     (seed,) = fresh_seeds(1)
 
     def called(action: Callable[[], Any], drawn: str = "") -> Any:
@@ -66,18 +91,17 @@ def prepare(workload: Workload, conditions: Conditions, is_library: bool) -> Pre
     called(lambda: soundness.check(reference, seed, example))
     structure = conditions.structure
     timed = called(lambda: reference.choose_timed(fresh_seeds(2), structure), "timed inputs")
-    reference = reference.timed_on(timed)
     kinds = [as_tensor(leaf).to("meta") for leaf in example.outputs[0]]
     inputs, model = tensors_of(example.inputs[0]), reference.model()
     # from a call that was made: tracing one first imports what takes seconds
     signature = signature_of(workload, example.inputs[0], model.state_dict(), kinds) if is_library else None
-    return Prepared(
-        reference=reference,
+    return Facts(
+        timed=timed,
+        inputs=[tensor.to("meta") for tensor in inputs],
         kinds=kinds,
         structure=None if is_library else example.structures[0],
         signature=signature,
         traffic=bytes_of_call(workload, model, inputs, kinds),
-        outbox=SharedTensors(conditions.device, kinds, inputs),
     )
 
 

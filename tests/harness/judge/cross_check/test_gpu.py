@@ -1,5 +1,6 @@
 """What the judge's clock on a GPU asks for and in which order, with a worker and a device that are pretended."""
 
+import os
 from types import SimpleNamespace
 
 import pytest
@@ -26,7 +27,7 @@ def clock(told):
         return lambda *arguments: told.append((name, *arguments))
 
     made = object.__new__(GpuRehearsal)
-    made._number, made.timeout_s, made.missing = 0, 1.0, ""
+    made._number, made.timeout_s, made.missing, made.facts = 0, 1.0, "", object()
     stream = SimpleNamespace(cuda_stream=7, synchronize=tells("synchronize"))
     made.samples = SimpleNamespace(stream=stream, **{name: tells(name) for name in ("begin", "choose", "take")})
     made.gate = SimpleNamespace(open=tells("open"), await_mark=tells("await"), release=tells("release"))
@@ -84,16 +85,42 @@ def test_what_a_call_takes_by_itself_is_known_before_there_is_a_candidate(clock,
     inputs.memory = SimpleNamespace(address=0)
     asked = []
     clock.setting = SimpleNamespace(device=torch.device("cpu"), timed=InputCase())
-    clock.idle = SimpleNamespace(request=lambda message, _: asked.append(message["op"]))
-    clock._held_overhead_ms, clock.fit = {}, lambda: 20
+    idle = SimpleNamespace(request=lambda message, _: asked.append(message["op"]))
+    clock.fit = lambda: 20
     clock.timer = SimpleNamespace(wait_for_bandwidth=lambda: asked.append("wait"))
     monkeypatch.setattr(gpu, "BurstInputs", lambda *_: inputs)
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
-    clock._rehearse()
-    assert clock._held_overhead_ms == {n: pytest.approx(3.0 * 1.02 / n - 0.001) for n in (1, 3, 10)}
-    assert clock._unheld_overhead_ms >= 0
+    overhead = clock._rehearse(idle)
+    assert overhead.held == {n: pytest.approx(3.0 * 1.02 / n - 0.001) for n in (1, 3, 10)}
+    assert overhead.unheld >= 0
     # the first makes the device's context; a copy that the driver slows down would excuse work of the candidate
     assert asked == ["rehearse_on_gpu"] + ["wait", "rehearse_on_gpu"] * 3 * 4
+
+
+def test_what_a_call_takes_by_itself_is_measured_once_for_all_candidates_of_a_workload(monkeypatch, told):
+    facts, other = object(), object()
+    gate = SimpleNamespace(close=lambda: told.append("gate closed"))
+    monkeypatch.setattr(gpu, "_overheads", {})
+    monkeypatch.setattr(gpu, "OutputSamples", object)
+    monkeypatch.setattr(gpu, "GateChain", lambda *_: SimpleNamespace(close=list))
+    monkeypatch.setattr(GpuRehearsal, "_rehearse", lambda self, idle: gpu.Overhead({1: 0.5}, 0.7))
+    file = staticmethod(lambda: os.memfd_create("gate"))
+    monkeypatch.setattr(gpu, "Gate", type("Gate", (), {"file": file, "__new__": lambda cls, fd: gate}))
+
+    def fork(fds):
+        told.append("forked")
+        return SimpleNamespace(close=lambda: told.append("ended"))
+
+    for judged in (facts, facts, other):
+        timer = SimpleNamespace(own_overhead_ms=0.0)
+        judge = SimpleNamespace(
+            reference=SimpleNamespace(setting=None), prepared=SimpleNamespace(facts=judged), timer=timer
+        )
+        rehearsal = GpuRehearsal(judge, 1.0, fork)
+        told.append(rehearsal.overhead_ms(1, held=True))
+        rehearsal.close()
+    once = ["forked", "ended", 0.5, "gate closed"]
+    assert told == [*once, 0.5, "gate closed", *once], "the worker without a candidate is gone before there is one"
 
 
 def test_what_is_quick_beside_rare_elements_has_the_time_of_other_inputs(monkeypatch):
@@ -118,8 +145,8 @@ def test_what_is_quick_beside_rare_elements_has_the_time_of_other_inputs(monkeyp
     assert sorted(told, key=str) == [(rare, 0), (rare, 0), (timed, 0)], "all with rare elements, and what counts"
 
 
-def test_between_rehearsals_what_a_call_takes_is_interpolated(clock):
-    clock._held_overhead_ms, clock._unheld_overhead_ms = {1: 0.5, 3: 0.3, 10: 0.3}, 0.7
+def test_between_rehearsals_what_a_call_takes_is_interpolated(clock, monkeypatch):
+    monkeypatch.setitem(gpu._overheads, clock.facts, gpu.Overhead({1: 0.5, 3: 0.3, 10: 0.3}, 0.7))
     told_ms = [clock.overhead_ms(calls, held=True) for calls in (1, 2, 3, 7, 128)]
     assert told_ms == pytest.approx([0.5, 0.4, 0.3, 0.3, 0.3]) and clock.overhead_ms(2, held=False) == 0.7
 
