@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from harness.faults import MachineFault, NoRoom
+from harness.faults import MachineFault, NoRoom, is_of_machine
 from harness.judge.conditions import Conditions
 from harness.problem.held_out import HeldOut, held_out
 from harness.problem.module import ProblemError, Workload
@@ -23,7 +23,8 @@ def evaluate_held_out(
     """Return what became of a candidate on ``count`` held-out workloads; fewer where the problem has no more.
 
     One that the reference does not take, or that does not fit the memory, is replaced by the next. A machine that fails
-    more than once ends it: whether it can go on is for the caller to find out, who has a result already.
+    more than once ends it, whether it says so or an operator of the judge does: whether it can go on is for the caller
+    to find out, who has a result already.
     """
     found: list[dict[str, Any]] = []
     faults = 0
@@ -35,10 +36,12 @@ def evaluate_held_out(
             found.append(_entry(one, evaluate(workload.with_sizes(one.changed), held)))
         except (ProblemError, NoRoom):
             continue
-        except MachineFault:
+        except Exception as error:
+            if not isinstance(error, MachineFault) and not is_of_machine(error):
+                raise
             faults += 1
-            if faults > _FAULTS:
-                break
+        if faults > _FAULTS:
+            break
     return found
 
 

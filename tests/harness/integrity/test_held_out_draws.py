@@ -54,8 +54,14 @@ def test_a_failure_of_the_candidate_is_an_entry(held_out):
     assert [entry["status"] for entry in held_out([Status.WRONG_VALUE, Status.OK], 2)] == ["wrong_value", "ok"]
 
 
-def test_a_machine_that_fails_again_ends_it_and_what_was_found_is_kept(held_out):
-    assert len(held_out([Status.OK, MachineFault("lost")], 5)) == 1 and len(held_out.asked) == 3
+@pytest.mark.parametrize("fault", [MachineFault("lost"), torch.OutOfMemoryError("CUDA out of memory")])
+def test_a_machine_that_fails_again_ends_it_and_what_was_found_is_kept(fault, held_out):
+    assert len(held_out([Status.OK, fault], 5)) == 1 and len(held_out.asked) == 3
+
+
+def test_an_error_of_the_judge_itself_is_raised(held_out):
+    with pytest.raises(KeyError):
+        held_out([Status.OK, KeyError("a defect")], 5)
 
 
 def test_a_reference_that_takes_nothing_ends_it(held_out):
