@@ -72,6 +72,16 @@ ATTEMPTS = {
         "import array, fcntl\nfcntl.ioctl(1, 0x8901, array.array('i', [os.getpid()]))  # FIOSETOWN",
         "assert ctypes.CDLL(None).prctl(36, 0, 0, 0, 0) == 0",
         "assert ctypes.CDLL(None).prctl(1, signal.SIGCONT, 0, 0, 0) == 0  # PR_SET_PDEATHSIG",
+        # what the kernel keeps in no account, frees by itself or looks for
+        "assert ctypes.CDLL(None).syscall(444, None, 0, 1) >= 0  # landlock_create_ruleset, its version",
+        "import struct\nprogram = ctypes.create_string_buffer(struct.pack('HBBI', 6, 0, 0, 0), 8)\n"
+        "described = struct.pack('HxxxxxxQ', 1, ctypes.addressof(program))\n"
+        "socket.socket(socket.AF_UNIX).setsockopt(socket.SOL_SOCKET, 26, described)  # SO_ATTACH_FILTER",
+        "import mmap\nmmap.mmap(-1, 1 << 20).madvise(12)  # MADV_MERGEABLE",
+        "assert ctypes.CDLL(None).prctl(67, 0, 0, 0, 0) == 0  # PR_SET_MEMORY_MERGE",
+        "number, action = 317 if os.uname().machine == 'x86_64' else 277, ctypes.c_uint32(0x7FFF0000)\n"
+        "assert ctypes.CDLL(None).syscall(number, 2, 0, ctypes.byref(action)) == 0  # SECCOMP_GET_ACTION_AVAIL",
+        "file = os.memfd_create('x')\nassert ctypes.CDLL(None).sync_file_range(file, 0, 0, 2) == 0",
         "os.kill(os.getpid(), signal.SIGCONT)",
         "os.kill(0, signal.SIGCONT)",
         "signal.raise_signal(signal.SIGCONT)",
