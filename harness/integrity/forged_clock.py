@@ -19,7 +19,8 @@ RELATIVE = {"cuda": 0.03, "cpu": 0.5}
 ABSOLUTE_MS = {"cuda": 0.003, "cpu": 0.05}  # the gap between two kernels, and what is not known of it
 BURST_MS = {"cuda": 0.4, "cpu": 0.0}  # of a whole burst: until the device begins it, and until its outputs are read
 BURST_SHARE = 0.35  # of a call, at most: how many of them make a burst depends on what the candidate says
-MOST_LOAD = {"cuda": 1.12, "cpu": 4.0}  # a candidate may see to it that the reference takes long
+# A candidate may see to it that the reference takes long. On a CPU it excuses waiting for a core, not work.
+MOST_LOAD = {"cuda": 1.12, "cpu": 4.0}
 # So many times what is allowed is no accident. On a CPU others' work, which comes and goes within a burst, has been
 # seen to make it 1.9 for an honest candidate (a test run of two processes on two cores, 2026-11-23).
 FORGED = {"cuda": 1.5, "cpu": 3.0}

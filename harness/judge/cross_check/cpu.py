@@ -42,6 +42,7 @@ from harness.process.worker_process import Worker
 from harness.result import CandidateFailure, Status
 from harness.tensors.strides import in_order
 from harness.timing.convergence import CV_TARGET
+from harness.timing.idle_cores import wait_for_idle_cores
 from harness.timing.rounds import InputCase, outputs_of
 
 # Readings of each input case, and seconds: others may take the cores for a second or two. Fewer of both, in
@@ -50,6 +51,7 @@ _TRIES, _PATIENCE_S, _PATIENCE_BEFORE_REJECTION_S = 9, 2.0, 5.0
 _LEAST_TRIES = 3  # readings before the time counts
 _LEAST_READINGS = 2  # where others come to the cores, the overhead in one of them may hide what a candidate does
 _WARM_UP_CALLS, _LEAST_REHEARSALS = 2, 8  # calls; the median of eight bears three that others disturb
+_PATIENCE_FOR_KERNEL_S = 0.2
 _REFERENCE_MS = 40.0  # ms that the reference is called for, four bursts long
 _MOST_A_CORE = 4  # threads and processes of the worker without a candidate
 
@@ -78,6 +80,8 @@ class CpuRehearsal(Rehearsal):
 
 
 class CpuWallClockCheck(WallClockCheck):
+    _others_stay = False  # on these cores, so that there is no use in waiting
+
     def read(
         self, calls: int, held: bool, reference_launches: int, check: Check, claim_by: Callable[[Reading], Claim]
     ) -> Reading:
@@ -153,7 +157,11 @@ class CpuWallClockCheck(WallClockCheck):
         return outputs
 
     def _reference_ms(self, called: list[Called]) -> float:
-        """Return ms of a call of the reference meanwhile, on the candidate's inputs: others may use the cores."""
+        """Return ms of a call of the reference meanwhile, on the candidate's inputs: others may use the cores.
+
+        But not the kernel, with what the candidate's last call had it do.
+        """
+        self._others_stay = self._others_stay or not wait_for_idle_cores(_PATIENCE_FOR_KERNEL_S)
         begin, done = time.perf_counter(), 0
         for call in called:
             outputs_of(self.reference, self.setting, call.inputs, call.seed)
