@@ -19,6 +19,7 @@ from harness.json_text import parse_json
 from harness.record.shape import NUMBER, OBJECT, TEXT, count, kind, list_of, or_none, shape
 from harness.result import Result
 from harness.solution.discover import Solution
+from harness.solution.includes import read_bytes
 from kernelbench import __version__
 from kernelbench.metrics.workloads import together
 
@@ -33,6 +34,7 @@ _BEFORE = {"schedule": "depth", "start_sha256": ""}
 
 _TEXTS = ("problems", "device", "workload", "precision", "track", "started", "kernelbench")
 _TEXTS += ("solver", "solver_sha256", "model", "schedule", "start_sha256", "base_url")
+_MOST_CONFIG_BYTES, _MOST_LOG_BYTES = 1 << 20, 2 << 30  # chosen: 100,000 records of 20 kB
 _PATH_BYTES, _NAME_BYTES = 4095, 255  # PATH_MAX without its end, and NAME_MAX, of Linux
 
 
@@ -128,7 +130,7 @@ class Run:
         if path.exists() and not path.is_dir():
             raise RunError(f"{path} is a file, and a run is a directory")
         try:
-            config = parse_json((path / CONFIG).read_text())
+            config = parse_json(read_bytes(path / CONFIG, _MOST_CONFIG_BYTES).decode())
             if repair:
                 (path / LOG).touch()
             lines, torn = whole_lines(path / LOG, repair)
@@ -206,7 +208,7 @@ def _same(key: str, one: Any, other: Any) -> bool:
 def _only_writer(log: Path) -> IO | None:
     """The log, locked as long as it is open; RunError where somebody else has it, None where it cannot be."""
     try:
-        file = open(log, "rb")
+        file = open(os.open(log, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise RunError(f"another kb is writing into {log.parent}; wait for its end, or choose another --out") from None
@@ -262,8 +264,11 @@ def write_whole(path: Path, content: bytes | str) -> None:
 
 
 def whole_lines(path: Path, repair: bool = False) -> tuple[list[bytes], bool]:
-    """The lines of a log, and whether a half-written one at its end was left out; ``repair`` cuts that off."""
-    data = path.read_bytes()
+    """The lines of a log, and whether a half-written one at its end was left out; ``repair`` cuts that off.
+
+    Raises OSError for what is no plain file, and for one that is too large to be a log.
+    """
+    data = read_bytes(path, _MOST_LOG_BYTES)
     whole, _, rest = data.rpartition(b"\n")
     if rest and repair:
         os.truncate(path, len(data) - len(rest))

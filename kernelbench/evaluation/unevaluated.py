@@ -19,7 +19,7 @@ from harness.record.fields import PROBLEM
 from harness.record.shape import LIST, OBJECT, TEXT, count, or_none, shape
 from harness.solution.discover import readable
 from kernelbench.evaluation.executor import Skipped
-from kernelbench.run import Run, append_line
+from kernelbench.run import Run, RunError, append_line, whole_lines
 
 UNEVALUATED = "unevaluated.jsonl"
 _SKIPPED, _UNMAPPED = "skipped", "unmapped"
@@ -58,11 +58,13 @@ def keep_unmapped(run: Run, unmapped: Sequence[tuple[Path, str]]) -> None:
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    """Return the lines in the run directory ``path``, in order; none for a run that kept none."""
+    """Return the lines in the run directory ``path``, in order; none for a run that kept none. Raises RunError."""
     try:
-        return parse((path / UNEVALUATED).read_bytes().splitlines())
+        return parse(whole_lines(path / UNEVALUATED)[0])
     except FileNotFoundError:
         return []
+    except OSError as error:
+        raise RunError(f"{error.filename} cannot be read: {error.strerror}") from None
 
 
 def parse(lines: Iterable[bytes]) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import uuid
 from collections.abc import Iterator
@@ -39,7 +40,8 @@ class Tail:
 
     def lines(self) -> Iterator[bytes]:
         """A line whose reader raises comes again."""
-        with self._path.open("rb") as file:
+        # a pipe in its place would keep us waiting for ever, and cannot be sought in
+        with open(os.open(self._path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             file.seek(self._offset)
             data = file.read()
         for line in data[: data.rfind(b"\n") + 1].splitlines(keepends=True):

@@ -11,6 +11,7 @@ import pytest
 from harness.problem.module import ProblemId
 from harness.result import Result, Status
 from harness.solution.discover import Solution
+from kernelbench.evaluation import unevaluated
 from kernelbench.run import CONFIG, LOG, Run, RunError, WriteError, write_whole
 
 CONFIGURATION = {"solutions": "s", "problem_dir": None, "workload": None, "precision": "fp32", "device": "cpu"}
@@ -230,3 +231,23 @@ def test_records_of_format_1_have_the_names_of_format_2_and_keep_their_figures()
             assert timing["cross_check"]["queue_held"] == was["judge_clock"]["held"]
         assert Result.from_json(result.to_json()) == result
     assert clocks > 200
+
+
+@pytest.mark.parametrize("name", ["config.json", "results.jsonl", "unevaluated.jsonl"])
+@pytest.mark.parametrize("kind", ["a pipe", "a device without end", "a terabyte of nothing"])
+def test_a_run_of_others_that_holds_no_plain_files_is_refused_at_once(tmp_path, name, kind):
+    run = Run.create(tmp_path / "r", CONFIGURATION)
+    path = run.path / name
+    path.unlink(missing_ok=True)
+    if kind == "a pipe":
+        os.mkfifo(path)
+    elif kind == "a device without end":
+        path.symlink_to("/dev/zero")
+    else:
+        path.touch()
+        os.truncate(path, 1 << 40)
+    with pytest.raises(RunError, match=f"{name} cannot be read: it is (no|not|too)"):
+        unevaluated.read(Run.load(run.path).path)
+    if name == "results.jsonl" and kind == "a pipe":
+        with pytest.raises(RunError, match="cannot be read"):
+            Run.open(run.path, CONFIGURATION, resume=True)
