@@ -15,6 +15,7 @@ from kernelbench.ucutlass.language.findings import Finding, LibraryMissing
 
 MAX_CHARACTERS = 1 << 16  # of a source; programs have some hundred
 _MAX_ERRORS = 20  # syntax errors that are reported of one source
+_MAX_DROPPED = 500  # tokens and characters: looking for the end of a comment at each could take time without end
 
 
 @dataclass(frozen=True)
@@ -96,9 +97,11 @@ class _Recovery:
         self._end = _end(source)
         self.findings: list[Finding] = []
         self._dropped = None  # end of the token that was dropped last
+        self._count = 0
 
     def __call__(self, error: Any) -> bool:
-        if len(self.findings) >= _MAX_ERRORS:
+        self._count += 1
+        if len(self.findings) >= _MAX_ERRORS or self._count > _MAX_DROPPED:
             return False
         token = getattr(error, "token", None)
         start = error.pos_in_stream if token is None or token.type == "$END" else token.start_pos

@@ -4,6 +4,7 @@ import dataclasses
 import warnings
 
 import pytest
+from linear_time import in_linear_time
 from ucutlass_programs import CONV1D, FIGURE_1, GEMM80, GEMM90, SWAP_TEMPLATE, TEMPLATE, TYPES
 
 from kernelbench.ucutlass import ProgramError, check, ir, parse
@@ -360,6 +361,12 @@ def test_comments_of_three_kinds_are_skipped():
 def test_a_source_of_white_space_and_one_that_is_too_long_are_refused():
     assert rules("  \n# nothing\n") == ["syntax"]
     assert rules("gemm()" + " " * (1 << 16)) == ["syntax"]
+
+
+@pytest.mark.parametrize("piece", ["/* ", "/*", "' ", "? ", "/* */ ?", "gemm(", ">> ", "*/"])
+def test_a_source_of_nothing_but_errors_is_refused_in_linear_time(piece):
+    with in_linear_time():
+        assert "syntax" in rules(piece * ((1 << 16) // len(piece)))
 
 
 def test_several_errors_are_reported_at_once_with_their_places():
