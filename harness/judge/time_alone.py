@@ -6,11 +6,11 @@ import statistics
 
 from harness.baselines import EAGER
 from harness.integrity import slowed_baseline
+from harness.judge.idle_cores import wait_for_idle_cores
 from harness.judge.reference.session import ReferenceSession
 from harness.judge.time_candidate import Timed
 from harness.problem.inputs import fresh_seeds
 from harness.result import Result
-from harness.timing.idle_cores import wait_for_idle_cores
 from harness.timing.interleaved import PLACES, net_times_ms
 from harness.timing.speedup import Series
 

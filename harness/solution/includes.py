@@ -12,9 +12,11 @@ import re
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from harness.limits import MAX_HEADER_BYTES, MAX_INCLUDED_BYTES, MAX_INCLUDED_FILES, MAX_LOOKUPS, MAX_SOURCE_BYTES
 
+_PIECE_BYTES = 1 << 20
 _CONTINUED = re.compile(r"\\[ \t]*\r?\n")
 _HASHES = ("#", "%:", "??=")  # by which a line of the preprocessor begins
 _NAME = re.compile(r'"(?P<quoted>[^"\n]+)"|<(?P<angled>[^<>\n]+)>')
@@ -86,27 +88,39 @@ def read_source(path: Path, most: int = MAX_SOURCE_BYTES) -> str:
 
 def read_bytes(path: Path, most: int = MAX_SOURCE_BYTES, in_place: bool = False) -> bytes:
     """The content of a file that a candidate names; OSError for what is no plain file or too large to be source."""
-    data, size = read_head(path, most, in_place)
-    if size > most:
-        raise OSError(errno.EFBIG, too_large(size, most), str(path))
-    return data
+    with _open_plain(path, in_place) as file:
+        size, pieces, taken = os.fstat(file.fileno()).st_size, [], 0
+        while size <= most and taken <= most and (piece := file.read(_PIECE_BYTES)):  # it may grow meanwhile
+            pieces.append(piece)
+            taken += len(piece)
+        if max(size, taken) > most:
+            raise OSError(errno.EFBIG, too_large(max(size, taken), most), str(path))
+        return b"".join(pieces)
 
 
 def read_head(path: Path, most: int, in_place: bool = False) -> tuple[bytes, int]:
-    """Return at most so many bytes from the beginning of a plain file, and its size; OSError where it is none.
-
-    A pipe would keep us waiting, a device would never end. With ``in_place`` the path must be the real one, which
-    a candidate that owns its folders may make a link to somewhere else at any time.
-    """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with open(descriptor, "rb") as file:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError(errno.EINVAL, "it is not a plain file", str(path))
-        if in_place and os.readlink(f"/proc/self/fd/{descriptor}") != str(path):
-            raise OSError(errno.EINVAL, "it became a link to another file", str(path))
+    """Return at most so many bytes from the beginning of a plain file, and its size; OSError where it is none."""
+    with _open_plain(path, in_place) as file:
         data = file.read(most)
-        return data, max(status.st_size, len(data) + len(file.read(1)))
+        return data, max(os.fstat(file.fileno()).st_size, len(data) + len(file.read(1)))
+
+
+def _open_plain(path: Path, in_place: bool) -> BinaryIO:
+    """Open a file that is no pipe, which would keep us waiting, and no device, which would never end; else OSError.
+
+    With ``in_place`` the path must be the real one, which a candidate that owns its folders may make a link to
+    somewhere else at any time.
+    """
+    file = open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
+    reason = ""
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        reason = "it is not a plain file"
+    elif in_place and os.readlink(f"/proc/self/fd/{file.fileno()}") != str(path):
+        reason = "it became a link to another file"
+    if reason:
+        file.close()
+        raise OSError(errno.EINVAL, reason, str(path))
+    return file
 
 
 def too_large(size: int, cap: int) -> str:

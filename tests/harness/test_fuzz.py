@@ -35,6 +35,7 @@ def test_messages(fuzz):
     assert endings["the candidate fails: crashed"] > 50 and endings["an answer"] > 50
 
 
+@pytest.mark.slow
 def test_evaluations(fuzz):
     assert sum(fuzz.fuzz_evaluations(6, seed=7).values()) == 6
 

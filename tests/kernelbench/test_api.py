@@ -127,6 +127,7 @@ def keys(record):
     return {name: sorted(value) if isinstance(value, dict) else None for name, value in kept.items()}
 
 
+@pytest.mark.slow
 def test_the_function_and_the_command_agree(pairs, called, tmp_path):
     out = tmp_path / "run"
     command = [*KB, "eval", "--solutions", pairs, "--device", "cpu", "--out", out]
@@ -146,6 +147,7 @@ def test_the_function_and_the_command_agree(pairs, called, tmp_path):
             assert verdicts == {None}
 
 
+@pytest.mark.slow
 def test_the_caller_stays_as_it_was(called):
     assert called["changed"] == []
 
@@ -156,6 +158,7 @@ def test_the_caller_needs_no_torch(write):
     subprocess.run([sys.executable, "-c", code, write(WRONG)], check=True)
 
 
+@pytest.mark.slow
 def test_evaluate_a_file_against_a_problem(write):
     path = write(CPP, "mine.cpp")
     result = evaluate(path)
@@ -176,6 +179,7 @@ def test_calls_share_one_judge_whichever_thread_they_come_from(write):
     assert judge() == first
 
 
+@pytest.mark.slow
 def test_conditions_change_from_call_to_call(write):
     path = write(WRONG)
     assert evaluate(path, precision="bf16").precision == "bf16"
@@ -184,6 +188,7 @@ def test_conditions_change_from_call_to_call(write):
     assert judge() != first  # the first is gone, or there were two
 
 
+@pytest.mark.slow
 def test_a_problem_that_has_changed_is_evaluated_as_it_is_now(write, tmp_path):
     folder = tmp_path / "problems" / "level1"
     folder.mkdir(parents=True)
@@ -198,6 +203,7 @@ def test_a_problem_that_has_changed_is_evaluated_as_it_is_now(write, tmp_path):
     assert evaluate(path, problem).status.value == "wrong_value"
 
 
+@pytest.mark.slow
 def test_an_evaluator_that_is_killed_is_replaced_within_the_call(write):
     path = write(victims.SOURCE)
     assert evaluate(path).status.value == "wrong_value"
@@ -214,6 +220,7 @@ def test_an_evaluator_that_is_killed_is_replaced_within_the_call(write):
     assert evaluator() != killed
 
 
+@pytest.mark.slow
 def test_an_interrupted_call_ends_its_evaluation(write):
     """And whoever interrupts it can go on: in a notebook, with the next cell."""
     path = write(victims.SOURCE.replace("time.sleep(1)", "time.sleep(50)"))
@@ -229,6 +236,7 @@ def test_an_interrupted_call_ends_its_evaluation(write):
     assert evaluate(write(WRONG)).status.value == "wrong_value"
 
 
+@pytest.mark.slow
 def test_the_evaluator_ends_with_its_caller_even_if_a_fork_goes_on(write):
     code = "import os, sys, time, kernelbench; kernelbench.evaluate('1/19', sys.argv[1], device='cpu')\n"
     code += "child = os.fork()\nif child: print(child, flush=True)\ntime.sleep(100)"

@@ -104,6 +104,7 @@ def test_a_band_that_there_is_not_is_a_mistake_of_the_caller():
         reward(GOOD, exclude=["cheating"])
 
 
+@pytest.mark.slow
 def test_sources_of_every_kind_are_evaluated():
     right = reward(CPP, kind="cpp")
     assert right.label == "ok" and right.value >= 0.3 and right.variance >= 0
@@ -141,6 +142,7 @@ def test_a_comment_does_not_decide_what_is_evaluated(settings):
     assert label(f"# kb: {settings}\n{WRONG}") == "wrong_value"
 
 
+@pytest.mark.slow
 def test_a_batch_keeps_its_order():
     batch = [
         ("1/19", GOOD),
@@ -198,6 +200,7 @@ def test_processes_of_a_parent_that_has_evaluated_itself(method, relu):
     assert label(GOOD) == "ok"  # and the parent's still works
 
 
+@pytest.mark.slow
 def test_independent_processes_at_once():
     started = [
         subprocess.Popen([sys.executable, "-c", CALL.format(source=source)], stdout=subprocess.PIPE, text=True)
@@ -206,6 +209,7 @@ def test_independent_processes_at_once():
     assert [process.communicate(timeout=120)[0].strip() for process in started] == ["ok", "build_error"]
 
 
+@pytest.mark.slow
 def test_mistakes_of_the_caller_are_exceptions():
     with pytest.raises(ValueError, match="no kind"):
         reward(GOOD, kind="so")

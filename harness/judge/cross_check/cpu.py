@@ -34,6 +34,7 @@ from harness.judge.cross_check.base import (
     longest,
     order_in_memory,
 )
+from harness.judge.idle_cores import wait_for_idle_cores
 from harness.judge.reference.session import ReferenceSession
 from harness.memory.shared_tensors import SharedTensors, lay_out, shared_file
 from harness.problem.inputs import fresh_seeds, tensors_of
@@ -42,7 +43,6 @@ from harness.process.worker_process import Worker
 from harness.result import CandidateFailure, Status
 from harness.tensors.strides import in_order
 from harness.timing.convergence import CV_TARGET
-from harness.timing.idle_cores import wait_for_idle_cores
 from harness.timing.rounds import InputCase, outputs_of
 
 # Readings of each input case, and seconds: others may take the cores for a second or two. Fewer of both, in

@@ -105,6 +105,7 @@ def test_cuda_extension_gives_the_same_as_the_stock_build(name, tmp_path):
     assert torch.equal(outputs["ours"], outputs["stock"])
 
 
+@pytest.mark.slow
 def test_what_was_built_is_not_built_again_by_anyone(context, solution):
     cold = build(solution(quick()), context)
     other = build(solution(quick() + "\n# another solution with the same extension", "other.py"), context)

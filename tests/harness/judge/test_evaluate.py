@@ -146,6 +146,7 @@ LOADING = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOADING)
 def test_what_does_not_load_says_where(judged, problem, name):
     source, suffix, status, message = LOADING[name]
@@ -304,6 +305,7 @@ class ModelNew(nn.Module):
 RIGHT_KIND = "{'type': 'Tensor', 'shape': [64, 4096], 'dtype': 'float32', 'device': 'cpu'}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "answer",
     [
@@ -414,6 +416,7 @@ time.perf_counter_ns = lambda: next(ticks) * 1000
 """ + relu("time.sleep(0.003); return x.clamp(min=0)")
 
 
+@pytest.mark.slow
 def test_a_clock_that_the_candidate_has_put_forward_is_not_believed(judged, problem):
     result = judged(problem("1/19"), FAST_CLOCK)
     assert (result.status, result.rule) == (Status.REJECTED, "forged_clock"), (result.message, result.timing)
@@ -458,6 +461,7 @@ def test_a_clock_that_stands_still_is_the_candidates_failure(judged, problem):
     assert result.status is Status.CRASHED and "reported 0" in result.message
 
 
+@pytest.mark.slow
 def test_several_baselines_each_have_their_own_comparison(judged, problem):
     result = judged(problem("1/19"), relu("return x.clamp(min=0)"), baselines=("compile", "eager"))
     assert result.status is Status.OK, result.message

@@ -43,6 +43,7 @@ def get_init_inputs(): return []
 """
 
 
+@pytest.mark.slow
 def test_a_plain_sum_in_fp32_is_right_although_it_rounds_off_what_is_small_beside_the_rare(judged, write_problem):
     one_by_one = "torch.from_numpy(x.amax(1).numpy().cumsum(dtype='float32'))[-1] / len(x)"
     x = torch.rand(1 << 18, 32)

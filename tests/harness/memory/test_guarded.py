@@ -52,6 +52,7 @@ def test_what_lasts_is_looked_at_in_later_rounds_too():
     assert guards.overruns() == ["behind weight"]
 
 
+@pytest.mark.slow
 def test_behind_the_alignment_no_byte_can_be_read():
     def run(count, size):
         command = [sys.executable, "-c", READ_PAST.format(count=count, bytes=size)]

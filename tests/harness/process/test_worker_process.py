@@ -314,6 +314,7 @@ def test_a_forged_status_cannot_be_ok(server, tmp_path):
     assert error.status is Status.RUNTIME_ERROR
 
 
+@pytest.mark.slow
 def test_the_server_ends_its_workers_when_it_goes():
     with ForkServer() as own:
         worker = own.fork({}, GIB)

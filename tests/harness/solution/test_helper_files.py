@@ -13,6 +13,7 @@ relu = load_inline("kb_helped", "at::Tensor relu(at::Tensor x) { return x.clamp_
 '''
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "helper", ["def relu(x): return x.clamp(min=0)", INLINE], ids=["PyTorch", "one that builds an extension"]
 )

@@ -110,6 +110,7 @@ def test_what_its_calls_compile_stays_in_folders_of_the_candidate(name, server, 
     assert len(artefact.writable) == len(known.caches)
 
 
+@pytest.mark.slow
 def test_a_library_with_tvm_ffi_is_called_with_tensors(judged, problem):
     pytest.importorskip("tvm_ffi", reason="pip install apache-tvm-ffi")
     source = (EXAMPLES / "tvm_ffi" / "relu.cpp").read_text()
@@ -121,6 +122,7 @@ def test_a_library_with_tvm_ffi_is_called_with_tensors(judged, problem):
     assert found.status is Status.RUNTIME_ERROR and "x has 262144 elements" in found.message
 
 
+@pytest.mark.slow
 def test_a_cuda_library_with_tvm_ffi_is_built(server):
     pytest.importorskip("tvm_ffi", reason="pip install apache-tvm-ffi")
     if nvcc() is None:

@@ -14,6 +14,8 @@ from kernelbench.attempt import warm_client, warm_place
 from kernelbench.attempt.request import Request
 from kernelbench.attempt.warm_place import NoPlace, Place
 
+pytestmark = pytest.mark.slow  # nearly each starts a server of its own
+
 GOOD = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return x.clamp(min=0)\n"
 HOSTILE = {
     "exits": "import os\n" + GOOD.replace("return", "os._exit(0);"),

@@ -39,6 +39,7 @@ def folder(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_gate_holds_then_fails_on_a_broken_kernel_and_names_it(folder):
     first = check(folder, "--out", "main")
     assert first.returncode == 0, first.stdout + first.stderr
@@ -55,6 +56,7 @@ def test_the_gate_holds_then_fails_on_a_broken_kernel_and_names_it(folder):
     assert ElementTree.parse(folder / "kb.xml").getroot().attrib["failures"] == "1"
 
 
+@pytest.mark.slow
 def test_a_kernel_of_a_problem_that_there_is_not_does_not_slip_out_of_the_gate(folder):
     (folder / "kernels" / "level1" / "999_relu.py").write_text(RELU)
     done = check(folder)
@@ -63,6 +65,7 @@ def test_a_kernel_of_a_problem_that_there_is_not_does_not_slip_out_of_the_gate(f
     assert check(folder, "--allow-unmapped").returncode == 0
 
 
+@pytest.mark.slow
 def test_a_kernel_whose_problem_and_sample_another_file_claims_does_not_slip_out_of_the_gate(folder):
     (folder / "kernels" / "level1" / "20.py").write_text(f"# kb: problem=1/19 sample=0\n{RELU}")
     done = check(folder)
@@ -197,6 +200,7 @@ def test_without_a_gpu_cuda_is_built_and_named_as_not_checked(folder):
     assert check(folder, "--out", "again").returncode == 0
 
 
+@pytest.mark.slow
 def test_without_a_gpu_and_a_compiler_nothing_is_checked_and_the_status_says_so(folder):
     shutil.rmtree(folder / "kernels" / "level1")
     (folder / "kernels" / "1_1.cu").write_text('extern "C" void solution() {}')

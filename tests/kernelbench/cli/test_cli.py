@@ -109,6 +109,7 @@ def test_json_on_stdout_is_json(solutions, tmp_path):
     assert json.loads(done.stdout)["statuses"] == {"ok": 1}
 
 
+@pytest.mark.slow
 def test_resume_evaluates_only_what_is_missing_or_has_changed(solutions, tmp_path):
     evaluate(solutions, tmp_path / "run")
     (solutions / "level1" / "19_s1.py").write_text(GOOD)

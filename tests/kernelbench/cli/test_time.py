@@ -245,6 +245,7 @@ def test_ncu_is_run_over_the_solution_and_its_absence_said(solution, tmp_path, m
         ncu.counters(*arguments)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "kernel"), [("1_19.py", GOOD), ("1_19.cpp", None)])
 def test_what_ncu_watches_runs_by_itself(tmp_path, examples, name, kernel):
     path = tmp_path / name

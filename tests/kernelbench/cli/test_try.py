@@ -58,6 +58,7 @@ def test_without_a_server_it_is_the_same(tmp_path):
     assert status == 1 and attempt["error"]["line"] == 1 and attempt["hint"]
 
 
+@pytest.mark.slow
 def test_watch_judges_again_on_save(tmp_path):
     path = tmp_path / "1_19.py"
     path.write_text("class ModelNew: nonsense(")

@@ -65,6 +65,7 @@ def test_a_refused_program_says_every_rule_and_exits_with_1():
     assert "fix: add .with_stages(2)" in done.stderr
 
 
+@pytest.mark.slow
 def test_json_goes_in_and_out():
     given = json.dumps({"source": FIGURE_1, "problem": "2/76"})
     done = kb("explain", "-", "--json", "--precision", "fp16", source=given)
@@ -125,6 +126,7 @@ def test_compile_writes_a_header_that_begins_with_the_program(tmp_path, figure_1
     assert header.index("gelu() >> clip(min=0, max=6)") < header.index("namespace ucutlass_" + data["hash"])
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(nvcc() is None, reason="needs nvcc")
 def test_compile_makes_a_library_that_has_the_programs_functions(tmp_path):
     source = "depthwise_conv1d(kernel_w=3).with_dtype(input=fp16, acc=fp32, output=fp16).with_arch(sm_80) >> relu()"

@@ -118,6 +118,7 @@ def test_a_reference_that_fails_in_any_way_is_a_record_with_the_reason(tmp_path)
     assert "error" in table(records)
 
 
+@pytest.mark.slow
 def test_what_does_not_compile_is_a_record_and_the_rest_is_measured(tmp_path):
     problems = write(tmp_path, p001="x = x @ torch.ones(3) if torch.compiler.is_compiling() else x")
     eager, compiled = measure(problems, tmp_path / "b.jsonl", configurations=("eager", "compile"))[0]

@@ -58,6 +58,7 @@ def kb_eval(tmp_path, samples, *more):
     return json.loads(done.stdout), done.stderr
 
 
+@pytest.mark.slow
 def test_the_best_of_two_is_measured_again_and_only_that_one(tmp_path, samples):
     data, said = kb_eval(tmp_path, samples)
     results = Run.load(tmp_path / "run").results

@@ -85,6 +85,7 @@ def two_judges():
     pipeline.kill()
 
 
+@pytest.mark.slow
 def test_work_is_spread_over_the_judges_and_every_solution_ends_once(solutions, two_judges):
     pipeline, judges = two_judges
     pairs = solutions(*[f"# {number}\n{SAYS_WHERE}" for number in range(6)])
@@ -107,6 +108,7 @@ def test_a_judge_that_dies_twice_costs_one_evaluation_and_works_on(solutions, tw
     assert len({judge.pid for judge in judges} - before) == 1 and not any(judge.lost for judge in judges)
 
 
+@pytest.mark.slow
 def test_a_line_takes_solutions_as_they_come_and_from_several_threads(solutions, two_judges):
     pipeline, _ = two_judges
     pairs = solutions(*[f"# {number}\n{WRONG}" for number in range(4)])
@@ -150,6 +152,7 @@ def lose(judge):
     judge.requested = "cuda:99"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("cold_starts")
 def test_without_anything_to_build_no_process_is_there_for_it_before_one_is_needed(solutions):
     others = set(victims.children(os.getpid()))
@@ -162,6 +165,7 @@ def test_without_anything_to_build_no_process_is_there_for_it_before_one_is_need
         pipeline.kill()
 
 
+@pytest.mark.slow
 def test_a_lost_device_leaves_its_work_to_the_others(solutions, two_judges, killer):
     pipeline, (lost, other) = two_judges
     lose(lost)
@@ -173,6 +177,7 @@ def test_a_lost_device_leaves_its_work_to_the_others(solutions, two_judges, kill
     assert lost.lost and not other.lost
 
 
+@pytest.mark.slow
 def test_without_any_device_left_the_rest_is_listed_as_not_evaluated(solutions, two_judges, killer):
     pipeline, judges = two_judges
     for judge in judges:

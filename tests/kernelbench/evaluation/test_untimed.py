@@ -25,6 +25,7 @@ def untimed(tmp_path_factory):
     return folder / "run", json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_it_is_solved_and_faster_than_nothing(untimed):
     _, data = untimed
     assert data["solved"] == 1 and data["settled_fast_p"]["0"] == data["fast_p"]["0"] == 1.0

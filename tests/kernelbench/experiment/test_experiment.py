@@ -168,6 +168,7 @@ def test_a_mistake_in_the_file_is_wrong_usage(kb):
     assert done.exit_code == 2 and "there is no solver best" in done.output
 
 
+@pytest.mark.slow
 def test_on_a_device_each_run_is_a_run_directory(kb, tmp_path):
     text = """
 name = "device"

@@ -79,6 +79,7 @@ def test_objects_among_the_inputs_are_each_sides_own_under_one_seed(root):
     assert torch.equal(2 * ours, theirs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", written.FILES)
 @pytest.mark.parametrize("workload", ["0", "test"])
 def test_a_golden_file_is_ok_against_itself(root, tmp_path, name, workload):
@@ -138,6 +139,7 @@ def test_a_folder_of_files_named_as_golden_files_is_evaluated_on_every_shape(roo
     assert json.loads((tmp_path / "figures.json").read_text())["problems"] == 1
 
 
+@pytest.mark.slow
 def test_files_that_do_not_load_are_listed_with_why(root, tmp_path):
     other = written.write(tmp_path / "other")
     (other / checkout.GOLDEN / "scale.py").write_text("import no_such_module\n")

@@ -18,6 +18,7 @@ def config(reflect=lambda prompt: f"```\n{GOOD}\n```", **engine):
     )
 
 
+@pytest.mark.slow
 def test_a_search_turns_a_wrong_candidate_into_a_correct_one_by_the_feedback():
     prompts = []
 

@@ -45,6 +45,7 @@ def said(text):
     return output
 
 
+@pytest.mark.slow
 def test_a_model_may_ask_the_judge_before_it_answers(tmp_path, tmp_path_factory, monkeypatch, request):
     pytest.importorskip("mcp", reason="pip install 'kernelbench[mcp]'")
 
@@ -73,6 +74,7 @@ def scores(log):
     return [score for sample in log.samples for score in sample.scores.values()]
 
 
+@pytest.mark.slow
 def test_a_correct_and_a_wrong_kernel_and_an_answer_without_one(scored):
     log = scored(answer(GOOD), answer(WRONG), NO_CODE)
     by_label = {score.metadata["label"]: score for score in scores(log)}

@@ -31,6 +31,7 @@ def evaluated(tmp_path):
     return evaluated
 
 
+@pytest.mark.slow
 def test_a_correct_program_has_the_reward_as_its_score(evaluated):
     metrics, artifacts = evaluated(GOOD)
     assert metrics["combined_score"] >= 0.3 and metrics["correct"] == 1 and artifacts["status"] == "ok"
@@ -42,6 +43,7 @@ def test_the_feedback_on_a_wrong_one_reaches_the_next_prompt(evaluated):
     assert "first at" in artifacts["feedback"]
 
 
+@pytest.mark.slow
 def test_after_a_fault_of_the_machine_it_tries_again(evaluated, monkeypatch):
     calls = []
 

@@ -24,6 +24,7 @@ def files(tmp_path):
     return files
 
 
+@pytest.mark.slow
 def test_a_correct_program(files):
     metrics, correct = files(GOOD)
     assert metrics["combined_score"] >= 0.3 and metrics["public"]["correct"] == 1

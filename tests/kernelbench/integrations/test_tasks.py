@@ -23,6 +23,7 @@ def test_what_does_not_exist_is_a_value_error(problem, kind, message):
         tasks.instruction(problem, kind, device="cpu")
 
 
+@pytest.mark.slow
 def test_a_correct_answer_has_a_value_and_feedback_with_its_times():
     grade = tasks.grade_answer("1/19", answer(GOOD), **CONDITIONS)
     assert grade.correct and grade.value >= 0.3 and "every output is correct" in grade.feedback
@@ -39,6 +40,7 @@ def test_an_answer_without_code_is_never_evaluated():
     assert (grade.value, grade.label) == (0, tasks.NO_CODE) and grade.feedback
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("problem", ["1/19", "1/1", "2/40", "3/1"])
 def test_the_seed_program_is_correct(problem):
     assert tasks.grade(problem, tasks.seed_program(problem), **CONDITIONS).correct

@@ -100,6 +100,7 @@ def test_without_it_the_message_says_what_to_install(arguments, tmp_path, monkey
         sanitizer.errors(*arguments)
 
 
+@pytest.mark.slow
 def test_on_a_cpu_the_command_says_that_it_was_not_run(arguments, capsys):
     command = ["time", str(arguments[1].path), "--device", "cpu", "--sanitize", "--json"]
     with pytest.raises(SystemExit) as ended:

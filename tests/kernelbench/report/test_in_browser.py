@@ -4,6 +4,7 @@ import hashlib
 import json
 import random
 
+import pytest
 from browser import click, colours, opened, press, problems, resize, some, texts, wait
 from logs import result, rewritten, run
 
@@ -23,6 +24,7 @@ def keep(made, one, text):
     (folder / f"{one.solution['sha256']}.{one.solution['kind']}").write_bytes(content)
 
 
+@pytest.mark.slow
 def test_rows_are_sorted_by_a_click_on_a_column(browser, tmp_path):
     opened(browser, tmp_path, some(tmp_path))
     assert problems(browser) == ["1/1", "1/2", "1/2", "2/1"]
@@ -193,6 +195,7 @@ def test_the_policy_forbids_every_other_script(browser, tmp_path):
     assert len(blocked) == 1
 
 
+@pytest.mark.slow
 def test_many_results_are_sorted_filtered_and_reached(browser, tmp_path):
     draw = random.Random(0)
     results = [result(f"1/{n % 100 + 1}", draw.uniform(0.2, 2), sample=n // 100, seed=n) for n in range(3000)]

@@ -143,6 +143,7 @@ def test_a_run_that_is_not_there_and_a_port_that_is_taken_are_errors(tmp_path):
             assert done.returncode == status and message in done.stderr and "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_the_page_follows_the_run(tmp_path):
     made = run(tmp_path / "r", result("1/1", status=Status.TIMEOUT, name="a.py"))
     rows = "[...document.querySelectorAll('#table tr[data-id]')].map((row) => row.textContent).join()"

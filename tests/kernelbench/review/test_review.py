@@ -177,6 +177,7 @@ def test_a_changed_source_is_not_reviewed(run, endpoint, tmp_path):
     assert done.exit_code == 3 and "as it was evaluated is not here" in done.output and not endpoint.requests
 
 
+@pytest.mark.slow
 def test_nobody_listens(run):
     command = ["review", str(run.path), "--model", "m", "--base-url", "http://127.0.0.1:9/v1"]
     done = CliRunner().invoke(main, command)

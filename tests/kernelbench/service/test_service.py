@@ -46,6 +46,7 @@ def body(**fields):
     return json.dumps({"id": "0" * 32, "problem": "1/19", "source": "nonsense(", "kind": "py", **fields})
 
 
+@pytest.mark.slow
 def test_an_adapter_has_the_service_judge(service, monkeypatch):
     monkeypatch.setenv("KERNELBENCH_SERVICE", service.url)
     monkeypatch.setenv("KERNELBENCH_TOKEN", service.token)
@@ -56,6 +57,7 @@ def test_an_adapter_has_the_service_judge(service, monkeypatch):
     assert 'kb_answers_total{status="wrong_value"}' in metrics, "it was judged here"
 
 
+@pytest.mark.slow
 def test_a_reward_is_what_the_function_gives(judge):
     found = judge.reward("1/19", GOOD, timeout_s=60)
     assert found.label == "ok" and found.value >= 0.3 and found.result.device["type"] == "cpu"
@@ -65,6 +67,7 @@ def test_a_reward_is_what_the_function_gives(judge):
     assert asyncio.run(judge.areward("1/19", WRONG, timeout_s=60)).label == "wrong_value"
 
 
+@pytest.mark.slow
 def test_a_batch_keeps_its_order_and_bad_sources_are_labels(judge):
     batch = [("1/19", WRONG), {"problem": "1/19", "source": "not C++", "kind": "cpp"}, ("1/19", None), ("1/23", GOOD)]
     expected = ["wrong_value", "build_error", "build_error", "wrong_value"]

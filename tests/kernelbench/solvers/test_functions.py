@@ -37,6 +37,7 @@ def test_the_last_whole_file_of_an_answer_counts():
     assert extract_functions(["scale"], first).strip() == first.strip()
 
 
+@pytest.mark.slow
 def test_kernelband_starts_from_a_golden_file_and_asks_for_the_same_functions(root, solved, stand_in):
     pytest.importorskip("sklearn")
     faster = written.SCALE.replace("x * factor", "torch.mul(x, factor)")

@@ -65,6 +65,7 @@ def test_what_a_task_knows_before_and_beside_its_attempts(solved, write):
     assert not again.failures and (outcome.run.path / "facts.jsonl").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_attempts_with_the_same_compiled_code_are_evaluated_once(solved, write):
     sources = [CPP.format(comment="first", i="i"), CPP.format(comment="second", i="j")]
     python = [CLAMP, '"""Says more."""\n' + CLAMP + "\n# and more\n", candidate("x.clamp(min=0.0)")]
@@ -163,6 +164,7 @@ TOOLS = f"""
 """
 
 
+@pytest.mark.slow
 def test_a_model_calls_tools_by_openais_protocol_and_they_run_once(solved, write, stand_in):
     def answer_of(request, number):
         if request["messages"][-1]["role"] == "user":

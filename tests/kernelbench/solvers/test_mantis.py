@@ -78,6 +78,7 @@ def test_orchestrated_end_to_end(solved, stand_in):
     assert "What other problems taught" in second["messages"][1]["content"]
 
 
+@pytest.mark.slow
 def test_the_best_two_by_roi_are_implemented_best_first(solved, stand_in):
     """Without a bound the gap is unknown, so ROI is S over the risks: 1.2, then 3 / 3; the rewrite has 9 / 25."""
     with stand_in.StandIn(model) as server:
@@ -86,6 +87,7 @@ def test_the_best_two_by_roi_are_implemented_best_first(solved, stand_in):
     assert names == ["h1.1", "h1.2"] and not outcome.failures
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("without", [name for name in ABLATIONS if name])
 def test_each_ablation_is_one_setting_and_costs_no_attempt(solved, stand_in, without):
     rated = hypotheses(("rewrite", 9.0, 5, 5), ("tile", 3.0, 2, 1.5), ("fuse", 1.2, 1, 1))
@@ -106,6 +108,7 @@ def test_each_ablation_is_one_setting_and_costs_no_attempt(solved, stand_in, wit
     assert first == ("h1.1" if without == "triage" else "h1.3")
 
 
+@pytest.mark.slow
 def test_flat_and_in_prompt_end_to_end(solved, stand_in):
     for form, steered in (("flat", False), ("in-prompt", True)):
         with stand_in.StandIn(lambda request, number: WRONG if number == 1 else RIGHT) as server:
@@ -154,6 +157,7 @@ def test_malformed_answers_cost_turns_and_never_the_run(solved, stand_in):
     assert names == ["h1.free0", "h1.free1"]
 
 
+@pytest.mark.slow
 def test_raw_files_and_tools_without_attempts(solved, stand_in):
     """``kind=cpp`` asks for a library by its signature, ``trials=on`` lets the model check it before the attempt."""
     source = 'extern "C" void solution(const float *x, float *out, size_t b, size_t d)'

@@ -242,6 +242,7 @@ def test_the_guides_shell_solver_works_in_twenty_lines_and_survives_a_kill(kb_so
     assert len(lines(out / "trajectory.jsonl")) == 3
 
 
+@pytest.mark.slow
 def test_a_program_tells_what_its_model_said_and_what_it_broke_on(kb_solve, solved, write, tmp_path):
     script = f"""#!/bin/sh
 echo '{{"turn": 5, "answer": "thus", "tokens": {{"prompt": 1, "completion": 2}}, "cost_usd": 0.5}}' > attempt_1.json

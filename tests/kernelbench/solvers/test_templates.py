@@ -140,6 +140,7 @@ def test_cuda_templates_compile(problem, tmp_path, id):
         assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_the_search_tries_the_default_then_its_neighbours(solved):
     outcome = solved(STRATEGIES / "template.py", selector="1/23,1/50", budget=2)
     assert [result.status for result in outcome.run.results] == [Status.OK] * 2 and not outcome.failures

@@ -65,6 +65,7 @@ async def test_the_tools_have_schemas(client, tmp_path):
     assert tools["try"].input_schema["required"] == ["file"]
 
 
+@pytest.mark.slow
 @with_client
 async def test_an_agent_goes_from_the_problem_to_a_verdict(client, tmp_path):
     listed = await call(client, "problems", selector="1/19")
@@ -86,6 +87,7 @@ async def test_an_agent_goes_from_the_problem_to_a_verdict(client, tmp_path):
     assert "GB/s" in (await call(client, "profile", file=str(path)))["text"]
 
 
+@pytest.mark.slow
 @with_client
 async def test_bounds_and_findings_need_no_evaluation(client, tmp_path):
     bound = await call(client, "sol", problem="1/1", device="h100-sxm")
@@ -95,6 +97,7 @@ async def test_bounds_and_findings_need_no_evaluation(client, tmp_path):
     assert {"line", "rule", "explanation"} <= set((await call(client, "findings", file=str(path)))["findings"][0])
 
 
+@pytest.mark.slow
 @with_client
 async def test_mistakes_are_told_and_the_server_goes_on(client, tmp_path):
     assert "no problem matches '9/99'" in await refused(client, "show", problem="9/99")

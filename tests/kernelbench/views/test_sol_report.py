@@ -63,6 +63,7 @@ def test_wrong_input_is_one_clear_error(arguments, status, message):
     assert "Traceback" not in done.stderr and done.stdout == ""
 
 
+@pytest.mark.slow
 def test_the_roofline_is_a_picture(tmp_path):
     pytest.importorskip("matplotlib", reason="the picture needs the report extra")
     for name, begin in (("r.png", b"\x89PNG"), ("r.svg", b"<?xml")):

@@ -65,6 +65,7 @@ def test_a_program_that_does_not_fit_the_problem_says_what_to_change():
         solved("2/76", "A=x", precision="fp16")
 
 
+@pytest.mark.slow
 def test_the_command_prints_findings_and_tells_them_by_its_status(tmp_path):
     program, out = tmp_path / "2_76.dsl", tmp_path / "out.cu"
     command = [*translators()["dsl"].command, str(program), str(out), "--problem", str(suite.find("2/76")[0].path)]

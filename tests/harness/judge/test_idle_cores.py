@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 
-from harness.timing.idle_cores import wait_for_idle_cores
+from harness.judge.idle_cores import wait_for_idle_cores
 
 
 def test_somebody_at_work_on_these_cores_is_waited_for_and_not_for_ever():
@@ -57,6 +57,6 @@ def test_where_the_system_does_not_say_cores_count_as_idle(monkeypatch):
 def _pretend_stat(monkeypatch, content):
     import io
 
-    from harness.timing import idle_cores
+    from harness.judge import idle_cores
 
     monkeypatch.setattr(idle_cores, "open", lambda path: io.StringIO(content()), raising=False)
