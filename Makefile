@@ -12,7 +12,7 @@ demo: $(VENV)/core
 test: $(VENV)/ready
 	$(VENV)/bin/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
-# Tests that take some four seconds and more: the red team, Ray, kills, a wheel, builds. Many wait, so three run at once.
+# Tests that take some three seconds and more: the red team, Ray, kills, a wheel, builds. Many wait, so three run at once.
 slow: $(VENV)/ready
 	$(VENV)/bin/python -m pytest -q -m slow -n 3 --dist loadfile --no-loadscope-reorder
 

@@ -30,6 +30,7 @@ def inputs():
     return script("fuzz_inputs")
 
 
+@pytest.mark.slow
 def test_messages(fuzz):
     endings = fuzz.fuzz_messages(500, seed=7)
     assert endings["the candidate fails: crashed"] > 50 and endings["an answer"] > 50

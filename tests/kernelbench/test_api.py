@@ -152,6 +152,7 @@ def test_the_caller_stays_as_it_was(called):
     assert called["changed"] == []
 
 
+@pytest.mark.slow
 def test_the_caller_needs_no_torch(write):
     code = "import sys, kernelbench; r = kernelbench.evaluate('1/19', sys.argv[1], device='cpu')\n"
     code += "assert r.status == 'wrong_value', r.status; assert 'torch' not in sys.modules"
@@ -167,6 +168,7 @@ def test_evaluate_a_file_against_a_problem(write):
     assert evaluate(path).status.value == "build_error"
 
 
+@pytest.mark.slow
 def test_calls_share_one_judge_whichever_thread_they_come_from(write):
     """A judge ends with the thread that started it, so a call's thread must not be that."""
     path = write(WRONG)

@@ -206,6 +206,7 @@ def test_a_review_s_prompt_has_all_of_the_candidate_between_its_marks(run, stand
     assert "forged" in asked and "forged" not in outside and "environ" not in outside
 
 
+@pytest.mark.slow
 def test_evaluating(solutions, tmp_path):
     """What the harness itself writes down of a candidate is harmless too, and so is all that it shows on the way."""
     command = [*KB, "eval", "--solutions", str(solutions), "--device", "cpu",

@@ -113,6 +113,7 @@ def test_sources_of_every_kind_are_evaluated():
     assert broken.label == "build_error" and broken.value == 0 and "nonsense" in broken.message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "why"),
     [
@@ -157,6 +158,7 @@ def test_a_batch_keeps_its_order():
     assert kernelbench.rewards([]) == []
 
 
+@pytest.mark.slow
 def test_a_fault_of_the_machine_in_one_of_a_batch_does_not_lose_the_others(tmp_path):
     folder = tmp_path / "level1"
     folder.mkdir()

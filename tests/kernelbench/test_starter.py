@@ -63,6 +63,7 @@ def kb(*arguments, cwd):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_folder_gets_a_file_that_maps_to_the_problem_and_no_work_is_overwritten(tmp_path):
     done = kb("1/19", "-o", "mine", cwd=tmp_path)
     assert done.stdout == "mine/level1/19_relu.cpp\n" and "kind: cpp, which runs here" in done.stderr

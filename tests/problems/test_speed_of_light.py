@@ -28,6 +28,7 @@ def analyses():
     return {str(file.id): analyse(load_problem(file).workload("full")) for file in find_problems(problem_root())}
 
 
+@pytest.mark.slow
 def test_traffic_is_the_storage_or_the_report_says_why(analyses):
     for problem_id, analysis in analyses.items():
         for expected in (analysis.storage_bytes, MIN_BYTES[problem_id]):

@@ -45,6 +45,7 @@ def digest(server, tmp_path):
     return digest
 
 
+@pytest.mark.slow
 def test_a_library_is_its_code_and_data(digest):
     first = digest(CPP, "cpp")
     assert first == digest("// another comment\n" + CPP.replace(" i", "  i"), "cpp", "19_s2")

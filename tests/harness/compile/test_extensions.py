@@ -242,6 +242,7 @@ def test_a_wrong_call_raises_what_it_would_raise(context, solution, call, told):
     assert told in artefact.note
 
 
+@pytest.mark.slow
 def test_a_compiler_that_does_not_end_is_ended(context, solution):
     endless = "constexpr int f(unsigned n) { return n ? f(n - 1) + f(n - 1) : 0; } constexpr int a = f(500);"
     flags = "extra_cflags=['-fconstexpr-ops-limit=99999999999', '-fconstexpr-loop-limit=2147483647']"

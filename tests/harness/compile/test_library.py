@@ -55,6 +55,7 @@ def test_a_changed_header_is_noticed_however_it_is_included(built, tmp_path, inc
     assert built(include + "\n" + SOURCE.format("N")).cached
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "compiler"), [("a.cpp", toolchain.host_compiler()), ("a.cu", nvcc())])
 def test_a_changed_header_of_the_system_is_noticed(built, tmp_path, monkeypatch, server, name, compiler):
     if compiler is None:

@@ -64,6 +64,7 @@ def test_what_a_translator_writes_is_compiled_with_its_headers(built):
     assert not artefact.cached and built(PLUS).cached
 
 
+@pytest.mark.slow
 @needs_nvcc
 def test_a_changed_header_is_noticed(built):
     built(PLUS)

@@ -229,6 +229,7 @@ def get_init_inputs():
 """
 
 
+@pytest.mark.slow
 def test_several_outputs_integers_booleans_and_scalars_of_a_kernelbench_module(judged, write_problem):
     own = write_problem(SEVERAL)
     honest = SEVERAL.replace("class Model", "class ModelNew")
@@ -258,6 +259,7 @@ def test_random_forwards_are_refused_unless_declared_and_then_draw_the_same_on_b
     assert judged(write_problem(declared), without).status is Status.WRONG_VALUE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", ["fp16", "bf16"])
 def test_lower_precisions(judged, problem, precision):
     result = judged(problem("1/19"), relu("return x.clamp(min=0)"), precision=precision)

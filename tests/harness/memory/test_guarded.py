@@ -68,6 +68,7 @@ def test_empty_and_strided_tensors_stay_as_they_are():
         assert guards.hold(tensor, "x") is tensor
 
 
+@pytest.mark.slow
 def test_an_honest_library_is_ok(judged, problem):
     assert judged(problem("1/19"), CPP.format(""), ".cpp").status is Status.OK
 

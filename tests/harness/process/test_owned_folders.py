@@ -7,6 +7,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from harness.compile.cache import Cache
 from harness.process.owned_folders import PREFIX, make_folder, scratch, sweep
 from harness.process.procfs import descendants
@@ -62,6 +64,7 @@ def test_work_of_a_killed_build_and_folders_of_entries_that_never_came_go(tmp_pa
     os.close(lock)
 
 
+@pytest.mark.slow
 def test_a_fork_server_removes_what_its_workers_wrote_where_their_owner_was_killed(tmp_path):
     code = (
         "import os, sys\nfrom harness.process.fork_server import ForkServer\n"

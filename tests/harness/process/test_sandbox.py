@@ -326,6 +326,7 @@ def _without_map_files(stat):
     return refused
 
 
+@pytest.mark.slow
 def test_no_key_of_the_users_is_in_an_environment_or_in_memory(monkeypatch, tmp_path):
     monkeypatch.setenv("OPENAI_API_KEY", "sesame-open")
     monkeypatch.setenv("CUDA_SECRET_TOKEN", "sesame-open")

@@ -397,6 +397,7 @@ def test_a_worker_of_a_server_that_was_split_off_knows_no_socket_but_its_own(spl
     assert len(json.loads(sockets)) == 1
 
 
+@pytest.mark.slow
 def test_a_server_that_was_split_off_ends_with_its_process(split):
     process, pids = split
     assert all(os.path.exists(f"/proc/{pid}") for pid in pids[:2])

@@ -119,6 +119,7 @@ def test_the_command_keeps_records_and_does_not_repeat_what_holds(tmp_path):
     assert [json.loads(line)["problem"] for line in before.splitlines()] == ["1/19", "2/80"]
 
 
+@pytest.mark.slow
 def test_a_problem_that_does_not_run_is_recorded_and_fails_the_command(tmp_path):
     level = tmp_path / "level1"
     level.mkdir()

@@ -92,6 +92,7 @@ def test_a_cache_that_cannot_be_written_stops_the_run_with_what_to_do(tmp_path):
     assert done.returncode == 3 and "set KERNELBENCH_CACHE to another folder" in done.stdout
 
 
+@pytest.mark.slow
 def test_eval_prints_a_leaderboard_and_keeps_log_markdown_and_json(solutions, tmp_path):
     done = evaluate(solutions, tmp_path / "run")
     assert done.returncode == 0, done.stderr
@@ -104,6 +105,7 @@ def test_eval_prints_a_leaderboard_and_keeps_log_markdown_and_json(solutions, tm
     assert record["status"] == "ok" and record["device"]["type"] == "cpu" and record["timing"]["samples_ms"]
 
 
+@pytest.mark.slow
 def test_json_on_stdout_is_json(solutions, tmp_path):
     done = evaluate(solutions, tmp_path / "run", "--json")
     assert json.loads(done.stdout)["statuses"] == {"ok": 1}
@@ -127,6 +129,7 @@ def test_resume_evaluates_only_what_is_missing_or_has_changed(solutions, tmp_pat
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_problems_that_are_selected_count_even_without_a_solution(solutions, tmp_path):
     done = evaluate(solutions, tmp_path / "run", "--problems", "1/19,1/23", "--json")
     assert json.loads(done.stdout)["fast_p"]["0"] == 0.5
@@ -194,6 +197,7 @@ def test_wrong_input_is_one_clear_error(solutions, tmp_path, arguments, status, 
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.slow
 def test_files_without_a_problem_and_gpu_solutions_are_listed_not_lost(solutions, tmp_path):
     (solutions / "notes.py").write_text("# nothing")
     (solutions / "9_99.py").write_text(GOOD)
@@ -205,6 +209,7 @@ def test_files_without_a_problem_and_gpu_solutions_are_listed_not_lost(solutions
     assert done.returncode == 0
 
 
+@pytest.mark.slow
 def test_a_file_that_claims_the_place_of_another_is_left_out_and_the_rest_evaluated(tmp_path):
     put = {"1_19.py": GOOD, "1_21_hostile.py": "# kb: problem=1/19 sample=0", "1_23.py": "", "1_23_twice.py": ""}
     (tmp_path / "solutions").mkdir()
@@ -289,6 +294,7 @@ def test_json_is_all_that_is_printed(command):
     assert json.loads(kb(*command, "--json").stdout)
 
 
+@pytest.mark.slow
 def test_one_file_evaluates_like_a_directory(tmp_path):
     (tmp_path / "relu.py").write_text(GOOD)
     done = kb("eval", "relu.py", "--problem", "1/19", "--device", "cpu", "--out", "run", "--json", cwd=tmp_path)
@@ -326,6 +332,7 @@ def test_nothing_that_can_run_here_is_status_3(tmp_path):
     assert evaluate(tmp_path / "s", tmp_path / "run").returncode == 3
 
 
+@pytest.mark.slow
 def test_without_a_compiler_the_candidate_is_not_blamed(solutions, tmp_path):
     (solutions / "level1" / "19_relu_s1.cpp").write_text("")
     empty = tmp_path / "bin"
@@ -462,6 +469,7 @@ def test_text_that_no_file_takes_loses_nothing(tmp_path):
         assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_the_target_of_convergence_is_in_the_record_and_the_clock_of_the_bounds_in_the_run(solutions, tmp_path):
     evaluate(solutions, tmp_path / "run", "--cv", "90%", "--clock", "mucutlass")
     run = Run.load(tmp_path / "run")

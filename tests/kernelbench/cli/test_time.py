@@ -144,6 +144,7 @@ def solution(tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_a_solution_is_evaluated_and_shown_and_drawn(solution, tmp_path):
     done = kb(solution, "--problem", "1/19", "--device", "cpu", "--ncu", "--picture", tmp_path / "t.png")
     assert done.returncode == 0, done.stderr

@@ -35,6 +35,7 @@ def test_it_is_solved_and_faster_than_nothing(untimed):
     assert "no baseline could be timed: compile: " in row["no_speedup"]
 
 
+@pytest.mark.slow
 def test_every_view_of_it_opens(untimed, tmp_path):
     run, _ = untimed
     for command in (

@@ -128,6 +128,7 @@ def test_repeats_of_a_seed_differ_and_a_repeated_experiment_does_not(kb, tmp_pat
     assert once[Cell("refine", 0, 0)].traces != once[Cell("refine", 0, 1)].traces
 
 
+@pytest.mark.slow
 def test_finished_runs_are_kept_and_more_may_be_added(kb, tmp_path):
     kb(LANDSCAPE)
     log = tmp_path / "out/cells.jsonl"
@@ -145,6 +146,7 @@ def test_another_experiment_is_not_continued(kb):
     assert done.exit_code == 2 and "budget changed" in done.output
 
 
+@pytest.mark.slow
 def test_a_ceiling_ends_it_and_what_is_finished_is_reported(kb, tmp_path):
     done = kb(LANDSCAPE + "[limits]\nattempts = 20\n")
     assert done.exit_code == 3 and "limit of attempts is reached" in done.output

@@ -57,6 +57,7 @@ def test_without_one_solution_the_reward_is_nothing_and_says_why(tasks, tmp_path
     assert done.returncode == 1 and reward["reward"] == 0 and "expected one file" in done.stdout
 
 
+@pytest.mark.slow
 def test_where_the_machine_is_at_fault_there_is_no_reward(tmp_path):
     (task,) = export(tmp_path / "tasks", "1/19", device="cuda", track="open")
     (tmp_path / "solution").mkdir()

@@ -38,6 +38,7 @@ def judged(root, name, path, workload, device=None):
     return evaluate(load_problem(suite.find(name, root)[0]), path, device=device, workload=workload)
 
 
+@pytest.mark.slow
 def test_difficulty_is_the_level_and_the_number_is_alphabetical(root):
     found = suite.find("all", root)
     assert [(str(file.id), file.name) for file in found] == [("1/1", "fill"), ("2/3", "scale"), ("4/2", "norm")]
@@ -90,6 +91,7 @@ def test_a_golden_file_is_ok_against_itself(root, tmp_path, name, workload):
     assert (result.timing is None) == (workload == "test")
 
 
+@pytest.mark.slow
 def test_an_error_above_allclose_and_within_our_tolerance_of_its_type_is_told_apart(root, tmp_path):
     (tmp_path / "scale.py").write_text(written.SCALE.replace("x * factor", "x * factor * 1.003"))
     result = judged(root, "scale", tmp_path / "scale.py", "0", "cpu")
@@ -111,6 +113,7 @@ def test_candidates_that_fail(root, tmp_path, source, status):
     assert judged(root, "fill", tmp_path / "fill.py", "0", "cpu").status is status
 
 
+@pytest.mark.slow
 def test_a_folder_of_files_named_as_golden_files_is_evaluated_on_every_shape(root, tmp_path):
     solutions = tmp_path / "solutions"
     solutions.mkdir()

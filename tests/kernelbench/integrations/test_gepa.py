@@ -33,6 +33,7 @@ def test_a_search_turns_a_wrong_candidate_into_a_correct_one_by_the_feedback():
     assert found.val_aggregate_scores[0] == 0 and "wrong_value" in prompts[0] and "first at" in prompts[0]
 
 
+@pytest.mark.slow
 def test_several_problems_are_a_dataset():
     found = oa.optimize_anything(
         GOOD, evaluator=KernelEvaluator(**CONDITIONS), dataset=["1/19", "1/20"], objective="be fast",

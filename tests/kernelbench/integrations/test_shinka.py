@@ -31,6 +31,7 @@ def test_a_correct_program(files):
     assert correct == {"correct": True, "error": None}
 
 
+@pytest.mark.slow
 def test_a_wrong_program_has_its_feedback_in_both(files):
     metrics, correct = files(WRONG)
     assert metrics["combined_score"] == 0 and "first at" in metrics["text_feedback"]

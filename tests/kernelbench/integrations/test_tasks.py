@@ -30,6 +30,7 @@ def test_a_correct_answer_has_a_value_and_feedback_with_its_times():
     assert grade.metrics()["correct"] == 1 and grade.metrics()["speedup"] == (grade.speedup or 0)
 
 
+@pytest.mark.slow
 def test_a_wrong_answer_has_none_and_feedback_with_the_first_wrong_element():
     grade = tasks.grade_answer("1/19", answer(WRONG), **CONDITIONS)
     assert (grade.value, grade.label, grade.correct) == (0, "wrong_value", False) and "first at" in grade.feedback

@@ -35,6 +35,7 @@ def test_rows_are_sorted_by_a_click_on_a_column(browser, tmp_path):
     assert problems(browser) == ["1/2", "1/1", "2/1", "1/2"]
 
 
+@pytest.mark.slow
 def test_every_workload_has_its_row_and_what_all_of_them_are_worth(browser, tmp_path):
     parts = [result("1/1", 1.0, baseline_ms=3.0), result("1/1", 1.0, baseline_ms=1.0)]
     for part, name in zip(parts, ("full", "llm")):

@@ -125,6 +125,7 @@ def test_the_command(tmp_path):
         assert done.returncode == status and message in done.stderr and "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_a_run_can_be_reported_where_its_sources_are_not(tmp_path):
     (tmp_path / "solutions" / "level1").mkdir(parents=True)
     (tmp_path / "solutions" / "level1" / "19_relu.py").write_text(GOOD)

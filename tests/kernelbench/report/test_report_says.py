@@ -62,6 +62,7 @@ def test_figures_above_the_table_are_settled_and_the_measured_ones_stand_beside(
     assert mean.startswith("0.87× [") and mean.endswith("measured 1.07×filtered –: without 5 library only")
 
 
+@pytest.mark.slow
 def test_every_row_is_found_by_the_browser(browser, tmp_path):
     made = run(tmp_path / "many")
     made.results.extend(result(f"1/{n % 99 + 1}", 0.5, sample=n // 99, name=f"kernel_{n}_end.py") for n in range(1000))

@@ -77,6 +77,7 @@ def test_a_batch_keeps_its_order_and_bad_sources_are_labels(judge):
     assert judge.rewards([]) == []
 
 
+@pytest.mark.slow
 def test_mistakes_are_the_exceptions_of_the_function(judge):
     with pytest.raises(ValueError, match="no problem matches '9/99'"):
         judge.reward("9/99", GOOD)
@@ -160,6 +161,7 @@ def test_a_client_that_is_slow_with_its_body_is_told_so(service):
         assert b"408" in slow.recv(1000)
 
 
+@pytest.mark.slow
 def test_a_full_queue_tells_when_to_come_back_and_clients_wait_for_their_turn(service, judge):
     with ThreadPoolExecutor(4) as pool:
         batches = [pool.submit(judge.rewards, [("1/19", f"# {n} {k}\nnonsense(") for k in range(10)]) for n in range(4)]

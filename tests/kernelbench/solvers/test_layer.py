@@ -38,6 +38,7 @@ def write(tmp_path):
     return write
 
 
+@pytest.mark.slow
 def test_what_a_task_knows_before_and_beside_its_attempts(solved, write):
     """Baseline, bounds, builds and checks spend no attempt; a profile is read once, also over a resume."""
     solver = write(f"""

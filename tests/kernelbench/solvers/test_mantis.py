@@ -119,6 +119,7 @@ def test_flat_and_in_prompt_end_to_end(solved, stand_in):
         assert ("- attempt 1: wrong_value" in asked) == steered and "status: wrong_value" in asked
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("switch", ["on", "off"])
 def test_the_guardrail_clauses_are_a_switch(solved, stand_in, switch):
     with stand_in.StandIn(lambda request, number: RIGHT) as server:

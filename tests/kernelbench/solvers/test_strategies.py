@@ -49,6 +49,7 @@ def test_one_shot_asks_once_with_an_example_and_the_problem(stand_in, solved):
     assert (outcome.run.path / "solutions" / "level1" / "19_s1.py").read_text() == candidate("x.clamp(min=0)")
 
 
+@pytest.mark.slow
 def test_best_of_n_asks_the_same_at_once_and_gives_fast_p_at_k(stand_in, solved):
     slow = stand_in.Answer(WRONG, after_s=1)
     with stand_in.StandIn(lambda request, number: RIGHT if number == 2 else slow) as server:

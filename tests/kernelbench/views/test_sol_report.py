@@ -74,6 +74,7 @@ def test_the_roofline_is_a_picture(tmp_path):
     assert done.returncode == 3 and "cannot write" in done.stderr
 
 
+@pytest.mark.slow
 def test_without_matplotlib_the_error_says_what_to_install(tmp_path):
     (tmp_path / "matplotlib.py").write_text("raise ImportError('not here')")
     code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from kernelbench.cli import main; main()"

@@ -44,6 +44,7 @@ def test_cancellation_loses_what_it_must(tmp_path):
     assert 0.01 < loss < 0.1  # half of the spacing at 1e6, which is 1/16
 
 
+@pytest.mark.slow
 def test_a_correct_solution_passes_where_pytorch_itself_cannot_keep_the_tolerance(judged, tmp_path):
     loaded = written(tmp_path, CANCELLING)
     exact = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return {}\n"
