@@ -27,7 +27,7 @@ from harness.timing.rounds import RunConfig
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """What calls of a reference take and return, whatever the seed: the same for all candidates of a workload.
+    """Inputs and outputs of calls of a reference, whatever the seed: the same for all candidates of a workload.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What the judge's clock adds to the times that a worker reports."""
+"""The judge's clock adds to the times that a worker reports what it saw beyond them."""
 
 from dataclasses import replace
 from types import SimpleNamespace

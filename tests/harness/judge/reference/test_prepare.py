@@ -1,4 +1,4 @@
-"""What evaluations of one workload share, and what each has for itself."""
+"""Evaluations of one workload share what does not depend on the candidate."""
 
 import torch
 
