@@ -29,14 +29,14 @@ class OpenFiles:
 
     descriptors: int = 0
     hiding: int = 0  # processes that show nobody what they have open
-    in_messages: dict[str, int] = field(default_factory=dict)  # socket -> open files in messages that nobody has read
+    sockets: set[str] = field(default_factory=set)
     pipes: set[str] = field(default_factory=set)
     nameless: Sizes = field(default_factory=dict)  # files without a name
 
     @property
     def buffer_bytes(self) -> int:
         """Bytes that the buffers of its sockets and pipes may hold."""
-        return len(self.in_messages) * _socket_bytes() + len(self.pipes) * _PIPE_BYTES
+        return len(self.sockets) * _socket_bytes() + len(self.pipes) * _PIPE_BYTES
 
 
 @dataclass
@@ -72,9 +72,7 @@ def open_files(processes: list[int], most: int, between: Callable[[], None] = la
         with contextlib.suppress(OSError):
             link = os.readlink(f"{folder}/{name}")
             if link.startswith("socket:"):
-                if link not in found.in_messages:
-                    held = read_text(f"{folder}info/{name}").partition("scm_fds:")[2].split()[:1]
-                    found.in_messages[link] = int(held[0]) if held else 0
+                found.sockets.add(link)
             elif link.startswith("pipe:"):
                 found.pipes.add(link)
             elif link.endswith("(deleted)"):

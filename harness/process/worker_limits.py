@@ -40,7 +40,7 @@ class WorkerLimits:
     def __init__(self, memory_bytes: int, has_group: bool, folders: list[Path]):
         self._memory_bytes, self._has_group, self._folders = memory_bytes, has_group, folders
         self._shared_bytes = shared_memory_bytes()
-        self._in_messages = self._hiding = 0  # at the last check
+        self._hiding = 0  # processes, at the last check
         self._mappings, self._mappings_due = Mappings(), 0.0
         self._begun = self._shows = False
         self._place: int | None = None
@@ -103,12 +103,9 @@ class WorkerLimits:
         self._mappings_due = end + _PAUSE * (end - begin)
 
     def _check_open(self, files: OpenFiles) -> None:
-        """Files in messages are in no account, nor are those of who cannot be read. They may pass, but not stay."""
+        """Raise where there are too many, or where processes hide what they have open: that may pass, but not stay."""
         if files.descriptors > _MAX_DESCRIPTORS:
             raise _crashed(f"its processes have more than {_MAX_DESCRIPTORS:,} descriptors open together")
-        before, self._in_messages = self._in_messages, sum(files.in_messages.values())
-        if before and self._in_messages:
-            raise _crashed(f"it keeps {self._in_messages} open files in messages that nobody reads")
         before, self._hiding = self._hiding, files.hiding
         if self._shows and before and self._hiding:
             raise _crashed(f"{self._hiding} of its processes hide what they have open (PR_SET_DUMPABLE)")

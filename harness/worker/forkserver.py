@@ -128,9 +128,10 @@ def _become_worker(request: dict, fds: list[int], layers: list[str]) -> None:
         faulthandler.enable(file=sys.__stderr__ if sys.__stderr__ else 2)
         from harness.worker import main
 
-        sandbox.enter(layers, sandbox.Confinement(**request["confinement"]))
         channel = socket.socket(fileno=channel_fd)
-        process_memory.give(channel)
+        sandbox.unprotect()
+        process_memory.give(channel)  # which nobody can who is confined
+        sandbox.enter(layers, sandbox.Confinement(**request["confinement"]))
         main.run(channel, inherited)
         code = 0
     except BaseException:

@@ -35,8 +35,6 @@ _CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
 
 def enter(layers: list[str], confinement: Confinement) -> None:
     """Confine this process, which must have one thread only. Raises OSError where a layer cannot be entered."""
-    # its own /proc entries are its own; the server that it is forked from hides its own
-    libc.prctl(libc.PR_SET_DUMPABLE, 1)
     libc.prctl(libc.PR_SET_CHILD_SUBREAPER, 1)  # what it starts stays below it, where it is counted
     for name in LAYERS:
         if name in layers:
@@ -46,7 +44,7 @@ def enter(layers: list[str], confinement: Confinement) -> None:
 
 def available() -> dict[str, str]:
     """Layer -> how it is done here, for each that this machine allows; tried in processes of their own."""
-    libc.prctl(libc.PR_SET_DUMPABLE, 1)
+    unprotect()
     return {name: how for name in LAYERS if (how := _in_a_child(_ENTER[name])) is not None}
 
 
@@ -58,6 +56,11 @@ def missing(found: dict[str, str]) -> list[str]:
 def protect() -> None:
     """Keep other processes of this user from reading or tracing this one."""
     libc.prctl(libc.PR_SET_DUMPABLE, 0)
+
+
+def unprotect() -> None:
+    """Have this process's own entries in /proc be its own again."""
+    libc.prctl(libc.PR_SET_DUMPABLE, 1)
 
 
 _PURPOSE = {

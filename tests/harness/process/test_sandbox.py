@@ -104,6 +104,8 @@ ATTEMPTS = {
         "assert libc.vmsplice(os.pipe()[1], part, ctypes.c_size_t(1), 0) == 4096",
         "file = os.memfd_create('x'); os.write(file, b'x'); os.lseek(file, 0, 0)\n"
         "assert ctypes.CDLL(None).splice(file, None, os.pipe()[1], None, ctypes.c_size_t(1), 0) == 1",
+        "import socket\none, _ = socket.socketpair()\nsocket.send_fds(one, [b'x'], [0])",
+        "import socket\none, _ = socket.socketpair()\none.sendmsg([b'x'])",
         "number = 436  # close_range, on any machine, with CLOSE_RANGE_UNSHARE\n"
         "assert ctypes.CDLL(None).syscall(number, 4000, 4001, 2) == 0",
         "clone = 56 if os.uname().machine == 'x86_64' else 220  # a thread with open files of its own\n"

@@ -108,21 +108,6 @@ while True: time.sleep(1)
     assert error.status is Status.OUT_OF_MEMORY, error.message
 
 
-def test_a_file_in_a_message_that_nobody_reads_is_not_kept(server, tmp_path):
-    """Closed by its sender it stands in no table of open files, and has the memory that was written into it."""
-    source = """
-import os, socket, time
-one, other = socket.socketpair()
-file = os.memfd_create("hidden")
-os.ftruncate(file, 1 << 20)
-socket.send_fds(one, [b"x"], [file])
-os.close(file)
-while True: time.sleep(1)
-"""
-    error = failing(server, tmp_path, source)
-    assert error.status is Status.CRASHED and "keeps 1 open files in messages" in error.message
-
-
 @pytest.mark.parametrize("files", [50, 5])
 def test_a_folder_that_is_kept_counts_and_goes_when_it_is_too_full(server, tmp_path, monkeypatch, files):
     monkeypatch.setattr("harness.process.owned_folders._MAX_KEPT_FILES", 20)
