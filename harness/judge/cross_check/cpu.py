@@ -51,7 +51,7 @@ _TRIES, _PATIENCE_S, _PATIENCE_BEFORE_REJECTION_S = 9, 2.0, 5.0
 _LEAST_TRIES = 3  # readings before the time counts
 _LEAST_READINGS = 2  # where others come to the cores, the overhead in one of them may hide what a candidate does
 _WARM_UP_CALLS, _LEAST_REHEARSALS = 2, 8  # calls; the median of eight bears three that others disturb
-_PATIENCE_FOR_KERNEL_S = 0.2
+_PATIENCE_FOR_KERNEL_S = 1.0  # seconds before each burst, where the cores came to rest before the candidate
 _REFERENCE_MS = 40.0  # ms that the reference is called for, four bursts long
 _MOST_A_CORE = 4  # threads and processes of the worker without a candidate
 
@@ -80,7 +80,6 @@ class CpuRehearsal(Rehearsal):
 
 
 class CpuWallClockCheck(WallClockCheck):
-    _others_stay = False  # on these cores, so that there is no use in waiting
 
     def read(
         self, calls: int, held: bool, reference_launches: int, check: Check, claim_by: Callable[[Reading], Claim]
@@ -161,7 +160,8 @@ class CpuWallClockCheck(WallClockCheck):
 
         But not the kernel, with what the candidate's last call had it do.
         """
-        self._others_stay = self._others_stay or not wait_for_idle_cores(_PATIENCE_FOR_KERNEL_S)
+        if self.session.prepared.cores_rest:
+            wait_for_idle_cores(_PATIENCE_FOR_KERNEL_S)
         begin, done = time.perf_counter(), 0
         for call in called:
             outputs_of(self.reference, self.setting, call.inputs, call.seed)

@@ -11,6 +11,7 @@ import torch
 
 from harness.faults import MachineFault, is_of_machine
 from harness.judge.conditions import Conditions
+from harness.judge.idle_cores import wait_for_idle_cores
 from harness.judge.reference import soundness
 from harness.judge.reference.memory_needs import check_room
 from harness.judge.reference.model import PUBLISHED, InputCase, Reference
@@ -23,6 +24,8 @@ from harness.result import CandidateFailure
 from harness.tensors.outputs import as_tensor
 from harness.timing.interleaved import bytes_of_call
 from harness.timing.rounds import RunConfig
+
+_PATIENCE_S = 0.3  # chosen: the threads of a call of PyTorch spin for 0.1 s or less
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,11 +54,15 @@ class Facts:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A reference with weights of this evaluation, and memory for what comes back of a call: outputs, or inputs."""
+    """A reference with weights of this evaluation, and memory for what comes back of a call: outputs, or inputs.
+
+    ``cores_rest``: on a CPU, whether its cores came to rest before there was a candidate. Then they do after one, too.
+    """
 
     reference: Reference
     facts: Facts
     outbox: SharedTensors
+    cores_rest: bool
 
 
 _facts: dict[Hashable, Facts] = {}  # of the workloads that this process has judged
@@ -77,7 +84,8 @@ def prepare(workload: Workload, conditions: Conditions, is_library: bool) -> Pre
         _facts[key] = _find_facts(reference, conditions, is_library)
     facts = _facts[key]
     outbox = SharedTensors(conditions.device, facts.kinds, facts.inputs)
-    return Prepared(reference.timed_on(facts.timed), facts, outbox)
+    cores_rest = conditions.device.type == "cpu" and wait_for_idle_cores(_PATIENCE_S)
+    return Prepared(reference.timed_on(facts.timed), facts, outbox, cores_rest)
 
 
 def _find_facts(reference: Reference, conditions: Conditions, is_library: bool) -> Facts:

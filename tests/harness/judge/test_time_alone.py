@@ -65,6 +65,7 @@ def test_on_a_cpu_the_lower_figure_of_a_baseline_counts(alone_ms, speedup):
 
     judge = SimpleNamespace(
         conditions=SimpleNamespace(device=CPU, baselines=["compile"]),
+        prepared=SimpleNamespace(cores_rest=False),
         time_model=lambda model, seeds: Round([], [], [alone_ms] * len(seeds)),
     )
     interleaved = InterleavedTiming(play, WallClock(CPU), CPU, 0.01)
