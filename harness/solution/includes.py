@@ -88,7 +88,7 @@ def read_source(path: Path, most: int = MAX_SOURCE_BYTES) -> str:
 
 def read_bytes(path: Path, most: int = MAX_SOURCE_BYTES, in_place: bool = False) -> bytes:
     """The content of a file that a candidate names; OSError for what is no plain file or too large to be source."""
-    with _open_plain(path, in_place) as file:
+    with open_plain(path, in_place) as file:
         size, pieces, taken = os.fstat(file.fileno()).st_size, [], 0
         while size <= most and taken <= most and (piece := file.read(_PIECE_BYTES)):  # it may grow meanwhile
             pieces.append(piece)
@@ -100,12 +100,12 @@ def read_bytes(path: Path, most: int = MAX_SOURCE_BYTES, in_place: bool = False)
 
 def read_head(path: Path, most: int, in_place: bool = False) -> tuple[bytes, int]:
     """Return at most so many bytes from the beginning of a plain file, and its size; OSError where it is none."""
-    with _open_plain(path, in_place) as file:
+    with open_plain(path, in_place) as file:
         data = file.read(most)
         return data, max(os.fstat(file.fileno()).st_size, len(data) + len(file.read(1)))
 
 
-def _open_plain(path: Path, in_place: bool) -> BinaryIO:
+def open_plain(path: Path, in_place: bool = False) -> BinaryIO:
     """Open a file that is no pipe, which would keep us waiting, and no device, which would never end; else OSError.
 
     With ``in_place`` the path must be the real one, which a candidate that owns its folders may make a link to

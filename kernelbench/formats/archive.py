@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.limits import MAX_SOURCE_BYTES
+from harness.limits import MAX_ARCHIVE_BYTES, MAX_ENTRIES, MAX_SOURCE_BYTES
 from harness.problem.module import ProblemId
-from harness.solution.includes import read_head
+from harness.solution.includes import open_plain, read_head
+
+_LONGEST_LINE = 3 * MAX_SOURCE_BYTES  # bytes of a reference, a solution, and what JSON adds to them
 
 
 class ArchiveError(Exception):
@@ -46,6 +50,47 @@ class Archive:
     problems: dict[ProblemId, str] = field(default_factory=dict)  # definitions of its own
     names: dict[ProblemId, str] = field(default_factory=dict)  # of problems of another suite
     left_out: list[tuple[str, str]] = field(default_factory=list)
+    characters: int = 0  # of all sources together
+
+    def add(self, kernel: Kernel) -> None:
+        """Take a solution in. Raises ArchiveError where it makes the archive too large."""
+        self.characters += len(kernel.source)
+        if self.characters > MAX_ARCHIVE_BYTES:
+            raise ArchiveError(
+                f"its solutions have more than {MAX_ARCHIVE_BYTES:,} characters together, which {kernel.origin} "
+                "exceeds; divide the archive"
+            )
+        self.kernels.append(kernel)
+
+
+def lines_of(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield number and text of the lines of a file that are not blank, with their ends.
+
+    Raises ArchiveError where it cannot be read, or has more or longer lines than an archive has.
+    """
+    taken = lines = 0
+    try:
+        with open_plain(path) as file:
+            for number, data in enumerate(iter(lambda: file.readline(_LONGEST_LINE + 1), b""), start=1):
+                taken += len(data)
+                lines += bool(data.strip())
+                if len(data) > _LONGEST_LINE or taken > MAX_ARCHIVE_BYTES or lines > MAX_ENTRIES:
+                    raise ArchiveError(
+                        f"{path}, line {number}: the most are {MAX_ENTRIES:,} lines of {_LONGEST_LINE:,} bytes, "
+                        f"{MAX_ARCHIVE_BYTES:,} together; divide the archive"
+                    )
+                if data.strip():
+                    yield number, data.decode("utf-8-sig" if number == 1 else "utf-8", errors="replace")
+    except OSError as error:
+        raise ArchiveError(f"cannot read {path}: {error.strerror}") from None
+
+
+def first_line(path: Path) -> str:
+    """Return the first line of a file that is not blank, by which its format is known; '' where there is none."""
+    with contextlib.suppress(ArchiveError):
+        for _, line in lines_of(path):
+            return line
+    return ""
 
 
 def text_of(folder: Path, path: Path) -> tuple[str | None, str]:

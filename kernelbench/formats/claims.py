@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.json_text import parse_json
+from harness.limits import MAX_JSON_BYTES
+from harness.solution.includes import read_source
 
 LOG = "claims.jsonl"
 
@@ -84,7 +86,7 @@ def to_text(claims: Iterable[Claim]) -> str:
 def load(path: Path) -> list[Claim]:
     """Return the claims of a log. Raises ClaimsError where it cannot be read or a line is no claim."""
     try:
-        lines = path.read_text(errors="replace").splitlines()
+        lines = read_source(path, MAX_JSON_BYTES).splitlines()
     except OSError as error:
         raise ClaimsError(f"cannot read {path}: {error.strerror}; `kb import` writes it beside solutions/") from None
     found = []

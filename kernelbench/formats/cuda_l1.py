@@ -16,7 +16,7 @@ from typing import Any
 from harness.json_text import parse_json
 from harness.problem.module import ProblemId
 from kernelbench.formats import claims
-from kernelbench.formats.archive import Archive, ArchiveError, Kernel, ReadOptions
+from kernelbench.formats.archive import Archive, ArchiveError, Kernel, ReadOptions, first_line, lines_of
 
 # Its word for a baseline -> ours; the first is the one that it leads with.
 _BASELINES = {
@@ -34,20 +34,14 @@ def accepts(path: Path) -> bool:
     """Return whether the first line is a task of such an archive."""
     if not path.is_file() or path.suffix != ".jsonl":
         return False
-    with path.open(errors="replace") as lines:
-        return _NEEDED <= _object(next(lines, "")).keys()
+    return _NEEDED <= _object(first_line(path)).keys()
 
 
 def read(path: Path, options: ReadOptions) -> Archive:
     """Return definitions, solutions and claims. Raises ArchiveError for a line that is no task."""
     archive = Archive()
-    try:
-        text = path.read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise ArchiveError(f"cannot read {path}: {error.strerror}") from None
-    for place, line in enumerate(text.split("\n"), start=1):
-        if line.strip():
-            _add(archive, _task(line, f"{path}, line {place},"), f"line {place}")
+    for place, line in lines_of(path):
+        _add(archive, _task(line, f"{path}, line {place},"), f"line {place}")
     return archive
 
 
@@ -61,7 +55,7 @@ def _add(archive: Archive, task: dict[str, Any], origin: str) -> None:
         without = f", and a claim of {next(iter(claimed.values())):g}x" if claimed else ""
         archive.left_out.append((origin, f"{problem} has no solution{without}"))
         return
-    archive.kernels.append(Kernel(problem, source, speedups=claimed, origin=origin))
+    archive.add(Kernel(problem, source, speedups=claimed, origin=origin))
 
 
 def _task(line: str, where: str) -> dict[str, Any]:

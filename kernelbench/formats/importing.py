@@ -82,12 +82,12 @@ def write(archive: Archive, out: Path, form: str, origin: str) -> Imported:
         problem: _put(out / PROBLEMS / f"level{problem.level}" / f"{problem.number}_{names[problem]}.py", source)
         for problem, source in archive.problems.items()
     }
-    made, left_out, taken = [], list(archive.left_out), set()
+    made, left_out, following = [], list(archive.left_out), {}
     for kernel in archive.kernels:
         if reason := _fault(kernel):
             left_out.append((kernel.origin, reason))
             continue
-        sample = _sample(kernel, taken)
+        sample = _sample(kernel, following)
         name = f"level{kernel.problem.level}/{kernel.problem.number}_{names[kernel.problem]}_s{sample}{kernel.suffix}"
         digest = _put(out / SOLUTIONS / name, _source(kernel, sample))
         made.append(Claim(
@@ -119,11 +119,14 @@ def _fault(kernel: Kernel) -> str:
     return f"its source has {size:,} bytes; the most is {MAX_SOURCE_BYTES:,}" if size > MAX_SOURCE_BYTES else ""
 
 
-def _sample(kernel: Kernel, taken: set[tuple[ProblemId, int]]) -> int:
-    sample = kernel.sample or 0
-    while (kernel.problem, sample) in taken:
-        sample += 1
-    taken.add((kernel.problem, sample))
+def _sample(kernel: Kernel, following: dict[tuple[ProblemId, int], int]) -> int:
+    """Return the sample, or the next that is free; ``following`` has for each that is taken where to look next."""
+    sample, passed = kernel.sample or 0, []
+    while (kernel.problem, sample) in following:
+        passed.append(sample)
+        sample = following[kernel.problem, sample]
+    for one in (*passed, sample):
+        following[kernel.problem, one] = sample + 1
     return sample
 
 

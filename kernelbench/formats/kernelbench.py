@@ -19,7 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from harness.json_text import parse_json
+from harness.limits import MAX_JSON_BYTES
 from harness.result import Result, Status
+from harness.solution.includes import read_source
 from kernelbench.metrics.workloads import UNKNOWN
 
 FAILED_MS = -1.0
@@ -118,7 +120,7 @@ def baseline(results: Iterable[Result], name: str = "eager") -> dict[str, dict[s
 
 def _load(path: Path) -> dict[str, Any]:
     try:
-        data = parse_json(path.read_text())
+        data = parse_json(read_source(path, MAX_JSON_BYTES))
     except OSError as error:
         raise FormatError(f"cannot read {path}: {error.strerror}") from None
     except ValueError as error:

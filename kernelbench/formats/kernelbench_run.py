@@ -38,7 +38,7 @@ def read(path: Path, options: ReadOptions) -> Archive:
             archive.left_out.append((file.name, why_not))
             continue
         told = claimed.get((f"{level}/{number}", sample))
-        archive.kernels.append(Kernel(
+        archive.add(Kernel(
             ProblemId(level, number), source, file.suffix, sample,
             claims.speedups(_over(told)), told and told.status.value,
             claims.number(((told and told.timing) or {}).get("mean_ms")), file.name,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.json_text import parse_json
-from kernelbench.formats.archive import Archive, ArchiveError, Kernel, ReadOptions
+from kernelbench.formats.archive import Archive, ArchiveError, Kernel, ReadOptions, first_line, lines_of
 from kernelbench.formats.tritonbench import checkout
 
 _FENCE = "```"
@@ -24,8 +24,7 @@ def accepts(path: Path) -> bool:
         return checkout.is_checkout(path)
     if path.suffix != ".jsonl":
         return False
-    with path.open(errors="replace") as lines:
-        return _is_answer(_object(next(lines, "")))
+    return _is_answer(_object(first_line(path)))
 
 
 def read(path: Path, options: ReadOptions) -> Archive:
@@ -40,9 +39,8 @@ def read(path: Path, options: ReadOptions) -> Archive:
     entries = checkout.entries(options.problem_dir)
     archive = Archive(names={entry.id: entry.name for entry in entries})
     by_instruction = {entry.instruction: entry for entry in entries if entry.instruction}
-    for place, line in enumerate(path.read_text(encoding="utf-8", errors="replace").split("\n"), start=1):
-        if line.strip():
-            _add(archive, by_instruction, _object(line), f"{path}, line {place}", f"line {place}")
+    for place, line in lines_of(path):
+        _add(archive, by_instruction, _object(line), f"{path}, line {place}", f"line {place}")
     return archive
 
 
@@ -54,7 +52,7 @@ def _add(archive: Archive, by_instruction: dict[str, checkout.Entry], answer: An
     if entry is None:
         archive.left_out.append((origin, "its instruction is none of the checkout's"))
         return
-    archive.kernels.append(Kernel(entry.id, code_of(answer["predict"]), origin=origin))
+    archive.add(Kernel(entry.id, code_of(answer["predict"]), origin=origin))
 
 
 def code_of(answer: str) -> str:
@@ -70,7 +68,7 @@ def _golden(root: Path) -> Archive:
     for entry in checkout.entries(root):
         archive.names[entry.id] = entry.name
         if entry.golden:
-            archive.kernels.append(Kernel(entry.id, entry.golden, origin=f"{entry.name}.py"))
+            archive.add(Kernel(entry.id, entry.golden, origin=f"{entry.name}.py"))
         else:
             archive.left_out.append((f"{entry.name}.py", "there is no such golden file"))
     return archive

@@ -85,6 +85,44 @@ def test_a_source_that_cannot_be_encoded_is_left_out(cuda_l1, tmp_path):
     assert made.left_out == [("line 1", "its source cannot be encoded as UTF-8")] and len(made.claims) == 1
 
 
+def test_many_solutions_of_one_problem_get_the_next_free_samples(cuda_l1, tmp_path):
+    path = tmp_path / "claims.csv"
+    (tmp_path / "k.py").write_text(KERNEL)
+    path.write_text("problem,file,speedup,sample\n" + "1/1,k.py,2,3\n" * 3 + "1/1,k.py,2,\n" * 4)
+    made = imported(path, tmp_path / "out")
+    taken = [int(claim.solution.rpartition("_s")[2].removesuffix(".py")) for claim in made.claims]
+    assert taken == [3, 4, 5, 0, 1, 2, 6]
+
+
+def test_archives_beyond_all_measure_are_refused_by_where(cuda_l1, tmp_path, monkeypatch):
+    """Whatever they claim to hold: one line of 30 GB, more lines than anybody reads, sources that add up."""
+    table = tmp_path / "claims.csv"
+    for path in (cuda_l1(task(1)), table):
+        with path.open("a") as file:
+            file.truncate(30 << 30)
+        with pytest.raises(ArchiveError, match=r"line [12]: the most are 200,000 lines"):
+            imported(path, tmp_path / "out", **({"level": 1} if path is table else {}))
+    table.write_text("problem,file,speedup\n" + "1/1,none.py,1\n" * 200_000)
+    with pytest.raises(ArchiveError, match="line 200001: the most are"):
+        imported(table, tmp_path / "out")
+    table.write_text("problem,file,speedup" + ",x" * 1000)
+    with pytest.raises(ArchiveError, match="1,003 columns; the most is 200"):
+        imported(table, tmp_path / "out")
+    (tmp_path / "k.py").write_text(KERNEL)
+    table.write_text("problem,file,speedup\n" + "1/1,k.py,2\n" * 4)
+    monkeypatch.setattr("kernelbench.formats.archive.MAX_ARCHIVE_BYTES", 3 * len(KERNEL))
+    with pytest.raises(ArchiveError, match="which line 5 exceeds"):
+        imported(table, tmp_path / "out")
+
+
+@pytest.mark.parametrize("sample", ["-1", "1.5", "²", "1" * 10, "9" * 5000])
+def test_a_sample_that_is_no_small_number_is_refused(tmp_path, sample):
+    (tmp_path / "k.py").write_text(KERNEL)
+    (tmp_path / "claims.csv").write_text(f"problem,file,speedup,sample\n1/1,k.py,2,{sample}\n")
+    with pytest.raises(ArchiveError, match="line 2: sample '.* is no number from 0"):
+        imported(tmp_path / "claims.csv", tmp_path / "out")
+
+
 NUMBERED = '{"level_id": %s, "task_id": %s, "custom_code": ""}'
 
 
