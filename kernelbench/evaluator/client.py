@@ -113,7 +113,9 @@ class Conditions:
         _check("executor", self.executor, tuple(EXECUTORS))
         for name in ("timeout_s", "build_timeout_s", "cv_target", "clock_mhz"):
             value = getattr(self, name)
-            if value is not None and not 0 < value <= sys.float_info.max:
+            if name == "clock_mhz" and value is None:
+                continue
+            if value is None or not 0 < value <= sys.float_info.max:
                 raise ValueError(f"{name} must be a finite number above 0, got {value}")
 
     def to_json(self) -> dict[str, Any]:

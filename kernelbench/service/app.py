@@ -25,6 +25,7 @@ from kernelbench.service.submission import BadSubmission, Intake
 from kernelbench.service.tokens import TokenError, Tokens
 
 MAX_BODY_BYTES = 8 << 20  # a source of 2^20 characters, each with at most 6 bytes in JSON, and room for the rest
+_MOST_READ_BYTES = 4 * MAX_BODY_BYTES  # of a body that is refused: who hears of it must have sent it all
 BODY_S = 30.0  # to send a body in
 MAX_WAIT_S = 30.0  # of one request for answers
 MAX_IDS = 1_000  # in one request for answers
@@ -142,7 +143,7 @@ class Service:
         """Return the body, read within limits."""
         too_large = Refused(413, "too_large", f"a body may have {MAX_BODY_BYTES:,} bytes", **{"Connection": "close"})
         length = request.headers.get("content-length", "0")
-        if not length.isdigit() or int(length) > MAX_BODY_BYTES:
+        if not length.isdigit() or int(length) > _MOST_READ_BYTES:
             raise too_large
         try:
             data = await asyncio.wait_for(_read(request), BODY_S)
@@ -187,10 +188,12 @@ def _error(status: int, code: str, message: str, headers: dict[str, str] | None 
 
 
 async def _read(request: Request) -> bytes | None:
-    """Return the body; None as soon as it is larger than it may be."""
-    data = bytearray()
+    """Return the body; None where it is larger than it may be."""
+    data, taken = bytearray(), 0
     async for piece in request.stream():
-        data += piece
-        if len(data) > MAX_BODY_BYTES:
+        taken += len(piece)
+        if taken <= MAX_BODY_BYTES:
+            data += piece
+        elif taken > _MOST_READ_BYTES:
             return None
-    return bytes(data)
+    return bytes(data) if taken <= MAX_BODY_BYTES else None

@@ -124,6 +124,12 @@ def test_without_a_token_nobody_gets_in(service, monkeypatch):
         ("/v1/evaluations", body(id="../x"), (422, "bad_id")),
         ("/v1/evaluations", body(priority=10), (422, "bad_priority")),
         ("/v1/evaluations", body(conditions={"memory_bytes": 1}), (422, "bad_conditions")),
+        ("/v1/evaluations", body(conditions={"timeout_s": None}), (422, "bad_conditions")),
+        ("/v1/evaluations", body(conditions={"cv_target": None}), (422, "bad_conditions")),
+        ("/v1/evaluations", body(conditions={"cv_target": [1]}), (422, "bad_conditions")),
+        ("/v1/evaluations", body(conditions={"baselines": None}), (422, "bad_conditions")),
+        ("/v1/evaluations", body(conditions={"clock_mhz": "x"}), (422, "bad_conditions")),
+        ("/v1/evaluations", body(conditions={"workload": ["small"]}), (422, "no_workload")),
         ("/v1/evaluations", body(conditions={"workload": "huge"}), (422, "no_workload")),
         ("/v1/evaluations", b"x" * (MAX_BODY_BYTES + 1), (413, "too_large")),
         ("/v1/answers", b'{"ids": []}', (422, "bad_ids")),
@@ -138,10 +144,7 @@ def test_bad_requests_get_an_error_that_says_why(service, path, content, expecte
 
 def test_a_body_without_a_length_is_read_within_the_limit_only(service):
     pieces = (b"x" * (1 << 20) for _ in range(20))
-    try:
-        assert post(service, "/v1/evaluations", pieces)[0] == 413
-    except httpx2.TransportError:  # it has hung up meanwhile
-        pass
+    assert post(service, "/v1/evaluations", pieces)[0] == 413
     assert httpx2.get(service.url + "/v1/health").status_code == 200
 
 
