@@ -11,9 +11,13 @@ independent, each is compared in units of its own root mean square.
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import importlib
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -157,6 +161,34 @@ def check_values(actual: torch.Tensor, expected: torch.Tensor, criterion: Criter
         _explain(actual, expected, criterion, scale, which)
 
 
+def is_right_at_once(
+    look: Callable[[], torch.Tensor], expected: torch.Tensor, criterion: Criterion, worst: Errors
+) -> bool:
+    """Return whether one output is right, from one look at each element of ``look()``; updates ``worst`` if so.
+
+    False where that does not tell: ``check_values`` does.
+    """
+    one_pass = _one_pass() if expected.device.type == "cuda" else None
+    if criterion.independent or not one_pass or expected.dtype not in one_pass.DTYPES or not expected.numel():
+        return False
+    expected = expected.contiguous()
+    scale = one_pass.root_mean_square(expected)
+    if not math.isfinite(scale):
+        return False
+    criterion = criterion.at(scale)
+    slack = max(criterion.slack(scale), _TINY)
+    largest = one_pass.largest_errors(look().contiguous(), expected, criterion.tolerance, slack)
+    return _is_right(*largest, worst)
+
+
+@functools.cache
+def _one_pass() -> ModuleType | None:
+    """Import what compares in one pass; None without Triton. That takes a second, so not before it is needed."""
+    with contextlib.suppress(ImportError):
+        return importlib.import_module("harness.tensors.one_pass")
+    return None
+
+
 def in_own_units(
     actual: torch.Tensor, expected: torch.Tensor, independent: tuple[int, ...]
 ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -176,7 +208,10 @@ def in_own_units(
 
 def _within(actual: torch.Tensor, expected: torch.Tensor, criterion: Criterion, scale: float, worst: Errors) -> bool:
     """Return whether a chunk is right as a whole. NaN and infinity are left to ``_explain``."""
-    max_error, max_ratio = _largest(actual, expected, criterion, scale)
+    return _is_right(*_largest(actual, expected, criterion, scale), worst)
+
+
+def _is_right(max_error: float, max_ratio: float, worst: Errors) -> bool:
     if not max_ratio <= 1.0:
         return False
     worst.max_abs_error = max(worst.max_abs_error, max_error)
@@ -209,20 +244,6 @@ def largest_error(own: torch.Tensor, exact: torch.Tensor) -> float:
     chunks = _chunks(own, exact, CHUNK // 8)  # both as FP64
     errors = (torch.linalg.vector_norm(parts(a) - parts(e), dim=1) for a, e in chunks)
     return max((float(error.nan_to_num_(posinf=0.0).max()) for error in errors), default=0.0)
-
-
-def allclose_excess(actual: torch.Tensor, expected: torch.Tensor, tolerance: float) -> float:
-    """Return the largest error over what ``torch.allclose`` allows at an absolute and relative ``tolerance``.
-
-    Infinite where an element is not finite on one side only. NaN equals NaN.
-    """
-    if not expected.numel():
-        return 0.0
-    wide = torch.complex128 if expected.is_complex() else torch.float64
-    actual, expected = actual.to(wide), expected.to(wide)
-    same = (actual == expected) | (actual.isnan() & expected.isnan())
-    excess = torch.where(same, 0.0, (actual - expected).abs() / (tolerance + tolerance * expected.abs()))
-    return float(excess.nan_to_num_(nan=float("inf"), posinf=float("inf")).max())
 
 
 def _explain_unequal(actual: torch.Tensor, expected: torch.Tensor, which: str) -> None:

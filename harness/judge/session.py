@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -17,6 +17,7 @@ from harness.judge.compare import (
     check_kind,
     check_structure,
     check_values,
+    is_right_at_once,
     strict_criterion,
 )
 from harness.judge.conditions import Conditions
@@ -37,6 +38,14 @@ from harness.timing import Round
 # without a candidate. On an H100 contexts take 0.6 GB each (kb redteam, 2026-11-24), workspaces and graphs the rest.
 _CONTEXT_BYTES = 5 << 29
 _OTHER_CALLS = "the worker's answer does not match the calls that were asked for"
+
+
+@dataclass(frozen=True)
+class Left:
+    """A tensor that the candidate left: ``read`` returns a copy, and ``look`` what may change while it is looked at."""
+
+    read: Callable[[], torch.Tensor]
+    look: Callable[[], torch.Tensor]
 
 
 class EvaluationSession(ReferenceSession):
@@ -96,32 +105,35 @@ class EvaluationSession(ReferenceSession):
     def _explain_arguments(
         self, failure: CandidateFailure, call: int, expected: list[torch.Tensor], inputs: list[torch.Tensor]
     ) -> None:
-        unwritten = [count_marked(read()) for read in self._fetched(call, "outputs", expected)]
-        written = [not are_same(read(), tensor) for read, tensor in zip(self._fetched(call, "inputs", inputs), inputs)]
+        unwritten = [count_marked(left.read()) for left in self._fetched(call, "outputs", expected)]
+        fetched = zip(self._fetched(call, "inputs", inputs), inputs)
+        written = [not are_same(left.read(), tensor) for left, tensor in fetched]
         argument_order.explain(failure, self.prepared.facts.signature, unwritten, written)
 
     def fetched_outputs(self, like: list[torch.Tensor]) -> list[Callable[[], torch.Tensor]]:
         """Return a reader of each output of the candidate's last call."""
-        return self._fetched(0, "outputs", like)
+        return [left.read for left in self._fetched(0, "outputs", like)]
 
-    def _fetched(self, call: int, what: str, like: list[torch.Tensor]) -> list[Callable[[], torch.Tensor]]:
-        """Return a reader of the ``outputs`` or the ``inputs`` of one call of the candidate's last round."""
+    def _fetched(self, call: int, what: str, like: list[torch.Tensor]) -> list[Left]:
+        """Return the ``outputs`` or the ``inputs`` of one call of the candidate's last round."""
         self.ask(op="fetch", call=call, what=what)
-        return [functools.partial(self.prepared.outbox.read, slot) for slot in lay_out(like)]
+        outbox, bound = self.prepared.outbox, functools.partial
+        return [Left(bound(outbox.read, slot), bound(outbox.look, slot)) for slot in lay_out(like)]
 
     def _compare_outputs(self, case: InputCase, call: int, seed: int, expected: list[torch.Tensor]) -> None:
-        for index, (read, tensor) in enumerate(zip(self._fetched(call, "outputs", expected), expected)):
+        for index, (left, tensor) in enumerate(zip(self._fetched(call, "outputs", expected), expected)):
             which = "the output" if len(expected) == 1 else f"output {index}"
             which += "" if case == PUBLISHED else f" ({case})"
-            self.check_output(read, tensor, which, case, index, seed)
+            self.check_output(left, tensor, which, case, index, seed)
 
     def _compare_inputs(self, call: int, inputs: list[torch.Tensor]) -> None:
-        for index, (read, tensor) in enumerate(zip(self._fetched(call, "inputs", inputs), inputs)):
-            overwritten_inputs.check(self.with_room(read), tensor, index)
+        for index, (left, tensor) in enumerate(zip(self._fetched(call, "inputs", inputs), inputs)):
+            if not are_same(self.with_room(left.look), tensor):
+                overwritten_inputs.check(self.with_room(left.read), tensor, index)
 
     def check_output(
         self,
-        read: Callable[[], torch.Tensor],
+        left: Left,
         expected: torch.Tensor,
         which: str,
         case: InputCase,
@@ -130,20 +142,21 @@ class EvaluationSession(ReferenceSession):
     ) -> None:
         """Compare one output, if need be once more, knowing what PyTorch's own result loses on these inputs."""
         try:
-            self._check_values(read, expected, which, case, index)
+            self._check_values(left, expected, which, case, index)
         except CandidateFailure as failure:
             if case in (PUBLISHED, self.reference.setting.timed):
                 self.with_room(lambda: soundness.must_have_values(self.reference, seed, [expected]))
             if failure.status is not Status.WRONG_VALUE:
                 raise
             self._learn_losses(case, seed)
-            self._check_values(read, expected, which, case, index)
+            self._check_values(left, expected, which, case, index)
 
-    def _check_values(self, read, expected: torch.Tensor, which: str, case: InputCase, index: int) -> None:
+    def _check_values(self, left: Left, expected: torch.Tensor, which: str, case: InputCase, index: int) -> None:
         criterion = replace(self.criteria[index], loss=self._losses.get((case, index), 0.0))
         if case == self.reference.setting.rare:
             criterion = criterion.loosened(RARE_TOLERANCE)
-        check_values(self.with_room(read), expected, criterion, which, self.errors)
+        if not is_right_at_once(left.look, expected, criterion, self.errors):
+            check_values(self.with_room(left.read), expected, criterion, which, self.errors)
 
     def _learn_losses(self, case: InputCase, seed: int) -> None:
         """Keep the error of PyTorch's own result on this call for its trial: it costs an FP64 forward."""

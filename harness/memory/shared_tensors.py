@@ -6,7 +6,7 @@ CUDA device it is one allocation shared through CUDA IPC; on a CPU, and where th
 driver offers no IPC, it is an anonymous shared file.
 
 The judge copies a tensor out of the outbox before it looks at it, because the
-worker can still write there.
+worker can still write there; on a GPU only where it looks at an element twice.
 """
 
 from __future__ import annotations
@@ -95,6 +95,10 @@ class SharedTensors:
         while done < slot.bytes:  # one call moves 2 GiB at most
             done += os.preadv(self._file, [view[done:]], slot.offset + done)
         return copy.copy_(torch.frombuffer(data, dtype=torch.uint8).view(slot.dtype).view(slot.shape))
+
+    def look(self, slot: Slot) -> torch.Tensor:
+        """Return one tensor to be looked at once: on a GPU the memory itself, which the worker may change meanwhile."""
+        return self._cuda.view(slot.shape, slot.dtype, slot.offset) if self._cuda else self.read(slot)
 
     def view(self, slot: Slot) -> torch.Tensor:
         """A file's memory itself as a tensor, which the worker may change at any moment; valid until ``close``."""

@@ -59,8 +59,12 @@ def finite_elements(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def is_finite(tensor: torch.Tensor) -> bool:
-    """Return whether no element is NaN or infinite."""
-    return bool(finite_elements(tensor).all())
+    """Return whether no element is NaN or infinite; in one pass."""
+    if tensor.dtype in EXACT or not tensor.numel():
+        return True
+    tensor = widened(tensor)
+    ends = torch.aminmax(torch.view_as_real(tensor) if tensor.is_complex() else tensor)
+    return bool(torch.stack([*ends]).isfinite().all())
 
 
 def count_nan(tensor: torch.Tensor) -> int:

@@ -11,7 +11,7 @@ from harness.baselines import EAGER
 from harness.integrity import forged_clock, overwritten_inputs
 from harness.judge.cross_check import kernel_profile
 from harness.judge.cross_check.base import Called, Claim, NotHeld, NotRead, Reading, WallClockCheck
-from harness.judge.session import EvaluationSession, number
+from harness.judge.session import EvaluationSession, Left, number
 from harness.judge.time_candidate import Timed
 from harness.problem.inputs import fresh_seeds, tensors_of
 from harness.process.procfs import usable_cores
@@ -167,7 +167,8 @@ def _compare(session: EvaluationSession, call: Called) -> None:
         return  # the function has no value there
     for index, (actual, tensor) in enumerate(zip(call.outputs, expected)):
         which = "the output of a call in a row" if len(expected) == 1 else f"output {index} of a call in a row"
-        session.check_output(lambda actual=actual: actual, tensor, which, case, index, call.drawn)
+        left = Left(lambda actual=actual: actual, lambda actual=actual: actual)
+        session.check_output(left, tensor, which, case, index, call.drawn)
     if reference.setting.workload.problem.overwrites_inputs:
         return  # they are outputs
     for index, (left, tensor) in enumerate(zip(call.inputs_left, tensors_of(call.inputs))):
