@@ -11,7 +11,7 @@
 # TRITONBENCH_RUN=DIR for TRITONBENCH_SECONDS at a time. Python is $PYTHON or python3.
 set -u
 
-all="order tests profiles extensions spread accuracy accuracy_small aa_small sensitivity examples rounds redteam sanitize hostile scaling kernelbench archive held_out policy ucutlass_tune ucutlass ucutlass_solutions doors service languages tritonbench kernelband"
+all="order tests profiles extensions spread accuracy accuracy_small aa_small sensitivity examples rounds redteam sanitize hostile scaling kernelbench archive held_out policy ucutlass_tune ucutlass ucutlass_solutions doors comparison service languages tritonbench kernelband"
 if [ $# = 0 ]; then sed -n '2,/^set/s/^# \{0,1\}//p' "$0"; echo "Steps: $all"; exit 2; fi
 out=$(mkdir -p "$1" && cd "$1" && pwd) && shift || exit
 cd "$(dirname "$0")/.." || exit
@@ -29,6 +29,7 @@ ids() { echo "$2" | sed "s#[0-9][0-9]*#$1/&#g"; }
 # Whether the GPU is in order: nothing that is measured on one that is not means anything.
 order() { kb doctor --ceilings; }
 tests() { python -m pytest -q -m gpu -p no:cacheprovider tests/harness/timing tests/harness/judge tests/harness/memory \
+    tests/harness/tensors \
     tests/harness/process/test_sandbox.py; }
 # Profiles inside the sandbox, by CUPTI and by ncu where it is there; SASS as the identity of a kernel.
 profiles() { python -m pytest -q -rs -m gpu -p no:cacheprovider tests/harness/judge/test_profile.py \
@@ -167,9 +168,10 @@ policy() {
 }
 
 # What one call of `kb try` takes beyond build, check and timing, and built solutions an hour through the service.
-doors() { python scripts/bench/try_overhead.py --solution examples/cuda/relu.cu --device cuda --json "$out/try_overhead.json"; }
+doors() { python scripts/bench/try_overhead.py --solution examples/cuda/relu.cu --device cuda --calls 6 --json "$out/try_overhead.json"; }
+comparison() { python scripts/bench/compare_outputs.py --json "$out/compare_outputs.json"; }
 service() {
-  python scripts/bench/service.py --solutions examples/inline_cuda --variants 32 --device cuda --json "$out/service.json"
+  python scripts/bench/service.py --solutions examples/inline_cuda --variants 8 --device cuda --json "$out/service.json"
 }
 
 # TritonBench-G: which files load, golden files against themselves, and one model's answers. What there is no time for is
