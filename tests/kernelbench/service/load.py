@@ -1,11 +1,11 @@
 """A load of many clients on a service, with candidates that hang and crash, while processes are killed."""
 
 import itertools
+import json
 import multiprocessing
 import os
 import signal
 import sqlite3
-import threading
 import time
 
 from serving import GOOD, resident_bytes
@@ -45,28 +45,27 @@ def expected(index):
     return {3: "timeout", 9: "crashed", 14: "ok"}.get(place, "wrong_value" if place % 4 == 1 else "build_error")
 
 
-def client(number, url, token, count, answers):
-    """The process of one client: all of its candidates at once."""
+def client(number, url, token, count, folder):
+    """The process of one client: all of its candidates at once. Its labels lie in a file of its own, whole or not."""
     sources = [_SOURCES[expected(k)].format(comment=f"# {number} {k}") for k in range(count)]
     with NamedEvaluator(number, url, token, patience_s=120) as judge:
         found = judge.rewards([("1/19", source) for source in sources], timeout_s=TIMEOUT_S)
-    for index, one in enumerate(found):
-        answers.put((number, index, getattr(one, "label", f"EvaluationError: {one}")))
-    answers.close()
+    labels = [getattr(one, "label", f"EvaluationError: {one}") for one in found]
+    path = folder / f"{number}-{os.getpid()}.json"
+    path.with_suffix(".part").write_text(json.dumps(labels))
+    path.with_suffix(".part").rename(path)
 
 
 def run(serving, clients, each, kills):
     """Return the labels that each client got, by client and index, and what the memory of the service was.
 
-    ``kills`` of service, judge and client in turn are spread over the load.
+    ``kills`` of service, judge and client in turn are spread over the load. What a client got that was killed, another
+    one gets in its place.
     """
-    context = multiprocessing.get_context("spawn")
-    answers = context.Queue()
-    started = {n: _start(context, n, serving, each, answers) for n in range(clients)}
-    found, memory = {}, []
-    victims = itertools.cycle(("service", "judge", "client"))
-    reader = threading.Thread(target=_read, args=(answers, found, clients * each), daemon=True)
-    reader.start()
+    context, folder = multiprocessing.get_context("spawn"), serving.folder.parent / "clients"
+    folder.mkdir()
+    started = {n: _start(context, n, serving, each, folder) for n in range(clients)}
+    memory, victims = [], itertools.cycle(("service", "judge", "client"))
     total = clients * each
     for kill in range(1, kills + 1):
         _wait_until(lambda kill=kill: answered(serving) >= total * kill // (kills + 1))
@@ -79,28 +78,30 @@ def run(serving, clients, each, kills):
             for pid in serving.judges:
                 os.kill(pid, signal.SIGKILL)
         else:
-            number = next(n for n, process in started.items() if process.is_alive())
+            number = next((n for n, process in started.items() if process.is_alive()), 0)
             started[number].kill()
             started[number].join()
-            started[number] = _start(context, number, serving, each, answers)
-    reader.join(3000)
-    memory.append(_memory(serving))
+            started[number] = _start(context, number, serving, each, folder)
+    end = time.monotonic() + 3000
     for process in started.values():
-        process.join(60)
-    return found, memory
+        process.join(max(0, end - time.monotonic()))
+    memory.append(_memory(serving))
+    return _found(folder), memory
 
 
-def _start(context, number, serving, each, answers):
-    process = context.Process(target=client, args=(number, serving.url, serving.token, each, answers), daemon=True)
+def _start(context, number, serving, each, folder):
+    process = context.Process(target=client, args=(number, serving.url, serving.token, each, folder), daemon=True)
     process.start()
     return process
 
 
-def _read(answers, found, total):
-    while len(found) < total:
-        number, index, label = answers.get()
-        assert (number, index) not in found, "two answers"
-        found[number, index] = label
+def _found(folder):
+    found = {}
+    for path in folder.glob("*.json"):
+        number = int(path.name.partition("-")[0])
+        for index, label in enumerate(json.loads(path.read_text())):
+            assert found.setdefault((number, index), label) == label, "two answers"
+    return found
 
 
 def _wait_until(reached, within_s=3000):
