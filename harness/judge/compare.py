@@ -168,7 +168,7 @@ def is_right_at_once(
 
     False where that does not tell: ``check_values`` does.
     """
-    one_pass = _one_pass() if expected.device.type == "cuda" else None
+    one_pass = _one_pass(expected.device.type)
     if criterion.independent or not one_pass or expected.dtype not in one_pass.DTYPES or not expected.numel():
         return False
     expected = expected.contiguous()
@@ -182,10 +182,11 @@ def is_right_at_once(
 
 
 @functools.cache
-def _one_pass() -> ModuleType | None:
+def _one_pass(device_type: str) -> ModuleType | None:
     """Import what compares in one pass; None without Triton. That takes a second, so not before it is needed."""
-    with contextlib.suppress(ImportError):
-        return importlib.import_module("harness.tensors.one_pass")
+    if device_type == "cuda":
+        with contextlib.suppress(ImportError):
+            return importlib.import_module("harness.tensors.one_pass")
     return None
 
 

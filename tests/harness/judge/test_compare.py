@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from harness.judge.compare import Criterion, Errors, check_kind, check_values
+from harness.judge import compare as compare_module
+from harness.judge.compare import Criterion, Errors, check_kind, check_values, is_right_at_once
 from harness.result import CandidateFailure, Status
 
 CPU = torch.device("cpu")
@@ -148,3 +149,68 @@ def test_a_part_without_a_size_is_compared_as_it_is():
     wrong[1, 7] = 1e-3
     with pytest.raises(CandidateFailure, match=r"\[1, 7\]"):
         check_values(wrong, expected, Criterion(1e-4, independent=(0,)), "the output", Errors())
+
+
+class OnePass:
+    """Stands in for the kernels of a GPU, which count how often they look; elements are FP32."""
+
+    DTYPES = (torch.float32,)
+
+    def __init__(self):
+        self.looks = 0
+
+    def root_mean_square(self, tensor):
+        return float(tensor.double().square().mean().sqrt())
+
+    def largest_errors(self, actual, expected, tolerance, slack):
+        self.looks += 1
+        error = (actual - expected).abs()
+        return float(error.max()), float((error / (tolerance * expected.abs() + slack)).max())
+
+
+@pytest.fixture
+def one_pass(monkeypatch):
+    kernels = OnePass()
+    monkeypatch.setattr(compare_module, "_one_pass", lambda device_type: kernels)
+    return kernels
+
+
+STRICT = Criterion(1e-4)
+
+
+def at_once(actual, expected, criterion=STRICT):
+    worst = Errors()
+    return is_right_at_once(lambda: actual, expected, criterion, worst), worst
+
+
+def test_at_once_the_same_errors_are_found(one_pass):
+    expected = torch.randn(1000)
+    right, worst = at_once(expected + 5e-5, expected)
+    assert right and one_pass.looks == 1
+    both = compare(expected + 5e-5, expected)
+    assert worst.max_error_ratio == pytest.approx(both.max_error_ratio, rel=1e-5)
+    assert worst.max_abs_error == both.max_abs_error
+
+
+def test_at_once_what_is_off_is_not_right_and_nothing_is_noted(one_pass):
+    expected = torch.randn(1000)
+    for wrong in (1.0, float("nan"), float("inf")):
+        right, worst = at_once(expected.clone().index_fill_(0, torch.tensor([7]), wrong), expected)
+        assert not right and worst == Errors()
+
+
+@pytest.mark.parametrize("expected", [
+    torch.tensor([1.0, float("inf")]), torch.tensor([1.0, float("nan")]), torch.zeros(0), torch.arange(3),
+    torch.zeros(3, dtype=torch.float64),
+])  # fmt: skip
+def test_at_once_nothing_is_said_of_what_takes_another_look(one_pass, expected):
+    assert not at_once(expected.clone(), expected)[0] and not one_pass.looks
+
+
+def test_at_once_nothing_is_said_of_parts_with_units_of_their_own(one_pass):
+    expected = torch.ones(2, 2)
+    assert not at_once(expected, expected, Criterion(1e-4, independent=(0,)))[0]
+
+
+def test_on_a_cpu_nothing_is_compared_at_once():
+    assert not at_once(torch.ones(3), torch.ones(3))[0]
