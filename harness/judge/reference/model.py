@@ -5,12 +5,20 @@ from __future__ import annotations
 import contextlib
 import copy
 import itertools
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 
 import torch
 
-from harness.judge.compare import Criterion, differ, in_own_units, largest_error, root_mean_square
+from harness.judge.compare import (
+    Criterion,
+    differ,
+    in_own_units,
+    largest_error,
+    root_mean_square,
+    strict_criterion,
+)
 from harness.problem.distributions import DRAWS, TIMED, is_constant, is_recurrent
 from harness.problem.inputs import tensors_of
 from harness.problem.module import ProblemError
@@ -28,8 +36,12 @@ TRIALS = (
 )
 # Of a candidate with a state of its own, that nobody could copy other weights into: constants in it can be found.
 CHANGED = InputCase("signed", "changed")
-# What may be timed: the first of these whose outputs tell one call's inputs from another's.
-_TIMED = (InputCase(TIMED), InputCase("mixed"), InputCase(TIMED, "hardened"), InputCase("mixed", "hardened"))
+# What may be timed: the first of these whose outputs tell one call's inputs from another's, and those inputs from
+# themselves in eight bits. Sums of thousands of numbers in [0, 1) are so large that what is allowed hides either.
+_TIMED = tuple(InputCase(draw, weights) for weights in ("initial", "hardened") for draw in (TIMED, "signed", "mixed"))
+_COARSE = torch.bfloat16
+_OFF = (1.0, 4.0)  # times what is allowed: at least, and to choose no further; others may round better than BF16
+_NOISY = 0.99  # apart at most, so that other inputs come first
 _NOISE = 1e-5  # of the inputs, the most that a mean of normalised values in FP32 may be; in 2/23 it is 1e-8
 TELLING = Criterion(tolerance=0.02)  # more than TF32 loses, and than is allowed for
 
@@ -55,21 +67,25 @@ class Reference:
 
         Averages over many elements hardly differ where inputs are drawn alike, and in some deep networks PyTorch's
         initial weights let all signal fade under the biases. A recurrent one has other weights anyway: with its
-        initial ones the last steps alone would do. Where nothing has finite outputs but published inputs,
-        it is these: a function's domain may be narrower than what is declared of it. Inputs of a ``structure`` come
-        first.
+        initial ones the last steps alone would do. In FP32 the answer to inputs in eight bits is wrong too, if there
+        are such inputs: else whoever sees what he is given may work in less precision. Where nothing has finite
+        outputs but published inputs, it is these: a function's domain may be narrower than what is declared of it.
+        Inputs of a ``structure`` come first.
         """
         if self._only_published:
             return PUBLISHED
-        apart: dict[InputCase, float] = {}
+        told: dict[InputCase, tuple[float, int]] = {}
         weights = {"hardened"} if self._remembers() else {"initial", "hardened"}
         for trial in (*([InputCase(structure)] if structure else []), *_TIMED):
             if trial.weights in weights and (trial.weights == "initial" or self._has_weights()):
-                apart[trial] = self._apart(trial, seeds)
-                if apart[trial] >= 1.0:
+                apart, off = self._apart(trial, seeds), math.inf if trial.draw == structure else 0.0
+                if apart >= 1.0 and not off:
+                    off = self._off_in_eight_bits(trial, seeds[0])
+                told[trial] = min(apart, 1.0), sum(off >= least for least in _OFF)
+                if told[trial] == (1.0, len(_OFF)):
                     break
-        timed = max(apart, key=apart.__getitem__)
-        return timed if apart[timed] >= 0.0 else PUBLISHED
+        timed = max(told, key=told.__getitem__)
+        return timed if told[timed][0] >= 0.0 else PUBLISHED
 
     def _apart(self, trial: InputCase, seeds: list[int]) -> float:
         """Return how far the outputs of two calls are, at most; -1 if they are not finite."""
@@ -85,7 +101,20 @@ class Reference:
         if apart < 1.0 or not self._may_be_noise(trial, seeds[0], ours):
             return apart
         beyond_loss = [replace(TELLING, loss=loss) for loss in self.losses(trial, seeds[0])]
-        return max(map(differ, ours, theirs, beyond_loss))
+        return min(_NOISY, max(map(differ, ours, theirs, beyond_loss)))
+
+    def _off_in_eight_bits(self, trial: InputCase, seed: int) -> float:
+        """Return how many times what is allowed an output is off whose inputs have the eight bits of BF16.
+
+        Infinite in other precisions than FP32, which allow for that.
+        """
+        if self.setting.dtype is not torch.float32:
+            return math.inf
+        exact, inputs = self.outputs(trial, seed), map(_in_eight_bits, self._inputs(trial, seed))
+        coarse = outputs_of(self.model(trial.weights), self.setting, list(inputs), seed)
+        problem = self.setting.workload.problem
+        criteria = [strict_criterion(problem, self.setting.dtype, tensor.dtype) for tensor in exact]
+        return max(map(differ, coarse, exact, criteria), default=0.0)
 
     def _may_be_noise(self, trial: InputCase, seed: int, outputs: list[torch.Tensor]) -> bool:
         """Return whether an output is so small beside the inputs that it may be nothing but PyTorch's own error.
@@ -180,6 +209,11 @@ class Reference:
 
     def _inputs(self, trial: InputCase, seed: int) -> list:
         return self.setting.draw_one(seed, trial.draw)
+
+
+def _in_eight_bits(value: object) -> object:
+    """Return a tensor with elements as BF16 has them, of the type that it had."""
+    return value.to(_COARSE).to(value.dtype) if isinstance(value, torch.Tensor) and is_scaled(value) else value
 
 
 def cast(inputs: list, dtype: torch.dtype) -> list:

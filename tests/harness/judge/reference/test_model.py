@@ -81,10 +81,12 @@ TIMED_OF = {
     "3/43": InputCase(TIMED),
     "2/42": InputCase("mixed"),  # averages of what is drawn alike
     "1/95": InputCase("mixed"),
+    "1/89": InputCase("signed"),  # sums of what is not negative are so large that eight bits pass
+    "1/100": InputCase("mixed"),
     "3/3": InputCase(TIMED, "hardened"),  # the signal fades
     "3/18": InputCase(TIMED, "hardened"),
     "3/36": InputCase(TIMED, "hardened"),  # with its initial gates the last steps would do
-    "2/23": InputCase("mixed", "hardened"),  # the mean of what was normalised: noise
+    "2/23": InputCase("signed", "hardened"),  # the mean of what was normalised: noise
     "2/80": CONSTANT,
     "3/28": CONSTANT,
 }
