@@ -11,7 +11,7 @@ ROOT = Path(__file__).parent.parent
 STANDARD = set(sys.stdlib_module_names) | {"__future__"}
 ALLOWED = {
     "problems": {"torch"},
-    "harness": {"harness", "torch", "numpy", "pynvml", "tvm_ffi"},
+    "harness": {"harness", "torch", "numpy", "pynvml", "tvm_ffi", "triton"},  # which PyTorch brings for CUDA
     # fmt: off
     "kernelbench": {"harness", "kernelbench", "torch", "numpy", "click", "tabulate", "tqdm",
                     "matplotlib", "ray", "pyarrow", "openai", "tomllib", "tomli", "lark",
