@@ -63,6 +63,10 @@ def _are_numbers(entries: list) -> bool:
     return not entries or (-largest <= min(entries) and max(entries) <= largest and not math.isnan(total))
 
 
+def _are_positive(entries: list) -> bool:
+    return _are_numbers(entries) and (not entries or min(entries) >= 1 / _LARGEST)
+
+
 def _is_finite(value: float) -> bool:
     largest = _LARGEST if type(value) is float else _LARGEST_COUNT
     return -largest <= value <= largest
@@ -76,6 +80,7 @@ POSITIVE = kind("a positive finite number", float, int, fits=lambda value: _is_f
 FIGURE = kind("a number", float, int, fits=lambda value: NUMBER.fits(value) or abs(value) == math.inf)
 PAIR = kind("two numbers", list, fits=lambda entries: len(entries) == 2 and all(map(FIGURE.takes, entries)))
 NUMBERS = kind("a list of finite numbers", list, fits=_are_numbers)
+POSITIVES = kind("a list of positive finite numbers", list, fits=_are_positive)
 _THROUGH = or_none(OBJECT)
 
 
