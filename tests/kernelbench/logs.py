@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import random
 
 from harness.result import Result, Status
@@ -10,6 +11,21 @@ from kernelbench.run import Run
 CONFIGURATION = {
     "solutions": "s", "problem_dir": None, "problems": None, "workload": None, "precision": "fp32", "device": "cpu",
 }  # fmt: skip
+
+
+NO_LOGS = ("a pipe", "a device without end", "a terabyte of nothing")
+
+
+def no_log(path, kind):
+    """Put one of ``NO_LOGS`` in the place of a log: reading it would take for ever, or all memory."""
+    path.unlink(missing_ok=True)
+    if kind == "a pipe":
+        os.mkfifo(path)
+    elif kind == "a device without end":
+        path.symlink_to("/dev/zero")
+    else:
+        path.touch()
+        os.truncate(path, 1 << 40)
 
 
 def timing(median_ms, seed=0, count=51, spread=0.01):

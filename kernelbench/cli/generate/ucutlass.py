@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from harness.json_text import parse_json
+from harness.solution.includes import read_head
 from kernelbench.cli import GATE_FAILED, UNFIT, WRONG_USAGE, fail, json_option, precision_option, say, say_json
 from kernelbench.ucutlass import LibraryMissing, ProgramError, check, parse
 
@@ -176,8 +177,7 @@ def request(
 
 
 def _read(file: Path) -> bytes:
-    with file.open("rb") as source:
-        return source.read(_MAX_BYTES + 1)
+    return read_head(file, _MAX_BYTES + 1)[0]
 
 
 def checked(request: Request, as_json: bool) -> tuple[Any, Any, Any]:

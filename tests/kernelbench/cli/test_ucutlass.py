@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import warm_kb
 from click.testing import CliRunner
+from logs import no_log
 
 from harness.compile.toolchain import nvcc
 from kernelbench.cli import main
@@ -104,6 +105,14 @@ def test_a_problem_whose_tensors_do_not_fit_is_refused(figure_1):
 def test_wrong_usage_is_one_line_and_exit_status_2(arguments, source, message):
     done = invoke(*arguments, source=source)
     assert done.exit_code == 2 and message in done.output and isinstance(done.exception, SystemExit), done.output
+
+
+@pytest.mark.parametrize("command", ["check", "explain"])
+@pytest.mark.parametrize("kind", ["a pipe", "a device without end"])
+def test_what_is_no_plain_file_is_wrong_usage(tmp_path, command, kind):
+    no_log(tmp_path / "a.dsl", kind)
+    done = kb(command, tmp_path / "a.dsl")
+    assert done.returncode == 2 and "a.dsl: it is not a plain file" in done.stderr
 
 
 def test_what_is_no_text_is_wrong_usage(tmp_path):
