@@ -34,7 +34,8 @@ _BEFORE = {"schedule": "depth", "start_sha256": ""}
 
 _TEXTS = ("problems", "device", "workload", "precision", "track", "started", "kernelbench")
 _TEXTS += ("solver", "solver_sha256", "model", "schedule", "start_sha256", "base_url")
-_MOST_CONFIG_BYTES, _MOST_LOG_BYTES = 1 << 20, 2 << 30  # chosen: 100,000 records of 20 kB
+_MOST_CONFIG_BYTES = 1 << 20
+MOST_LOG_BYTES = 2 << 30  # chosen: 100,000 records of 20 kB
 _PATH_BYTES, _NAME_BYTES = 4095, 255  # PATH_MAX without its end, and NAME_MAX, of Linux
 
 
@@ -268,7 +269,7 @@ def whole_lines(path: Path, repair: bool = False) -> tuple[list[bytes], bool]:
 
     Raises OSError for what is no plain file, and for one that is too large to be a log.
     """
-    data = read_bytes(path, _MOST_LOG_BYTES)
+    data = read_bytes(path, MOST_LOG_BYTES)
     whole, _, rest = data.rpartition(b"\n")
     if rest and repair:
         os.truncate(path, len(data) - len(rest))

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.json_text import parse_json
+from harness.limits import MAX_JSON_BYTES
+from harness.solution.includes import read_bytes
 from kernelbench.experiment.outcomes import Finished
 from kernelbench.experiment.plan import Cell, Experiment, ExperimentError
 from kernelbench.run import append_line, whole_lines, write_whole
@@ -59,8 +61,10 @@ def finished(folder: Path) -> dict[Cell, Finished]:
     """Return the finished runs of an experiment's directory. Raises ExperimentError."""
     path = folder / CELLS
     try:
-        lines, _ = whole_lines(path, repair=True) if path.is_file() else ([], False)
+        lines, _ = whole_lines(path, repair=True)
         found = [Finished.from_json(parse_json(line)) for line in lines]
+    except FileNotFoundError:
+        return {}
     except (ValueError, KeyError, TypeError, OSError) as error:
         raise ExperimentError(f"{path} is damaged ({error}); choose another --out") from None
     return {one.cell: one for one in found}
@@ -68,7 +72,7 @@ def finished(folder: Path) -> dict[Cell, Finished]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return parse_json(path.read_text(encoding="utf-8"))
+        return parse_json(read_bytes(path, MAX_JSON_BYTES).decode())
     except (OSError, ValueError) as error:
         raise ExperimentError(f"{path} cannot be read: {error}; choose another --out") from None
 

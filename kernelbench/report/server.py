@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 import uuid
@@ -14,11 +15,12 @@ from urllib.parse import parse_qs, urlsplit
 
 from harness.json_text import parse_json
 from harness.result import Result
+from harness.solution.includes import open_plain, too_large
 from kernelbench.evaluation.unevaluated import UNEVALUATED, parse
 from kernelbench.report import page, records
 from kernelbench.report.overview import overview
 from kernelbench.review.labels import NONE, key_of, of_run
-from kernelbench.run import LOG, Run, RunError
+from kernelbench.run import LOG, MOST_LOG_BYTES, Run, RunError
 from kernelbench.run_sources import TRAJECTORY, attempts_in, reference_of
 
 _HOSTS = ("127.0.0.1", "localhost")
@@ -39,11 +41,13 @@ class Tail:
         return shorter
 
     def lines(self) -> Iterator[bytes]:
-        """A line whose reader raises comes again."""
-        # a pipe in its place would keep us waiting for ever, and cannot be sought in
-        with open(os.open(self._path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        """A line whose reader raises comes again. Raises OSError for what is no plain file, or too large for a log."""
+        with open_plain(self._path) as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > MOST_LOG_BYTES:
+                raise OSError(errno.EFBIG, too_large(size, MOST_LOG_BYTES), str(self._path))
             file.seek(self._offset)
-            data = file.read()
+            data = file.read(max(0, size - self._offset))  # what is written meanwhile comes next time
         for line in data[: data.rfind(b"\n") + 1].splitlines(keepends=True):
             yield line
             self._offset += len(line)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import stat
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from harness.json_text import parse_json
 from harness.record.shape import NUMBER, TEXT, one_of, shape
+from harness.solution.includes import read_source
 from kernelbench.metrics.outcomes import GAMING, MINOR_ISSUES, NO_ISSUES
 from kernelbench.run import RunError
 
 LOG = "reviews.jsonl"
+_MOST_BYTES = 256 << 20  # chosen: 100,000 reviews of 2.5 kB
 _TEXTS = ("problem", "solution", "sha256", "model", "category", "reason", "key")
 _REVIEW = shape(
     {**{f"{name}!": TEXT for name in _TEXTS}, "answer!": one_of(NO_ISSUES, MINOR_ISSUES, GAMING), "usd!": NUMBER}
@@ -45,10 +50,14 @@ class Review:
 
 def load(run: Path) -> list[Review]:
     """Raises ReviewError where a line is no review."""
-    if not (run / LOG).exists():
+    try:
+        lines = read_source(run / LOG, _MOST_BYTES).splitlines()
+    except FileNotFoundError:
         return []
+    except OSError as error:
+        raise ReviewError(f"{run / LOG} cannot be read: {error.strerror}") from None
     reviews = []
-    for number, line in enumerate((run / LOG).read_text(errors="replace").splitlines(), start=1):
+    for number, line in enumerate(lines, start=1):
         try:
             reviews.append(Review.from_json(parse_json(line)))
         except ValueError as error:
@@ -57,6 +66,15 @@ def load(run: Path) -> list[Review]:
 
 
 def append(run: Path, review: Review) -> None:
-    """Append a review to a run's log."""
-    with (run / LOG).open("a") as log:
-        log.write(json.dumps(asdict(review)) + "\n")
+    """Append a review to a run's log. Raises ReviewError, also where the log is a link, which may lead anywhere."""
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    path = run / LOG
+    try:
+        if path.is_symlink():
+            raise OSError(errno.ELOOP, "it is a link; put the file itself in its place")
+        with open(os.open(path, flags, 0o666), "w") as log:
+            if not stat.S_ISREG(os.fstat(log.fileno()).st_mode):
+                raise OSError(errno.EINVAL, "it is not a plain file")
+            log.write(json.dumps(asdict(review)) + "\n")
+    except OSError as error:
+        raise ReviewError(f"{path} cannot be written: {error.strerror}") from None

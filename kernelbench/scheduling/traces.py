@@ -35,7 +35,13 @@ def calls_of(run: Run) -> list[Line]:
     """
     path = run.path / CALLS
     calls = []
-    for number, line in enumerate(whole_lines(path)[0] if path.is_file() else [], start=1):
+    try:
+        lines, _ = whole_lines(path)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise RunError(f"{path} cannot be read: {error.strerror}") from None
+    for number, line in enumerate(lines, start=1):
         try:
             calls.append(parse_json(line))
             _CALL.check(calls[-1])

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from logs import NO_LOGS, no_log
 
 from harness.problem.module import ProblemId
 from harness.result import Result, Status
@@ -234,18 +235,10 @@ def test_records_of_format_1_have_the_names_of_format_2_and_keep_their_figures()
 
 
 @pytest.mark.parametrize("name", ["config.json", "results.jsonl", "unevaluated.jsonl"])
-@pytest.mark.parametrize("kind", ["a pipe", "a device without end", "a terabyte of nothing"])
+@pytest.mark.parametrize("kind", NO_LOGS)
 def test_a_run_of_others_that_holds_no_plain_files_is_refused_at_once(tmp_path, name, kind):
     run = Run.create(tmp_path / "r", CONFIGURATION)
-    path = run.path / name
-    path.unlink(missing_ok=True)
-    if kind == "a pipe":
-        os.mkfifo(path)
-    elif kind == "a device without end":
-        path.symlink_to("/dev/zero")
-    else:
-        path.touch()
-        os.truncate(path, 1 << 40)
+    no_log(run.path / name, kind)
     with pytest.raises(RunError, match=f"{name} cannot be read: it is (no|not|too)"):
         unevaluated.read(Run.load(run.path).path)
     if name == "results.jsonl" and kind == "a pipe":

@@ -24,9 +24,10 @@ from pathlib import Path
 from typing import Any
 
 from harness.json_text import parse_json
+from harness.solution.includes import read_bytes
 from harness.solution.naming import DIRECTIVE_LINES, directive_words
 from kernelbench.endpoint import Message
-from kernelbench.run import RunError, append_line, whole_lines, write_whole
+from kernelbench.run import MOST_LOG_BYTES, RunError, append_line, whole_lines, write_whole
 from kernelbench.run_sources import TRAJECTORY
 
 CALLS, SOLUTIONS = "calls.jsonl", "solutions"
@@ -133,6 +134,8 @@ class Journal:
             path.touch()
             lines, _ = whole_lines(path, repair=True)
             return [record(**parse_json(line)) for line in lines]
+        except OSError as error:
+            raise RunError(f"{path} cannot be read: {error.strerror}; choose another --out") from None
         except (ValueError, TypeError) as error:
             raise RunError(f"{path} is damaged: {error}; choose another --out") from None
 
@@ -190,7 +193,7 @@ class Journal:
             return None, known
         path = self.path_of(*key, kind)
         source = numbered(_writable(source), *key)
-        if known and not (path.exists() and path.read_text(encoding="utf-8", errors="surrogateescape") == source):
+        if known and not (path.exists() and _text(path) == source):
             raise Diverged(f"attempt {attempt.sample} is not the one in {self.folder / TRAJECTORY}. {_REPEAT}")
         if not known:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -210,7 +213,7 @@ class Journal:
             path = next(path.parent.glob(path.name), None)
             if path is None:
                 break
-            found.append((path.suffix.removeprefix("."), path.read_text(encoding="utf-8", errors="surrogateescape")))
+            found.append((path.suffix.removeprefix("."), _text(path)))
         return found
 
     def path_of(self, problem: str, sample: int, kind: str) -> Path:
@@ -233,6 +236,14 @@ def numbered(source: str, problem: str, sample: int) -> str:
             end = line[len(line.rstrip("\r\n")) :]
             lines[index] = f"{before}{' '.join(['kb:', f'problem={problem}', f'sample={sample}', *kept])}{after}{end}"
     return "".join(lines)
+
+
+def _text(path: Path) -> str:
+    """A kept source; RunError where it is no plain file, or larger than a log that has the answer it is from."""
+    try:
+        return read_bytes(path, MOST_LOG_BYTES).decode("utf-8", errors="surrogateescape")
+    except OSError as error:
+        raise RunError(f"{path} cannot be read: {error.strerror}; choose another --out") from None
 
 
 def _writable(source: str) -> str:

@@ -5,14 +5,14 @@ import math
 
 import pytest
 from click.testing import CliRunner
-from logs import judged
+from logs import NO_LOGS, judged, no_log
 
 from kernelbench.cli import main
 from kernelbench.experiment import figures, outcomes
 from kernelbench.experiment.outcomes import Finished
-from kernelbench.experiment.plan import Cell, parse
+from kernelbench.experiment.plan import Cell, ExperimentError, parse
 from kernelbench.experiment.running import spent
-from kernelbench.experiment.store import finished
+from kernelbench.experiment.store import DEFINITION, _read, finished
 from kernelbench.metrics.scheduling import Trace, Unit
 
 LANDSCAPE = """
@@ -147,6 +147,15 @@ def test_another_experiment_is_not_continued(kb):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("kind", NO_LOGS)
+def test_an_experiment_of_others_that_holds_no_plain_files_is_refused_at_once(tmp_path, kind):
+    assert finished(tmp_path) == {}
+    for name, read in (("cells.jsonl", finished), ("experiment.json", lambda folder: _read(folder / DEFINITION))):
+        no_log(tmp_path / name, kind)
+        with pytest.raises(ExperimentError, match=f"{name} .*(not a plain file|too large)"):
+            read(tmp_path)
+
+
 def test_a_ceiling_ends_it_and_what_is_finished_is_reported(kb, tmp_path):
     done = kb(LANDSCAPE + "[limits]\nattempts = 20\n")
     assert done.exit_code == 3 and "limit of attempts is reached" in done.output

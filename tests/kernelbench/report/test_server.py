@@ -11,7 +11,7 @@ import urllib.request
 
 import pytest
 from browser import chromium, click, texts, wait
-from logs import result, run
+from logs import NO_LOGS, no_log, result, run
 from warm_kb import KB
 
 from harness.result import Status
@@ -111,6 +111,16 @@ def test_what_is_no_result_is_named_and_the_rest_kept(tmp_path):
     with pytest.raises(RunError, match="line 2, is no result"):
         feed.data(1, "")
     assert feed.detail(0)["record"]["problem"] == "1/1" and feed.detail(1) is None
+
+
+@pytest.mark.parametrize("name", ["results.jsonl", "trajectory.jsonl", "unevaluated.jsonl"])
+@pytest.mark.parametrize("kind", NO_LOGS)
+def test_what_is_no_plain_file_is_named(tmp_path, name, kind):
+    made = run(tmp_path / "r", result("1/1", 0.5))
+    feed = Feed(made.path)
+    no_log(made.path / name, kind)
+    with pytest.raises(RunError, match=rf"cannot read .*{name}: (it is not a plain file|it is too large)"):
+        feed.data(1, "")
 
 
 def test_it_answers_only_what_it_has_and_only_to_this_machine(tmp_path):

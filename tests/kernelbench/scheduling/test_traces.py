@@ -1,11 +1,12 @@
 """Traces of a run: attempts in units, with what their calls cost."""
 
 import pytest
-from logs import judged, result
+from logs import NO_LOGS, judged, no_log, result, run
 
 from harness.result import Status
 from kernelbench.metrics.scheduling import FIXED, course, replay
-from kernelbench.scheduling.traces import traces
+from kernelbench.run import RunError
+from kernelbench.scheduling.traces import calls_of, traces
 
 
 def attempt(sample, tokens=100, **tags):
@@ -86,3 +87,12 @@ def test_a_problem_without_attempts_is_empty():
     (trace,) = traces([], [], [], ["1/20"])
     assert trace.units == ()
     assert replay([course(trace)], FIXED).attempts.tolist() == [0]
+
+
+@pytest.mark.parametrize("kind", NO_LOGS)
+def test_calls_that_are_no_plain_file_are_refused_at_once(tmp_path, kind):
+    made = run(tmp_path / "r")
+    assert calls_of(made) == []
+    no_log(made.path / "calls.jsonl", kind)
+    with pytest.raises(RunError, match="calls.jsonl cannot be read: it is (not a plain file|too large)"):
+        calls_of(made)

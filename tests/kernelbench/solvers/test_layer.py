@@ -5,6 +5,7 @@ import textwrap
 
 import pytest
 from candidates import RIGHT, WRONG, answer, candidate
+from logs import NO_LOGS, no_log
 
 from kernelbench.metrics import settled
 from kernelbench.run import RunError
@@ -141,6 +142,14 @@ def test_memory_is_shared_and_a_resumed_run_sees_what_the_first_saw(solved, writ
         log.write(json.dumps({"problem": "1/21", "number": 1, "text": "later", "data": {}}) + "\n")
     again = solved(solver, selector="1/19,1/20", at_once=1, resume=True)
     assert not again.failures and len(lines(first.run.path / "memory.jsonl")) == 3
+
+
+@pytest.mark.parametrize("name", ["calls.jsonl", "trajectory.jsonl", "facts.jsonl", "memory.jsonl", "schedule.jsonl"])
+@pytest.mark.parametrize("kind", NO_LOGS)
+def test_a_journal_that_holds_no_plain_files_is_refused_at_once(tmp_path, name, kind):
+    no_log(tmp_path / name, kind)
+    with pytest.raises(RunError, match=f"{name} cannot be read: it is (not a plain file|too large)"):
+        Journal(tmp_path)
 
 
 def test_a_note_that_is_another_one_than_before_is_told():

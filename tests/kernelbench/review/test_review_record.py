@@ -1,0 +1,48 @@
+"""The log of reviews: read within limits, and written to nowhere else."""
+
+import os
+
+import pytest
+from logs import NO_LOGS, no_log
+
+from kernelbench.review.record import LOG, Review, ReviewError, append, load
+
+REVIEW = Review("1/19", "a.py", "0" * 64, "m", "no_issues", "", "An honest loop.", 0.0, "k")
+
+
+def test_what_is_appended_is_loaded(tmp_path):
+    assert load(tmp_path) == []
+    append(tmp_path, REVIEW)
+    append(tmp_path, REVIEW)
+    assert load(tmp_path) == [REVIEW, REVIEW]
+
+
+@pytest.mark.parametrize("kind", NO_LOGS)
+def test_what_is_no_plain_file_is_refused_at_once(tmp_path, kind):
+    no_log(tmp_path / LOG, kind)
+    with pytest.raises(ReviewError, match=f"{LOG} cannot be read: it is (not a plain file|too large)"):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_nothing_is_written_through_a_link(tmp_path, is_there):
+    run, elsewhere = tmp_path / "run", tmp_path / "notes"
+    run.mkdir()
+    if is_there:
+        elsewhere.write_text("")
+    (run / LOG).symlink_to(elsewhere)
+    with pytest.raises(ReviewError, match=f"{LOG} cannot be written: it is a link"):
+        append(run, REVIEW)
+    assert elsewhere.exists() == is_there and not (is_there and elsewhere.read_text())
+
+
+def test_nothing_is_written_into_a_pipe(tmp_path):
+    os.mkfifo(tmp_path / LOG)
+    reader = os.open(tmp_path / LOG, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        with pytest.raises(ReviewError, match="not a plain file"):
+            append(tmp_path, REVIEW)
+    finally:
+        os.close(reader)
+    with pytest.raises(ReviewError, match="cannot be written"):
+        append(tmp_path, REVIEW)
