@@ -7,10 +7,7 @@ finds out about a death of the process.
 from __future__ import annotations
 
 import functools
-import os
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -37,10 +34,9 @@ from harness.timing.rounds import InputCase, RunConfig, launch_bound_ms, play, p
 from harness.worker import extensions
 from harness.worker.explain import explain
 from harness.worker.load import LibraryModel, load_module
+from harness.worker.programs import compile_source, run_profiler
 from harness.worker.rehearsal import Rehearsal
 from harness.worker.usage import counted
-
-_LOG_CHARACTERS = 1 << 18
 
 
 def run(channel: socket.socket, fds: list[int]) -> None:
@@ -85,21 +81,6 @@ def run(channel: socket.socket, fds: list[int]) -> None:
             failure = explain(error, candidate.path, candidate.expects)
             answer = {"error": {"status": failure.status.value, "message": failure.message, "log": failure.log}}
         protocol.send(channel, answer)
-
-
-def compile_source(command: list[str]) -> dict:
-    """Run a compiler in this process's group, so that it shares its limits and its end."""
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    return {"code": done.returncode, "log": done.stdout.decode(errors="replace")[:_LOG_CHARACTERS]}
-
-
-def run_profiler(command: list[str], root: str, job: str) -> dict:
-    """Run a profiler on a process of its own that makes the calls of ``job``, within this process's limits."""
-    environment = {**os.environ, "PYTHONPATH": root}
-    command = [*command, sys.executable, "-m", "harness.worker.profile_target", job]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          env=environment)  # fmt: skip
-    return {"code": done.returncode, "log": done.stdout.decode(errors="replace")[:_LOG_CHARACTERS]}
 
 
 def compile_extension(**request: Any) -> dict:

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import csv
 import io
+import tempfile
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from harness.integrity.library_only import own_kernels
 from harness.integrity.origin import Origin
 from harness.problem.module import ProblemFile
+from harness.record.shape import POSITIVE
 from harness.solution.discover import Solution
+from harness.solution.includes import read_source
 from kernelbench.machine import under_tool
 
 # field of a record -> metric of ncu, in base units: ns, percent, registers a thread
@@ -30,7 +34,8 @@ METRICS = {
 }
 _PLACES = ("/usr/local/cuda/bin/ncu", "/opt/nvidia/nsight-compute/*/ncu")
 _MOST_LAUNCHES = 200
-_TOLD_LINES = 8
+_TOLD_LINES, _TOLD_CHARACTERS = 8, 2000
+_MOST_LOG_BYTES = 64 << 20
 
 
 class NsightError(Exception):
@@ -44,11 +49,18 @@ def counters(
 
     Raises NsightError.
     """
-    try:
-        done = under_tool.run(command(), problem, solution, workload, precision, device)
-    except under_tool.ToolError as error:
-        raise NsightError(str(error)) from error
-    return by_kernel(read(done.stdout, done.stderr))
+    ncu, *options = command()
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "log.csv"  # what the program prints is kept out of it
+        tool = [ncu, "--log-file", str(log), *options]
+        try:
+            done = under_tool.run(tool, problem, solution, workload, precision, device)
+            table = read_log(log) if log.exists() else ""
+        except under_tool.ToolError as error:
+            raise NsightError(str(error)) from error
+        except OSError as error:
+            raise NsightError(f"the log of ncu cannot be read: {error.strerror}") from error
+    return by_kernel(read(table, f"{done.stdout}\n{done.stderr}"))
 
 
 def command() -> list[str]:
@@ -67,22 +79,32 @@ def _ncu() -> str:
         raise NsightError(str(error)) from error
 
 
+def read_log(path: Path) -> str:
+    """Return the text of a log. Raises OSError for what is no plain file or too large."""
+    return read_source(path, _MOST_LOG_BYTES)
+
+
 def read(output: str, errors: str = "") -> list[dict[str, Any]]:
     """One record a launch, from what ``ncu --csv`` printed, its program's own lines among it.
 
     Understands a column for each metric (``--page raw``, a line of units after the header) as well as a
     line for each (``Metric Name``, ``Metric Value``). A counter that is not there is left
-    out. Raises NsightError where there are no launches, with the reason that ncu gives.
+    out. Raises NsightError where there are no launches, with the reason that ncu gives, and
+    where there are two tables, of which the program may have printed one.
     """
     lines = output.splitlines()
-    header = next((i for i, line in enumerate(lines) if line.startswith('"ID"') and '"Kernel Name"' in line), None)
-    if header is None:
+    headers = [i for i, line in enumerate(lines) if '"ID"' in line and '"Kernel Name"' in line]
+    if len(headers) > 1:
+        raise NsightError("it has two tables, and the program may have printed one: take it with ncu's --log-file LOG")
+    found: list[dict[str, Any]] = []
+    if headers and lines[headers[0]].startswith('"ID"'):
+        try:
+            found = _launches(csv.DictReader(io.StringIO("\n".join(lines[headers[0] :]))))
+        except csv.Error as error:
+            raise NsightError(f"its table is damaged ({error}): take it again") from None
+    if not found:
         raise NsightError(_refusal(output + "\n" + errors))
-    rows = [row for row in csv.DictReader(io.StringIO("\n".join(lines[header:]))) if (row["ID"] or "").isdigit()]
-    launches = _long(rows) if rows and "Metric Name" in rows[0] else map(_wide, rows)
-    if found := list(launches):
-        return found
-    raise NsightError(_refusal(output + "\n" + errors))
+    return found
 
 
 def by_kernel(launches: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -112,7 +134,7 @@ def whose(launches: Iterable[dict[str, Any]], origin: Origin) -> list[dict[str, 
     """
     kernels = by_kernel(launches)
     if not all(kernel.get("ns") for kernel in kernels):
-        raise NsightError(f"it has no times: ncu takes them with --metrics {METRICS['ns']}")
+        raise NsightError(f"it has no times above 0: ncu takes them with --metrics {METRICS['ns']}")
     own, _ = own_kernels({"kernels": [{"name": k["name"], "ms": k["ns"] / 1e6} for k in kernels]}, origin)
     whole_ns = sum(kernel["ns"] for kernel in kernels)
     return [
@@ -121,28 +143,34 @@ def whose(launches: Iterable[dict[str, Any]], origin: Origin) -> list[dict[str, 
     ]
 
 
+def _launches(table: csv.DictReader) -> list[dict[str, Any]]:
+    rows = (row for row in table if (row.get("ID") or "").isdigit() and row.get("Kernel Name"))
+    return list(_long(rows) if "Metric Name" in table.fieldnames else map(_wide, rows))
+
+
 def _wide(row: dict[str, str]) -> dict[str, Any]:
     numbers = {field: _number(row.get(metric)) for field, metric in METRICS.items()}
     return {"name": row["Kernel Name"], **{field: value for field, value in numbers.items() if value is not None}}
 
 
-def _long(rows: list[dict[str, str]]) -> Iterable[dict[str, Any]]:
+def _long(rows: Iterable[dict[str, str]]) -> Iterable[dict[str, Any]]:
     fields = {metric: field for field, metric in METRICS.items()}
     launches: dict[str, dict[str, Any]] = {}
     for row in rows:
         launch = launches.setdefault(row["ID"], {"name": row["Kernel Name"]})
-        field, value = fields.get(row["Metric Name"]), _number(row["Metric Value"])
+        field, value = fields.get(row.get("Metric Name")), _number(row.get("Metric Value"))
         if field and value is not None:
             launch[field] = value
     return launches.values()
 
 
 def _number(text: str | None) -> float | None:
-    """ncu groups digits by commas; what it could not collect is empty or says so."""
+    """ncu groups digits by commas; what it could not collect is empty or says so. No counter is below 0."""
     try:
-        return float((text or "").replace(",", ""))
+        value = float((text or "").replace(",", ""))
     except ValueError:
         return None
+    return value if value == 0 or POSITIVE.takes(value) else None
 
 
 def _refusal(text: str) -> str:
@@ -151,5 +179,5 @@ def _refusal(text: str) -> str:
             "the driver keeps performance counters to administrators (ERR_NVGPUCTRPERM): run this as root, give the "
             "container the capability SYS_ADMIN, or load the driver with NVreg_RestrictProfilingToAdminUsers=0"
         )
-    told = [line for line in text.splitlines() if line.strip()][-_TOLD_LINES:]
+    told = [line[:_TOLD_CHARACTERS] for line in text.splitlines() if line.strip()][-_TOLD_LINES:]
     return "\n  ".join(["ncu profiled no kernel; it says:", *told])

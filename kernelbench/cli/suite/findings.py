@@ -22,7 +22,7 @@ from kernelbench.machine import ncu
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
 @click.option("--all", "everything", is_flag=True, help="Also what is only worth knowing, such as library calls.")
 @click.option("--ncu", "log", type=click.Path(path_type=Path), metavar="LOG",
-              help="What `ncu --csv` printed of one solution's kernels: say which of them are its own.")
+              help="What `ncu --csv` wrote of one solution's kernels: say which of them are its own.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(paths: tuple[Path, ...], everything: bool, log: Path | None, as_json: bool) -> None:
     """Parse solutions and list what a reviewer should look at: file, line, rule.
@@ -33,7 +33,7 @@ def command(paths: tuple[Path, ...], everything: bool, log: Path | None, as_json
     Examples:
       kb findings mine/level1/19_relu.py
       kb findings mine/**/*.py --json
-      ncu --csv --metrics gpu__time_duration.sum python my_test.py > log.csv
+      ncu --csv --log-file log.csv --metrics gpu__time_duration.sum python my_test.py
       kb findings mine/level1/19_relu.py --ncu log.csv
     """
     if log and len(paths) > 1:
@@ -69,7 +69,7 @@ def _of(path: Path, solution: Solution) -> list[Finding]:
 def _kernels(log: Path, solution: Solution) -> list[dict]:
     """Return each kernel's share of the time, and whether it is the solution's own."""
     try:
-        return ncu.whose(ncu.read(log.read_text(errors="replace")), Origin.of(solution))
+        return ncu.whose(ncu.read(ncu.read_log(log)), Origin.of(solution))
     except (OSError, ncu.NsightError) as error:
         fail(f"cannot read {log}: {getattr(error, 'strerror', None) or error}", WRONG_USAGE)
 

@@ -5,6 +5,7 @@ import re
 import subprocess
 
 import pytest
+from logs import NO_LOGS, no_log
 from warm_kb import KB
 
 SOURCE = """
@@ -53,6 +54,13 @@ def test_libraries_alone_are_named_as_what_they_would_be_rejected_for(solution, 
         (None, "cannot read .*no such file"),
         ("==ERROR== ERR_NVGPUCTRPERM", "administrators"),
         (HEAD + LINE.format(id=0, name="k", ns=""), "has no times.*gpu__time_duration.sum"),
+        (HEAD + LINE.format(id=0, name="k", ns="nan"), "has no times.*gpu__time_duration.sum"),
+        (HEAD + LINE.format(id=0, name="k", ns="-5"), "has no times.*gpu__time_duration.sum"),
+        (HEAD + LINE.format(id=0, name="k", ns="1e999"), "has no times.*gpu__time_duration.sum"),
+        ('"ID","Kernel Name","Metric Name"\n"0","k","gpu__time_duration.sum"\n', "has no times"),
+        (HEAD + LINE.format(id=0, name="x" * 200_000, ns="5"), "its table is damaged .*take it again"),
+        (2 * (HEAD + LINE.format(id=0, name="k", ns="5")), "two tables.*--log-file"),
+        ("nothing here\n" + "x" * 200_000, "no kernel"),
     ],
 )
 def test_a_log_that_is_none_is_one_clear_error(solution, tmp_path, text, message):
@@ -61,6 +69,13 @@ def test_a_log_that_is_none_is_one_clear_error(solution, tmp_path, text, message
     done = kb(solution, "--ncu", tmp_path / "log.csv")
     assert done.returncode == 2 and "Traceback" not in done.stderr, done.stderr
     assert re.search(message, done.stderr, re.IGNORECASE | re.DOTALL), done.stderr
+
+
+@pytest.mark.parametrize("kind", NO_LOGS)
+def test_a_log_that_is_no_plain_file_or_too_large_is_one_clear_error(solution, tmp_path, kind):
+    no_log(tmp_path / "log.csv", kind)
+    done = kb(solution, "--ncu", tmp_path / "log.csv")
+    assert done.returncode == 2 and re.search("log.csv: it is (not a plain file|too large)", done.stderr), done.stderr
 
 
 def test_a_log_is_of_one_solution(solution, tmp_path):

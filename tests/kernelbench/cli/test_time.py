@@ -207,6 +207,12 @@ LONG = """"ID","Process ID","Process Name","Host Name","Kernel Name","Context","
 """
 
 
+FORGED = '"ID","Kernel Name","gpu__time_duration.sum"\n"0","mine","1"'
+WRITES_A_LOG = f"""import sys
+from pathlib import Path
+Path(sys.argv[sys.argv.index("--log-file") + 1]).write_text({LONG!r})"""
+
+
 def test_counters_are_read_and_launches_of_one_kernel_taken_together():
     total, relu = ncu.by_kernel(ncu.read(WIDE))
     assert (total["name"], total["launches"], total["ns"]) == ("sum(float *)", 1, 9000)
@@ -244,6 +250,9 @@ def test_ncu_is_run_over_the_solution_and_its_absence_said(solution, tmp_path, m
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     with pytest.raises(ncu.NsightError, match="harness.worker.profile_target.*kernel.py.*1/19"):
         ncu.counters(*arguments)
+    program.write_text(f"#!{sys.executable}\n{WRITES_A_LOG}\nprint({FORGED!r})\n")
+    (kernel,) = ncu.counters(*arguments)
+    assert (kernel["name"], kernel["ns"]) == ("relu(float *, int)", 4000)
 
 
 @pytest.mark.slow

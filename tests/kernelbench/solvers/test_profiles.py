@@ -1,5 +1,7 @@
 """A profile from what a judge recorded, and as text for a model."""
 
+import json
+
 import pytest
 
 from harness.result import Result, Status
@@ -40,6 +42,36 @@ def test_where_ncu_says_no_what_cupti_saw_stands_with_the_reason():
     profile = profile_of({"tool": "cupti", "kernels": [GEMM], "ncu_output": refused}, RESULT)
     assert profile.tool == "cupti" and profile.registers == 64
     assert profile.note.startswith("no counters: the driver keeps performance counters to administrators")
+
+
+HEAD = NCU.partition("\n")[0] + "\n"
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        '"ID","Kernel Name","Metric Name"\n"0","k","gpu__time_duration.sum"\n',
+        HEAD + '"0","k","5","1"\n"1","k","-5","1"\n',
+        HEAD + '"0","k","nan","inf"\n',
+        HEAD + '"0","k","1e308","1e308"\n"1","k","1e308","1e308"\n',
+        HEAD + '"0"\n',
+        HEAD + '"0","' + "x" * 140_000 + '","5","1"\n',
+        HEAD + '"0","k\0","5","1"\n',
+        '"ID" "Kernel Name"\n"0","k"\n',
+        HEAD + NCU,
+        "x" + HEAD + NCU,
+        "| " + NCU,
+    ],
+)
+def test_a_damaged_table_is_no_fault_and_has_no_figure_that_is_none(output):
+    profile = profile_of({"tool": "cupti", "kernels": [GEMM], "ncu_output": output}, RESULT)
+    assert profile.tool == "ncu" or profile.note.startswith("no counters: ")
+    json.dumps(profile.to_json(), allow_nan=False)
+
+
+def test_of_two_tables_neither_is_read():
+    profile = profile_of({"tool": "cupti", "kernels": [GEMM], "ncu_output": HEAD + NCU}, RESULT)
+    assert profile.tool == "cupti" and "two tables" in profile.note
 
 
 def test_without_kernels_nothing_is_merged():
