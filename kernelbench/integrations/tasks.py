@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.problem.module import ProblemFile
+from harness.solution.includes import read_source
 from kernelbench import suite
 from kernelbench.rl import Reward, reward
 from kernelbench.solvers.model import answers
@@ -150,7 +151,7 @@ def _reward_at(url: str) -> Callable[..., Reward]:
 def grade_file(problem: str, path: str | Path, **conditions: Any) -> Grade:
     """Return the grade of the program at ``path``; its ending is its kind. Raises as ``grade``."""
     file = Path(path)
-    return grade(problem, file.read_text(encoding="utf-8", errors="replace"), file.suffix[1:] or "py", **conditions)
+    return grade(problem, read_source(file), file.suffix[1:] or "py", **conditions)
 
 
 def of_reward(graded: Reward) -> Grade:

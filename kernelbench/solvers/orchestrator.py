@@ -13,6 +13,7 @@ from pathlib import Path
 from harness.problem.module import ProblemFile, ProblemId
 from harness.result import Result
 from harness.solution.discover import SolutionError, discover, read_solution, readable
+from harness.solution.includes import read_bytes
 from kernelbench import run_sources, suite
 from kernelbench.evaluation.confirmation import confirm_best, fresh
 from kernelbench.evaluation.executor import Evaluated, Options, Pair, closed_or_killed
@@ -81,7 +82,13 @@ def starting_kernels(folder: Path) -> dict[str, tuple[str, str]]:
         raise SolverError(f"--start {folder}: {readable(path)} {reason}")
     kernels: dict[str, tuple[str, str]] = {}
     for solution in found.solutions:
-        kernels.setdefault(str(solution.problem), (solution.kind, solution.path.read_text(encoding="utf-8")))
+        try:
+            source = read_bytes(solution.path).decode()
+        except OSError as error:
+            raise SolverError(f"--start {folder}: cannot read {readable(solution.path)}: {error.strerror}") from None
+        except UnicodeDecodeError:
+            raise SolverError(f"--start {folder}: {readable(solution.path)} is no text in UTF-8") from None
+        kernels.setdefault(str(solution.problem), (solution.kind, source))
     return kernels
 
 

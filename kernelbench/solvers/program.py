@@ -21,9 +21,11 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from harness.json_text import parse_json
+from harness.limits import MAX_JSON_BYTES
 from harness.record.shape import shape
 from harness.result import Result
 from harness.solution.discover import SUFFIXES
+from harness.solution.includes import open_plain, read_bytes
 from kernelbench.metrics import settled
 from kernelbench.run import write_whole
 from kernelbench.run_sources import ORIGIN
@@ -151,15 +153,22 @@ def _candidate(path: Path) -> Candidate:
     described = path.with_suffix(".json")
     if described.exists():
         try:
-            origin = parse_json(described.read_text())
+            origin = parse_json(_text(described, "strict"))
             _ORIGIN.check(origin)
             talk = Talk(**{key: origin[key] for key in Talk.__dataclass_fields__ if key in origin})
         except (ValueError, TypeError) as error:
             raise SolverError(f"{described} is no description of an attempt: {error}") from None
     else:
         talk = Talk()
-    source = path.read_text(encoding="utf-8", errors="surrogateescape")
-    return Candidate(source, path.suffix.removeprefix("."), origin.get("parent"), origin.get("turn"), talk)
+    return Candidate(_text(path), path.suffix.removeprefix("."), origin.get("parent"), origin.get("turn"), talk)
+
+
+def _text(path: Path, errors: str = "surrogateescape") -> str:
+    """What the program left; SolverError where it is no plain file or too large."""
+    try:
+        return read_bytes(path, MAX_JSON_BYTES).decode("utf-8", errors=errors)
+    except OSError as error:
+        raise SolverError(f"{path} cannot be read: {error.strerror}") from None
 
 
 def _report(workspace: Path, evaluating: dict[int, Future], task: Task) -> None:
@@ -195,4 +204,7 @@ def _digest(words: list[str]) -> str:
 
 
 def _tail(path: Path) -> str:
-    return path.read_bytes()[-_LOG_BYTES:].decode("utf-8", errors="replace").strip()
+    """The end of a log, of which a program may write any amount."""
+    with open_plain(path) as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - _LOG_BYTES))
+        return file.read(_LOG_BYTES).decode("utf-8", errors="replace").strip()

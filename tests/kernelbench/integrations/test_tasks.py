@@ -1,5 +1,7 @@
 """What all adapters share: the text of a task, the grade of an answer."""
 
+import os
+
 import pytest
 from relu_candidates import CONDITIONS, GOOD, NO_CODE, WRONG, answer
 
@@ -45,3 +47,9 @@ def test_an_answer_without_code_is_never_evaluated():
 @pytest.mark.parametrize("problem", ["1/19", "1/1", "2/40", "3/1"])
 def test_the_seed_program_is_correct(problem):
     assert tasks.grade(problem, tasks.seed_program(problem), **CONDITIONS).correct
+
+
+def test_a_program_that_is_no_plain_file_is_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "kernel.py")
+    with pytest.raises(OSError, match="not a plain file"):
+        tasks.grade_file("1/19", tmp_path / "kernel.py", **CONDITIONS)

@@ -1,6 +1,7 @@
 """What a strategy has from its task: trials, profiles, memory, tools, tags, schedules, limits, starts."""
 
 import json
+import os
 import textwrap
 
 import pytest
@@ -288,6 +289,13 @@ def test_a_kernel_to_start_from(solved, write, tmp_path, stand_in):
             solved(solver, server, budget=2, resume=True)
     with pytest.raises(SolverError, match="no such directory"):
         starting_kernels(tmp_path / "none")
+    (start / "20_leaky_relu.py").write_bytes(b"# \xff\n" + candidate("x").encode())
+    with pytest.raises(SolverError, match="20_leaky_relu.py is no text in UTF-8"):
+        starting_kernels(tmp_path / "start")
+    os.truncate(start / "20_leaky_relu.py", 1 << 40)
+    with pytest.raises(SolverError, match="20_leaky_relu.py: it is too large"):
+        starting_kernels(tmp_path / "start")
+    (start / "20_leaky_relu.py").unlink()
     (start / "19.py").write_text("")
     with pytest.raises(SolverError, match="claims 1/19 sample 0, and so does level1/19"):
         starting_kernels(tmp_path / "start")

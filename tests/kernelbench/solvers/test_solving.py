@@ -9,13 +9,14 @@ import time
 
 import pytest
 from candidates import RIGHT, ROOT, STRATEGIES, WRONG, candidate
+from logs import NO_LOGS, no_log
 from warm_kb import KB
 
 from kernelbench.evaluation.directory import Selection, evaluate_directory
 from kernelbench.evaluation.executor import Options
 from kernelbench.run import Run, RunError
 from kernelbench.solvers.plan import SolverError
-from kernelbench.solvers.program import Program
+from kernelbench.solvers.program import Program, _candidate, _tail
 from kernelbench.solvers.script import Script
 from kernelbench.solvers.task import Candidate
 
@@ -258,6 +259,23 @@ echo "it is all over"; exit 7
     (attempt,) = lines(out / "trajectory.jsonl")
     assert (attempt["turn"], attempt["answer"], attempt["cost_usd"]) == (5, "thus", 0.5)
     assert attempt["tokens"] == {"prompt": 1, "completion": 2}
+
+
+@pytest.mark.parametrize("name", ["attempt_1.py", "attempt_1.json"])
+@pytest.mark.parametrize("kind", NO_LOGS)
+def test_what_a_program_leaves_that_is_no_plain_file_is_its_error(tmp_path, name, kind):
+    (tmp_path / "attempt_1.py").write_text("")
+    no_log(tmp_path / name, kind)
+    with pytest.raises(SolverError, match=f"{name} cannot be read: it is (not a plain file|too large)"):
+        _candidate(tmp_path / "attempt_1.py")
+
+
+def test_only_the_end_of_a_programs_log_is_read(tmp_path):
+    with (tmp_path / "log.txt").open("wb") as log:
+        log.truncate(1 << 40)
+        log.seek(0, 2)
+        log.write(b"\nthe end\n")
+    assert _tail(tmp_path / "log.txt").endswith("the end")
 
 
 def test_a_program_must_be_executable(write):
