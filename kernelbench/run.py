@@ -36,6 +36,7 @@ _TEXTS = ("problems", "device", "workload", "precision", "track", "started", "ke
 _TEXTS += ("solver", "solver_sha256", "model", "schedule", "start_sha256", "base_url")
 _MOST_CONFIG_BYTES = 1 << 20
 MOST_LOG_BYTES = 2 << 30  # chosen: 100,000 records of 20 kB
+_LINK = "it is a link, which is not written through"
 _PATH_BYTES, _NAME_BYTES = 4095, 255  # PATH_MAX without its end, and NAME_MAX, of Linux
 
 
@@ -83,7 +84,7 @@ class Run:
             raise RunError(f"{path} is a file, and a run is a directory; choose another --out")
         if (path / CONFIG).exists():
             raise RunError(f"{path} holds a run already; continue it with --resume, or choose another --out")
-        if (path / LOG).exists():
+        if os.path.lexists(path / LOG):
             raise RunError(f"{path} has a {LOG} and no {CONFIG} that says of what; choose another --out")
         try:
             path.mkdir(parents=True, exist_ok=True)
@@ -132,7 +133,7 @@ class Run:
             raise RunError(f"{path} is a file, and a run is a directory")
         try:
             config = parse_json(read_bytes(path / CONFIG, _MOST_CONFIG_BYTES).decode())
-            if repair:
+            if repair and not os.path.lexists(path / LOG):
                 (path / LOG).touch()
             lines, torn = whole_lines(path / LOG, repair)
         except FileNotFoundError as error:
@@ -192,7 +193,7 @@ class Run:
 
 
 def _write_config(path: Path, config: dict[str, Any]) -> None:
-    write_whole(path / CONFIG, json.dumps(config, indent=2) + "\n")
+    write_whole(path / CONFIG, json.dumps(config, indent=2) + "\n", through_links=False)
 
 
 def _of(config: dict[str, Any], key: str) -> Any:
@@ -224,12 +225,16 @@ def _content(result: Result) -> tuple[str, str]:
 
 
 def append_line(path: Path, record: dict[str, Any]) -> None:
-    """Add one record to a log, whole and on the disk; WriteError where there is no room, and the log is as before."""
+    """Add one record to a log, whole and on the disk; WriteError where there is no room, and the log is as before.
+
+    A link is refused: in a run directory of others it may lead to any file of ours.
+    """
     line = (json.dumps(record) + "\n").encode()
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as error:
-        raise WriteError(f"cannot open {path}: {error.strerror}; put it right and continue with --resume") from error
+        reason = _LINK if error.errno == errno.ELOOP else error.strerror
+        raise WriteError(f"cannot open {path}: {reason}; put it right and continue with --resume") from error
     try:
         size = os.fstat(descriptor).st_size
         try:
@@ -248,15 +253,20 @@ def append_line(path: Path, record: dict[str, Any]) -> None:
         os.close(descriptor)
 
 
-def write_whole(path: Path, content: bytes | str) -> None:
-    """A file that is there whole or as it was before, whatever happens meanwhile. Raises OSError that names it."""
+def write_whole(path: Path, content: bytes | str, through_links: bool = True) -> None:
+    """A file that is there whole or as it was before, whatever happens meanwhile. Raises OSError that names it.
+
+    A link that a person names stays one. One in a run directory, which may be of others, is replaced: without
+    ``through_links``.
+    """
     content = content.encode() if isinstance(content, str) else content
-    path = path.resolve()  # a link stays one
-    if path.exists() and not path.is_file():  # a terminal or a pipe has no other to take its place
+    path = path.resolve() if through_links else path
+    if through_links and path.exists() and not path.is_file():  # a terminal or a pipe has no other to take its place
         path.write_bytes(content)
         return
     draft = path.with_name(f".{path.name}")
     try:
+        draft.unlink(missing_ok=True)  # it may be a link, too
         draft.write_bytes(content)
         os.replace(draft, path)
     except OSError as error:
@@ -272,6 +282,8 @@ def whole_lines(path: Path, repair: bool = False) -> tuple[list[bytes], bool]:
     data = read_bytes(path, MOST_LOG_BYTES)
     whole, _, rest = data.rpartition(b"\n")
     if rest and repair:
+        if path.is_symlink():
+            raise OSError(errno.ELOOP, f"its last line is not whole, and {_LINK}", str(path))
         os.truncate(path, len(data) - len(rest))
     return whole.splitlines(), bool(rest)
 

@@ -107,7 +107,7 @@ class BaselineFile:
 
     def append(self, record: dict[str, Any]) -> None:
         """Keep a record, on disk before this returns. Raises WriteError."""
-        append_line(self.path, record)
+        append_line(self.path.resolve(), record)  # a link of the person who names the file
         self._keep(record)
 
     def create(self) -> None:

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -99,5 +100,6 @@ def pending(run: Run, records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]
 
 def _append(run: Run, record: dict[str, Any]) -> None:
     path = run.path / UNEVALUATED
-    path.touch()
+    if not os.path.lexists(path):
+        path.touch()
     append_line(path, record)

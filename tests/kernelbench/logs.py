@@ -1,5 +1,6 @@
 """Logs for tests of views: results with samples around given times, as a run directory."""
 
+import errno
 import json
 import math
 import os
@@ -26,6 +27,15 @@ def no_log(path, kind):
     else:
         path.touch()
         os.truncate(path, 1 << 40)
+
+
+def no_room(monkeypatch):
+    """Let the disk be full for the rest of a test."""
+
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
 
 
 def timing(median_ms, seed=0, count=51, spread=0.01):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from logs import NO_LOGS, no_log
+from logs import NO_LOGS, no_log, no_room
 
 from harness.problem.module import ProblemId
 from harness.result import Result, Status
@@ -196,12 +196,45 @@ def test_a_link_and_a_pipe_are_written_through(tmp_path):
     assert Path("/dev/null").is_char_device()
 
 
-def test_a_full_disk_is_an_error_that_says_what_is_kept(tmp_path):
+def test_a_link_in_a_run_directory_is_replaced(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    (tmp_path / ".link").symlink_to(tmp_path / "target")
+    write_whole(tmp_path / "link", "text", through_links=False)
+    assert not (tmp_path / "link").is_symlink() and (tmp_path / "link").read_text() == "text"
+    assert not (tmp_path / "target").exists() and not (tmp_path / ".link").is_symlink()
+
+
+def test_the_configuration_is_not_written_through_a_link(tmp_path):
+    Run.create(tmp_path / "r", CONFIGURATION)
+    mine = (tmp_path / "r" / CONFIG).rename(tmp_path / "mine.json")
+    before = mine.read_text()
+    (tmp_path / "r" / CONFIG).symlink_to(mine)
+    Run.resume(tmp_path / "r", CONFIGURATION | {"precision": "bf16"})
+    assert mine.read_text() == before and Run.load(tmp_path / "r").config["precision"] == "bf16"
+
+
+def test_a_full_disk_is_an_error_that_says_what_is_kept(tmp_path, monkeypatch):
     run = Run.create(tmp_path, CONFIGURATION)
-    (tmp_path / LOG).unlink()
-    (tmp_path / LOG).symlink_to("/dev/full")
+    no_room(monkeypatch)
     with pytest.raises(RunError, match="No space left on device.*kept"):
         run.append(result())
+    assert (tmp_path / LOG).read_bytes() == b""
+
+
+def test_a_log_of_others_that_is_a_link_is_not_written_through(tmp_path):
+    run = Run.create(tmp_path / "r", CONFIGURATION)
+    notes = tmp_path / "notes"
+    (run.path / LOG).unlink()
+    (run.path / LOG).symlink_to(notes)
+    with pytest.raises(WriteError, match=f"{LOG}: it is a link"):
+        run.append(result())
+    with pytest.raises(RunError):
+        Run.load(run.path, repair=True)
+    assert not notes.exists()
+    notes.write_text("a line\nand another")
+    with pytest.raises(RunError, match="not whole, and it is a link"):
+        Run.load(run.path, repair=True)
+    assert notes.read_text() == "a line\nand another"
 
 
 def test_no_run_directory(tmp_path):

@@ -15,6 +15,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import os
 import re
 import threading
 from collections import defaultdict
@@ -131,7 +132,8 @@ class Journal:
             return []
         path = self.folder / name
         try:
-            path.touch()
+            if not os.path.lexists(path):
+                path.touch()
             lines, _ = whole_lines(path, repair=True)
             return [record(**parse_json(line)) for line in lines]
         except OSError as error:
@@ -197,7 +199,7 @@ class Journal:
             raise Diverged(f"attempt {attempt.sample} is not the one in {self.folder / TRAJECTORY}. {_REPEAT}")
         if not known:
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(path, source.encode("utf-8", errors="surrogateescape"))
+            write_whole(path, source.encode("utf-8", errors="surrogateescape"), through_links=False)
             with self._lock:
                 self._append(TRAJECTORY, attempt)
                 self.attempts[key] = attempt

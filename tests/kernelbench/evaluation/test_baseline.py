@@ -232,3 +232,12 @@ def test_interrupted_it_keeps_what_is_done(tmp_path, request):
     process.send_signal(signal.SIGINT)
     assert "interrupted; what was measured is kept" in process.communicate(timeout=30)[1]
     assert process.returncode == 130 and json.loads(out.read_text())["problem"] == "1/1"
+
+
+def test_a_link_that_a_person_names_as_the_file_is_appended_through(tmp_path):
+    (tmp_path / "real.jsonl").touch()
+    (tmp_path / "b.jsonl").symlink_to(tmp_path / "real.jsonl")
+    file = BaselineFile(tmp_path / "b.jsonl")
+    file._keep = lambda record: None
+    file.append({"format": 2})
+    assert (tmp_path / "real.jsonl").read_text() == '{"format": 2}\n'

@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from logs import result, run
+from logs import no_room, result, run
 from warm_kb import KB
 
 from harness.problem.module import ProblemFile, ProblemId
@@ -87,11 +87,19 @@ def test_a_run_that_kept_none_has_none_and_damaged_lines_are_left_out(tmp_path):
     assert pending(made) == [("a.py", "the GPU was lost")]
 
 
-def test_no_room_for_it_is_an_error_that_says_what_to_do(tmp_path):
+def test_no_room_for_it_is_an_error_that_says_what_to_do(tmp_path, monkeypatch):
     made = run(tmp_path / "r")
-    (made.path / "unevaluated.jsonl").symlink_to("/dev/full")
-    with pytest.raises(WriteError, match="continue with --resume"):
+    no_room(monkeypatch)
+    with pytest.raises(WriteError, match="No space left on device.*continue with --resume"):
         skip(made)
+
+
+def test_nothing_is_written_through_a_link(tmp_path):
+    made = run(tmp_path / "r")
+    (made.path / "unevaluated.jsonl").symlink_to(tmp_path / "notes")
+    with pytest.raises(WriteError, match="unevaluated.jsonl: it is a link"):
+        skip(made)
+    assert not (tmp_path / "notes").exists()
 
 
 def test_an_evaluation_keeps_what_it_could_not_evaluate(tmp_path):

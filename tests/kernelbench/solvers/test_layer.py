@@ -153,6 +153,14 @@ def test_a_journal_that_holds_no_plain_files_is_refused_at_once(tmp_path, name, 
         Journal(tmp_path)
 
 
+def test_a_journal_makes_no_file_through_a_link(tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "calls.jsonl").symlink_to(tmp_path / "notes")
+    with pytest.raises(RunError, match="calls.jsonl cannot be read"):
+        Journal(tmp_path / "run")
+    assert not (tmp_path / "notes").exists()
+
+
 def test_a_note_that_is_another_one_than_before_is_told():
     journal = Journal()
     journal.add_note(Note("1/1", 1, "tiles"))

@@ -2,8 +2,10 @@
 
 import dataclasses
 
+from logs import judged, run
+
 from harness.result import Result, Status
-from kernelbench.views.leaderboard import result_table, row
+from kernelbench.views.leaderboard import result_table, row, write
 
 SETTLED = Result(
     problem="1/19", problem_name="relu", workload={"name": "small"},
@@ -32,3 +34,11 @@ def test_a_correct_result_without_a_speedup_says_why():
 def test_a_row_holds_verdict_and_interval():
     assert row(UNSTABLE)["verdict"] == "unstable" and row(UNSTABLE)["settled_speedup"] is None
     assert row(SETTLED)["interval"] == {"low": 3.6, "high": 3.66} and row(SETTLED)["settled_speedup"] == 3.63
+
+
+def test_it_takes_the_place_of_a_link_and_leaves_what_that_leads_to(tmp_path):
+    made, mine = run(tmp_path / "r", judged("1/1", 2.0)), tmp_path / "mine"
+    for name in ("leaderboard.json", "leaderboard.md"):
+        (made.path / name).symlink_to(mine)
+    write(made, ["1/1"])
+    assert not mine.exists() and "fast_1" in (made.path / "leaderboard.md").read_text()
