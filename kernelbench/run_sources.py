@@ -7,21 +7,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from harness.json_text import parse_json
-from harness.limits import MAX_SOURCE_BYTES
+from harness.limits import MAX_ARCHIVE_BYTES, MAX_SOURCE_BYTES
 from harness.problem.module import ProblemError, ProblemFile
 from harness.record.fields import PROBLEM
 from harness.record.shape import NUMBER, OBJECT, TEXT, count, or_none, shape
 from harness.result import Result
 from harness.solution.discover import PREBUILT_SUFFIX, Solution
-from harness.solution.includes import read_head
+from harness.solution.includes import read_bytes, read_head
 from kernelbench import suite
-from kernelbench.run import Run, WriteError, write_whole
+from kernelbench.run import Run, RunError, WriteError, write_whole
 
 SOURCES = "sources"
 REFERENCES = "references"
@@ -59,28 +60,35 @@ def source_of(run: Run, result: Result) -> str | None:
     sha256, kind, name = (result.solution.get(key) for key in ("sha256", "kind", "name"))
     solutions = Path(run.config.get("solutions") or "")
     for path in (run.path / SOURCES / f"{sha256}.{kind}", solutions / name, run.path / solutions.name / name):
-        content = _read(path) if _is_small(path) else None
+        content = _read(path)
         if content is not None and _digest(content) == sha256 and path.suffix != PREBUILT_SUFFIX:
             return content.decode("utf-8", errors="replace")
     return None
 
 
 def reference_of(run: Run, problem: str) -> dict[str, Any] | None:
-    """``source`` of a problem, and whether it is the ``kept`` one or the module as the suite has it now."""
-    path = kept = run.path / REFERENCES / _reference_name(problem)
-    if not kept.is_file():
-        folder = run.config.get("problem_dir")
-        try:
-            path = suite.find(problem, Path(folder) if folder else None)[0].path
-        except (suite.SelectorError, ProblemError):
-            return None
-    content = _read(path)
-    return None if content is None else {"source": content.decode("utf-8", errors="replace"), "kept": path == kept}
+    """``source`` of a problem, and whether it is the ``kept`` one or the module as the suite has it now.
+
+    A kept one that is a link is not followed, and a folder of problems that a run names is not looked into: a run may
+    be somebody else's, and what this returns is shown and sent to models.
+    """
+    content = _read(run.path.resolve() / REFERENCES / _reference_name(problem), in_place=True)
+    kept = content is not None
+    if not kept and not run.config.get("problem_dir"):
+        with contextlib.suppress(suite.SelectorError, ProblemError):
+            content = _read(suite.find(problem)[0].path)
+    return None if content is None else {"source": content.decode("utf-8", errors="replace"), "kept": kept}
 
 
 def trajectory_of(run: Run) -> list[dict[str, Any]]:
-    """The attempts that a solver logged, in order."""
-    return attempts_in((_read(run.path / TRAJECTORY) or b"").splitlines())
+    """The attempts that a solver logged, in order. Raises RunError for a log that is no plain file, or too large."""
+    path = run.path / TRAJECTORY
+    try:
+        return attempts_in(read_bytes(path, MAX_ARCHIVE_BYTES).splitlines())
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise RunError(f"cannot read {path}: {error.strerror}") from None
 
 
 def attempts_in(lines: Iterable[bytes]) -> list[dict[str, Any]]:
@@ -113,18 +121,11 @@ def _copy(path: Path, folder: Path, name: Callable[[bytes], str]) -> None:
         raise WriteError(f"cannot write {target}: {error.strerror}; make room and continue with --resume") from error
 
 
-def _read(path: Path) -> bytes | None:
+def _read(path: Path, in_place: bool = False) -> bytes | None:
     try:
-        return path.read_bytes() if path.is_file() else None
-    except OSError:
-        return None
-
-
-def _is_small(path: Path) -> bool:
-    try:
-        return path.stat().st_size <= MAX_SOURCE_BYTES
+        return read_bytes(path, MAX_SOURCE_BYTES, in_place)
     except (OSError, ValueError):
-        return False
+        return None
 
 
 def _digest(content: bytes) -> str:

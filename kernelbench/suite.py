@@ -47,7 +47,18 @@ def find(selector: str = "all", root: Path | None = None) -> list[ProblemFile]:
     or matches nothing, or nothing is left.
     """
     root = root or problem_root()
-    problems = {problem.id: problem for problem in _problems(root)}
+    return _chosen(selector, root, checkout.find(root) if checkout.is_checkout(root) else find_problems(root))
+
+
+def ids(selector: str, root: Path | None = None) -> list[ProblemId]:
+    """Return the ids of what ``find`` finds, and run nothing of ``root``: a run of somebody else may name it."""
+    root = root or problem_root()
+    files = checkout.listed(root) if checkout.is_checkout(root) else find_problems(root)
+    return [file.id for file in _chosen(selector, root, files)]
+
+
+def _chosen(selector: str, root: Path, files: list[ProblemFile]) -> list[ProblemFile]:
+    problems = {problem.id: problem for problem in files}
     chosen: set[ProblemId] = set()
     parts = re.split(r"([,&~])", "," + selector)
     for operation, part in zip(parts[1::2], parts[2::2]):
@@ -85,10 +96,6 @@ def unloadable(problems: list[ProblemFile], root: Path | None = None) -> dict[Pr
         except ProblemError as error:
             found[problem.id] = str(error)
     return found
-
-
-def _problems(root: Path) -> list[ProblemFile]:
-    return checkout.find(root) if checkout.is_checkout(root) else find_problems(root)
 
 
 def _named(part: str, problems: dict[ProblemId, ProblemFile], root: Path) -> set[ProblemId]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from harness.problem.module import ProblemError, load_problem
@@ -14,18 +13,19 @@ from kernelbench.run import Run
 def bounds_of(run: Run, result: Result) -> dict[str, Any]:
     """Return the speed-of-light report of the workload, on the result's device where it is in the table.
 
-    Where it cannot be made the only field is ``unavailable``, with the reason: a review goes on without it. The
-    problem is the one that the run names, and is loaded here.
+    Where it cannot be made the only field is ``unavailable``, with the reason: a review goes on without it. Problems
+    of another folder than the suite's are not loaded: it is the run that names it, which may be somebody else's.
     """
+    if run.config.get("problem_dir"):
+        return {"unavailable": "the problem is not the suite's, and a review runs nothing that a run names"}
     from harness.problem.inputs import DTYPES
     from harness.sol.bounds import analyse
     from harness.sol.clock import choose
     from harness.sol.hardware import limits_of_product
     from harness.sol.report import to_json
 
-    folder = run.config.get("problem_dir")
     try:
-        problem = load_problem(suite.find(result.problem, Path(folder) if folder else None)[0])
+        problem = load_problem(suite.find(result.problem)[0])
         analysis = analyse(problem.workload(result.workload.get("name", "")), DTYPES[result.precision])
     except (suite.SelectorError, ProblemError, OSError) as error:
         return {"unavailable": str(error)}

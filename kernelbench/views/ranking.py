@@ -117,7 +117,7 @@ def counted(runs: Sequence[Run], selector: str | None = None) -> list[str]:
 
 def _find(selector: str, run: Run) -> list[str]:
     folder = run.config.get("problem_dir")
-    return [str(file.id) for file in suite.find(selector, Path(folder) if folder else None)]
+    return [str(problem) for problem in suite.ids(selector, Path(folder) if folder else None)]
 
 
 def _order(problem: str) -> tuple[int, ...]:

@@ -74,15 +74,27 @@ def find(root: Path) -> list[ProblemFile]:
 
     What a perf file makes is found out once, without data, in a process of its own. Raises ProblemError.
     """
+    found = _complete(root)
+    missing = [entry for entry in found if not _module_path(entry).exists()]
+    for entry, facts in zip(missing, _apart("facts", missing) if missing else ()):
+        write_whole(_made(_module_path(entry)), generated.module(entry, facts))
+    return _files(found)
+
+
+def listed(root: Path) -> list[ProblemFile]:
+    """Return the same, and run nothing: modules may not be there yet."""
+    return _files(_complete(root))
+
+
+def _complete(root: Path) -> list[Entry]:
     found = sorted((entry for entry in entries(root) if entry.golden and entry.perf), key=lambda entry: entry.id)
     if not found:
         raise ProblemError(f"{root} holds {STATISTICS} and none of its files: {GOLDEN}/*.py and {PERF}/*_perf.py")
-    folder = cache_root() / "tritonbench"
-    modules = {entry.key: _module_path(folder, entry) for entry in found}
-    missing = [entry for entry in found if not modules[entry.key].exists()]
-    if missing:
-        _generate(root, folder, missing)
-    return [ProblemFile(entry.id, entry.name, modules[entry.key]) for entry in found]
+    return found
+
+
+def _files(found: list[Entry]) -> list[ProblemFile]:
+    return [ProblemFile(entry.id, entry.name, _module_path(entry)) for entry in found]
 
 
 def unloadable(root: Path, wanted: set[str]) -> dict[str, str]:
@@ -93,13 +105,9 @@ def unloadable(root: Path, wanted: set[str]) -> dict[str, str]:
     return _apart("loads", [entry for entry in entries(root) if entry.name in wanted])
 
 
-def _generate(root: Path, folder: Path, missing: list[Entry]) -> None:
-    for entry, facts in zip(missing, _apart("facts", missing)):
-        write_whole(_made(_module_path(folder, entry)), generated.module(entry, facts))
-
-
-def _module_path(folder: Path, entry: Entry) -> Path:
-    return folder / entry.key / f"level{entry.id.level}" / f"{entry.id.number}_{entry.name}.py"
+def _module_path(entry: Entry) -> Path:
+    folder = cache_root() / "tritonbench" / entry.key
+    return folder / f"level{entry.id.level}" / f"{entry.id.number}_{entry.name}.py"
 
 
 def _made(path: Path) -> Path:

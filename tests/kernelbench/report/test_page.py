@@ -19,7 +19,7 @@ from harness.solution.discover import read_solution
 from kernelbench import run_sources
 from kernelbench.report import page
 from kernelbench.report.overview import overview
-from kernelbench.run import Run, WriteError
+from kernelbench.run import Run, RunError, WriteError
 
 H100 = Path(__file__).parents[3] / "results" / "h100"
 GOOD = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return x.clamp(min=0)\n"
@@ -168,6 +168,34 @@ def test_without_a_copy_the_file_counts_while_it_is_the_same(kept):
     suites = run_sources.reference_of(made, "1/1")
     assert "class Model" in suites["source"] and not suites["kept"]
     assert run_sources.reference_of(made, "9/999") is None and run_sources.reference_of(made, "../x") is None
+
+
+def test_no_reference_is_read_from_where_a_run_of_somebody_else_leads(kept, tmp_path):
+    made, _, _ = kept
+    secret = tmp_path / "private" / "level1" / "001_secret.py"
+    secret.parent.mkdir(parents=True)
+    secret.write_text("SECRET")
+    (made.path / "references").mkdir()
+    (made.path / "references" / "2_1.py").symlink_to(secret)
+    made.config["problem_dir"] = str(tmp_path / "private")
+    assert run_sources.reference_of(made, "1/1") is None and run_sources.reference_of(made, "2/1") is None
+    (made.path / "references" / "2_1.py").unlink()
+    (made.path / "references").rmdir()
+    (made.path / "references").symlink_to(secret.parent)
+    assert run_sources.reference_of(made, "1/001_secret") is None
+
+
+@pytest.mark.parametrize("size", [None, 20 << 30], ids=["device", "20 GB"])
+def test_a_trajectory_that_is_none_is_refused_by_name(kept, size):
+    made, _, _ = kept
+    path = made.path / "trajectory.jsonl"
+    if size is None:
+        path.symlink_to("/dev/zero")
+    else:
+        with path.open("w") as file:
+            file.truncate(size)
+    with pytest.raises(RunError, match="cannot read .*trajectory.jsonl: it is (not a plain file|too large)"):
+        run_sources.trajectory_of(made)
 
 
 def test_sources_in_a_run_that_was_moved_are_found(kept):

@@ -83,6 +83,16 @@ def test_bounds_of_a_gpu_in_the_table_are_in_ms(run):
     assert found["device"] == "h100-sxm" and 0 < found["theoretical_runtime_ms_fp16"] <= found["theoretical_runtime_ms"]
 
 
+def test_a_problem_that_a_run_names_is_not_loaded(run, tmp_path):
+    """A review may be of somebody else's run: its problems' code does not meet the user's key."""
+    problem = tmp_path / "level1" / "019_relu.py"
+    problem.parent.mkdir()
+    problem.write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+    run.config["problem_dir"] = str(tmp_path)
+    assert "runs nothing that a run names" in bounds_of(run, run.results[0])["unavailable"]
+    assert not (tmp_path / "ran").exists()
+
+
 def test_a_review_goes_on_without_bounds(run):
     run.results[0].problem = "9/9"
     assert "no problem matches" in bounds_of(run, run.results[0])["unavailable"]

@@ -9,7 +9,7 @@ from logs import judged, result, run
 
 from harness.result import Status
 from kernelbench.run import Run
-from kernelbench.views.ranking import render, standings
+from kernelbench.views.ranking import counted, render, standings
 
 
 def of_ten(path, fast):
@@ -34,6 +34,21 @@ def test_a_problem_that_only_one_run_solves_counts_for_all(tmp_path):
 def test_the_selection_of_a_run_counts_even_where_nothing_was_tried(tmp_path):
     assert rows([run(tmp_path / "r", result("1/1", 0.5), problems="1/1-4")])["r"]["fast_p"]["0"]["value"] == 0.25
     assert rows([Run.load(tmp_path / "r")], selector="1/1")["r"]["fast_p"]["0"]["value"] == 1.0
+
+
+def test_no_code_of_the_problems_that_a_run_names_is_run(tmp_path):
+    """It may be somebody else's: what a checkout of TritonBench holds is found out by importing it."""
+    root, ran = tmp_path / "checkout", tmp_path / "ran"
+    source = f"open({str(ran)!r}, 'w')\nimport torch\n" + "#" * 146 + "\nresult_gold = None\n"
+    for name, text in {
+        "data/TritonBench_G_v1.json": '[{"file": "f.py", "difficulty": 1}]',
+        "data/TritonBench_G_v1/f.py": source,
+        "performance_metrics/perf_G/golden_metrics/f_perf.py": source,
+    }.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    there = run(tmp_path / "r", problem_dir=str(root), problems="all")
+    assert counted([there]) == ["1/1"] and not ran.exists()
 
 
 def test_runs_that_differ_by_chance_share_a_rank(tmp_path):
