@@ -29,6 +29,7 @@ from harness.solution.naming import SolutionError, clashes, mapping, said_in
 
 SUFFIXES = (".py", ".cu", ".cpp", ".dsl")
 PREBUILT_SUFFIX = ".so"
+RUN_FILES = frozenset({"config.json", "results.jsonl"})  # of a run directory: what lies in one is no solution
 
 _DEVICES = ("any", "cpu", "cuda")
 _OF_SUFFIX = {".py": ("pytorch", "any"), ".cpp": ("cpp", "cpu")} | dict.fromkeys((".cu", ".dsl", ".so"), ("cuda",) * 2)
@@ -228,6 +229,8 @@ def _entries(root: Path) -> Iterator[Path]:
         try:
             entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
         except OSError:  # not ours to read, or its path too long
+            continue
+        if folder != root and RUN_FILES <= {entry.name for entry in entries}:
             continue
         for entry in entries:
             count += 1

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from harness.isolated_call import ApartError, TooMuch, apart
 from harness.limits import MAX_INCLUDED_FILES
-from harness.solution.discover import PREBUILT_SUFFIX, Solution, files_of, is_solution
+from harness.solution.discover import PREBUILT_SUFFIX, RUN_FILES, Solution, files_of, is_solution
 
 
 def own_files(solution: Solution) -> list[Path]:
@@ -18,11 +18,19 @@ def own_files(solution: Solution) -> list[Path]:
     """
     root, path = solution.root.resolve(), solution.path.resolve()
     try:
-        named = {file for file in _all_named(solution) if file != path and file.is_relative_to(root)}
+        named = {file for file in _all_named(solution) if file != path and _is_shown(file, root)}
         own = [file for file in sorted(named - solution.neighbours) if not is_solution(file)]
     except OSError:
         own = []  # the build says what is wrong
     return [path, *own[:MAX_INCLUDED_FILES]]
+
+
+def _is_shown(file: Path, root: Path) -> bool:
+    """Return whether a file may be a solution's: below ``root``, not hidden, and in no run, which has results."""
+    if not file.is_relative_to(root) or any(part.startswith(".") for part in file.relative_to(root).parts):
+        return False
+    folders = [folder for folder in file.parents if folder.is_relative_to(root)]
+    return not any(all((folder / name).exists() for name in RUN_FILES) for folder in folders)
 
 
 def named_neighbours(solution: Solution) -> list[Path]:

@@ -238,3 +238,12 @@ def test_what_a_solution_takes_in_is_part_of_what_it_is(tmp_path, name, source):
 def test_a_solution_that_names_no_file_takes_none_in(tmp_path, source):
     (tmp_path / "1_19.py").write_text(source)
     assert read_solution(tmp_path / "1_19.py").helpers == ""
+
+
+def test_a_run_in_a_directory_of_solutions_holds_no_solutions(tmp_path):
+    put(tmp_path, "1_19.py")
+    for name in ("run/config.json", "run/results.jsonl", "run/references/1_19.py", "run/sources/1_20.py"):
+        put(tmp_path, name)
+    put(tmp_path, "other/results.jsonl")
+    put(tmp_path, "other/1_21.py")
+    assert sorted(s.name for s in discover(tmp_path).solutions) == ["1_19.py", "other/1_21.py"]

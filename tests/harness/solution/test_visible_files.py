@@ -56,3 +56,15 @@ def test_the_judge_learns_of_the_neighbours_that_a_solution_names_only(tmp_path)
     solution = discover(tmp_path).solutions[0]
     assert len(solution.neighbours) == 49
     assert encode_solution(solution)["neighbours"] == [str(tmp_path / "1_7.py")]
+
+
+def test_hidden_files_and_those_of_a_run_are_nobodys(seen):
+    """Keys lie in the former, and results of an earlier evaluation in the latter."""
+    names = "'.env', '.git/config', 'run/results.jsonl', 'run/sources/x.h', 'run', 'table.txt'"
+    files = {".env": "KEY", ".git__config": "", "run__results.jsonl": "", "run__config.json": "{}", "table.txt": ""}
+    assert seen("1_19.py", **{"1_19_py": f"names = {names}"}, **files) == ["1_19.py", "table.txt"]
+
+
+def test_beside_its_results_a_solution_sees_none_of_them(tmp_path, seen):
+    files = {"results.jsonl": "", "config.json": "{}", "helper_py": ""}
+    assert seen("1_19.py", **{"1_19_py": "import helper\nx = 'results.jsonl'"}, **files) == ["1_19.py"]
