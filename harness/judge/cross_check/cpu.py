@@ -73,7 +73,7 @@ class CpuRehearsal(Rehearsal):
         threads, processes = (min(size, _MOST_A_CORE * usable_cores()) for size in crowd)
         self._ask(op="hold", threads=threads, processes=processes)
         self.idle.rest()
-        return [_timed(self.idle, self._ask, "rehearse", seed) for seed in fresh_seeds(count)]
+        return [_timed(self.idle, self._ask, "rehearse", seed)[0] for seed in fresh_seeds(count)]
 
     def free_bytes(self) -> int:
         return available_memory_bytes()
@@ -127,10 +127,11 @@ class CpuWallClockCheck(WallClockCheck):
             inputs = self.setting.draw_one(drawn, case.draw)
             for view, tensor in zip(views, tensors_of(inputs)):
                 view.copy_(tensor)
-            made.append(_timed(self.session.worker, self.session.ask, "burst", seed))
+            times, answer = _timed(self.session.worker, self.session.ask, "burst", seed)
+            made.append(times)
             if call in compared:
                 left = [view.clone() for view in views]
-                called.append(Called(case, inputs, drawn, seed, self._left(made[-1].answer), left))
+                called.append(Called(case, inputs, drawn, seed, self._left(answer), left))
             if call in rehearsed:
                 count = -(-_LEAST_REHEARSALS // len(rehearsed))
                 empty += self.rehearsal.calls(count, self.session.worker.crowd)
@@ -174,20 +175,22 @@ class CpuWallClockCheck(WallClockCheck):
 
 @dataclass(frozen=True)
 class _Call:
-    """Wall time until all of a worker was at rest again, the CPU time that it took meanwhile, and its answer."""
+    """Wall time until all of a worker was at rest again, and the CPU time that it took meanwhile."""
 
     took_ms: float
     cpu_ms: float
-    answer: dict[str, Any]
 
 
-def _timed(worker: Worker, ask: Callable, op: str, seed: int) -> _Call:
-    """Make one call. CPU time since the last rest is its own too: others' inputs lay there already."""
+def _timed(worker: Worker, ask: Callable, op: str, seed: int) -> tuple[_Call, dict[str, Any]]:
+    """Make one call; return the answer too, which may be large and is not to be kept.
+
+    CPU time since the last rest is the call's own: others' inputs lay there already.
+    """
     begin, cpu_ms = time.perf_counter(), worker.cpu_ms
     unasked_ms = worker.check_rest()
     answer = ask(op=op, seeds=[seed])
     took_ms = (worker.rest() - begin) * 1e3 + unasked_ms
-    return _Call(took_ms, max(0.0, worker.cpu_ms - cpu_ms), answer)
+    return _Call(took_ms, max(0.0, worker.cpu_ms - cpu_ms)), answer
 
 
 def _medians(calls: list[_Call]) -> tuple[float, float]:

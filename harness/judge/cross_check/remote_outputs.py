@@ -39,7 +39,7 @@ class RemoteOutputs:
     """
 
     def __init__(self, answer: dict[str, Any], calls: int, kinds: list[torch.Tensor], allocations: Allocations):
-        self._answer, self._kinds = answer, kinds
+        self._kinds = kinds
         try:
             memories = {base: allocations.open(handle) for base, handle in answer["allocations"]}
             self._addresses = [
@@ -50,6 +50,11 @@ class RemoteOutputs:
             raise CandidateFailure(
                 Status.CRASHED, "the outputs of a call in a row are not in memory where the worker says they are"
             ) from None
+        # of the answer, which may be large, nothing else is kept
+        self._orders = [
+            [order_in_memory(answer, call, output, kind.dim()) for output, kind in enumerate(kinds)]
+            for call in range(calls)
+        ]
 
     @property
     def places(self) -> list[list[tuple[int, int]]]:
@@ -59,11 +64,10 @@ class RemoteOutputs:
         """Copies of its outputs."""
         outputs = []
         for output, (address, kind) in enumerate(zip(self._addresses[call], self._kinds)):
-            order = order_in_memory(self._answer, call, output, kind.dim())
             left = torch.empty(kind.shape, dtype=kind.dtype, device="cuda")
             if left.numel():
                 copy(left.data_ptr(), address, _bytes(kind))
-            outputs.append(in_order(left, order))
+            outputs.append(in_order(left, self._orders[call][output]))
         return outputs
 
 

@@ -95,7 +95,7 @@ def _in_a_child(layer: Callable[[Confinement], str]) -> str | None:
 def _limits(confinement: Confinement) -> str:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     files = _MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(_MAX_OPEN_FILES, hard)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CORE, (1, 1))  # 0 does not keep a dump from a program in core_pattern: core(5)
     resource.setrlimit(resource.RLIMIT_FSIZE, (confinement.max_file_bytes,) * 2)
     resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
     return "rlimits"

@@ -13,6 +13,7 @@ OURS, THEIRS, BYTES = 0x7000, 0x1000, 256
 
 def left(**changed):
     answer = {"allocations": [[THEIRS, "inputs"]], "addresses": [[THEIRS, 0], [THEIRS + BYTES - 64, 0]]}
+    answer["orders"] = [[[0, 1], [0]], [[1, 0], [0]]]
     allocations = Allocations({"inputs": DeviceMemory(OURS, BYTES)})
     return RemoteOutputs(answer | changed, 2, KINDS, allocations)
 
@@ -45,3 +46,16 @@ def test_what_lies_nowhere_is_the_candidates_failure(changed):
     with pytest.raises(CandidateFailure) as failure:
         left(**changed)
     assert failure.value.status is Status.CRASHED and "where the worker says they are" in failure.value.message
+
+
+@pytest.mark.parametrize(
+    "orders", [None, [], [[[0, 1], [0]]], [[[0, 0], [0]]] * 2, [[[0], [0]]] * 2, [[[0, 1.0], [0]]] * 2]
+)
+def test_an_order_of_dimensions_that_is_none_is_the_candidates_failure(orders):
+    with pytest.raises(CandidateFailure, match="how the outputs of a call in a row lie"):
+        left(orders=orders)
+
+
+def test_of_an_answer_nothing_is_kept_that_was_not_asked_for():
+    large = "x" * 1_000_000
+    assert large not in repr(vars(left(more=large)))
