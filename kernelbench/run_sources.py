@@ -112,11 +112,13 @@ def _copy(path: Path, folder: Path, name: Callable[[bytes], str]) -> None:
     if size > MAX_SOURCE_BYTES:
         return
     target = folder / name(content)
+    if folder.is_symlink():  # it may lead anywhere
+        raise WriteError(f"{folder} is a link; put a folder in its place and continue with --resume")
     if target.exists():
         return
     try:
         folder.mkdir(exist_ok=True)
-        write_whole(target, content)
+        write_whole(target, content, through_links=False)
     except OSError as error:
         raise WriteError(f"cannot write {target}: {error.strerror}; make room and continue with --resume") from error
 

@@ -214,6 +214,19 @@ def test_a_copy_that_was_tampered_with_is_none(kept):
     assert run_sources.source_of(made, made.results[0]) is None
 
 
+def test_a_copy_is_written_through_no_link(kept, tmp_path):
+    made, solution, problem = kept
+    (made.path / "sources").mkdir()
+    (made.path / "sources" / f"{solution.sha256}.py").symlink_to(tmp_path / "elsewhere")
+    run_sources.keep(made, solution, problem)
+    assert run_sources.source_of(made, made.results[0]) == GOOD and not (tmp_path / "elsewhere").exists()
+    (made.path / "references" / "1_1.py").unlink()
+    (made.path / "references").rmdir()
+    (made.path / "references").symlink_to(tmp_path)
+    with pytest.raises(WriteError, match="references is a link; put a folder in its place"):
+        run_sources.keep(made, solution, problem)
+
+
 def test_no_room_for_a_copy_is_an_error_that_says_what_to_do(kept):
     made, solution, problem = kept
     (made.path / "sources").write_text("a file in the way")
