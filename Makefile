@@ -4,9 +4,10 @@ KB = $(VENV)/bin/kb
 
 .PHONY: demo test slow integrations fuzz lint clean
 
-# Set up and run the main job: evaluate the examples, print a leaderboard.
+# Set up and run the main job: evaluate the examples, print a leaderboard. Status 3: the packages of some languages are
+# not installed, and their examples are listed as skipped.
 demo: $(VENV)/core
-	$(KB) eval --solutions examples --timeout 10
+	$(KB) eval --solutions examples --timeout 10 || [ $$? -eq 3 ]
 
 # Set up and run the tests that this machine can run.
 test: $(VENV)/ready
