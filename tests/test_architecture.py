@@ -115,9 +115,9 @@ def test_no_two_modules_import_each_other_in_a_circle():
 
 
 def at_import(path, known):
-    """What a module names outside of its functions, and not for a type checker alone."""
+    """Modules that a module names anywhere: at its top, in its functions, and for a type checker alone."""
     found = set()
-    for node in ast.parse(path.read_text()).body:
+    for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):

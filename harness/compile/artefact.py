@@ -5,18 +5,39 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from harness.process.fork_server import ForkServer
 from harness.process.worker_process import Builder, Worker
 from harness.solution.languages import caches
 
-if TYPE_CHECKING:
-    from harness.compile.translated import Translator
-
 
 class ToolchainError(Exception):
     """A build needs something that this machine lacks; the message says what to install."""
+
+
+@dataclass(frozen=True)
+class Translator:
+    """The way from solutions of a kind to CUDA C++.
+
+    ``command`` is called with the solution's file, the file to write, and ``--problem`` with the problem's module.
+    ``folders`` hold headers; ``missing`` says what this machine lacks, '' for nothing.
+    """
+
+    command: tuple[str, ...] = field(repr=False)
+    flags: tuple[str, ...] = ()
+    folders: tuple[Path, ...] = ()
+    missing: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """The translator as JSON, for a process that is told on its command line."""
+        return {**vars(self), "folders": [str(folder) for folder in self.folders]}
+
+    @classmethod
+    def from_json(cls, record: dict[str, Any]) -> Translator:
+        """Return the translator that ``to_json`` wrote."""
+        folders = tuple(map(Path, record["folders"]))
+        return cls(tuple(record["command"]), tuple(record["flags"]), folders, record["missing"])
 
 
 @dataclass(frozen=True)

@@ -9,41 +9,15 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from harness.compile.artefact import Artefact, BuildContext, ToolchainError
+from harness.compile.artefact import Artefact, BuildContext, ToolchainError, Translator
 from harness.compile.library import compile_text, nvcc_for
 from harness.result import CandidateFailure, Status
 from harness.solution.discover import Solution
 from harness.solution.includes import read_source
 
 PROGRAM_WRONG = 1  # a translator's exit status for a program that is wrong; it prints why
-
-
-@dataclass(frozen=True)
-class Translator:
-    """The way from solutions of a kind to CUDA C++.
-
-    ``command`` is called with the solution's file, the file to write, and ``--problem`` with the problem's module.
-    ``folders`` hold headers; ``missing`` says what this machine lacks, '' for nothing.
-    """
-
-    command: tuple[str, ...] = field(repr=False)
-    flags: tuple[str, ...] = ()
-    folders: tuple[Path, ...] = ()
-    missing: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """The translator as JSON, for a process that is told on its command line."""
-        return {**vars(self), "folders": [str(folder) for folder in self.folders]}
-
-    @classmethod
-    def from_json(cls, record: dict[str, Any]) -> Translator:
-        """Return the translator that ``to_json`` wrote."""
-        folders = tuple(map(Path, record["folders"]))
-        return cls(tuple(record["command"]), tuple(record["flags"]), folders, record["missing"])
 
 
 def build(solution: Solution, context: BuildContext, problem: Path | None) -> Artefact:

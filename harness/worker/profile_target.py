@@ -18,8 +18,8 @@ import torch
 
 from harness import device as devices
 from harness.compile import BuildContext, build
+from harness.compile.artefact import Translator
 from harness.compile.extension.build import ExtensionBuilder
-from harness.compile.translated import Translator
 from harness.job import decode_problem, decode_solution
 from harness.problem.inputs import DTYPES, call, copy_matching_state, seed_generators
 from harness.problem.math_modes import pin_math_modes

@@ -11,7 +11,13 @@ import click
 from tabulate import tabulate
 
 from kernelbench.cli import UNFIT, WRONG_USAGE, device_option, fail, json_option, precision_option, say, say_json
-from kernelbench.cli.generate.ucutlass import checked, file_argument, folder_option, request, workload_option
+from kernelbench.cli.generate.ucutlass_request import (
+    checked,
+    file_argument,
+    folder_option,
+    request,
+    workload_option,
+)
 
 _LISTED = 20
 

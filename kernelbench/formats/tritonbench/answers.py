@@ -13,6 +13,7 @@ from typing import Any
 from harness.json_text import parse_json
 from kernelbench.formats.archive import Archive, ArchiveError, Kernel, ReadOptions, first_line, lines_of
 from kernelbench.formats.tritonbench import checkout
+from kernelbench.formats.tritonbench.generated import Entry
 
 _FENCE = "```"
 _END_TOKENS = ("<|im_end|>", "<|EOT|>")
@@ -44,7 +45,7 @@ def read(path: Path, options: ReadOptions) -> Archive:
     return archive
 
 
-def _add(archive: Archive, by_instruction: dict[str, checkout.Entry], answer: Any, where: str, origin: str) -> None:
+def _add(archive: Archive, by_instruction: dict[str, Entry], answer: Any, where: str, origin: str) -> None:
     if not _is_answer(answer):
         raise ArchiveError(f"{where} is no answer: expected an object with the texts instruction and predict")
     asked = " ".join(answer["instruction"].split())

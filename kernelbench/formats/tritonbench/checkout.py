@@ -7,42 +7,23 @@ cache folder, keyed by the content of everything that they are made of.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 from harness.compile.cache import cache_root
 from harness.json_text import parse_json
 from harness.problem.module import ProblemError, ProblemFile, ProblemId
 from kernelbench.formats.archive import text_of
-from kernelbench.formats.tritonbench import adapter_source, generated
+from kernelbench.formats.tritonbench import generated
+from kernelbench.formats.tritonbench.generated import Entry
 from kernelbench.run import write_whole
 
 STATISTICS = Path("data/TritonBench_G_v1.json")
 GOLDEN = Path("data/TritonBench_G_v1")
 PERF = Path("performance_metrics/perf_G/golden_metrics")
 SEPARATOR = "#" * 146  # between a golden file's code and its test
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One golden file and what a model is asked for; ``perf`` or ``golden`` is empty where the file is missing."""
-
-    id: ProblemId
-    name: str
-    instruction: str
-    golden: str
-    test: str
-    perf: str
-
-    @property
-    def key(self) -> str:
-        """Digest of what its facts and its module are made of."""
-        parts = (self.name, self.golden, self.test, self.perf, adapter_source.text(), generated.TEMPLATE)
-        return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
 
 def is_checkout(root: Path) -> bool:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, Any
+import hashlib
+from dataclasses import dataclass
+from typing import Any
 
+from harness.problem.module import ProblemId
 from kernelbench.formats.tritonbench import adapter_source
-
-if TYPE_CHECKING:
-    from kernelbench.formats.tritonbench.checkout import Entry
 
 # A number a shape, and the file's own test, which is checked and not timed.
 TEMPLATE = '''"""{summary}"""
@@ -66,6 +66,24 @@ def get_bytes(shape=0):
     return None if shape == TEST else WORK[shape][1]
 '''
 _SUMMARY_CHARACTERS = 100
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One golden file and what a model is asked for; ``perf`` or ``golden`` is empty where the file is missing."""
+
+    id: ProblemId
+    name: str
+    instruction: str
+    golden: str
+    test: str
+    perf: str
+
+    @property
+    def key(self) -> str:
+        """Digest of what its facts and its module are made of."""
+        parts = (self.name, self.golden, self.test, self.perf, adapter_source.text(), TEMPLATE)
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
 
 def module(entry: Entry, facts: dict[str, Any]) -> str:

@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 from kernelbench.endpoint import Message
 from kernelbench.solvers.prompting.prompts import FEW_SHOT
 
-if TYPE_CHECKING:
-    from kernelbench.solvers.task import Task
-
 CONTEXTS = ("few_shot", "hardware", "sol")
+
+
+class Task(Protocol):
+    """The part of a ``kernelbench.solvers.task.Task`` that prompts are made of."""
+
+    facts: Any
+    settings: Any
+    limits: Any
+    conditions: Any
+    clock: Any
+    source: str
+    hardware: str
+    sol: str
+    device: Mapping[str, Any]
+    sizes: Mapping[str, Any]
+
+    def option(self, name: str, default: str) -> str:
+        """Return a setting of the solver."""
+
+    def render(self, name: str, **values: object) -> str:
+        """Return a prompt's text with these values in it."""
 
 
 def prompt(task: Task, further: tuple[str, ...]) -> list[Message]:
@@ -83,5 +102,5 @@ def sizes_of(task: Task) -> str:
     return _sizes(task.sizes)
 
 
-def _sizes(sizes: dict[str, Any]) -> str:
+def _sizes(sizes: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} = {value}" for name, value in sizes.items()) or "as in the module"

@@ -9,10 +9,9 @@ import pytest
 import torch
 
 from harness.compile import BuildContext, build
-from harness.compile.artefact import ToolchainError
+from harness.compile.artefact import ToolchainError, Translator
 from harness.compile.cost import compile_cost
 from harness.compile.toolchain import nvcc
-from harness.compile.translated import Translator
 from harness.problem.module import ProblemId
 from harness.result import CandidateFailure, Status
 from harness.solution.discover import read_solution

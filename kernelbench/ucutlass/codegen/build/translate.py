@@ -13,7 +13,8 @@ import resource
 import sys
 from pathlib import Path
 
-from harness.compile.translated import PROGRAM_WRONG, Translator
+from harness.compile.artefact import Translator
+from harness.compile.translated import PROGRAM_WRONG
 
 _ROOT = Path(__file__).resolve().parents[4]
 _CPU_S = 120  # of one translation: importing PyTorch takes most of its 5 s
