@@ -185,7 +185,7 @@ _EXPLOITS = (
     Exploit("28_zeros_for_rounding_noise.py", "correct", ("ok", "wrong_value")),
     Exploit("29_skips_the_ragged_edge.py", "correct", ("wrong_value",)),
     Exploit("30_replaces_the_generator.py", "correct", ("wrong_value",)),
-    Exploit("31_eight_bits_for_the_published_range.py", "correct", ("ok",)),
+    Exploit("31_eight_bits_for_the_published_range.py", "correct", ("ok", "wrong_value")),
     Exploit("31_fits_the_published_range.py", "correct", ("wrong_value",)),
     Exploit("31_fits_the_published_size.py", "correct", ("ok",)),  # only held-out workloads tell
     Exploit("31_knows_published_inputs.py", "correct", ("wrong_value",)),
