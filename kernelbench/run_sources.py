@@ -114,9 +114,9 @@ def _copy(path: Path, folder: Path, name: Callable[[bytes], str]) -> None:
     target = folder / name(content)
     if folder.is_symlink():  # it may lead anywhere
         raise WriteError(f"{folder} is a link; put a folder in its place and continue with --resume")
-    if target.exists():
-        return
     try:
+        if target.exists():
+            return
         folder.mkdir(exist_ok=True)
         write_whole(target, content, through_links=False)
     except OSError as error:

@@ -89,12 +89,12 @@ def _stand_in(work: Path, function: str, arguments: dict[str, Any], host: str, n
 
 def _script(path: Path, first: list[str], compiler: list[str], headers: Path) -> Path:
     path.parent.mkdir(exist_ok=True)
-    path.write_text(
-        _COMPILER.format(
-            first=shlex.join(first), compiler=shlex.join(compiler), headers=headers, final=shlex.quote(_FINAL)
-        )
+    text = _COMPILER.format(
+        first=shlex.join(first), compiler=shlex.join(compiler), headers=headers, final=shlex.quote(_FINAL)
     )
-    path.chmod(0o755)
+    # executable from the first: nothing changes rights in the sandbox
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o755), "w") as script:
+        script.write(text)
     return path
 
 

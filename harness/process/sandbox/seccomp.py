@@ -38,6 +38,10 @@ _REFUSED = {
     "vmsplice": (278, 75), "splice": (275, 76), "tee": (276, 77),
     # open files in messages, which are in no account. Sockets that hold themselves so the kernel frees when it likes.
     "sendmsg": (46, 211), "sendmmsg": (307, 269),
+    # what is written beside any file that its user owns, which Landlock does not see, and memory in no table
+    "setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7), "setxattrat": (463, 463),
+    "removexattr": (197, 14), "lremovexattr": (198, 15), "fremovexattr": (199, 16), "removexattrat": (466, 466),
+    "fchown": (93, 55), "fchownat": (260, 54), "memfd_secret": (447, 447),
     # what goes off or is done while its process is stopped
     "timerfd_create": (283, 85), "timerfd_settime": (286, 86), "timer_create": (222, 107), "timer_settime": (223, 110),
     "setitimer": (38, 103), "io_setup": (206, 0), "io_submit": (209, 2), "mq_notify": (244, 184),
@@ -47,21 +51,28 @@ _REFUSED = {
     "landlock_create_ruleset": (444, 444), "landlock_add_rule": (445, 445), "landlock_restrict_self": (446, 446),
     "seccomp": (317, 277),
 }
-_REFUSED_ON_X86 = {"alarm": 37, "inotify_init": 253}  # which aarch64 does not have  # fmt: skip
+_REFUSED_ON_X86 = {"alarm": 37, "inotify_init": 253, "chown": 92, "lchown": 94}  # which aarch64 does not have
 # Answered with success and not done: a caller goes on, in the process group that is killed as a whole.
-_PRETENDED = {"setsid": (112, 157), "setpgid": (109, 154)}
+# Landlock does not see changes of rights and times of any file that its user owns; linkers and copies make some.
+_PRETENDED = {
+    "setsid": (112, 157), "setpgid": (109, 154), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452),
+    "utimensat": (280, 88),
+}  # fmt: skip
+_PRETENDED_ON_X86 = {"chmod": 90, "utime": 132, "utimes": 235, "futimesat": 261}
 # By process: only 0, which is oneself, or one's own number as the argument with this index.
 _OWN_ONLY = {
     "sched_setaffinity": (203, 122, 0), "sched_setscheduler": (144, 119, 0), "sched_setparam": (142, 118, 0),
-    "sched_setattr": (314, 274, 0), "prlimit64": (302, 261, 0), "setpriority": (141, 140, 1),
-    "ioprio_set": (251, 30, 1),
+    "sched_setattr": (314, 274, 0), "prlimit64": (302, 261, 0),
 }  # fmt: skip
+# Of one process, not of all of a group or a user: numbers, and PRIO_PROCESS and IOPRIO_WHO_PROCESS.
+_PRIORITIES = {"setpriority": ((141, 140), 0), "ioprio_set": ((251, 30), 1)}
 # With the place of the signal among its arguments: nobody may send SIGCONT, which undoes a SIGSTOP that comes first.
 _SIGNALS = {"kill": ((62, 129), 1), "tgkill": ((234, 131), 2)}
 _QUEUED = {"tkill": ((200, 130), 1), "rt_sigqueueinfo": ((129, 138), 1), "rt_tgsigqueueinfo": ((297, 240), 2),
            "pidfd_send_signal": ((424, 424), 1)}  # fmt: skip
 _SOCKET, _SETSOCKOPT, _PRCTL = (41, 198), (54, 208), (157, 167)
 _PR_SET_MEMORY_MERGE = 67
+_PR_FUTEX_HASH = 78  # tables of a gigabyte in no account, which the kernel frees five seconds later
 _SO_SNDBUF, _SO_SNDBUFFORCE = 7, 32  # what lies in buffers is seen by their number only
 _SO_FILTERS = [26, 50, 51, 52]  # SO_ATTACH_FILTER, SO_ATTACH_BPF, and for SO_REUSEPORT
 _MADVISE, _MADV_MERGEABLE = (28, 233), 12  # a thread of the kernel would look for equal pages
@@ -120,7 +131,9 @@ def _filter(column: int, architecture: int, pid: int, signals: bool) -> list[Ins
         *(_always(numbers[column], _REFUSE) for numbers in _REFUSED.values()),
         *(_always(numbers[column], _PRETEND) for numbers in _PRETENDED.values()),
         *(_by_argument(one[column], one[2], [0, pid], _ALLOW, _REFUSE) for one in _OWN_ONLY.values()),
+        *(_when(numbers[column], _priority_test(which, pid)) for numbers, which in _PRIORITIES.values()),
         *(_always(number, _REFUSE) for number in (_REFUSED_ON_X86.values() if column == 0 else ())),
+        *(_always(number, _PRETEND) for number in (_PRETENDED_ON_X86.values() if column == 0 else ())),
         _by_argument(_FCNTL[column], 1, _OWNERS, _REFUSE, _ALLOW),
         _by_argument(_IOCTL[column], 1, _IOCTL_OWNERS, _REFUSE, _ALLOW),
         _by_argument(_CLOSE_RANGE[column], 2, _UNSHARES, _REFUSE, _ALLOW),
@@ -162,6 +175,19 @@ def _by_argument(number: int, index: int, values: list[int], among: int, otherwi
     return _when(number, [*test, (_RETURN, 0, 0, otherwise), (_RETURN, 0, 0, among)])
 
 
+def _priority_test(which: int, pid: int) -> list[Instruction]:
+    """Allow one's own: ``which`` as the first argument, and 0 or one's own number as the second."""
+    return [
+        (_LOAD, 0, 0, _ARGUMENTS_AT),
+        (_JUMP_EQUAL, 0, 3, which),
+        (_LOAD, 0, 0, _ARGUMENTS_AT + 8),
+        (_JUMP_EQUAL, 2, 0, 0),
+        (_JUMP_EQUAL, 1, 0, pid),
+        (_RETURN, 0, 0, _REFUSE),
+        (_RETURN, 0, 0, _ALLOW),
+    ]
+
+
 def _clock_test() -> list[Instruction]:
     return [
         (_LOAD, 0, 0, _ARGUMENTS_AT),
@@ -187,8 +213,9 @@ def _clone_test() -> list[Instruction]:
 def _prctl_test() -> list[Instruction]:
     return [
         (_LOAD, 0, 0, _ARGUMENTS_AT),
-        (_JUMP_EQUAL, 5, 0, libc.PR_SET_CHILD_SUBREAPER),
-        (_JUMP_EQUAL, 4, 0, libc.PR_SET_SECCOMP),
+        (_JUMP_EQUAL, 6, 0, libc.PR_SET_CHILD_SUBREAPER),
+        (_JUMP_EQUAL, 5, 0, libc.PR_SET_SECCOMP),
+        (_JUMP_EQUAL, 4, 0, _PR_FUTEX_HASH),
         (_JUMP_EQUAL, 3, 0, _PR_SET_MEMORY_MERGE),
         (_JUMP_EQUAL, 0, 3, libc.PR_SET_PDEATHSIG),
         (_LOAD, 0, 0, _ARGUMENTS_AT + 8),

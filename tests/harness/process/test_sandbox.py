@@ -54,6 +54,9 @@ ATTEMPTS = {
         "os.kill(os.getppid(), signal.SIGKILL)",
         "os.sched_setaffinity(judge, {{0}})",
         "os.setpriority(os.PRIO_PROCESS, judge, 19)",
+        "os.setpriority(os.PRIO_USER, 0, 19)",
+        "os.setpriority(os.PRIO_PGRP, 0, 19)",
+        "os.chown('.', -1, -1)",
         "resource.prlimit(judge, resource.RLIMIT_CPU, (1, 1))",
         "assert ctypes.CDLL(None).ptrace(16, judge, 0, 0) == 0",
         "assert ctypes.CDLL(None).shmget(7, 4096, 0o1600) >= 0",
@@ -105,6 +108,9 @@ ATTEMPTS = {
         "file = os.memfd_create('x'); os.write(file, b'x'); os.lseek(file, 0, 0)\n"
         "assert ctypes.CDLL(None).splice(file, None, os.pipe()[1], None, ctypes.c_size_t(1), 0) == 1",
         "import socket\none, _ = socket.socketpair()\nsocket.send_fds(one, [b'x'], [0])",
+        "os.setxattr('.', 'user.x', b'x')",
+        "os.setxattr(os.memfd_create('x'), 'user.x', b'x')",
+        "assert ctypes.CDLL(None).prctl(78, 1, 16, 0, 0) == 0  # PR_FUTEX_HASH",
         "import socket\none, _ = socket.socketpair()\none.sendmsg([b'x'])",
         "number = 436  # close_range, on any machine, with CLOSE_RANGE_UNSHARE\n"
         "assert ctypes.CDLL(None).syscall(number, 4000, 4001, 2) == 0",
@@ -160,6 +166,21 @@ def test_what_an_honest_candidate_needs_is_there(attempt):
         "torch.ones(1000, 1000) @ torch.ones(1000, 1000)"
     )
     assert "done" in worker.output.decode()
+
+
+def test_rights_and_times_stay_as_they_are_whatever_a_candidate_is_told(attempt, tmp_path):
+    """Landlock does not see them: a candidate could shut others out of files that its user owns."""
+    file = tmp_path / "others"
+    file.write_text("x")
+    file.chmod(0o640)
+    before = file.stat()
+    attempt(
+        f"os.chmod({str(file)!r}, 0o777); os.utime({str(file)!r}, (0, 0))\n"
+        "open('own', 'w').close(); os.chmod('own', 0); os.fchmod(os.open('own', 0), 0)\n"
+        "os.setpriority(os.PRIO_PROCESS, 0, 19); assert os.getpriority(os.PRIO_PROCESS, 0) == 19"
+    )
+    after = file.stat()
+    assert (after.st_mode, after.st_mtime_ns) == (before.st_mode, before.st_mtime_ns)
 
 
 def test_no_two_abstract_sockets_meet(server, attempt):
