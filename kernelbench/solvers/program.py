@@ -164,7 +164,7 @@ def _candidate(path: Path) -> Candidate:
 
 
 def _text(path: Path, errors: str = "surrogateescape") -> str:
-    """What the program left; SolverError where it is no plain file or too large."""
+    """Return the file that the program left. Raises SolverError where it is no plain file or too large."""
     try:
         return read_bytes(path, MAX_JSON_BYTES).decode("utf-8", errors=errors)
     except OSError as error:

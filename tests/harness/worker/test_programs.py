@@ -1,4 +1,4 @@
-"""What a profiler writes and what its program prints are kept apart."""
+"""Output of a profiler is kept apart from that of its program."""
 
 import stat
 import sys
