@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -55,9 +57,7 @@ class Row:
 def examine(numbers: set[int] | None, device: str | None, watcher: Watcher | None = None) -> list[Row]:
     """A row for each class, of all or of ``numbers``; raises what ``evaluate_directory`` does."""
     chosen = numbers or set(CLASSES)
-    os.environ.setdefault("OMP_NUM_THREADS", "1")  # on a CPU, what else runs there must not be taken for a gain
-    os.environ.setdefault("KB_REDTEAM_API_KEY", "what no candidate may know")
-    with owned_folders.scratch() as folder:
+    with owned_folders.scratch() as folder, _environment():
         for exploit in BY_NAME.values():
             if exploit.traces:
                 exploit.traces()  # of an earlier run
@@ -67,6 +67,19 @@ def examine(numbers: set[int] | None, device: str | None, watcher: Watcher | Non
                 outcome = _evaluate(Path(folder, track), of, device, track, watcher)
                 rows += [_row(CLASSES[number], outcome) for number in of]
         return sorted(rows, key=lambda row: row.number)
+
+
+@contextlib.contextmanager
+def _environment() -> Iterator[None]:
+    """Set what judges and candidates inherit; the caller's environment is as before in the end."""
+    before = dict(os.environ)
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # on a CPU, what else runs there must not be taken for a gain
+    os.environ.setdefault("KB_REDTEAM_API_KEY", "what no candidate may know")
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def _evaluate(folder: Path, numbers: set[int], device: str | None, track: str, watcher: Watcher | None) -> Outcome:
