@@ -113,6 +113,7 @@ function pressed(event) {
     return;
   }
   const inPanel = byId('panel').open;
+  if (!inPanel) closed(); // a browser tells that it was closed a little later, and a key may come first
   const scrolls = event.key.startsWith('Arrow') && event.target.closest('#panel'); // arrows scroll what is open
   const found = KEYS.find(([keys]) => keys.includes(event.key));
   const action = found && found[inPanel ? 3 : 2];

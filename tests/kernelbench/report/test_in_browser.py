@@ -114,6 +114,19 @@ def test_everything_can_be_done_with_keys(browser, tmp_path):
     assert browser.execute_script("return document.activeElement === document.body")
 
 
+def test_a_key_that_comes_before_the_end_of_the_panel_is_told_counts(browser, tmp_path):
+    opened(browser, tmp_path, some(tmp_path))
+    press(browser, "j\ue007")  # down, enter
+    wait(browser, "document.querySelector('#panel').open")
+    browser.execute_script(
+        "document.querySelector('#panel').addEventListener('close', () => { window.told = true; });"
+        "document.querySelector('#panel').close();"
+        "document.body.dispatchEvent(new KeyboardEvent('keydown', {key: 'G', bubbles: true}));"
+    )
+    wait(browser, "window.told")
+    assert texts(browser, "tr.current .open b") == ["2/1"]
+
+
 def test_it_is_dark_where_the_system_is_and_can_be_switched(browser, tmp_path):
     def background():
         return browser.execute_script("return getComputedStyle(document.body).backgroundColor")
