@@ -62,7 +62,7 @@ def _filter(column: int, architecture: int, pid: int, signals: bool) -> list[Ins
         (calls.PRCTL, _prctl_test()),
         (calls.IOCTL, _ioctl_test()),
         *((call, _argument_test(at, [0, pid], _ALLOW, _REFUSE)) for call, at in calls.OWN_ONLY.values()),
-        *((call, _argument_test(at, of, _ALLOW, _REFUSE)) for call, at, of in calls.ONLY_WITH.values()),
+        *((call, _only_with_test(name, at, of)) for name, (call, at, of) in calls.ONLY_WITH.items()),
         *((call, _argument_test(at, of, _REFUSE, _ALLOW)) for call, at, of in calls.NOT_WITH.values()),
         *((call, _priority_test(which, pid)) for call, which in calls.PRIORITIES.values()),
         *((call, _clock_test()) for call in calls.CLOCKS.values()),
@@ -92,9 +92,19 @@ def _verdict(verdict: int) -> list[Instruction]:
     return [(_RETURN, 0, 0, verdict)]
 
 
+def _only_with_test(name: str, index: int, values: list[int]) -> list[Instruction]:
+    load, *rest = _argument_test(index, values, _ALLOW, _REFUSE)
+    return [load, *_each(system_calls.PRETENDED_WITH.get(name, []), _PRETEND), *rest]
+
+
 def _argument_test(index: int, values: list[int], among: int, otherwise: int) -> list[Instruction]:
     """The lower half of an argument: ``among`` if it is one of ``values``."""
     return [(_LOAD, 0, 0, _ARGUMENTS_AT + 8 * index), *_among(values, among, otherwise)]
+
+
+def _each(values: list[int], verdict: int) -> list[Instruction]:
+    """Return ``verdict`` if what was loaded is one of ``values``, and fall through if not."""
+    return [step for value in values for step in ((_JUMP_EQUAL, 0, 1, value), (_RETURN, 0, 0, verdict))]
 
 
 def _among(values: list[int], among: int, otherwise: int) -> list[Instruction]:
@@ -151,13 +161,10 @@ def _prctl_test() -> list[Instruction]:
 
 
 def _ioctl_test() -> list[Instruction]:
-    refused = itertools.chain.from_iterable(
-        [(_JUMP_EQUAL, 0, 1, request), (_RETURN, 0, 0, _REFUSE)] for request in system_calls.REFUSED_REQUESTS
-    )
     drivers = [number << 8 for number in system_calls.REQUESTS_OF_DRIVERS]
     return [
         (_LOAD, 0, 0, _ARGUMENTS_AT + 8),
-        *refused,
+        *_each(system_calls.REFUSED_REQUESTS, _REFUSE),
         (_AND, 0, 0, _REQUEST_TYPE),
         *_among(drivers, _ALLOW, _ERRNO | _ENOTTY),
     ]

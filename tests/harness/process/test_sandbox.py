@@ -126,6 +126,9 @@ ATTEMPTS = {
         "import array, fcntl\nfile, flags = os.open({own!r}, 0), array.array('i', [0])\n"
         "fcntl.ioctl(file, 0x80086601, flags); fcntl.ioctl(file, 0x40086602, flags)  # FS_IOC_{{GET,SET}}FLAGS",
         "os.listxattr({own!r})",
+        "import fcntl\nfile = open('own', 'w'); fcntl.lockf(file, fcntl.LOCK_EX)\n"
+        "other = \"import fcntl; fcntl.lockf(open('own', 'w'), fcntl.LOCK_EX | fcntl.LOCK_NB)\"\n"
+        "assert subprocess.run([os.sys.executable, '-c', other], stderr=subprocess.DEVNULL).returncode == 1",
         "assert ctypes.CDLL(None).prctl(62, 1, 0, 0, 0) == 0  # PR_SCHED_CORE",
         "assert ctypes.CDLL(None).personality(0x0040000) >= 0  # ADDR_NO_RANDOMIZE",
         "assert ctypes.CDLL(None).signalfd(-1, ctypes.create_string_buffer(8), 0) >= 0",
