@@ -29,8 +29,7 @@ from harness.faults import MachineFault
 from harness.json_text import parse_json
 from harness.limits import MAX_BUILT_BYTES
 from harness.process.deadline import take_lock
-from harness.process.owned_folders import make_folder, sweep
-from harness.process.procfs import remove_tree
+from harness.process.owned_folders import make_folder, remove_tree, sweep
 
 DEFAULT_GB = 10.0
 

@@ -7,7 +7,6 @@ import ctypes
 import os
 import re
 import signal
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -153,53 +152,6 @@ def place_to_go(process: int) -> int | None:
     return int(text) if text else None
 
 
-def disk_use(folder: Path, most: int) -> tuple[int, int]:
-    """Files below ``folder`` and the bytes that they take; stops counting at ``most`` files."""
-    files = size = 0
-    for path, folders, names in os.walk(folder):
-        files += len(folders) + len(names)
-        if files > most:
-            break
-        for name in names:
-            with contextlib.suppress(OSError):
-                size += os.lstat(os.path.join(path, name)).st_blocks * 512
-    return files, size
-
-
-def remove_tree(root: Path) -> None:
-    """Delete a folder whatever somebody put into it: no rights, folders nested beyond the longest path.
-
-    Folders move up before they are emptied, so that no path grows. Nobody may write there any more.
-    """
-    pending = [root]
-    while pending:
-        folder = pending.pop()
-        for entry in _entries(folder):
-            with contextlib.suppress(OSError):
-                if not entry.is_dir(follow_symlinks=False):
-                    os.unlink(entry.path)
-                    continue
-                os.chmod(entry.path, 0o700)
-                if folder != root:
-                    place = tempfile.mkdtemp(dir=root)
-                    os.rename(entry.path, place)
-                    pending.append(Path(place))
-                else:
-                    pending.append(Path(entry.path))
-    for folder in (*map(Path, _entries(root)), root):
-        with contextlib.suppress(OSError):
-            folder.rmdir()
-
-
-def _entries(folder: Path) -> list[os.DirEntry]:
-    try:
-        os.chmod(folder, 0o700)
-        with os.scandir(folder) as entries:
-            return list(entries)
-    except OSError:
-        return []
-
-
 def lies_in_memory(folder: Path) -> bool:
     """Return whether files below ``folder`` are shared memory of the host."""
     device = os.stat(folder).st_dev
@@ -211,6 +163,11 @@ def lies_in_memory(folder: Path) -> bool:
 def shared_memory_bytes() -> int:
     """Return what all shared memory of the host takes: mapped or not, with a name or without."""
     return _meminfo_bytes()["Shmem"]
+
+
+def kernel_memory_bytes() -> int:
+    """Return what the kernel of the host holds for itself and cannot give back, whoever made it."""
+    return sum(_meminfo_bytes()[name] for name in ("SUnreclaim", "VmallocUsed", "KernelStack"))
 
 
 def _meminfo_bytes() -> dict[str, int]:

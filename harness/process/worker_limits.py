@@ -10,7 +10,15 @@ from pathlib import Path
 
 from harness.faults import MachineFault
 from harness.process.holdings import Mappings, OpenFiles, mappings, open_files
-from harness.process.procfs import descendants, disk_use, lies_in_memory, place_to_go, shared_memory_bytes, usage
+from harness.process.owned_folders import disk_use
+from harness.process.procfs import (
+    descendants,
+    kernel_memory_bytes,
+    lies_in_memory,
+    place_to_go,
+    shared_memory_bytes,
+    usage,
+)
 from harness.result import CandidateFailure, Status
 
 CHECK_EVERY_S = 0.1
@@ -39,7 +47,7 @@ class WorkerLimits:
 
     def __init__(self, memory_bytes: int, has_group: bool, folders: list[Path]):
         self._memory_bytes, self._has_group, self._folders = memory_bytes, has_group, folders
-        self._shared_bytes = shared_memory_bytes()
+        self._shared_bytes, self._kernel_bytes = shared_memory_bytes(), kernel_memory_bytes()
         self._hiding = 0  # processes, at the last check
         self._mappings, self._mappings_due = Mappings(), 0.0
         self._begun = self._shows = False
@@ -112,11 +120,23 @@ class WorkerLimits:
 
     def _check_disk(self, shared: int, nameless: int) -> None:
         uses = [disk_use(folder, most=MAX_FILES) for folder in self._folders]
-        files, size = sum(files for files, _ in uses), sum(size for _, size in uses) + nameless
+        files, size = sum(use.files for use in uses), sum(use.bytes for use in uses) + nameless
         if files > MAX_FILES or size > MAX_DISK_BYTES:
             limit = f"the limit is {MAX_FILES} and {MAX_DISK_BYTES / 1e9:.1f} GB"
             raise _crashed(f"it wrote {files} files of {size / 1e9:.1f} GB together; {limit}")
+        if hidden := next((use.hidden for use in uses if use.hidden), ""):
+            raise _crashed(f"its files cannot be counted: it made {hidden}")
+        self._check_kernel_memory()
         self._check_shared_memory(shared + (size if any(map(lies_in_memory, self._folders)) else 0))
+
+    def _check_kernel_memory(self) -> None:
+        """Raise MachineFault if the kernel's memory grew by more than a worker may take: nothing says whose it is."""
+        grown = kernel_memory_bytes() - self._kernel_bytes
+        if grown > self._memory_bytes:
+            raise MachineFault(
+                f"kernel memory of this machine grew by {grown / 1e9:.1f} GB while a candidate ran, which may take "
+                f"{self._memory_bytes / 1e9:.1f} GB of host memory in all; stop what takes it, or raise --memory"
+            )
 
     def _check_shared_memory(self, used: int) -> None:
         """Raise MachineFault if shared memory grew by far more than /proc shows of this worker.

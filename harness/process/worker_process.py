@@ -23,8 +23,8 @@ from typing import Any
 from harness.faults import MachineFault
 from harness.memory import process_memory
 from harness.process import memory_cgroup, protocol, worker_limits
-from harness.process.owned_folders import make_folder, remove_large
-from harness.process.procfs import descendants, disk_use, is_ending, remove_tree
+from harness.process.owned_folders import disk_use, make_folder, remove_large, remove_tree
+from harness.process.procfs import descendants, is_ending
 from harness.process.spawn import scrubbed_environment
 from harness.process.worker_failures import OUTPUT_BYTES, describe_death, reported_failure
 from harness.process.worker_limits import CHECK_EVERY_S, WorkerLimits
@@ -200,10 +200,10 @@ class Worker:
             os.close(self._output_fd)
             os.close(self._status_fd)
             self._leave_group()
-            files, size = disk_use(self.scratch, most=worker_limits.MAX_FILES)
+            use = disk_use(self.scratch, most=worker_limits.MAX_FILES)
             self._remove_scratch()
             kept_files, kept_size = remove_large(self._kept)
-            self.left |= {"files": files + kept_files, "bytes": size + kept_size}
+            self.left |= {"files": use.files + kept_files, "bytes": use.bytes + kept_size}
 
     def _remove_scratch(self) -> None:
         remove_tree(self.scratch)

@@ -24,7 +24,8 @@ from pathlib import Path
 
 from harness.memory import process_memory
 from harness.process import memory_cgroup, sandbox
-from harness.process.procfs import end_with_parent, go_first, remove_tree
+from harness.process.owned_folders import remove_tree
+from harness.process.procfs import end_with_parent, go_first
 from harness.process.spawn import close_all_but
 
 _PR_SET_CHILD_SUBREAPER = 36

@@ -14,7 +14,7 @@ from typing import Any
 from harness.job import decode_problem
 from harness.problem.module import ProblemFile
 from harness.process import protocol
-from harness.process.procfs import remove_tree
+from harness.process.owned_folders import remove_tree
 from harness.result import CandidateFailure, Status
 from harness.solution.discover import Solution, SolutionError, read_solution
 from kernelbench.evaluation.executor import EnvironmentUnfit, Evaluated, Skipped

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness.compile.cache import cache_root
-from harness.process.procfs import disk_use, remove_tree
+from harness.process.owned_folders import disk_use, remove_tree
 
 Trace = Callable[[], list[str]]
 
@@ -34,7 +34,7 @@ def kept_files(most: int) -> Trace:
     """Folders of the cache that a candidate filled with more files than that."""
 
     def find() -> list[str]:
-        full = [folder for folder in (cache_root() / "private").glob("*") if disk_use(folder, most)[0] > most]
+        full = [folder for folder in (cache_root() / "private").glob("*") if disk_use(folder, most).files > most]
         for folder in full:
             remove_tree(folder)
         return [f"{folder} with more than {most} files" for folder in full]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.compile.cache import Cache
-from harness.process.owned_folders import PREFIX, make_folder, scratch, sweep
+from harness.process.owned_folders import PREFIX, disk_use, make_folder, remove_tree, scratch, sweep
 from harness.process.procfs import descendants
 
 ROOT = Path(__file__).parents[3]
@@ -91,3 +91,63 @@ def test_a_scratch_folder_goes_with_its_use():
         (folder / "file").write_text("x")
         assert folder.name.startswith(PREFIX)
     assert not folder.exists()
+
+
+def test_files_are_counted_with_the_bytes_that_they_take(tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "file").write_bytes(bytes(10_000))
+    use = disk_use(tmp_path, most=10)
+    assert use.files == 2 and 10_000 <= use.bytes < 100_000 and not use.hidden
+
+
+def nested(root, depth):
+    """Folders in folders, with names so long that their path is longer than the system takes."""
+    code = (
+        "import os, sys\nos.chdir(sys.argv[1])\n"
+        "for _ in range(int(sys.argv[2])): os.mkdir('d' * 200); os.chdir('d' * 200)\n"
+        "open('file', 'wb').write(bytes(10_000))"
+    )
+    subprocess.run([sys.executable, "-c", code, root, str(depth)], check=True)
+
+
+def test_folders_are_counted_however_long_their_path_is(tmp_path):
+    nested(tmp_path, 60)
+    use = disk_use(tmp_path, most=100)
+    assert use.files == 61 and use.bytes >= 10_000 and not use.hidden
+
+
+def test_folders_that_are_nested_too_deep_are_told(tmp_path):
+    nested(tmp_path, 1500)
+    use = disk_use(tmp_path, most=100_000)
+    assert use.files == 65 and "more than 64 deep" in use.hidden
+    remove_tree(tmp_path)
+    assert not tmp_path.exists()
+
+
+def test_folders_that_nobody_may_read_are_told(tmp_path, monkeypatch):
+    (tmp_path / "folder").mkdir()
+    opened = os.open
+
+    def refused(path, *flags, **options):
+        if path == "folder":  # as for users other than root
+            raise PermissionError(path)
+        return opened(path, *flags, **options)
+
+    monkeypatch.setattr("harness.process.owned_folders.os.open", refused)
+    assert "nobody may read" in disk_use(tmp_path, most=10).hidden
+
+
+def test_a_folder_goes_whatever_is_in_it(tmp_path):
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    outside.mkdir()
+    (outside / "kept").write_text("x")
+    deep = root
+    for _ in range(60):
+        deep = deep / "d"
+    deep.mkdir(parents=True)
+    (deep / "file").write_text("x")
+    (root / "link").symlink_to(outside)
+    os.mkfifo(root / "pipe")
+    deep.chmod(0)
+    remove_tree(root)
+    assert not root.exists() and (outside / "kept").exists()

@@ -410,6 +410,13 @@ def test_shared_memory_that_hardly_anybody_maps_is_noticed(attempt, monkeypatch)
         attempt(hidden, timeout_s=30)
 
 
+def test_folders_nested_too_deep_end_the_candidate_and_go(attempt):
+    source = "for _ in range(1500): os.mkdir('d'); os.chdir('d')\nwhile True: pass"
+    with pytest.raises(CandidateFailure, match="more than 64 deep") as caught:
+        attempt(source)
+    assert caught.value.status is Status.CRASHED
+
+
 def test_what_is_left_behind_is_counted_and_removed(attempt):
     worker = attempt("open('litter', 'wb').write(b'x' * 5000)\nsubprocess.Popen(['sleep', '60'])")
     assert worker.left["processes"] == 1 and worker.left["files"] == 1 and worker.left["bytes"] >= 5000

@@ -2,11 +2,15 @@
 
 import os
 import signal
+import subprocess
+import sys
 
 import pytest
 
+from harness.faults import MachineFault
 from harness.memory.shared_tensors import shared_file
 from harness.process.holdings import OpenFiles
+from harness.process.procfs import kernel_memory_bytes
 from harness.process.worker_limits import WorkerLimits
 from harness.result import CandidateFailure, Status
 
@@ -120,3 +124,37 @@ def test_a_worker_that_takes_long_to_check_waits_meanwhile(monkeypatch, limit):
         with pytest.raises(CandidateFailure, match="more than 10 mappings together"):
             limits.check(os.getpid(), sent.append)
         assert sent == [signal.SIGSTOP]
+
+
+# A file of the kernel's text keeps as much as its longest line: of a path whose characters are shown as four each.
+HOLDS_LINES = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+os.chdir(sys.argv[1])
+for _ in range(60): os.mkdir("\\n" * 255); os.chdir("\\n" * 255)
+file = os.open("x", os.O_RDWR | os.O_CREAT)
+os.ftruncate(file, 4096)
+libc.mmap(ctypes.c_void_p(0x10000), ctypes.c_size_t(4096), 1, 0x12, file, ctypes.c_long(0))  # the first line
+held = [os.open("/proc/self/maps", os.O_RDONLY) for _ in range(900)]
+for file in held: os.read(file, 1)
+print(len(held), flush=True)
+sys.stdin.read()
+"""
+
+
+def test_memory_of_the_kernel_is_that_of_no_process(tmp_path):
+    before = kernel_memory_bytes()
+    command = [sys.executable, "-c", HOLDS_LINES, tmp_path]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holds:
+        assert holds.stdout.readline() == b"900\n"
+        assert kernel_memory_bytes() - before > 900 * 32_000
+        holds.stdin.close()
+
+
+def test_who_makes_the_kernel_take_more_than_a_worker_may_is_not_evaluated(run, monkeypatch):
+    at_first = kernel_memory_bytes()
+    sizes = iter([at_first, at_first + GIB])
+    monkeypatch.setattr("harness.process.worker_limits.kernel_memory_bytes", lambda: next(sizes, at_first + 3 * GIB))
+    with pytest.raises(MachineFault, match="kernel memory of this machine grew by 3.2 GB .* may take 2.1 GB"):
+        run("while True: time.sleep(1)")
