@@ -6,6 +6,7 @@ Everything is counted up to a limit, and then no further: what a candidate makes
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ _MAPPING_BYTES = 256  # of kernel memory: a vm_area_struct and its share of a ma
 _LONG_LINE = 512  # bytes of a line in /proc/PID/maps; a longer one, of a path of up to 4096, counts several times
 _CHUNK = 1 << 16  # bytes of a read
 _LINES_BETWEEN = 256  # a few reads of /proc/PID/maps, each of which may wait for a lock of that process
+_DELETED = "(deleted)"
 _FILES_IN_MEMORY = ("/memfd:", "/dev/zero", "/SYSV", "/dev/shm/")  # names of shared mappings in /proc/PID/maps
 
 Sizes = dict[tuple[int, int], tuple[bool, int]]  # device and inode -> whether it lies in memory, and its bytes
@@ -70,16 +72,26 @@ def open_files(processes: list[int], most: int, between: Callable[[], None] = la
             return found
     for folder, name in names:
         with contextlib.suppress(OSError):
-            link = os.readlink(f"{folder}/{name}")
+            link = _link(f"{folder}/{name}")
             if link.startswith("socket:"):
                 found.sockets.add(link)
             elif link.startswith("pipe:"):
                 found.pipes.add(link)
-            elif link.endswith("(deleted)"):
+            elif link.endswith(_DELETED):
                 file = os.stat(f"{folder}/{name}")
                 if stat.S_ISREG(file.st_mode) and not file.st_nlink:
                     found.nameless[file.st_dev, file.st_ino] = link.startswith("/memfd:"), file.st_blocks * 512
     return found
+
+
+def _link(descriptor: str) -> str:
+    """Return what a descriptor leads to; of a path that is longer than the system takes the end, as if deleted."""
+    try:
+        return os.readlink(descriptor)
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        return _DELETED
 
 
 def _descriptors(process: int) -> list[tuple[str, str]]:
@@ -109,8 +121,8 @@ def mappings(processes: list[int], most: int, between: Callable[[], None] = lamb
                 return found
             if found.count % _LINES_BETWEEN == 0:
                 between()
-            fields = line.decode(errors="replace").split(None, 5) if line.endswith(b"(deleted)") else ()
-            if len(fields) == 6 and fields[1][3] == "s":
+            fields = line.decode(errors="replace").split(None, 5) if line.endswith(_DELETED.encode()) else ()
+            if len(fields) == 6:  # a private mapping keeps its file too
                 file, in_memory, size = _mapped_file(process, fields)
                 found.nameless[file] = in_memory, max(size, found.nameless.get(file, (in_memory, 0))[1])
     return found

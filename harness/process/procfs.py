@@ -107,6 +107,13 @@ def tasks_that_stop(process: int) -> list[str]:
     return [] if not state or state[0] in "ZX" else tasks(process)
 
 
+def wait_until_gone(processes: list[int], most_s: float) -> None:
+    """Wait until none of these, which were killed, has anything left that the kernel must take away for it."""
+    end = time.monotonic() + most_s
+    while any(map(tasks_that_stop, processes)) and time.monotonic() < end:
+        time.sleep(0.005)
+
+
 def read_text(path: str) -> str:
     """Empty where there is no such file any more. The name of a process in it is any bytes, ``\\r`` among them."""
     data = b""

@@ -24,7 +24,7 @@ from harness.faults import MachineFault
 from harness.memory import process_memory
 from harness.process import memory_cgroup, protocol, worker_limits
 from harness.process.owned_folders import disk_use, make_folder, remove_large, remove_tree
-from harness.process.procfs import descendants, is_ending
+from harness.process.procfs import descendants, is_ending, wait_until_gone
 from harness.process.spawn import scrubbed_environment
 from harness.process.worker_failures import OUTPUT_BYTES, describe_death, reported_failure
 from harness.process.worker_limits import CHECK_EVERY_S, WorkerLimits
@@ -322,7 +322,8 @@ class Worker:
         """Kill the group and wait until it is gone, so that its memory and device are free again."""
         if self._exit_code is not None:
             return
-        self.left["processes"] = max(0, len(descendants(self._pid)) - 1)
+        family = descendants(self._pid)
+        self.left["processes"] = max(0, len(family) - 1)
         self._killed = not is_ending(self._pid)
         try:
             os.killpg(self._pid, signal.SIGKILL)
@@ -342,6 +343,7 @@ class Worker:
                 self._exit_code = self._read_exit_code()
             elif self._channel.fileno() in ready:
                 self._selector.unregister(self._channel.fileno())
+        wait_until_gone(family, GONE_S)
 
     def _text(self) -> str:
         return self.output.decode(errors="replace")

@@ -9,6 +9,12 @@ def test_json_is_read():
     assert parse_json('{"a": [1, null]}') == parse_json(b'{"a": [1, null]}') == {"a": [1, None]}
 
 
+def test_what_nests_more_than_a_hundred_deep_is_a_value_error():
+    assert parse_json("[" * 100 + "]" * 100)
+    with pytest.raises(ValueError, match="more than 100 deep"):
+        parse_json('{"a": ' * 101 + "1" + "}" * 101)
+
+
 @pytest.mark.parametrize("text", ["", "{", "nul", b"\xff", "9" * 5000, "[" * 100_000, '{"a":' * 100_000], ids=range(7))
 def test_anything_else_is_a_value_error(text):
     with pytest.raises(ValueError):

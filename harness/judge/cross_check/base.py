@@ -57,6 +57,10 @@ class Reading:
         """The judge's figure for one call."""
         return max(0.0, self.burst_ms - self.overhead_ms) / self.calls
 
+    def lowers(self, other: Reading) -> bool:
+        """Return whether a figure of ``least`` is this reading's, whose outputs are to be compared then."""
+        return self.burst_ms < other.burst_ms or (self.cpu_ms or 0.0) < (other.cpu_ms or 0.0)
+
     def least(self, other: Reading) -> Reading:
         """Return the lower figures of two readings of as many calls: work of others only ever adds time."""
         overhead_ms = min(self.overhead_ms, other.overhead_ms)

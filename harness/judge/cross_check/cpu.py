@@ -100,7 +100,7 @@ class CpuWallClockCheck(WallClockCheck):
         for done in tries(self.session.conditions.cv_target, lambda: claim() is Claim.FORGED):
             for case in input_cases(self.setting):
                 reading, called = self._burst(case, calls, held, views)
-                if case not in least or reading.burst_ms < least[case].burst_ms or case == self.setting.rare:
+                if case not in least or reading.lowers(least[case]) or case == self.setting.rare:
                     for call in called:
                         check(call)
                 least[case] = least[case].least(reading) if case in least else reading

@@ -21,7 +21,7 @@ ALLOWED: dict[str, Numbers] = {
     "getdents64": (217, 61), "getcwd": (79, 17), "chdir": (80, 49), "fchdir": (81, 50), "umask": (95, 166),
     "rename": (82, None), "renameat": (264, 38), "renameat2": (316, 276), "mkdir": (83, None), "mkdirat": (258, 34),
     "rmdir": (84, None), "link": (86, None), "linkat": (265, 37), "unlink": (87, None), "unlinkat": (263, 35),
-    "symlink": (88, None), "symlinkat": (266, 36), "mknod": (133, None), "mknodat": (259, 33), "truncate": (76, 45),
+    "symlink": (88, None), "symlinkat": (266, 36), "truncate": (76, 45),
     "ftruncate": (77, 46), "fallocate": (285, 47), "fadvise64": (221, 223), "fsync": (74, 82), "fdatasync": (75, 83),
     "flock": (73, 32), "copy_file_range": (326, 285), "memfd_create": (319, 279),
     # descriptors

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.compile.cache import Cache, CacheError, built_bytes, digest_of, key_of
+from harness.process.owned_folders import remove_large
 
 ROOT = Path(__file__).parents[3]
 
@@ -133,6 +134,22 @@ def test_clearing_tells_what_was_there_and_leaves_nothing(cache):
     assert (removed.entries, removed.size_bytes) == (1, 5)
     assert cache.statistics().entries == 0 and cache.get("k") is None
     assert not [path for path in cache.root.rglob("*.so")]
+
+
+def test_a_private_folder_that_a_candidate_nested_deep_harms_nobody(cache):
+    code = (
+        "import os, sys\nos.chdir(sys.argv[1])\n"
+        "for _ in range(1500): os.mkdir('d'); os.chdir('d')\n"
+        "open('file', 'wb').write(bytes(100_000))"
+    )
+    folder = cache.private_folder("triton")
+    subprocess.run([sys.executable, "-c", code, folder], check=True)
+    assert cache.statistics().size_bytes == 0  # it is too deep to be counted
+    cache.trim()
+    assert remove_large([folder])[0] > 60 and not folder.exists()
+    subprocess.run([sys.executable, "-c", code, cache.private_folder("triton")], check=True)
+    cache.clear()
+    assert not folder.exists() and cache.statistics().size_bytes == 0
 
 
 def test_a_private_folder_is_the_same_each_time_and_counts(cache):

@@ -34,6 +34,47 @@ def test_files_without_a_name_are_counted_with_the_bytes_that_they_take(tmp_path
     assert [1 for lies_in_memory, size in new if not lies_in_memory and 2 << 20 <= size < 3 << 20]
 
 
+@pytest.fixture
+def deep(tmp_path):
+    """A folder whose path is longer than the system takes, which this process is in."""
+    before = os.getcwd()
+    os.chdir(tmp_path)
+    for _ in range(20):
+        os.mkdir("d" * 250)
+        os.chdir("d" * 250)
+    yield
+    os.chdir(before)
+
+
+def written(name, size):
+    descriptor = os.open(name, os.O_RDWR | os.O_CREAT)
+    os.write(descriptor, bytes(size))
+    os.fsync(descriptor)
+    return descriptor
+
+
+def test_a_file_without_a_name_counts_however_long_its_path_was(deep):
+    before = open_files([os.getpid()], MANY)
+    descriptor = written("gone", 2 << 20)
+    assert not set(open_files([os.getpid()], MANY).nameless) - set(before.nameless)
+    os.unlink("gone")
+    (new,) = set(open_files([os.getpid()], MANY).nameless) - set(before.nameless)
+    assert new[1] == os.fstat(descriptor).st_ino
+    os.close(descriptor)
+
+
+@pytest.mark.parametrize("flags", [mmap.MAP_SHARED, mmap.MAP_PRIVATE], ids=["shared", "private"])
+def test_a_file_that_is_only_mapped_counts(tmp_path, flags):
+    descriptor = written(tmp_path / "gone", 2 << 20)
+    inode = os.fstat(descriptor).st_ino
+    mapping = mmap.mmap(descriptor, mmap.PAGESIZE, flags, mmap.PROT_READ)
+    os.close(descriptor)  # mmap keeps a descriptor of its own
+    (tmp_path / "gone").unlink()
+    found = mappings([os.getpid()], MANY).nameless
+    assert [lies_in_memory for (_, number), (lies_in_memory, _) in found.items() if number == inode] == [False]
+    mapping.close()
+
+
 def test_a_pipe_counts_once_with_two_pages_and_a_socket_with_its_buffer():
     before = open_files([os.getpid()], MANY).buffer_bytes
     pipe = os.pipe()

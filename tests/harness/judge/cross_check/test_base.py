@@ -7,7 +7,7 @@ import pytest
 
 from harness.integrity import forged_clock
 from harness.judge.cross_check import cpu
-from harness.judge.cross_check.base import calls_of_a_burst
+from harness.judge.cross_check.base import Reading, calls_of_a_burst
 
 
 def test_a_burst_is_long_enough_to_be_told_from_what_it_costs():
@@ -21,6 +21,17 @@ def test_launches_have_to_fit_the_queue_behind_the_gate_and_nowhere_else():
     assert calls_of_a_burst("cuda", 0.3, 100, held=True) == 6
     assert calls_of_a_burst("cuda", 3.0, 3000, held=True) == 1
     assert calls_of_a_burst("cuda", 3.0, 3000, held=False) == 7
+
+
+@pytest.mark.parametrize(
+    "burst_ms, cpu_ms, lowers", [(9.0, 5.0, True), (11.0, 4.0, True), (11.0, 5.0, False), (9.0, None, True)]
+)
+def test_outputs_are_compared_where_any_figure_of_a_burst_counts(burst_ms, cpu_ms, lowers):
+    before = Reading(10.0, 1.0, None, 4, True, None if cpu_ms is None else 5.0)
+    reading = Reading(burst_ms, 1.0, None, 4, True, cpu_ms)
+    assert reading.lowers(before) is lowers
+    least = before.least(reading)
+    assert ((least.burst_ms, least.cpu_ms) != (before.burst_ms, before.cpu_ms)) is lowers
 
 
 @pytest.mark.parametrize("claimed_ms", [0.005, 0.02, 0.1, 0.5, 2.0])
