@@ -19,7 +19,7 @@ _CUDA_HEADERS = {
 }  # fmt: skip
 _HEADERS = {"std::complex<float>": "<complex>", "std::complex<double>": "<complex>"}
 
-_DATA = {"WORKLOADS", "DOMAIN", "EXPLOITS", "TOLERANCE", "INDEPENDENT", "FORGETS", "TRIVIAL", "RANDOM"}
+_DATA = {"WORKLOADS", "DOMAIN", "EXPLOITS", "TOLERANCE", "INDEPENDENT", "FORGETS", "FEEDBACK", "TRIVIAL", "RANDOM"}
 _FUNCTIONS = {"get_inputs", "get_init_inputs", "get_flops", "get_bytes"}
 
 

@@ -45,8 +45,7 @@ def build_model(
     around it; with ``changed`` ones it does so afterwards, and all others are the initial ones.
     The model stays in train mode, as its constructor leaves it.
     """
-    lengthen = not workload.problem.forgets
-    hardened = hardened_initialisation(memory=lengthen) if weights == "hardened" else contextlib.nullcontext()
+    hardened = _hardened(workload) if weights == "hardened" else contextlib.nullcontext()
     with torch.device(device), hardened:
         init_inputs = workload.get_init_inputs()
         seed_generators(seed, device)
@@ -54,6 +53,12 @@ def build_model(
         if weights != "initial":
             spread_constants(model)
     return model.to(device=device, dtype=dtype)
+
+
+def _hardened(workload: Workload) -> contextlib.AbstractContextManager[None]:
+    problem = workload.problem
+    feedback = tuple(workload.sizes[name] for name in problem.feedback) if problem.feedback else None
+    return hardened_initialisation(memory=not problem.forgets, feedback=feedback)
 
 
 def copy_matching_state(source: torch.nn.Module, target: torch.nn.Module) -> bool:

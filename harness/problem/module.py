@@ -137,6 +137,14 @@ class Problem:
         return getattr(self.module, "FORGETS", False)
 
     @property
+    def feedback(self) -> tuple[str, str] | None:
+        """Names of the sizes of input and state of a linear layer that is given its outputs again (``FEEDBACK``).
+
+        The state comes last in what it is given. By its initial weights such a layer forgets within some ten steps.
+        """
+        return getattr(self.module, "FEEDBACK", None)
+
+    @property
     def independent(self) -> tuple[int, ...]:
         """Dimensions of an output along which parts do not depend on one another (``INDEPENDENT``).
 

@@ -14,7 +14,8 @@ from kernelbench.solvers.backend.interface import Bounds
 from kernelbench.solvers.model import answers
 
 _NOT_SHOWN = {
-    "WORKLOADS", "EXPLOITS", "TRIVIAL", "TOLERANCE", "INDEPENDENT", "FORGETS", "DOMAIN", "get_flops", "get_bytes",
+    "WORKLOADS", "EXPLOITS", "TRIVIAL", "TOLERANCE", "INDEPENDENT", "FORGETS", "FEEDBACK", "DOMAIN", "get_flops",
+    "get_bytes",
 }  # fmt: skip
 _ANALYSING = threading.Lock()  # PyTorch's tracing modes are not made for several threads
 

@@ -131,7 +131,8 @@ class Reference:
         return getattr(self.setting.workload.problem.module, "DOMAIN", "") == "published" and not self._has_weights()
 
     def _remembers(self) -> bool:
-        return is_recurrent(self.model()) and not self.setting.workload.problem.forgets
+        problem = self.setting.workload.problem
+        return bool(problem.feedback) or is_recurrent(self.model()) and not problem.forgets
 
     def _has_weights(self) -> bool:
         return next(self.model().parameters(), None) is not None

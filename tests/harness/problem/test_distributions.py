@@ -122,6 +122,35 @@ def test_a_hardened_recurrent_layer_remembers_the_first_of_many_steps(layer):
     assert (every - half).abs().max() > 0.01 * every.square().mean().sqrt()
 
 
+def test_a_hardened_network_of_linear_layers_remembers_and_does_not_amplify_errors(problem):
+    """3/34: from zeros half of the sequence before, and in FP64."""
+    workload = problem("3/34").workload("full")
+
+    def outputs(weights, dtype, first=0):
+        model = build_model(workload.problem.module.Model, workload, 5, CPU, torch.float32, weights).to(dtype)
+        x, state = (value.to(dtype) for value in drawn(workload, "published"))
+        with torch.no_grad():
+            return model(x[first:], state if first == 0 else torch.zeros_like(state))[128 - first :].double()
+
+    def off(other, exact):
+        return float((other - exact).abs().max() / exact.square().mean().sqrt())
+
+    single = torch.float32
+    assert off(outputs("initial", single, first=108), outputs("initial", single)) < 1e-3
+    every = outputs("hardened", single)
+    assert off(outputs("hardened", single, first=64), every) > 1.0
+    assert off(outputs("hardened", torch.float64), every) < 2e-5
+
+
+def test_only_the_layer_that_is_fed_back_keeps_a_state(problem):
+    workload = problem("3/34").workload("small")
+    model = build_model(workload.problem.module.Model, workload, 5, CPU, torch.float32, "hardened")
+    own = model.i2h.weight[:, workload.sizes["input_size"] :] / 1.02
+    assert torch.allclose(own @ own.T, torch.eye(len(own)), atol=1e-5)
+    assert model.i2h.weight.count_nonzero() == model.i2h.weight.numel()
+    assert model.h2o.weight.std() > 0.1
+
+
 @pytest.mark.parametrize(("layer", "cell"), [(torch.nn.LSTM, torch.nn.LSTMCell), (torch.nn.GRU, torch.nn.GRUCell)])
 def test_a_cell_of_the_same_seed_has_the_weights_of_the_layer(layer, cell):
     models = []
