@@ -100,7 +100,7 @@ class ModelNew(torch.nn.Module):
     assert attempt["status"] == "runtime_error"
     told = ast.literal_eval(attempt["error"]["text"].removeprefix("RuntimeError: "))
     assert told[:2] == ["PermissionError"] * 2 and len(told) == 4
-    assert set(told[2:]) <= {"refused", "ConnectionResetError", "BrokenPipeError", "PermissionError"}
+    assert told[2:] == ["FileNotFoundError"] * 2  # it connects to nothing that has a name
     assert attempted(GOOD)[0]["status"] == "ok"
 
 
