@@ -56,7 +56,10 @@ class BuildContext:
     translators: Mapping[str, Translator] = field(default_factory=dict, repr=False)
 
     def worker(self, *readable: Path, env: dict[str, str] | None = None, build: Builder | None = None) -> Worker:
-        """A process to build in, as of ``ForkServer.fork``: it leaves the cores to what is timed meanwhile."""
+        """A process to build in, as of ``ForkServer.fork``: it leaves the cores to what is timed meanwhile.
+
+        ``readable`` are real paths.
+        """
         return self.server.fork(env or {}, self.memory_bytes, build=build, readable=readable, background=True)
 
 

@@ -19,7 +19,6 @@ import hashlib
 import json
 import os
 import shutil
-import stat
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -30,6 +29,7 @@ from harness.json_text import parse_json
 from harness.limits import MAX_BUILT_BYTES
 from harness.process.deadline import take_lock
 from harness.process.owned_folders import disk_use, make_folder, remove_tree, sweep
+from harness.solution.includes import open_plain
 
 DEFAULT_GB = 10.0
 
@@ -75,16 +75,17 @@ def limit_bytes() -> int:
 
 
 def built_bytes(path: Path) -> int:
-    """Return the size of what a build made; raise ValueError, with the reason, where that is no library to keep."""
+    """Return the size of what a build made, by its real path; ValueError, with the reason, where it is no library."""
+    if not os.path.lexists(path):
+        raise ValueError(f"the build left no {path.name}")
     try:
-        status = path.lstat()
+        with open_plain(path, in_place=True) as file:
+            size = os.fstat(file.fileno()).st_size
     except OSError:
-        raise ValueError(f"the build left no {path.name}") from None
-    if not stat.S_ISREG(status.st_mode):
-        raise ValueError(f"the build left no plain file {path.name}")
-    if status.st_size > MAX_BUILT_BYTES:
-        raise ValueError(f"{path.name} has {status.st_size:,} bytes; the limit is {MAX_BUILT_BYTES:,}")
-    return status.st_size
+        raise ValueError(f"the build left no plain file {path.name}") from None
+    if size > MAX_BUILT_BYTES:
+        raise ValueError(f"{path.name} has {size:,} bytes; the limit is {MAX_BUILT_BYTES:,}")
+    return size
 
 
 def key_of(*parts: str) -> str:
@@ -283,6 +284,6 @@ class Cache:
 
 
 def _copy_plain_file(source: Path, target: Path) -> None:
-    descriptor = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    with open(descriptor, "rb") as file, open(target, "xb") as copy:
+    """``source`` is the real path: its folder is that of a process which a compiler's plugin may have run in."""
+    with open_plain(source, in_place=True) as file, open(target, "xb") as copy:
         shutil.copyfileobj(file, copy)

@@ -88,7 +88,7 @@ def compile_text(
         entry = cache.get(key)
         cached = entry is not None
         if not cached:
-            with context.worker(*headers) as worker:
+            with context.worker(*(folder.resolve() for folder in headers)) as worker:
                 source = worker.scratch / _TRANSLATED
                 source.write_text(text, encoding="utf-8")
                 _run(worker, source, compiler, flags, context.timeout_s)

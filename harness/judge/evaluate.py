@@ -190,12 +190,13 @@ class Evaluation:
     ) -> Worker:
         """Start the candidate's process, with the descriptors ``fds`` behind those of its outbox."""
         problem = prepared.reference.setting.workload.problem
+        others = [path.resolve() for path in (problem.path, *self.artefact.readable, *readable)]
         return self.server.fork(
             self.artefact.env | devices.environment_of_one(self.conditions.device),
             self.conditions.memory_bytes,
             [*prepared.outbox.fds, *fds],
             builder,
-            readable=[problem.path, *own_files(self.solution), *self.artefact.readable, *readable],
+            readable=[*own_files(self.solution), *others],
             writable=self.artefact.writable,
             devices=self._on_gpu,
         )

@@ -23,8 +23,8 @@ _YOUNG_S = 60.0  # between making a folder and locking it
 
 
 def make_folder(parent: Path | None = None) -> tuple[Path, int]:
-    """A new folder, and the descriptor that holds its lock: to be closed when the folder is removed."""
-    path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
+    """The real path of a new folder, and the descriptor that holds its lock: to be closed when it is removed."""
+    path = Path(os.path.realpath(tempfile.mkdtemp(prefix=PREFIX, dir=parent)))
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     with contextlib.suppress(OSError):  # a file system without locks on folders: nobody sweeps there
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -27,8 +27,13 @@ class Closed(Exception):
 
 def send(connection: socket.socket, message: dict[str, Any]) -> None:
     """Send one message: its length, then JSON."""
+    connection.sendall(encoded(message))
+
+
+def encoded(message: dict[str, Any]) -> bytes:
+    """One message as it is sent."""
     data = json.dumps(message).encode()
-    connection.sendall(_LENGTH.pack(len(data)) + data)
+    return _LENGTH.pack(len(data)) + data
 
 
 def receive(connection: socket.socket) -> dict[str, Any]:

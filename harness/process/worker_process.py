@@ -48,7 +48,7 @@ class WorkerOptions:
     memory_bytes: int  # of the host
     inherit: list[int]  # descriptors
     build: Builder | None = None  # answers what it asks to have built
-    readable: Iterable[Path] = ()
+    readable: Iterable[Path] = ()  # real paths: one that leads through a link by then is not read
     writable: Iterable[Path] = ()
     background: bool = False  # it has only the cores that others leave it
     devices: bool = False  # it may open GPUs
@@ -99,8 +99,7 @@ class Worker:
         try:
             return start(request, [channel.fileno(), output_fd, status_fd, *options.inherit])
         except BaseException:
-            self._remove_scratch()
-            self._leave_group()
+            self._remove_folders()
             raise
         finally:
             channel.close()
@@ -199,19 +198,16 @@ class Worker:
                 self.memory.close()
             os.close(self._output_fd)
             os.close(self._status_fd)
-            self._leave_group()
             use = disk_use(self.scratch, most=worker_limits.MAX_FILES)
-            self._remove_scratch()
+            self._remove_folders()
             kept_files, kept_size = remove_large(self._kept)
             self.left |= {"files": use.files + kept_files, "bytes": use.bytes + kept_size}
 
-    def _remove_scratch(self) -> None:
-        remove_tree(self.scratch)
-        os.close(self._scratch_lock)
-
-    def _leave_group(self) -> None:
+    def _remove_folders(self) -> None:
         if self._group:
             self._group.close()
+        remove_tree(self.scratch)
+        os.close(self._scratch_lock)
 
     def _ran_out(self) -> bool:
         """Return whether the kernel ended something of it at its limit of memory, which is nobody else's doing."""
@@ -232,11 +228,16 @@ class Worker:
             error.killed_by = error.killed_by or self.killed_by
 
     def _send(self, message: dict[str, Any], timeout_s: float) -> None:
-        self._channel.settimeout(timeout_s)
-        try:
-            protocol.send(self._channel, message)
-        except OSError:
-            pass  # dead already, or it does not read: the wait for its answer finds out
+        """Send it as far as the worker reads; that it is dead or reads too little the wait for its answer finds out."""
+        data, deadline = memoryview(protocol.encoded(message)), time.monotonic() + timeout_s
+        self._channel.settimeout(CHECK_EVERY_S)
+        while data and time.monotonic() < deadline:
+            try:
+                data = data[self._channel.send(data) :]
+            except TimeoutError:
+                self._check_limits()
+            except OSError:
+                return
 
     def _signal(self, number: int) -> None:
         """Send a signal to everything in the worker's group, if it is still there."""

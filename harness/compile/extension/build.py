@@ -27,9 +27,11 @@ from harness.compile.toolchain import host_compiler, host_cpu, nvcc
 from harness.limits import MAX_BUILT_TOGETHER_BYTES
 from harness.result import CandidateFailure, Status
 from harness.solution.discover import Solution
+from harness.solution.includes import open_plain
 from harness.solution.visible_files import own_files
 
 _ARCH = re.compile(r"\d{1,3}\.\d{1,3}[a-z]?")
+_MOST_REQUESTS = 1000  # of one candidate: its time grows by what each takes, of which the build is a part
 _MOST_ARCH_CHARACTERS = 1000  # of a list of architectures: a hundred of them
 
 
@@ -39,6 +41,7 @@ class ExtensionBuilder:
 
     solution: Solution
     context: BuildContext
+    requests: int = 0
     compiled: int = 0
     reused: int = 0
     seconds: float = field(default=0.0)
@@ -50,9 +53,12 @@ class ExtensionBuilder:
     def __call__(self, request: dict[str, Any], scratch: Path) -> dict[str, Any]:
         """The answer to one request: ``library``, a path below ``scratch``, or what was ``raised``; and ``output``.
 
-        Raises CandidateFailure where the builds of this candidate take too much
-        time or memory.
+        Raises CandidateFailure where the builds of this candidate are too many, or
+        take too much time or memory.
         """
+        self.requests += 1
+        if self.requests > _MOST_REQUESTS:
+            raise CandidateFailure(Status.CRASHED, f"it asked for more than {_MOST_REQUESTS:,} builds")
         if self.seconds > self.context.timeout_s:
             message = f"what it asked to have built took longer than {self.context.timeout_s:g} s together"
             raise CandidateFailure(Status.TIMEOUT, message)
@@ -95,7 +101,7 @@ class ExtensionBuilder:
         self.keys.append(key)
         self.sources |= _digests(request.arguments)
         self.libraries.append(entry / name)
-        return {"library": str(_deliver(entry / name, scratch, key)), "output": output}
+        return {"library": str(_deliver((entry / name).resolve(), scratch, key)), "output": output}
 
     def _take_room(self, library: Path) -> None:
         """Raise Refused where a library is none, or is too large, or all of this candidate's are together."""
@@ -146,7 +152,8 @@ def _failure(answer: dict[str, Any], built: Path, scratch: Path, key: str) -> di
     """Return what was raised, with the generated sources moved to where the message then says that they are."""
     for source in ("main.cpp", "cuda.cu"):
         if (built / source).is_file():
-            _deliver(built / source, scratch, key)
+            with contextlib.suppress(Refused):  # a link, which what ran with the compiler may have made
+                _deliver(built / source, scratch, key)
     own = str(_folder_in(scratch, key))
     return {"raised": str(answer["raised"]), "message": str(answer.get("message")).replace(str(built), own)}
 
@@ -158,8 +165,8 @@ def _folder_in(scratch: Path, key: str) -> Path:
 def _deliver(source: Path, scratch: Path, key: str) -> Path:
     """Copy ``source`` to where the candidate may read it; what is there already is the candidate's own affair.
 
-    The candidate owns ``scratch``, so none of its links is followed: they could
-    lead to any place where we may write. Raises Refused.
+    No link is followed, neither of ``scratch``, which the candidate owns, nor to another file than ``source``, a real
+    path in the folder of a process that may have run a plugin of the candidate's. Raises Refused.
     """
     target = _folder_in(scratch, key) / source.name
     try:
@@ -172,7 +179,7 @@ def _deliver(source: Path, scratch: Path, key: str) -> Path:
                 folder = os.open(name, os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
                 opened.callback(os.close, folder)
             new = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-            with contextlib.suppress(FileExistsError), open(source, "rb") as original:
+            with contextlib.suppress(FileExistsError), open_plain(source, in_place=True) as original:
                 with open(os.open(target.name, new, 0o600, dir_fd=folder), "wb") as copy:
                     shutil.copyfileobj(original, copy)
     except OSError as error:

@@ -34,6 +34,7 @@ _PATH_VARIABLES = ("PATH", "LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", "CUTLASS
 class Confinement:
     """Access of one worker besides the system's files: paths that it reads or writes, and devices.
 
+    Paths to read are real ones: what a candidate has made a link of meanwhile leads elsewhere, and is not read.
     Of the folder of a Python file that it may read it can list the names.
     """
 
@@ -51,10 +52,12 @@ def restrict(confinement: Confinement) -> str:
     size = 8 if version < 4 else 16 if version < 6 else 24
     ruleset = libc.syscall(_CREATE_RULESET, attributes, size, 0)
     try:
-        for path in (*system_paths(), *confinement.readable):
+        for path in system_paths():
             _allow(ruleset, path, rights & (_EXECUTE | _READ_FILE | _READ_DIR))
+        for path in confinement.readable:
+            _allow(ruleset, path, rights & (_EXECUTE | _READ_FILE | _READ_DIR), in_place=True)
         for folder in {os.path.dirname(path) for path in confinement.readable if path.endswith(".py")}:
-            _allow(ruleset, folder, rights & _READ_DIR)  # a module is imported by looking for its name
+            _allow(ruleset, folder, rights & _READ_DIR, in_place=True)  # a module is imported by looking for its name
         for path in proc_paths():
             _allow(ruleset, path, rights & (_READ_FILE | _READ_DIR))
         for path in (*_DEVICES, *(gpu_devices() if confinement.devices else ())):
@@ -102,12 +105,14 @@ def gpu_devices() -> list[Path]:
     return [path for pattern in _GPU_DEVICES for path in Path("/dev").glob(pattern)]
 
 
-def _allow(ruleset: int, path: str | Path, rights: int) -> None:
+def _allow(ruleset: int, path: str | Path, rights: int, in_place: bool = False) -> None:
     try:
         descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
         return  # what cannot be opened needs no permission
     try:
+        if in_place and os.readlink(f"/proc/self/fd/{descriptor}") != str(path):
+            return
         if not os.path.isdir(f"/proc/self/fd/{descriptor}"):
             rights &= _OF_A_FILE
         libc.syscall(_ADD_RULE, ruleset, _PATH_BENEATH, struct.pack("=Qi", rights, descriptor), 0)

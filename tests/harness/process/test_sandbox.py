@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from harness.compile import BuildContext, build
+from harness.compile.cache import built_bytes
 from harness.compile.extension.build import ExtensionBuilder, Refused, _deliver
 from harness.faults import MachineFault
 from harness.memory.shared_tensors import SharedTensors
@@ -283,6 +284,53 @@ def test_a_link_in_its_folder_leads_the_trusted_side_nowhere(server, tmp_path):
     assert not any(outside.iterdir())
 
 
+def test_what_a_compilers_plugin_puts_in_place_of_a_source_is_not_copied_to_the_candidate(tmp_path):
+    scratch, built, outside = tmp_path / "scratch", tmp_path / "built", tmp_path / "outside"
+    for folder in (scratch, built, outside):
+        folder.mkdir()
+    (outside / "main.cpp").write_text("the secret")
+    (built / "main.cpp").symlink_to(outside / "main.cpp")
+    (tmp_path / "link").symlink_to(outside)
+    os.mkfifo(built / "cuda.cu")
+    for source in (built / "main.cpp", tmp_path / "link" / "main.cpp", built / "cuda.cu"):
+        with pytest.raises(Refused):
+            _deliver(source, scratch, "key")
+    (built / "own.cpp").write_text("own")
+    assert _deliver(built / "own.cpp", scratch, "key").read_text() == "own"
+    with pytest.raises(ValueError, match="no plain file"):
+        built_bytes(tmp_path / "link" / "main.cpp")
+
+
+def test_a_file_that_became_a_link_meanwhile_is_not_read(server, tmp_path):
+    if "files" not in server.isolation:
+        pytest.skip("this machine has no Landlock")
+    own, outside = tmp_path / "own", tmp_path / "outside"
+    for folder in (own, outside):
+        folder.mkdir()
+        (folder / "x.py").write_text(f"names = {folder.name!r}")
+    (outside / "listed").touch()
+    module = tmp_path / "module" / "module.py"
+    module.parent.mkdir()
+    source = (
+        "import os\n"
+        f"for name in ({str(own)!r}, {str(outside)!r}):\n"
+        "    for look in (lambda: open(name + '/x.py').read(), lambda: os.listdir(name)):\n"
+        "        try: print('saw', look())\n"
+        "        except OSError: print('nothing')\n"
+    )
+    module.write_text(source + END)
+
+    def seen():
+        with server.fork({}, GIB, readable=[own / "x.py", module]) as worker:
+            worker.request({"op": "import", "solution": str(module)}, 20)
+        return worker.output.decode().splitlines()
+
+    assert seen() == ["saw names = 'own'", "saw ['x.py']", "nothing", "nothing"]
+    own.rename(tmp_path / "before")
+    own.symlink_to(outside)
+    assert seen() == ["nothing"] * 4
+
+
 @pytest.mark.parametrize("what, why", [("pipe", "not a plain file"), ("/dev/zero", "not the solution's own file")])
 def test_a_source_that_never_ends_is_refused(server, tmp_path, what, why):
     path = tmp_path / what
@@ -312,6 +360,41 @@ def test_a_worker_that_does_not_read_is_a_timeout(server, tmp_path):
         with pytest.raises(CandidateFailure) as caught:
             worker.request({"op": "import", "solution": "x" * (4 << 20)}, 2)
     assert caught.value.status is Status.TIMEOUT
+
+
+ASKS_AND_READS_NO_ANSWER = """
+import gc, json, socket, struct
+channel = next(o for o in gc.get_objects() if type(o) is socket.socket and o.fileno() >= 0)
+channel.setblocking(False)
+asked = json.dumps({"build": {}}).encode()
+try:
+    while True: channel.send(struct.pack("!I", len(asked)) + asked)
+except BlockingIOError: pass
+held = [b"x" * (1 << 20) for _ in range(3000)]
+while True: pass
+"""
+
+
+def test_limits_hold_while_a_worker_does_not_read_what_it_asked_for(server, tmp_path, monkeypatch):
+    monkeypatch.setattr("harness.process.memory_cgroup.make", lambda limit: None)
+    path = tmp_path / "module.py"
+    path.write_text(ASKS_AND_READS_NO_ANSWER)
+    with server.fork({}, GIB, build=lambda *_: {"output": "x" * (1 << 20)}, readable=[path]) as worker:
+        with pytest.raises(CandidateFailure) as caught:
+            worker.request({"op": "import", "solution": str(path)}, 20)
+    assert caught.value.status is Status.OUT_OF_MEMORY, caught.value.message
+
+
+def test_requests_for_builds_have_a_limit(server, tmp_path):
+    """Each lengthens the candidate's time by what it takes."""
+    (tmp_path / "1_19.py").write_text("")
+    builder = ExtensionBuilder(
+        read_solution(tmp_path / "1_19.py"), BuildContext(server, None, torch.__version__, 60, GIB)
+    )
+    for _ in range(1000):
+        assert "raised" in builder({}, tmp_path)
+    with pytest.raises(CandidateFailure, match="more than 1,000 builds"):
+        builder({}, tmp_path)
 
 
 def test_the_outbox_cannot_be_cut(tmp_path):
