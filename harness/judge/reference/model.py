@@ -6,10 +6,12 @@ import contextlib
 import copy
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import torch
+from torch.overrides import TorchFunctionMode
 
 from harness.judge.compare import (
     Criterion,
@@ -42,6 +44,8 @@ _TIMED = tuple(InputCase(draw, weights) for weights in ("initial", "hardened") f
 _COARSE = torch.bfloat16
 _OFF = (1.0, 4.0)  # times what is allowed: at least, and to choose no further; others may round better than BF16
 _NOISY = 0.99  # apart at most, so that other inputs come first
+_RANDOM_LIKE = (torch.randn_like, torch.rand_like)
+_RANDOM = (torch.randn, torch.rand, *_RANDOM_LIKE)
 _NOISE = 1e-5  # of the inputs, the most that a mean of normalised values in FP32 may be; in 2/23 it is 1e-8
 TELLING = Criterion(tolerance=0.02)  # more than TF32 loses, and than is allowed for
 
@@ -205,11 +209,26 @@ class Reference:
     def in_fp64(self, trial: InputCase, seed: int) -> list[torch.Tensor]:
         """Return outputs of the call with ``seed`` in FP64; raise RuntimeError where an operator lacks it."""
         inputs = cast(self._inputs(trial, seed), torch.float64)
-        with default_dtype(torch.float64):
+        with default_dtype(torch.float64), _DrawnIn(self.setting.dtype):
             return outputs_of(copy.deepcopy(self.model(trial.weights)).double(), self.setting, inputs, seed)
 
     def _inputs(self, trial: InputCase, seed: int) -> list:
         return self.setting.draw_one(seed, trial.draw)
+
+
+class _DrawnIn(TorchFunctionMode):
+    """Have ``forward`` draw the random numbers that it draws in ``dtype``, whose bits others do not share."""
+
+    def __init__(self, dtype: torch.dtype):
+        super().__init__()
+        self._dtype = dtype
+
+    def __torch_function__(self, function: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        kwargs = kwargs or {}
+        if function not in _RANDOM:
+            return function(*args, **kwargs)
+        wanted = kwargs.get("dtype") or (args[0].dtype if function in _RANDOM_LIKE else torch.get_default_dtype())
+        return function(*args, **kwargs | {"dtype": self._dtype}).to(wanted)
 
 
 def _in_eight_bits(value: object) -> object:

@@ -39,6 +39,24 @@ def test_an_exact_operator_loses_nothing_and_a_matmul_little(problem):
     assert 0 < loss < 1e-5 * 16  # of the root mean square, which is 16
 
 
+DRAWING = """
+import torch
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return x + torch.randn(x.shape, dtype=x.dtype) + torch.rand_like(x) + torch.randn(8, 8)
+def get_inputs(): return [torch.rand(8, 8)]
+def get_init_inputs(): return []
+"""
+
+
+def test_what_a_forward_draws_itself_is_no_loss(tmp_path, problem):
+    """FP64 draws other numbers of the same seed, unless it is made to draw those of FP32."""
+    (loss,) = reference(written(tmp_path, DRAWING), "full").losses(PUBLISHED, 1)
+    assert loss < 1e-5
+    (loss,) = reference(problem("3/35")).losses(PUBLISHED, 1)
+    assert loss < 1e-5
+
+
 def test_cancellation_loses_what_it_must(tmp_path):
     (loss,) = reference(written(tmp_path, CANCELLING), "full").losses(PUBLISHED, 1)
     assert 0.01 < loss < 0.1  # half of the spacing at 1e6, which is 1/16
