@@ -24,6 +24,7 @@ _NAME = re.compile(r"[A-Za-z_]\w{0,127}", re.ASCII)
 _MAX_CHARACTERS = 64 << 20  # of the files of one extension
 _MAX_ITEMS = 500  # sources, flags or include paths of one extension
 _MAX_FLAG_CHARACTERS = 64 << 10  # of all its flags and include paths: they are taken apart one character at a time
+_MAX_PATH_CHARACTERS = 4096  # as of the system; to look for the real one of so many folders takes their square
 _SHELL = re.compile(r"[;|&`<>\n]|\$\(")  # ninja has a shell run the compiler
 _UNKEYED = ("verbose", "keep_intermediates")
 _BY_CONTENT = ("sources", "extra_include_paths")
@@ -176,6 +177,8 @@ def _excess(arguments: dict[str, Any]) -> str:
     for name in (*_TEXTS, *_LISTS):
         if len(_listed(arguments.get(name))) > _MAX_ITEMS:
             return f"{name} of an extension has more than {_MAX_ITEMS} items"
+    if any(len(path) > _MAX_PATH_CHARACTERS for path in _listed(arguments.get("sources"))):
+        return f"the path of a source has more than {_MAX_PATH_CHARACTERS:,} characters"
     if any(_SHELL.search(text) for name in _LISTS for text in _listed(arguments.get(name))):
         return "flags and include paths of an extension may not have characters that a shell acts on: ; | & ` $( < >"
     if sum(len(text) for name in _LISTS for text in _listed(arguments.get(name))) > _MAX_FLAG_CHARACTERS:

@@ -21,7 +21,7 @@ from harness.judge.compare import (
     root_mean_square,
     strict_criterion,
 )
-from harness.problem.distributions import DRAWS, TIMED, is_constant, is_recurrent
+from harness.problem.distributions import DRAWS, TIMED, attends, is_constant, is_recurrent
 from harness.problem.inputs import tensors_of
 from harness.problem.module import ProblemError
 from harness.tensors.dtypes import is_finite, is_scaled
@@ -79,7 +79,7 @@ class Reference:
         if self._only_published:
             return PUBLISHED
         told: dict[InputCase, tuple[float, int]] = {}
-        weights = {"hardened"} if self._remembers() else {"initial", "hardened"}
+        weights = {"hardened"} if self._hides_work() else {"initial", "hardened"}
         for trial in (*([InputCase(structure)] if structure else []), *_TIMED):
             if trial.weights in weights and (trial.weights == "initial" or self._has_weights()):
                 apart, off = self._apart(trial, seeds), math.inf if trial.draw == structure else 0.0
@@ -134,9 +134,10 @@ class Reference:
         """Return whether no other inputs are known to be valid, and no weights are the reference's own."""
         return getattr(self.setting.workload.problem.module, "DOMAIN", "") == "published" and not self._has_weights()
 
-    def _remembers(self) -> bool:
-        problem = self.setting.workload.problem
-        return bool(problem.feedback) or is_recurrent(self.model()) and not problem.forgets
+    def _hides_work(self) -> bool:
+        """Return whether with initial weights a part of the steps, or of what attention weighs, would do."""
+        problem, model = self.setting.workload.problem, self.model()
+        return bool(problem.feedback) or attends(model) or is_recurrent(model) and not problem.forgets
 
     def _has_weights(self) -> bool:
         return next(self.model().parameters(), None) is not None

@@ -200,9 +200,10 @@ def test_a_request_that_names_a_path_of_somebody_else_is_refused(builder, tmp_pa
     "arguments, message",
     [({"extra_include_paths": ["/usr/include"] * 501}, "extra_include_paths of an extension has more than 500 items"),
      ({"extra_cflags": ["-D" + "A" * 70_000]}, "have more than 65,536 characters"),
+     ({"sources": ["/a" * 3000]}, "path of a source has more than 4,096 characters"),
      ({"extra_ldflags": ["-lm; truncate -s 2G x.so"]}, "characters that a shell acts on"),
      ({"extra_cflags": ["$(touch x)"]}, "characters that a shell acts on")],
-    ids=["items", "characters", "commands", "substitution"],
+    ids=["items", "characters", "path", "commands", "substitution"],
 )  # fmt: skip
 def test_a_request_of_too_many_or_too_long_flags_is_refused(builder, tmp_path, arguments, message):
     assert message in builder(inline(**arguments), tmp_path)["message"]

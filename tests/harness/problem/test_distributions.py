@@ -122,6 +122,24 @@ def test_a_hardened_recurrent_layer_remembers_the_first_of_many_steps(layer):
     assert (every - half).abs().max() > 0.01 * every.square().mean().sqrt()
 
 
+def test_hardened_attention_is_not_nearly_the_mean_and_loses_no_precision(problem):
+    """3/31: with initial weights scores are nearly equal, and a series of two terms does, in time linear in tokens."""
+    workload = problem("3/31").workload("small")
+
+    def outputs(weights, dtype=torch.float32, scale=1.0):
+        model = build_model(workload.problem.module.Model, workload, 5, CPU, torch.float32, weights).to(dtype)
+        with torch.no_grad():
+            model.attn.in_proj_weight[: 2 * model.attn.embed_dim].mul_(scale)
+            return model(drawn(workload, TIMED)[0].to(dtype)).double()
+
+    def off(other, exact):
+        return float((other - exact).square().mean().sqrt() / exact.square().mean().sqrt())
+
+    assert off(outputs("initial", scale=0.0), outputs("initial")) < 0.005
+    assert off(outputs("hardened", scale=0.0), outputs("hardened")) > 0.05
+    assert off(outputs("hardened", torch.float64), outputs("hardened")) < 1e-5
+
+
 def test_a_hardened_network_of_linear_layers_remembers_and_does_not_amplify_errors(problem):
     """3/34: from zeros half of the sequence before, and in FP64."""
     workload = problem("3/34").workload("full")

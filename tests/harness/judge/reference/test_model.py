@@ -106,7 +106,8 @@ TIMED_OF = {
     "3/36": InputCase(TIMED, "hardened"),  # with its initial gates the last steps would do
     "2/23": InputCase("signed", "hardened"),  # the mean of what was normalised: noise
     "2/80": CONSTANT,
-    "3/28": CONSTANT,
+    "3/28": InputCase(TIMED, "hardened"),  # no choice helps; it has attention
+    "3/31": InputCase(TIMED, "hardened"),  # with its initial weights all scores are nearly equal
 }
 
 
