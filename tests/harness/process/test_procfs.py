@@ -1,4 +1,4 @@
-"""What processes hold."""
+"""Memory, tasks and ends of processes, from /proc."""
 
 import os
 import subprocess
