@@ -29,6 +29,7 @@ from harness.json_text import parse_json
 from harness.limits import MAX_BUILT_BYTES
 from harness.process.deadline import take_lock
 from harness.process.owned_folders import disk_use, make_folder, remove_tree, sweep
+from harness.process.worker_limits import MAX_FILES
 from harness.solution.includes import open_plain
 
 DEFAULT_GB = 10.0
@@ -40,7 +41,6 @@ _IN_USE_S = 3600  # what was used so lately may still be waiting for its evaluat
 _ABANDONED_S = 24 * 3600
 _FORGOTTEN_S = 30 * 24 * 3600  # a mark that nobody renewed
 _ADDITIONS_A_TRIM = 32
-_MOST_FILES = 100_000  # of a private folder that are counted
 
 
 class CacheError(MachineFault):
@@ -253,7 +253,7 @@ class Cache:
                 yield uses.st_mtime, parse_json((folder / _MANIFEST).read_text())["bytes"], uses.st_size, folder
         for folder in (self.root / _PRIVATE).iterdir():
             with contextlib.suppress(OSError):
-                yield folder.stat().st_mtime, disk_use(folder, _MOST_FILES).bytes, 0, folder
+                yield folder.stat().st_mtime, disk_use(folder, most=MAX_FILES).bytes, 0, folder
 
     def _folder(self, key: str) -> Path:
         return self.root / _ENTRIES / key[:2] / key

@@ -70,11 +70,11 @@ class Reference:
         """Return the inputs to time: those with which the answer to one of two ``seeds`` is wrong for the other.
 
         Averages over many elements hardly differ where inputs are drawn alike, and in some deep networks PyTorch's
-        initial weights let all signal fade under the biases. A recurrent one has other weights anyway: with its
-        initial ones the last steps alone would do. In FP32 the answer to inputs in eight bits is wrong too, if there
-        are such inputs: else whoever sees what he is given may work in less precision. Where nothing has finite
-        outputs but published inputs, it is these: a function's domain may be narrower than what is declared of it.
-        Inputs of a ``structure`` come first.
+        initial weights let all signal fade under the biases. A recurrent one, or one with attention, has other
+        weights anyway: with its initial ones the last steps alone, or the mean of what is weighed, would do. In FP32
+        the answer to inputs in eight bits is wrong too, if there are such inputs: else whoever sees what he is given
+        may work in less precision. Where nothing has finite outputs but published inputs, it is these: a function's
+        domain may be narrower than what is declared of it. Inputs of a ``structure`` come first.
         """
         if self._only_published:
             return PUBLISHED
