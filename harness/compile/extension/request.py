@@ -6,13 +6,13 @@ import hashlib
 import json
 import os
 import re
-import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from harness.compile.dependencies import is_the_systems
+from harness.compile.extension.flags import SEARCHED, paths, taken_apart
 from harness.solution.discover import Solution
 from harness.solution.includes import local_includes, read_bytes
 
@@ -25,11 +25,10 @@ _MAX_CHARACTERS = 64 << 20  # of the files of one extension
 _MAX_ITEMS = 500  # sources, flags or include paths of one extension
 _MAX_FLAG_CHARACTERS = 64 << 10  # of all its flags and include paths: they are taken apart one character at a time
 _MAX_PATH_CHARACTERS = 4096  # as of the system; to look for the real one of so many folders takes their square
-_SHELL = re.compile(r"[;|&`<>\n]|\$\(")  # ninja has a shell run the compiler
+_SHELL = re.compile(r"[;|&`<>$\n]")  # ninja has a shell run the compiler, and has variables of its own
 _UNKEYED = ("verbose", "keep_intermediates")
 _BY_CONTENT = ("sources", "extra_include_paths")
-_SEARCHED = ("-I", "-isystem", "-iquote", "-idirafter")
-_PATH_IN_FLAG = re.compile(r"(?:-{1,2}[A-Za-z_-]*|@)?(/.*)")
+_FLAGS = ("extra_cflags", "extra_cuda_cflags", "extra_ldflags")
 
 
 class Refused(Exception):
@@ -60,7 +59,11 @@ class Request:
             raise Refused(reason)
         arguments = arguments | {name: _listed(arguments[name]) for name in _TEXTS if name in arguments}
         made = cls(function, arguments, solution, tuple(own), Path(os.path.realpath(scratch)))
-        for path in made._named():
+        try:
+            named = list(made._named())
+        except ValueError as error:
+            raise Refused(str(error)) from None
+        for path in named:
             if not made._may_name(path):
                 raise Refused(f"{path} is not the solution's own file and not the system's: put it beside the solution")
         return made
@@ -110,31 +113,18 @@ class Request:
 
     def _searched(self) -> list[Path]:
         search = list(_listed(self.arguments.get("extra_include_paths")))
-        words = [word for name in ("extra_cflags", "extra_cuda_cflags") for word in self._words(name)]
-        for word, following in zip(words, [*words[1:], ""]):
-            option = next((option for option in _SEARCHED if word.startswith(option)), None)
-            if option:
-                search.append(word.removeprefix(option) or following)
+        search += [value for name in _FLAGS for option, value in self._flags(name) if option in SEARCHED]
         return [Path(path) for path in search if os.path.isabs(path)]
 
-    def _words(self, name: str) -> list[str]:
-        words: list[str] = []
-        for flag in _listed(self.arguments.get(name)):
-            try:
-                words += shlex.split(flag)
-            except ValueError:
-                words += flag.split()
-        return words
+    def _flags(self, name: str) -> list[tuple[str, str]]:
+        return taken_apart(_listed(self.arguments.get(name)), for_nvcc=name == "extra_cuda_cflags")
 
     def _named(self) -> Iterator[str]:
         """Every path in the request."""
         for name in _BY_CONTENT:
             yield from _listed(self.arguments.get(name))
-        for name in ("extra_cflags", "extra_cuda_cflags", "extra_ldflags"):
-            words = (word for word in self._words(name) if not word.startswith("-D"))
-            for part in (part for word in words for part in re.split("[,=:;]", word)):
-                if match := _PATH_IN_FLAG.fullmatch(part):
-                    yield match[1]
+        for name in _FLAGS:
+            yield from paths(self._flags(name))
 
     def _may_name(self, path: str) -> bool:
         if not os.path.isabs(path):
@@ -180,7 +170,7 @@ def _excess(arguments: dict[str, Any]) -> str:
     if any(len(path) > _MAX_PATH_CHARACTERS for path in _listed(arguments.get("sources"))):
         return f"the path of a source has more than {_MAX_PATH_CHARACTERS:,} characters"
     if any(_SHELL.search(text) for name in _LISTS for text in _listed(arguments.get(name))):
-        return "flags and include paths of an extension may not have characters that a shell acts on: ; | & ` $( < >"
+        return "flags and include paths of an extension may not have characters that a shell acts on: ; | & ` $ < >"
     if sum(len(text) for name in _LISTS for text in _listed(arguments.get(name))) > _MAX_FLAG_CHARACTERS:
         return f"flags and include paths of an extension have more than {_MAX_FLAG_CHARACTERS:,} characters"
     return ""
