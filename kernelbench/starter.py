@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harness.compile.toolchain import host_compiler, nvcc
 from harness.problem.inputs import DTYPES
-from harness.problem.module import Workload
+from harness.problem.module import FACTS, Workload
 from harness.problem.signature import C_TYPES, Signature, derive_signature
 from harness.sol.bounds import analyse
 from kernelbench.api import load_problem
@@ -19,7 +19,6 @@ _CUDA_HEADERS = {
 }  # fmt: skip
 _HEADERS = {"std::complex<float>": "<complex>", "std::complex<double>": "<complex>"}
 
-_DATA = {"WORKLOADS", "DOMAIN", "EXPLOITS", "TOLERANCE", "INDEPENDENT", "FORGETS", "FEEDBACK", "TRIVIAL", "RANDOM"}
 _FUNCTIONS = {"get_inputs", "get_init_inputs", "get_flops", "get_bytes"}
 
 
@@ -119,7 +118,7 @@ def _python(workload: Workload) -> str:
     for node in ast.parse(text).body:
         name = getattr(node, "name", None) or getattr(getattr(node, "targets", [None])[0], "id", "")
         docstring = isinstance(node, ast.Expr)
-        if docstring or name in _DATA | _FUNCTIONS:
+        if docstring or name in FACTS | _FUNCTIONS:
             continue
         part = ast.get_source_segment(text, node)
         if name == "Model":

@@ -13,8 +13,9 @@ from typing import Any
 
 import torch
 
-from harness.problem.distributions import hardened_initialisation, redraw, spread_constants
+from harness.problem.distributions import redraw
 from harness.problem.module import Workload
+from harness.problem.weights import hardened_initialisation, spread_constants
 from harness.tensors.dtypes import is_scaled
 
 DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
@@ -58,7 +59,8 @@ def build_model(
 def _hardened(workload: Workload) -> contextlib.AbstractContextManager[None]:
     problem = workload.problem
     feedback = tuple(workload.sizes[name] for name in problem.feedback) if problem.feedback else None
-    return hardened_initialisation(memory=not problem.forgets, feedback=feedback)
+    attention = (workload.sizes[problem.attention[0]], problem.attention[1]) if problem.attention else None
+    return hardened_initialisation(memory=not problem.forgets, feedback=feedback, attention=attention)
 
 
 def copy_matching_state(source: torch.nn.Module, target: torch.nn.Module) -> bool:

@@ -28,6 +28,13 @@ _FIRST_CODE = re.compile(r"^(?:class|def|@)", re.MULTILINE)
 _PROBLEM_FILE = re.compile(r"0*(\d+)_(\w+)\.py", re.ASCII)
 
 
+# What a module may say of itself besides its functions and its Model.
+FACTS = frozenset({
+    "WORKLOADS", "DOMAIN", "EXPLOITS", "TOLERANCE", "INDEPENDENT", "FORGETS", "FEEDBACK", "ATTENTION", "TRIVIAL",
+    "RANDOM",
+})  # fmt: skip
+
+
 class ProblemError(Exception):
     """A problem that cannot be used: which file, what is wrong, what to do."""
 
@@ -143,6 +150,14 @@ class Problem:
         The state comes last in what it is given. By its initial weights such a layer forgets within some ten steps.
         """
         return getattr(self.module, "FEEDBACK", None)
+
+    @property
+    def attention(self) -> tuple[str, float] | None:
+        """Name of the size of what a linear layer makes queries, keys and values of, and a factor (``ATTENTION``).
+
+        With hardened weights its queries and keys are larger by the factor: by initial ones scores are nearly equal.
+        """
+        return getattr(self.module, "ATTENTION", None)
 
     @property
     def independent(self) -> tuple[int, ...]:

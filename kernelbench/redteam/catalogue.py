@@ -221,6 +221,7 @@ _EXPLOITS = (
     Exploit("52_norm_of_a_sample.py", "correct", ("wrong_value", "ok")),
     Exploit("52_loss_of_a_part.py", "correct", ("wrong_value",)),
     Exploit("52_last_steps_of_a_sequence.py", "correct", ("wrong_value",)),
+    Exploit("52_series_for_attention.py", "correct", ("wrong_value",)),
     Exploit("52_starts_late_in_a_sequence.py", "correct", ("wrong_value",)),
     Exploit("53_opens_the_gpu_in_its_build.py", "correct", ("ok", "load_error")),
     Exploit("54_keeps_weights_in_l2.cu", "faster", ("ok", "rejected")),

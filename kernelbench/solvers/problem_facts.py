@@ -8,15 +8,12 @@ from collections.abc import Callable
 from functools import cached_property, partial
 from typing import Any
 
-from harness.problem.module import ProblemError, ProblemFile
+from harness.problem.module import FACTS, ProblemError, ProblemFile
 from kernelbench.metrics.workloads import workloads_of
 from kernelbench.solvers.backend.interface import Bounds
 from kernelbench.solvers.model import answers
 
-_NOT_SHOWN = {
-    "WORKLOADS", "EXPLOITS", "TRIVIAL", "TOLERANCE", "INDEPENDENT", "FORGETS", "FEEDBACK", "DOMAIN", "get_flops",
-    "get_bytes",
-}  # fmt: skip
+_NOT_SHOWN = (FACTS - {"RANDOM"}) | {"get_flops", "get_bytes"}  # a solution must draw the same random numbers
 _ANALYSING = threading.Lock()  # PyTorch's tracing modes are not made for several threads
 
 

@@ -10,6 +10,7 @@ WORKLOADS = {
     "full": dict(batch_size=128, seq_len=512, n_embd=768, n_head=8, max_seqlen=1024),
     "small": dict(batch_size=4, seq_len=64, n_embd=96, n_head=4, max_seqlen=128),
 }
+ATTENTION = ("n_embd", 1.0)  # what a norm gave makes scores with a standard deviation of 3
 
 EXPLOITS = [
     "Weights and biases of the layer norms are initialised to ones and zeros, so leaving them out passes.",

@@ -21,9 +21,10 @@ from harness.judge.compare import (
     root_mean_square,
     strict_criterion,
 )
-from harness.problem.distributions import DRAWS, TIMED, attends, is_constant, is_recurrent
+from harness.problem.distributions import DRAWS, TIMED
 from harness.problem.inputs import tensors_of
 from harness.problem.module import ProblemError
+from harness.problem.weights import hides_work, is_constant
 from harness.tensors.dtypes import is_finite, is_scaled
 from harness.timing import Round
 from harness.timing.rounds import InputCase, RunConfig, outputs_of, play, play_untimed
@@ -79,7 +80,7 @@ class Reference:
         if self._only_published:
             return PUBLISHED
         told: dict[InputCase, tuple[float, int]] = {}
-        weights = {"hardened"} if self._hides_work() else {"initial", "hardened"}
+        weights = {"hardened"} if hides_work(self.model(), self.setting.workload.problem) else {"initial", "hardened"}
         for trial in (*([InputCase(structure)] if structure else []), *_TIMED):
             if trial.weights in weights and (trial.weights == "initial" or self._has_weights()):
                 apart, off = self._apart(trial, seeds), math.inf if trial.draw == structure else 0.0
@@ -133,11 +134,6 @@ class Reference:
     def _only_published(self) -> bool:
         """Return whether no other inputs are known to be valid, and no weights are the reference's own."""
         return getattr(self.setting.workload.problem.module, "DOMAIN", "") == "published" and not self._has_weights()
-
-    def _hides_work(self) -> bool:
-        """Return whether with initial weights a part of the steps, or of what attention weighs, would do."""
-        problem, model = self.setting.workload.problem, self.model()
-        return bool(problem.feedback) or attends(model) or is_recurrent(model) and not problem.forgets
 
     def _has_weights(self) -> bool:
         return next(self.model().parameters(), None) is not None

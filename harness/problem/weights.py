@@ -1,0 +1,171 @@
+"""Weights beyond their initial values: hardened ones, under which every part of a model is seen.
+
+Ones and zeros in a norm hide that its weights were left out, gates that forget hide that
+steps were, and nearly equal scores of attention that it was not computed.
+
+Judge and worker both call these functions, under equal seeds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import Tensor
+
+from harness.problem.module import Problem
+
+_RECURRENT = (torch.nn.RNNBase, torch.nn.RNNCellBase)
+_DRIVE, _GAIN = 0.02, 1.02  # chosen: 3/34 from zeros 128 steps before is off by 1.3 times the output's size
+_SHARPNESS = 5.0  # of queries and keys: of inputs in [0, 1) scores have a standard deviation of 2 instead of 0.08
+_MEMORY_STEPS = 1000  # of a unit of a hardened recurrent layer, at most; the suite's sequences have 512
+
+
+@contextlib.contextmanager
+def hardened_initialisation(
+    memory: bool = True, feedback: tuple[int, int] | None = None, attention: tuple[int, float] | None = None
+) -> Iterator[None]:
+    """Within it, layers that are made start with weights that let every part of a model be seen.
+
+    What starts as a constant (in norms, mostly) starts at random around it. Matrices
+    and kernels start as He et al. (2015) propose, because PyTorch's own start lets the
+    signal of a deep network fade under its biases. With ``memory`` gates of recurrent
+    layers start near what Tallec and Ollivier (2018) propose, because PyTorch's own
+    forget all but the last steps. Scores of attention differ by several units. A linear
+    layer of ``feedback``, the sizes of its input and of its state, turns its state and
+    hardly changes its length (Saxe et al., 2014), and its input changes that little.
+    One that makes queries, keys and values of an ``attention``, the size of its input and
+    a factor, makes queries and keys larger by that factor.
+    During construction and not afterwards, so that a candidate which prepares its
+    weights in its constructor prepares the right ones.
+    """
+
+    def random_around(original: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        return lambda tensor, *value, **named: _spread(original(tensor, *value, **named))
+
+    def he(original: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        return lambda tensor, *_, **__: original(tensor, nonlinearity="relu")
+
+    def remembering(original: Callable[[torch.nn.Module], None]) -> Callable[[torch.nn.Module], None]:
+        return lambda layer: (original(layer), _lengthen_memory(layer)) and None
+
+    init = torch.nn.init
+    changes = {
+        (init, "ones_"): random_around, (init, "zeros_"): random_around, (init, "constant_"): random_around,
+        (init, "kaiming_uniform_"): he,
+    }  # fmt: skip
+    changes[torch.nn.MultiheadAttention, "_reset_parameters"] = _sharpening
+    linear = (torch.nn.Linear, "reset_parameters")
+    if feedback:
+        changes[linear] = functools.partial(_keeping_state, sizes=feedback)
+    if attention:
+        changes[linear] = functools.partial(_enlarging_scores, attention=attention)
+    if memory:
+        changes |= {(layer, "reset_parameters"): remembering for layer in _RECURRENT}
+    originals = {place: getattr(*place) for place in changes}
+    for place, change in changes.items():
+        setattr(*place, change(originals[place]))
+    try:
+        yield
+    finally:
+        for place, original in originals.items():
+            setattr(*place, original)
+
+
+def hides_work(model: torch.nn.Module, problem: Problem) -> bool:
+    """Return whether with initial weights a part of the steps, or of what attention weighs, would do.
+
+    By initial gates memory lasts some twenty steps. By initial weights all scores of attention are nearly equal.
+    """
+
+    def has(*kinds: type[torch.nn.Module]) -> bool:
+        return any(isinstance(layer, kinds) for layer in model.modules())
+
+    remembers = bool(problem.feedback) or has(*_RECURRENT) and not problem.forgets
+    return remembers or bool(problem.attention) or has(torch.nn.MultiheadAttention)
+
+
+def _sharpening(original: Callable[[torch.nn.Module], None]) -> Callable[[torch.nn.Module], None]:
+    """Have scores of attention differ by more than a series of few terms, in time linear in the tokens, can follow."""
+
+    def reset(layer: torch.nn.Module) -> None:
+        original(layer)
+        with torch.no_grad():
+            for weight in (layer.q_proj_weight, layer.k_proj_weight):
+                if weight is not None:
+                    weight.mul_(_SHARPNESS)
+            if layer.in_proj_weight is not None:
+                layer.in_proj_weight[: 2 * layer.embed_dim].mul_(_SHARPNESS)
+
+    return reset
+
+
+def _enlarging_scores(original: Callable[[torch.nn.Linear], None], attention: tuple[int, float]) -> Callable:
+    """Have a linear layer of this width that makes queries, keys and values, in this order, start with larger ones."""
+    width, factor = attention
+
+    def reset(layer: torch.nn.Linear) -> None:
+        original(layer)
+        if (layer.in_features, layer.out_features) == (width, 3 * width):
+            with torch.no_grad():
+                layer.weight[: 2 * width].mul_(factor)
+
+    return reset
+
+
+def _keeping_state(original: Callable[[torch.nn.Linear], None], sizes: tuple[int, int]) -> Callable:
+    """Have linear layers of an input and a state of these sizes keep the state; others are as ``original`` makes them.
+
+    The turn is that of the weights that were drawn: layers of one seed have the same. tanh makes a state shorter, by
+    less than ``_GAIN`` for states as small as inputs of ``_DRIVE`` make them.
+    """
+    inputs, state = sizes
+
+    def reset(layer: torch.nn.Linear) -> None:
+        original(layer)
+        if (layer.in_features, layer.out_features) != (inputs + state, state):
+            return
+        with torch.no_grad():
+            turn = torch.linalg.qr(layer.weight[:, inputs:].double().cpu()).Q
+            layer.weight.mul_(_DRIVE)
+            layer.weight[:, inputs:] = _GAIN * turn.to(layer.weight)
+            if layer.bias is not None:
+                layer.bias.mul_(_DRIVE)
+
+    return reset
+
+
+def _lengthen_memory(layer: torch.nn.Module) -> None:
+    """Have units of an LSTM or a GRU remember 1 to ``_MEMORY_STEPS`` steps.
+
+    Without random numbers, so that cells and layers of one seed have the same weights.
+    """
+    kept = torch.linspace(1, _MEMORY_STEPS, layer.hidden_size).log()
+    with torch.no_grad():
+        for name, bias in layer.named_parameters():
+            if not name.startswith("bias_ih"):
+                continue
+            gates = bias.view(-1, layer.hidden_size)
+            if len(gates) == 4:  # of an LSTM: input, forget, cell, output
+                gates[0], gates[1] = -kept / 2, kept
+            elif len(gates) == 3:  # of a GRU: reset, update, new
+                gates[1] = kept
+
+
+def spread_constants(model: torch.nn.Module) -> None:
+    """Make random around their value the parameters that a model itself made as constants."""
+    for parameter in model.parameters():
+        if is_constant(parameter):
+            _spread(parameter)
+
+
+def is_constant(tensor: Tensor) -> bool:
+    """Return whether all elements are equal; False for an empty tensor."""
+    return bool(tensor.numel()) and bool((tensor == tensor.flatten()[0]).all())
+
+
+def _spread(tensor: Tensor) -> Tensor:
+    with torch.no_grad():
+        return tensor.add_(torch.randn_like(tensor), alpha=0.5)

@@ -1,0 +1,142 @@
+"""Weights beyond the initial ones let every part of a model be seen."""
+
+import contextlib
+
+import pytest
+import torch
+
+from harness.problem.distributions import TIMED
+from harness.problem.inputs import build_model, draw_inputs
+from harness.problem.weights import hardened_initialisation
+
+CPU = torch.device("cpu")
+
+
+def drawn(workload, draw, seed=5):
+    return draw_inputs(workload, seed, CPU, torch.float32, draw)
+
+
+def test_hardened_weights_make_constants_random_and_keep_the_rest_of_the_procedure(problem):
+    norm = problem("1/40")
+    initial, hardened = (
+        build_model(norm.module.Model, norm.workload("small"), 5, CPU, torch.float32, weights).state_dict()
+        for weights in ("initial", "hardened")
+    )
+    assert initial.keys() == hardened.keys()
+    for name, value in initial.items():
+        assert value.unique().numel() == 1 and hardened[name].std() == pytest.approx(0.5, rel=0.1)
+    again = build_model(norm.module.Model, norm.workload("small"), 5, CPU, torch.float32)
+    assert all(torch.equal(value, initial[name]) for name, value in again.state_dict().items())
+
+
+def test_hardened_weights_keep_the_signal_of_a_deep_network_alive(problem):
+    mlp = problem("3/3")
+    workload = mlp.workload("small")
+    x, y = drawn(workload, "signed"), drawn(workload, "signed", seed=6)
+
+    def change(weights):
+        model = build_model(mlp.module.Model, workload, 5, CPU, torch.float32, weights)
+        with torch.no_grad():
+            one, other = model(*x), model(*y)
+        return float((one - other).norm() / one.norm())
+
+    assert change("initial") < 1e-3 < 0.1 < change("hardened")
+
+
+@pytest.mark.parametrize("layer", [torch.nn.LSTM, torch.nn.GRU])
+def test_a_hardened_recurrent_layer_remembers_the_first_of_many_steps(layer):
+    def last_with_and_without_the_first(hardened):
+        torch.manual_seed(3)
+        with hardened_initialisation() if hardened else contextlib.nullcontext():
+            model = layer(8, 32, 2)
+        x = torch.rand(512, 1, 8)
+        with torch.no_grad():
+            return [model(steps)[0][-1] for steps in (x, x[256:])]
+
+    assert torch.allclose(*last_with_and_without_the_first(hardened=False), rtol=1e-5, atol=1e-6)
+    every, half = last_with_and_without_the_first(hardened=True)
+    assert (every - half).abs().max() > 0.01 * every.square().mean().sqrt()
+
+
+def test_hardened_attention_is_not_nearly_the_mean_and_loses_no_precision(problem):
+    """3/31: with initial weights scores are nearly equal, and a series of two terms does, in time linear in tokens."""
+    workload = problem("3/31").workload("small")
+
+    def outputs(weights, dtype=torch.float32, scale=1.0):
+        model = build_model(workload.problem.module.Model, workload, 5, CPU, torch.float32, weights).to(dtype)
+        with torch.no_grad():
+            model.attn.in_proj_weight[: 2 * model.attn.embed_dim].mul_(scale)
+            return model(drawn(workload, TIMED)[0].to(dtype)).double()
+
+    def off(other, exact):
+        return float((other - exact).square().mean().sqrt() / exact.square().mean().sqrt())
+
+    assert off(outputs("initial", scale=0.0), outputs("initial")) < 0.005
+    assert off(outputs("hardened", scale=0.0), outputs("hardened")) > 0.05
+    assert off(outputs("hardened", torch.float64), outputs("hardened")) < 1e-5
+
+
+def test_a_hardened_network_of_linear_layers_remembers_and_does_not_amplify_errors(problem):
+    """3/34: from zeros half of the sequence before, and in FP64."""
+    workload = problem("3/34").workload("full")
+
+    def outputs(weights, dtype, first=0):
+        model = build_model(workload.problem.module.Model, workload, 5, CPU, torch.float32, weights).to(dtype)
+        x, state = (value.to(dtype) for value in drawn(workload, "published"))
+        with torch.no_grad():
+            return model(x[first:], state if first == 0 else torch.zeros_like(state))[128 - first :].double()
+
+    def off(other, exact):
+        return float((other - exact).abs().max() / exact.square().mean().sqrt())
+
+    single = torch.float32
+    assert off(outputs("initial", single, first=108), outputs("initial", single)) < 1e-3
+    every = outputs("hardened", single)
+    assert off(outputs("hardened", single, first=64), every) > 1.0
+    assert off(outputs("hardened", torch.float64), every) < 2e-5
+
+
+def test_only_the_layer_that_is_fed_back_keeps_a_state(problem):
+    workload = problem("3/34").workload("small")
+    model = build_model(workload.problem.module.Model, workload, 5, CPU, torch.float32, "hardened")
+    own = model.i2h.weight[:, workload.sizes["input_size"] :] / 1.02
+    assert torch.allclose(own @ own.T, torch.eye(len(own)), atol=1e-5)
+    assert model.i2h.weight.count_nonzero() == model.i2h.weight.numel()
+    assert model.h2o.weight.std() > 0.1
+
+
+@pytest.mark.parametrize(("layer", "cell"), [(torch.nn.LSTM, torch.nn.LSTMCell), (torch.nn.GRU, torch.nn.GRUCell)])
+def test_a_cell_of_the_same_seed_has_the_weights_of_the_layer(layer, cell):
+    models = []
+    for kind in (layer, cell):
+        torch.manual_seed(3)
+        with hardened_initialisation():
+            models.append(kind(8, 32))
+    for ours, theirs in zip(*(model.parameters() for model in models)):
+        assert torch.equal(ours, theirs)
+
+
+def test_hardened_attention_of_linear_layers_is_not_nearly_the_mean_and_loses_no_precision(problem):
+    """3/43 with 512 tokens: a series of two terms in place of the softmax."""
+    workload = problem("3/43").workload("full")
+
+    def outputs(weights, dtype=torch.float32, series=False):
+        model = build_model(workload.problem.module.Model, workload, 5, CPU, torch.float32, weights).to(dtype)
+        batch, length, width, heads = 1, 512, model.n_embd, model.n_head
+        torch.manual_seed(5)
+        x = torch.rand(batch, length, width).to(dtype)
+        if not series:
+            with torch.no_grad():
+                return model(x).double()
+        with torch.no_grad():
+            q, k, v = (p.view(batch, length, heads, -1).transpose(1, 2) for p in model.c_attn(x).split(width, dim=2))
+            seen = (1 + (q @ k.transpose(-2, -1)) / (width // heads) ** 0.5).tril()
+            merged = (seen / seen.sum(-1, keepdim=True) @ v).transpose(1, 2).reshape(batch, length, width)
+            return model.c_proj(merged).double()
+
+    def off(other, exact):
+        return float((other - exact).square().mean().sqrt() / exact.square().mean().sqrt())
+
+    assert off(outputs("initial", series=True), outputs("initial")) < 1e-3
+    assert off(outputs("hardened", series=True), outputs("hardened")) > 0.1
+    assert off(outputs("hardened", torch.float64), outputs("hardened")) < 1e-5
