@@ -96,7 +96,7 @@ CONSTANT = InputCase(TIMED)  # no choice helps
 
 TIMED_OF = {
     "1/19": InputCase(TIMED),
-    "3/43": InputCase(TIMED),
+    "3/50": InputCase(TIMED),
     "2/42": InputCase("mixed"),  # averages of what is drawn alike
     "1/95": InputCase("mixed"),
     "1/89": InputCase("signed"),  # sums of what is not negative are so large that eight bits pass
@@ -108,6 +108,8 @@ TIMED_OF = {
     "2/80": CONSTANT,
     "3/28": InputCase(TIMED, "hardened"),  # no choice helps; it has attention
     "3/31": InputCase(TIMED, "hardened"),  # with its initial weights all scores are nearly equal
+    "3/43": InputCase(TIMED, "hardened"),  # so are those of linear layers
+    "3/44": InputCase(TIMED, "hardened"),
 }
 
 
