@@ -40,9 +40,11 @@ TRIALS = (
 # Of a candidate with a state of its own, that nobody could copy other weights into: constants in it can be found.
 CHANGED = InputCase("signed", "changed")
 # What may be timed: the first of these whose outputs tell one call's inputs from another's, and those inputs from
-# themselves in eight bits. Sums of thousands of numbers in [0, 1) are so large that what is allowed hides either.
+# themselves in fewer bits. Sums of thousands of numbers in [0, 1) are so large that what is allowed hides either, and
+# in FP16 and BF16 that half of them was left out.
 _TIMED = tuple(InputCase(draw, weights) for weights in ("initial", "hardened") for draw in (TIMED, "signed", "mixed"))
-_COARSE = torch.bfloat16
+# The next coarser format for matrices, as the bits of the significand that its elements lack. In FP32 it is BF16.
+_LACKING_OF_FP8 = {torch.float16: 7, torch.bfloat16: 4}  # FP8 E4M3 has 4 bits, one of them not stored
 _OFF = (1.0, 4.0)  # times what is allowed: at least, and to choose no further; others may round better than BF16
 _NOISY = 0.99  # apart at most, so that other inputs come first
 _RANDOM_LIKE = (torch.randn_like, torch.rand_like)
@@ -72,10 +74,10 @@ class Reference:
 
         Averages over many elements hardly differ where inputs are drawn alike, and in some deep networks PyTorch's
         initial weights let all signal fade under the biases. A recurrent one, or one with attention, has other
-        weights anyway: with its initial ones the last steps alone, or the mean of what is weighed, would do. In FP32
-        the answer to inputs in eight bits is wrong too, if there are such inputs: else whoever sees what he is given
-        may work in less precision. Where nothing has finite outputs but published inputs, it is these: a function's
-        domain may be narrower than what is declared of it. Inputs of a ``structure`` come first.
+        weights anyway: with its initial ones the last steps alone, or the mean of what is weighed, would do. The
+        answer to inputs in fewer bits is wrong too, if there are such inputs: else whoever sees what he is given may
+        work in less precision, or on fewer elements. Where nothing has finite outputs but published inputs, it is
+        these: a function's domain may be narrower than what is declared of it. Inputs of a ``structure`` come first.
         """
         if self._only_published:
             return PUBLISHED
@@ -85,7 +87,7 @@ class Reference:
             if trial.weights in weights and (trial.weights == "initial" or self._has_weights()):
                 apart, off = self._apart(trial, seeds), math.inf if trial.draw == structure else 0.0
                 if apart >= 1.0 and not off:
-                    off = self._off_in_eight_bits(trial, seeds[0])
+                    off = self._off_in_fewer_bits(trial, seeds[0])
                 told[trial] = min(apart, 1.0), sum(off >= least for least in _OFF)
                 if told[trial] == (1.0, len(_OFF)):
                     break
@@ -108,14 +110,14 @@ class Reference:
         beyond_loss = [replace(TELLING, loss=loss) for loss in self.losses(trial, seeds[0])]
         return min(_NOISY, max(map(differ, ours, theirs, beyond_loss)))
 
-    def _off_in_eight_bits(self, trial: InputCase, seed: int) -> float:
-        """Return how many times what is allowed an output is off whose inputs have the eight bits of BF16.
+    def _off_in_fewer_bits(self, trial: InputCase, seed: int) -> float:
+        """Return how many times what is allowed an output is off whose inputs have the next coarser format's bits.
 
-        Infinite in other precisions than FP32, which allow for that.
+        These are the eight bits of BF16 in FP32, and the four of FP8 in FP16 and BF16. Infinite in other precisions.
         """
-        if self.setting.dtype is not torch.float32:
+        if self.setting.dtype is not torch.float32 and self.setting.dtype not in _LACKING_OF_FP8:
             return math.inf
-        exact, inputs = self.outputs(trial, seed), map(_in_eight_bits, self._inputs(trial, seed))
+        exact, inputs = self.outputs(trial, seed), map(_in_fewer_bits, self._inputs(trial, seed))
         coarse = outputs_of(self.model(trial.weights), self.setting, list(inputs), seed)
         problem = self.setting.workload.problem
         criteria = [strict_criterion(problem, self.setting.dtype, tensor.dtype) for tensor in exact]
@@ -228,9 +230,16 @@ class _DrawnIn(TorchFunctionMode):
         return function(*args, **kwargs | {"dtype": self._dtype}).to(wanted)
 
 
-def _in_eight_bits(value: object) -> object:
-    """Return a tensor with elements as BF16 has them, of the type that it had."""
-    return value.to(_COARSE).to(value.dtype) if isinstance(value, torch.Tensor) and is_scaled(value) else value
+def _in_fewer_bits(value: object) -> object:
+    """Return a tensor with elements as the next coarser format has them, within the range of its own type."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    if value.dtype is torch.float32:
+        return value.to(torch.bfloat16).to(value.dtype)
+    if (lacking := _LACKING_OF_FP8.get(value.dtype)) is None:
+        return value
+    bits = value.clone().view(torch.int16)  # a carry goes into the exponent, as it should
+    return bits.add_(1 << (lacking - 1)).bitwise_and_(-1 << lacking).view(value.dtype)
 
 
 def cast(inputs: list, dtype: torch.dtype) -> list:

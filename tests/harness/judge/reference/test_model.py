@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from harness.judge.reference.model import CHANGED, PUBLISHED, TRIALS, InputCase, Reference
+from harness.judge.reference.model import CHANGED, PUBLISHED, TRIALS, InputCase, Reference, _in_fewer_bits
 from harness.problem.distributions import TIMED
 from harness.problem.inputs import DTYPES
 from harness.problem.module import ProblemFile, ProblemId, load_problem
@@ -111,6 +111,30 @@ TIMED_OF = {
     "3/43": InputCase(TIMED, "hardened"),  # so are those of linear layers
     "3/44": InputCase(TIMED, "hardened"),
 }
+
+
+TIMED_IN_BF16 = {  # what is allowed is more there, so that half of a sum in [0, 1) may pass for all of it
+    "1/2": InputCase("signed"),
+    "1/50": InputCase(TIMED),
+    "1/89": InputCase("signed"),
+    "2/16": InputCase("mixed"),
+    "2/56": InputCase("signed"),  # no choice helps
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=["bf16", "fp16"])
+@pytest.mark.parametrize("name", TIMED_IN_BF16)
+def test_timed_inputs_of_few_bits_are_such_that_still_fewer_do_not_do(name, dtype, problem):
+    setting = RunConfig(problem(name).workload("small"), CPU, dtype)
+    assert Reference(setting, 7).choose_timed([1, 2]) == TIMED_IN_BF16[name]
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=["bf16", "fp16"])
+def test_fewer_bits_are_those_of_fp8(dtype):
+    values = torch.cat([torch.linspace(-400, -1, 999), torch.linspace(0.02, 0.9, 999)]).to(dtype)  # none subnormal
+    rounded = _in_fewer_bits(values)
+    assert rounded.dtype is dtype and torch.equal(rounded.to(torch.float8_e4m3fn).to(dtype), rounded)
+    assert ((rounded - values).abs() <= values.abs() / 16).all() and not torch.equal(rounded, values)
 
 
 @pytest.mark.parametrize("name", TIMED_OF)
