@@ -3,6 +3,7 @@
 - ``experiment.json``: the experiment as it was read
 - ``cells.jsonl``: a line for each finished run
 - ``runs/VARIANT/s0_r0/``: run directories, of those that were made on a device
+- ``figures/``: the pictures of the report, which lies beside it
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from kernelbench.experiment.outcomes import Finished
 from kernelbench.experiment.plan import Cell, Experiment, ExperimentError
 from kernelbench.run import append_line, whole_lines, write_whole
 
-DEFINITION, CELLS, RUNS = "experiment.json", "cells.jsonl", "runs"
+DEFINITION, CELLS, RUNS, FIGURES = "experiment.json", "cells.jsonl", "runs", "figures"
 # What may change when an experiment is continued. Variants may be added.
 _FREE = ("limits", "estimate", "compare_with", "curves", "seeds", "repeats", "variant")
 
@@ -31,13 +32,16 @@ class Store:
         self.folder, self.experiment = folder, experiment
         definition = json.loads(json.dumps(dataclasses.asdict(experiment)))
         path = folder / DEFINITION
+        for name in (CELLS, RUNS, FIGURES):
+            if (folder / name).is_symlink():  # of an experiment of others, it may lead anywhere
+                raise ExperimentError(f"{folder / name} is a link: choose another --out")
         if path.exists():
             if not resume:
                 raise ExperimentError(f"{folder} holds an experiment: continue it with --resume, or choose --out")
             _same(_read(path), definition, folder)
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            write_whole(path, json.dumps(definition, indent=2) + "\n")
+            write_whole(path, json.dumps(definition, indent=2) + "\n", through_links=False)
             (folder / CELLS).touch()
         except OSError as error:
             raise ExperimentError(f"cannot write {folder}: {error.strerror}") from None

@@ -20,7 +20,7 @@ from kernelbench.experiment.forecast import forecast
 from kernelbench.experiment.plan import Experiment, ExperimentError
 from kernelbench.experiment.report import report
 from kernelbench.experiment.running import Progress, run
-from kernelbench.experiment.store import DEFINITION, Store
+from kernelbench.experiment.store import DEFINITION, FIGURES, Store
 from kernelbench.run import WriteError, write_whole
 from kernelbench.solvers.plan import SolverError
 from kernelbench.views import tables
@@ -105,10 +105,12 @@ def _write(experiment: Experiment, store: Store, file: Path) -> None:
     except PictureError as error:
         say(f"the report has no pictures: {error}", err=True)
         drawn = {}
-    (folder / "figures").mkdir(exist_ok=True)
-    for name, svg in drawn.items():
-        write_whole(folder / "figures" / f"{name}.svg", svg)
-    write_whole(folder / "report.md", rendering.markdown(made, {name: f"figures/{name}.svg" for name in drawn}))
-    write_whole(folder / "report.html", rendering.html(made, drawn))
-    write_whole(folder / "report.json", tables.to_json(made.data) + "\n")
+    (folder / FIGURES).mkdir(exist_ok=True)
+    files = {f"{FIGURES}/{name}.svg": svg for name, svg in drawn.items()} | {
+        "report.md": rendering.markdown(made, {name: f"{FIGURES}/{name}.svg" for name in drawn}),
+        "report.html": rendering.html(made, drawn),
+        "report.json": tables.to_json(made.data) + "\n",
+    }
+    for name, content in files.items():
+        write_whole(folder / name, content, through_links=False)
     say(f"Report: {folder / 'report.html'}")

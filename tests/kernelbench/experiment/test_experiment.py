@@ -2,6 +2,8 @@
 
 import json
 import math
+import shutil
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -154,6 +156,25 @@ def test_an_experiment_of_others_that_holds_no_plain_files_is_refused_at_once(tm
         no_log(tmp_path / name, kind)
         with pytest.raises(ExperimentError, match=f"{name} .*(not a plain file|too large)"):
             read(tmp_path)
+
+
+def test_nothing_is_written_through_a_link_in_an_experiment_of_others(kb, tmp_path):
+    kb(LANDSCAPE)
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    for name in ("report.html", "report.md", "report.json", "experiment.json", "figures/pareto.svg"):
+        link, target = tmp_path / "out" / name, mine / Path(name).name
+        shutil.move(link, target)
+        link.symlink_to(target)
+    before = {path.name: path.read_bytes() for path in mine.iterdir()}
+    more = LANDSCAPE.replace("[0, 1]", "[0, 1, 2]")
+    assert kb(more, "--resume").exit_code == 0
+    assert {path.name: path.read_bytes() for path in mine.iterdir()} == before
+    assert not (tmp_path / "out/report.md").is_symlink()
+    shutil.move(tmp_path / "out/figures", mine / "figures")
+    (tmp_path / "out/figures").symlink_to(mine / "figures")
+    done = kb(more, "--resume")
+    assert done.exit_code == 2 and "figures is a link: choose another --out" in done.output
 
 
 def test_a_ceiling_ends_it_and_what_is_finished_is_reported(kb, tmp_path):
