@@ -22,10 +22,10 @@ from harness.tensors.dtypes import is_scaled
 from harness.tensors.strides import is_dense
 
 
-def _mixed(x: Tensor) -> Tensor:
+def _mixed(x: Tensor, decades: float = 3.0) -> Tensor:
     """Every sample of another size and another offset, so that none passes for another."""
     rows = (x.shape[0], *[1] * (x.ndim - 1)) if x.ndim > 1 else ()
-    size = 10 ** (3 * torch.rand(rows, device=x.device) - 1.5)
+    size = 10 ** (decades * (torch.rand(rows, device=x.device) - 0.5))
     offset = torch.randn(rows, device=x.device)
     return x.normal_().add_(offset).mul_(size)
 
@@ -67,6 +67,11 @@ STRUCTURES: dict[str, Callable[[Tensor], Tensor]] = {
     "clustered": lambda x: x.random_(0, 4).mul_(2).sub_(3),  # four values only
     "constant_rows": _constant_rows,
 }
+
+
+# Timed where others hide work. Sizes differ by less than in ``mixed``: beside all, the smallest sample is more than what
+# an output may differ by, also in BF16, so that none can be left out.
+VARIED = "varied"
 
 
 # What is timed: published inputs with some elements that are not, wherever they come to lie. Who looks at a few to
@@ -169,7 +174,7 @@ def redraw(values: list, problem: Problem, draw: str, largest: float = math.inf)
     if draw == TIMED:
         strewn = {"probability": _strewn_rows}
         return [_in_place(v, word, strewn.get(word, _strewn)) for v, word in zip(values, _words(values, problem))]
-    change = DRAWS.get(draw) or STRUCTURES[draw]
+    change = {**DRAWS, **STRUCTURES, VARIED: functools.partial(_mixed, decades=1.5)}[draw]
     return [_redraw(value, change, DOMAINS[word]) for value, word in zip(values, _words(values, problem))]
 
 

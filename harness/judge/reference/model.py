@@ -21,7 +21,7 @@ from harness.judge.compare import (
     root_mean_square,
     strict_criterion,
 )
-from harness.problem.distributions import DRAWS, TIMED
+from harness.problem.distributions import DRAWS, TIMED, VARIED
 from harness.problem.inputs import tensors_of
 from harness.problem.module import ProblemError
 from harness.problem.weights import hides_work, is_constant
@@ -42,7 +42,7 @@ CHANGED = InputCase("signed", "changed")
 # What may be timed: the first of these whose outputs tell one call's inputs from another's, and those inputs from
 # themselves in fewer bits. Sums of thousands of numbers in [0, 1) are so large that what is allowed hides either, and
 # in FP16 and BF16 that half of them was left out.
-_TIMED = tuple(InputCase(draw, weights) for weights in ("initial", "hardened") for draw in (TIMED, "signed", "mixed"))
+_TIMED = tuple(InputCase(draw, weights) for weights in ("initial", "hardened") for draw in (TIMED, "signed", VARIED))
 # The next coarser format for matrices, as the bits of the significand that its elements lack. In FP32 it is BF16.
 _LACKING_OF_FP8 = {torch.float16: 7, torch.bfloat16: 4}  # FP8 E4M3 has 4 bits, one of them not stored
 _OFF = (1.0, 4.0)  # times what is allowed: at least, and to choose no further; others may round better than BF16

@@ -3,12 +3,13 @@
 import pytest
 import torch
 
-from harness.problem.distributions import DRAWS, TIMED, domains
+from harness.problem.distributions import DRAWS, TIMED, VARIED, domains
 from harness.problem.inputs import draw_inputs
 from harness.problem.module import ProblemError, ProblemFile, ProblemId, load_problem
+from harness.tensors.dtypes import TOLERANCES
 
 CPU = torch.device("cpu")
-HARDENED = [draw for draw in (*DRAWS, TIMED) if draw != "published"]
+HARDENED = [draw for draw in (*DRAWS, TIMED, VARIED) if draw != "published"]
 
 
 def drawn(workload, draw, seed=5):
@@ -34,6 +35,13 @@ def test_what_each_draw_is_for(problem):
     assert torch.equal(x["integers"].unique(), torch.arange(-4.0, 5.0))
     sizes = x["mixed"].std(dim=1)
     assert sizes.max() / sizes.min() > 30  # no sample passes for another
+
+
+def test_varied_samples_differ_and_none_is_small_enough_to_be_left_out(problem):
+    (x,) = drawn(problem("1/19").workload("small"), VARIED)
+    sizes = x.square().mean(dim=1).sqrt()
+    assert sizes.max() / sizes.min() > 10
+    assert sizes.min() > 4 * TOLERANCES[torch.bfloat16] * x.square().mean().sqrt()
 
 
 def test_what_is_timed_is_published_but_for_one_in_a_thousand_anywhere(problem):

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from harness.judge.reference.model import CHANGED, PUBLISHED, TRIALS, InputCase, Reference, _in_fewer_bits
-from harness.problem.distributions import TIMED
+from harness.problem.distributions import TIMED, VARIED
 from harness.problem.inputs import DTYPES
 from harness.problem.module import ProblemFile, ProblemId, load_problem
 from harness.timing.rounds import RunConfig
@@ -97,10 +97,10 @@ CONSTANT = InputCase(TIMED)  # no choice helps
 TIMED_OF = {
     "1/19": InputCase(TIMED),
     "3/50": InputCase(TIMED),
-    "2/42": InputCase("mixed"),  # averages of what is drawn alike
-    "1/95": InputCase("mixed"),
+    "2/42": InputCase(VARIED),  # averages of what is drawn alike
+    "1/95": InputCase(VARIED),
     "1/89": InputCase("signed"),  # sums of what is not negative are so large that eight bits pass
-    "1/100": InputCase("mixed"),
+    "1/100": InputCase(VARIED),
     "3/3": InputCase(TIMED, "hardened"),  # the signal fades
     "3/18": InputCase(TIMED, "hardened"),
     "3/36": InputCase(TIMED, "hardened"),  # with its initial gates the last steps would do
@@ -117,7 +117,7 @@ TIMED_IN_BF16 = {  # what is allowed is more there, so that half of a sum in [0,
     "1/2": InputCase("signed"),
     "1/50": InputCase(TIMED),
     "1/89": InputCase("signed"),
-    "2/16": InputCase("mixed"),
+    "2/16": InputCase(VARIED),
     "2/56": InputCase("signed"),  # no choice helps
 }
 
