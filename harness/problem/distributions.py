@@ -69,8 +69,8 @@ STRUCTURES: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-# Timed where others hide work. Sizes differ by less than in ``mixed``: beside all, the smallest sample is more than what
-# an output may differ by, also in BF16, so that none can be left out.
+# Timed where others hide work. Sizes differ by less than in ``mixed``: beside all, the smallest sample is more than an
+# output may differ by, also in BF16, so that none can be left out.
 VARIED = "varied"
 
 
@@ -118,11 +118,40 @@ def rare(draw: str) -> str:
 def _spiked(x: Tensor, largest: float) -> Tensor:
     """Put large elements at random places; their sum is as large as that of all others of size 1."""
     every = x.as_strided((x.numel(),), (1,), x.storage_offset())
-    count = _COUNTS[int(torch.randint(len(_COUNTS), (), device="cpu"))]
+    count = _count()
     chosen = torch.randint(x.numel(), (count,), device=x.device)
     # by their place, so that one that is drawn twice is no race
     every[chosen] = min(max(30.0, x.numel() / count), largest) * (1 - 2 * (chosen % 2)).to(x.dtype)
     return x
+
+
+def _count() -> int:
+    return _COUNTS[int(torch.randint(len(_COUNTS), (), device="cpu"))]
+
+
+# What a row of the first and of the second of two tensors of probabilities gets instead: how much, in one of how many
+# columns. FP16 has 1e-7, and the other elements hardly show it. Who reads one of both sees one of these, not all.
+_ONE, _SOME = 1 << 62, 16
+_ODD_ROWS = (((1e-7, _ONE), (0.2, _ONE)), ((1e-7, _SOME), None), (None, (0.2, _ONE)))
+
+
+def _spike_rows(of: list[Tensor]) -> None:
+    """Give some rows of two tensors of probabilities, drawn by lot, elements that decide a divergence of the two.
+
+    In 1/98 the divergence of such a row is some 6 to 50 times as large.
+    """
+    if len(of) < 2 or of[0].shape != of[1].shape or not all(x.is_contiguous() and x.numel() for x in of):
+        return
+    width, kind = of[0].shape[-1], int(torch.randint(len(_ODD_ROWS), (), device="cpu"))
+    chosen = torch.randint(of[0].numel() // width, (_count(),), device=of[0].device)
+    first = chosen * 7919 % width  # by their place, so that one that is drawn twice is no race
+    behind = torch.arange(width, device=of[0].device) - first[:, None]
+    for x, change in zip(of, _ODD_ROWS[kind]):
+        if change:
+            rows, at = x.view(-1, width), behind % change[1] == 0
+            others = rows[chosen].double().masked_fill(at, 0)
+            others *= (1 - change[0] * at.sum(1, keepdim=True)) / others.sum(1, keepdim=True)
+            rows[chosen] = others.masked_fill(at, change[0]).to(x.dtype)
 
 
 # What the words of DOMAIN make of a real tensor; None: only the published draw is valid.
@@ -170,7 +199,9 @@ def redraw(values: list, problem: Problem, draw: str, largest: float = math.inf)
     if draw.startswith(_RARE):
         values = redraw(values, problem, draw.removeprefix(_RARE))
         change = functools.partial(_spiked, largest=largest)
-        return [_in_place(value, word, change) for value, word in zip(values, _words(values, problem))]
+        words = _words(values, problem)
+        _spike_rows([value for value, word in zip(values, words) if word == "probability"])
+        return [_in_place(value, word, change) for value, word in zip(values, words)]
     if draw == TIMED:
         strewn = {"probability": _strewn_rows}
         return [_in_place(v, word, strewn.get(word, _strewn)) for v, word in zip(values, _words(values, problem))]

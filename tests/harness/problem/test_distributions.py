@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from harness.problem.distributions import DRAWS, TIMED, VARIED, domains
+from harness.problem.distributions import DRAWS, TIMED, VARIED, domains, rare
 from harness.problem.inputs import draw_inputs
 from harness.problem.module import ProblemError, ProblemFile, ProblemId, load_problem
 from harness.tensors.dtypes import TOLERANCES
@@ -93,3 +93,16 @@ def test_some_rows_of_timed_probabilities_are_not_as_published(problem):
         changed = (before != after).any(dim=1)
         assert 1 <= changed.sum() <= len(before) // 64
         assert torch.allclose(after.sum(dim=1), torch.ones(len(after))) and (after > 0).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=["fp32", "fp16"])
+def test_a_few_rare_rows_of_probabilities_decide_a_divergence_and_neither_tensor_shows_all(problem, dtype):
+    workload, larger, changed = problem("1/98").workload("small"), 0, set()
+    for seed in range(12):
+        usual, odd = (draw_inputs(workload, seed, CPU, dtype, draw) for draw in (TIMED, rare(TIMED)))
+        for x in odd:
+            assert (x > 0).all() and torch.allclose(x.double().sum(dim=1), torch.ones(len(x)).double(), atol=1e-3)
+        before, after = (float((t.double() * (t.double() / p.double()).log()).sum()) for p, t in (usual, odd))
+        larger += after > 1.02 * before
+        changed.add(tuple(not torch.equal(a, b) for a, b in zip(usual, odd)))
+    assert larger >= 9 and changed == {(True, True), (True, False), (False, True)}
