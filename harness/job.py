@@ -24,14 +24,17 @@ def decode_problem(record: dict[str, Any]) -> ProblemFile:
 def encode_solution(solution: Solution) -> dict[str, Any]:
     """Return a solution as JSON, with no more of its neighbours than it names: a directory has many thousands."""
     texts = {"path": str(solution.path), "problem": str(solution.problem)}
+    texts["taken_in"] = [(str(file), digest) for file, digest in solution.taken_in]
     return {**vars(solution), **texts, "neighbours": list(map(str, named_neighbours(solution)))}
 
 
 def decode_solution(record: dict[str, Any]) -> Solution:
     """Return the solution that ``encode_solution`` wrote."""
     neighbours = frozenset(map(Path, record["neighbours"]))
+    taken_in = tuple((Path(file), digest) for file, digest in record["taken_in"])
     path, problem = Path(record["path"]), ProblemId.parse(record["problem"])
-    return Solution(**{**record, "path": path, "problem": problem, "neighbours": neighbours})
+    read = {"path": path, "problem": problem, "taken_in": taken_in, "neighbours": neighbours}
+    return Solution(**{**record, **read})
 
 
 def encode_artefact(artefact: Artefact) -> dict[str, Any]:

@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from harness.solution.discover import Solution, own_texts
+from harness.solution.discover import Solution
 from harness.solution.languages import Language, languages
+from harness.solution.visible_files import own_texts
 
 _LEAST_LETTERS = 3  # of a part of a name that says something
 

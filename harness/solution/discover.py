@@ -5,26 +5,24 @@ Nothing here runs a candidate: Python sources are parsed, never imported.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from harness.isolated_call import ApartError, TooMuch, apart
 from harness.limits import (
     HEAD_BYTES,
     MAX_ENTRIES,
-    MAX_HEADER_BYTES,
-    MAX_INCLUDED_FILES,
     MAX_LIBRARY_BYTES,
     MAX_SOURCE_BYTES,
 )
 from harness.problem.module import ProblemId
 from harness.result import printable
-from harness.solution.includes import read_head, read_source, too_large
+from harness.solution.includes import read_head, too_large
 from harness.solution.naming import SolutionError, clashes, mapping, said_in
 
 SUFFIXES = (".py", ".cu", ".cpp", ".dsl")
@@ -41,9 +39,9 @@ class Solution:
 
     ``device`` is the kind of device that the solution is for: ``cpu``, ``cuda``
     or ``any``. ``language`` is what its kernels are written in: ``cuda``, ``cpp``, ``pytorch``
-    or one of ``harness.solution.languages``. ``sha256`` is of the file, ``helpers`` of
-    those that it takes in, as far as it names them; empty where there are none. Of a file that is
-    too large they are of its beginning and its size.
+    or one of ``harness.solution.languages``. ``sha256`` is of the file; of one that is too large, of its
+    beginning and its size. ``taken_in`` are real paths and digests of the files that it takes in, as far as it names
+    them.
     """
 
     path: Path
@@ -54,7 +52,7 @@ class Solution:
     language: str
     device: str
     sha256: str
-    helpers: str = ""
+    taken_in: tuple[tuple[Path, str], ...] = ()
     refused: str = ""  # why it is not even built
     neighbours: frozenset[Path] = field(default=frozenset(), compare=False, repr=False)  # real, of all in its directory
 
@@ -67,6 +65,12 @@ class Solution:
             return ""
         needs = "a GPU" if self.device == "cuda" else "host memory: use --device cpu"
         return f"{self.language} solution, needs {needs}"
+
+    @property
+    def helpers(self) -> str:
+        """Digest of the files that it takes in, but for its neighbours; empty where there are none."""
+        own = [digest for file, digest in self.taken_in if file not in self.neighbours]
+        return hashlib.sha256("".join(own).encode()).hexdigest() if own else ""
 
     @property
     def root(self) -> Path:
@@ -177,7 +181,7 @@ def read_solution(
         language=facts.get("language", language),
         device=device,
         sha256=sha256,
-        helpers=facts.get("helpers", ""),
+        taken_in=tuple((Path(file), digest) for file, digest in facts.get("taken_in", {}).items()),
         refused=refused or facts.get("refused", ""),
     )
 
@@ -200,7 +204,7 @@ def _beginning(path: Path) -> tuple[str, bytes, str]:
     return hashlib.sha256(data).hexdigest(), data[:HEAD_BYTES], ""
 
 
-def _facts(path: Path, root: Path) -> dict[str, str]:
+def _facts(path: Path, root: Path) -> dict[str, Any]:
     """Return ``source_facts.facts``; where reading fails, why it is ``refused``. Raise OSError."""
     try:
         return apart("harness.solution.source_facts:facts", str(path), str(root))
@@ -273,21 +277,3 @@ def problem_of(path: Path) -> ProblemId:
     head, _ = read_head(path, 0 if path.suffix == PREBUILT_SUFFIX else HEAD_BYTES)
     mapped, _ = mapping(path, said_in(head), None)
     return mapped
-
-
-def own_texts(solution: Solution) -> list[str]:
-    """Return its source and the files that it includes, names or imports from its own folders.
-
-    Raises OSError where its own cannot.
-    """
-    path = solution.path
-    if path.suffix == PREBUILT_SUFFIX:
-        return []
-    files, texts = files_of(path), [read_source(path)]
-    if path.suffix == ".py":
-        with contextlib.suppress(TooMuch, ApartError):
-            files |= set(map(Path, apart("harness.solution.source_facts:imported", str(path), str(solution.root))))
-    for file in sorted(files)[:MAX_INCLUDED_FILES]:
-        with contextlib.suppress(OSError):
-            texts.append(read_source(file, MAX_HEADER_BYTES))
-    return texts

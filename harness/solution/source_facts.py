@@ -15,15 +15,19 @@ from harness.limits import MAX_HEADER_BYTES
 from harness.solution import languages
 from harness.solution.helper_files import NOT_PYTHON, imported_files, named_below, parsed, taken_in, trees_of
 from harness.solution.includes import read_bytes, read_source
+from harness.solution.visible_files import is_shown, is_solution
 
 
-def facts(path: str, root: str) -> dict[str, str]:
-    """``language`` of the kernels, the kind of ``device`` they need, and the digest of its ``helpers``; '' without."""
+def facts(path: str, root: str) -> dict[str, Any]:
+    """``language`` of the kernels, the kind of ``device`` they need, and the files ``taken_in`` with a digest of each.
+
+    The record shows their digests. So these are files only that the solution may see, as far as it alone tells.
+    """
     file = Path(path)
     source = read_source(file)
     tree = parsed(source) if file.suffix == ".py" else None
     language, device = _describe(file.suffix, source, trees_of(file, tree) if tree else [])
-    return {"language": language, "device": device, "helpers": _helpers(file, source, tree, Path(root))}
+    return {"language": language, "device": device, "taken_in": _digests(file, source, tree, Path(root))}
 
 
 def files(path: str) -> list[str]:
@@ -78,17 +82,14 @@ def uses_extensions(tree: ast.AST) -> bool:
     )
 
 
-def _helpers(path: Path, source: str, tree: ast.AST | None, root: Path) -> str:
-    """Digest of the files below ``root`` that a source takes in; empty without any."""
-    folder, root = path.parent.resolve(), root.resolve()
-    files = [file for file in taken_in(path, source, tree) if file.is_relative_to(root)]
-    if not files:
-        return ""
-    digest = hashlib.sha256()
-    for file in sorted(files):
-        content = read_bytes(file, MAX_HEADER_BYTES)
-        digest.update(os.fsencode(os.path.relpath(file, folder)) + b"\0" + content + b"\0")
-    return digest.hexdigest()
+def _digests(path: Path, source: str, tree: ast.AST | None, root: Path) -> dict[str, str]:
+    """Digest of name and content of each file below ``root`` that a source takes in and may see."""
+    folder, digests = path.parent.resolve(), {}
+    for file in sorted(taken_in(path, source, tree)):
+        if is_shown(file, root.resolve()) and not is_solution(file):
+            name = os.fsencode(os.path.relpath(file, folder))
+            digests[str(file)] = hashlib.sha256(name + b"\0" + read_bytes(file, MAX_HEADER_BYTES)).hexdigest()
+    return digests
 
 
 def _describe(suffix: str, source: str, trees: list[ast.AST]) -> tuple[str, str]:

@@ -6,8 +6,9 @@ import contextlib
 from pathlib import Path
 
 from harness.isolated_call import ApartError, TooMuch, apart
-from harness.limits import MAX_INCLUDED_FILES
+from harness.limits import MAX_HEADER_BYTES, MAX_INCLUDED_FILES
 from harness.solution.discover import PREBUILT_SUFFIX, RUN_FILES, Solution, files_of, is_solution
+from harness.solution.includes import read_source
 
 
 def own_files(solution: Solution) -> list[Path]:
@@ -16,16 +17,38 @@ def own_files(solution: Solution) -> list[Path]:
     A file that is a solution itself is never another solution's: neither what a discovery found, by whatever link or
     name, nor what its own name or comment maps to a problem.
     """
-    root, path = solution.root.resolve(), solution.path.resolve()
+    path = solution.path.resolve()
     try:
-        named = {file for file in _all_named(solution) if file != path and _is_shown(file, root)}
-        own = [file for file in sorted(named - solution.neighbours) if not is_solution(file)]
+        own = [file for file in sorted(_all_named(solution)) if file != path and _is_own(file, solution)]
     except OSError:
         own = []  # the build says what is wrong
     return [path, *own[:MAX_INCLUDED_FILES]]
 
 
-def _is_shown(file: Path, root: Path) -> bool:
+def own_texts(solution: Solution) -> list[str]:
+    """Return the texts of its own files, and of the modules that it imports by names from the directory of solutions.
+
+    Raises OSError where its own source cannot be read.
+    """
+    if solution.path.suffix == PREBUILT_SUFFIX:
+        return []
+    path, *files = own_files(solution)
+    if path.suffix == ".py":
+        with contextlib.suppress(TooMuch, ApartError, OSError):
+            imported = apart("harness.solution.source_facts:imported", str(path), str(solution.root))
+            files += [file for file in map(Path, imported) if _is_own(file, solution)]
+    texts = [read_source(path)]
+    for file in dict.fromkeys(files[:MAX_INCLUDED_FILES]):
+        with contextlib.suppress(OSError):
+            texts.append(read_source(file, MAX_HEADER_BYTES))
+    return texts
+
+
+def _is_own(file: Path, solution: Solution) -> bool:
+    return is_shown(file, solution.root.resolve()) and file not in solution.neighbours and not is_solution(file)
+
+
+def is_shown(file: Path, root: Path) -> bool:
     """Return whether a file may be a solution's: below ``root``, not hidden, and in no run, which has results."""
     if not file.is_relative_to(root) or any(part.startswith(".") for part in file.relative_to(root).parts):
         return False

@@ -23,8 +23,8 @@ def result(problem="1/1", name="a.py", sha256="0", status=Status.OK, **more):
     return Result(problem=problem, problem_name="x", workload={"name": "small"}, solution=solution, status=status)
 
 
-def solution(problem="1/1", name="a.py", sha256="0", helpers=""):
-    return Solution(Path(name), name, ProblemId.parse(problem), 0, "py", "pytorch", "any", sha256, helpers)
+def solution(problem="1/1", name="a.py", sha256="0", taken_in=()):
+    return Solution(Path(name), name, ProblemId.parse(problem), 0, "py", "pytorch", "any", sha256, taken_in)
 
 
 def test_results_are_appended_and_read_again(tmp_path):
@@ -60,10 +60,10 @@ def test_resume_finds_what_is_missing_or_has_changed(tmp_path):
 
 def test_resume_notices_that_a_file_which_a_solution_takes_in_has_changed(tmp_path):
     run = Run.create(tmp_path, CONFIGURATION)
-    run.append(result(helpers="old"))
-    changed = [(solution(helpers="new"), "small")]
-    assert run.missing([(solution(helpers="old"), "small"), *changed]) == changed
-    run.append(result(helpers="new", status=Status.CRASHED))
+    old, new = (solution(taken_in=((Path("a.cuh"), digest),)) for digest in ("old", "new"))
+    run.append(result(helpers=old.helpers))
+    assert run.missing([(old, "small"), (new, "small")]) == [(new, "small")]
+    run.append(result(helpers=new.helpers, status=Status.CRASHED))
     assert [r.status for r in run.latest()] == [Status.CRASHED]
 
 

@@ -131,5 +131,5 @@ def test_sass_of_a_real_kernel(digest):
 def test_a_solution_with_files_of_its_own_has_none(tmp_path):
     path = tmp_path / "19.py"
     path.write_text("x = 1\n")
-    solution = dataclasses.replace(read_solution(path, problem=ProblemId(1, 19)), helpers="abc")
+    solution = dataclasses.replace(read_solution(path, problem=ProblemId(1, 19)), taken_in=((Path("a.cuh"), "abc"),))
     assert code_digest.code_digest(solution, None) is None

@@ -17,9 +17,9 @@ from harness.judge.record import failed_result
 from harness.limits import MAX_FINDINGS, MAX_LOG_CHARACTERS, MAX_SAMPLE, MAX_SOURCE_BYTES
 from harness.process import protocol
 from harness.result import CandidateFailure, Status
-from harness.solution.discover import SolutionError, discover, files_of, own_texts, read_solution
+from harness.solution.discover import SolutionError, discover, files_of, read_solution
 from harness.solution.includes import local_includes
-from harness.solution.visible_files import own_files
+from harness.solution.visible_files import own_files, own_texts
 
 GIB = 1 << 30
 MODEL = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return x.relu()\n"

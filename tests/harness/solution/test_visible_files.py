@@ -7,7 +7,7 @@ import pytest
 from harness.job import decode_solution, encode_solution
 from harness.problem.module import ProblemId
 from harness.solution.discover import discover
-from harness.solution.visible_files import own_files
+from harness.solution.visible_files import own_files, own_texts
 
 NAMES_ALL = "import matmul_kernel, impl, helper\nx = 'matmul_kernel.py', 'impl.py', 'helper.py', 'b/matmul_kernel.py'"
 
@@ -68,3 +68,30 @@ def test_hidden_files_and_those_of_a_run_are_nobodys(seen):
 def test_beside_its_results_a_solution_sees_none_of_them(tmp_path, seen):
     files = {"results.jsonl": "", "config.json": "{}", "helper_py": ""}
     assert seen("1_19.py", **{"1_19_py": "import helper\nx = 'results.jsonl'"}, **files) == ["1_19.py"]
+
+
+HIDDEN = "pin = 4711"
+NAMES_HIDDEN = """x = '#include ".env"', '.env', 'impl.py', '1_20_other.py', 'run/results.jsonl', 'own.cuh'"""
+
+
+def test_a_record_tells_no_digest_and_no_word_of_what_a_solution_may_not_see(tmp_path):
+    """Who reads records could guess a secret until its digest agrees."""
+    for name, text in {
+        "1_19_spy.py": NAMES_HIDDEN, ".env": HIDDEN, "1_20_other.py": HIDDEN, "impl.py": HIDDEN, "own.cuh": "int a;",
+        "run/results.jsonl": HIDDEN, "run/config.json": "{}",
+    }.items():  # fmt: skip
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    (tmp_path / "1_21.py").symlink_to("impl.py")
+
+    def spy():
+        (one,) = (one for one in discover(tmp_path).solutions if one.name == "1_19_spy.py")
+        return one
+
+    before = spy().helpers
+    assert before and not any("pin" in text for text in own_texts(spy()))
+    for name in (".env", "1_20_other.py", "impl.py", "run/results.jsonl"):
+        (tmp_path / name).write_text("pin = 815")
+        assert spy().helpers == before, name
+    (tmp_path / "own.cuh").write_text("int b;")
+    assert spy().helpers != before
