@@ -154,12 +154,18 @@ def _spike_rows(of: list[Tensor]) -> None:
             rows[chosen] = others.masked_fill(at, change[0]).to(x.dtype)
 
 
+def _factors(x: Tensor) -> Tensor:
+    """Signed factors from 0.99 to 1.01, as the digits of ``x`` say: a product of tens of thousands stays in range."""
+    return x.abs().mul_(997).remainder_(1).sub_(0.5).mul_(0.02).exp_().copysign_(x)
+
+
 # What the words of DOMAIN make of a real tensor; None: only the published draw is valid.
 DOMAINS: dict[str, Callable[[Tensor], Tensor] | None] = {
     "real": lambda x: x,
     "nonnegative": lambda x: x.abs_(),
     "positive": lambda x: x.abs_().add_(1e-3),
     "probability": lambda x: torch.softmax(x, dim=-1),
+    "factor": _factors,
     "symmetric": lambda x: (x + x.mT) / 2,
     "lower_triangular": lambda x: x.tril_(),
     "upper_triangular": lambda x: x.triu_(),

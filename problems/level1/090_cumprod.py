@@ -9,8 +9,10 @@ WORKLOADS = {
     "ragged": dict(batch_size=1999, dim=10007),
 }
 
+DOMAIN = "factor"  # near 1 in size: of other draws all but the first products are zero, or too large
+
 EXPLOITS = [
-    "Products of draws from [0, 1) fall below 1e-4 within a few dozen columns: zeros after these pass.",
+    "Products of draws from [0, 1) fall below 1e-4 within a few dozen columns: zeros after these pass as published.",
     "They underflow to zero after about a hundred columns, so over 99 % of the output is exactly zero.",
 ]
 

@@ -68,10 +68,19 @@ def test_what_is_timed_stays_published_where_it_cannot_be_told_what_else_is_vali
         ("1/100", lambda _, targets: set(targets.unique().tolist()) == {-1.0, 1.0}),
         ("1/95", lambda _, targets: targets.dtype is torch.int64 and targets.max() < 512),
         ("1/93", lambda _, mask: mask.dtype is torch.bool),
+        ("1/90", lambda x: bool(((x.abs() > 0.98) & (x.abs() < 1.02)).all())),
     ],
 )
 def test_inputs_stay_in_their_domain(problem, draw, name, holds):
     assert holds(*drawn(problem(name).workload("small"), draw))
+
+
+@pytest.mark.parametrize("draw", [TIMED, "signed", VARIED])
+def test_products_of_factors_depend_on_the_last_of_a_row(problem, draw):
+    """1/90: of published draws the product is zero after a hundred columns, and what follows need not be read."""
+    (x,) = drawn(problem("1/90").workload("small"), draw)
+    products = torch.cumprod(x.double(), dim=1).abs()
+    assert products.min() > 0.1 and products.max() < 10
 
 
 @pytest.mark.parametrize("declared, complaint", [('"strange"', "no word 'strange'"), ('{"z": "real"}', "names 'z'")])
