@@ -25,7 +25,7 @@ from harness.problem.distributions import DRAWS, TIMED, VARIED
 from harness.problem.inputs import tensors_of
 from harness.problem.module import ProblemError
 from harness.problem.weights import hides_work, is_constant
-from harness.tensors.dtypes import is_finite, is_scaled
+from harness.tensors.dtypes import EXACT, bits, is_finite, is_scaled
 from harness.timing import Round
 from harness.timing.rounds import InputCase, RunConfig, outputs_of, play, play_untimed
 
@@ -46,6 +46,8 @@ _TIMED = tuple(InputCase(draw, weights) for weights in ("initial", "hardened") f
 # The next coarser format for matrices, as the bits of the significand that its elements lack. In FP32 it is BF16.
 _LACKING_OF_FP8 = {torch.float16: 7, torch.bfloat16: 4}  # FP8 E4M3 has 4 bits, one of them not stored
 _OFF = (1.0, 4.0)  # times what is allowed: at least, and to choose no further; others may round better than BF16
+_SHARE = 0.1  # of the outputs, at least, that another call's differ from: of 2/93 as published one in a million does
+_DIFFERS, _MOST_LOOKED_AT = 1e-3, 1 << 20  # by how much, of an element and the root mean square; elements
 _NOISY = 0.99  # apart at most, so that other inputs come first
 _RANDOM_LIKE = (torch.randn_like, torch.rand_like)
 _RANDOM = (torch.randn, torch.rand, *_RANDOM_LIKE)
@@ -76,26 +78,28 @@ class Reference:
         initial weights let all signal fade under the biases. A recurrent one, or one with attention, has other
         weights anyway: with its initial ones the last steps alone, or the mean of what is weighed, would do. The
         answer to inputs in fewer bits is wrong too, if there are such inputs: else whoever sees what he is given may
-        work in less precision, or on fewer elements. Where nothing has finite outputs but published inputs, it is
-        these: a function's domain may be narrower than what is declared of it. Inputs of a ``structure`` come first.
+        work in less precision, or on fewer elements. A tenth of the outputs differ: else whoever finds those few may
+        write a constant into all others. Where nothing has finite outputs but published inputs, it is these: a
+        function's domain may be narrower than what is declared of it. Inputs of a ``structure`` come first.
         """
         if self._only_published:
             return PUBLISHED
-        told: dict[InputCase, tuple[float, int]] = {}
+        told: dict[InputCase, tuple[float, int, bool]] = {}
         weights = {"hardened"} if hides_work(self.model(), self.setting.workload.problem) else {"initial", "hardened"}
         for trial in (*([InputCase(structure)] if structure else []), *_TIMED):
             if trial.weights in weights and (trial.weights == "initial" or self._has_weights()):
-                apart, off = self._apart(trial, seeds), math.inf if trial.draw == structure else 0.0
+                wanted = trial.draw == structure
+                (apart, share), off = self._apart(trial, seeds), math.inf if wanted else 0.0
                 if apart >= 1.0 and not off:
                     off = self._off_in_fewer_bits(trial, seeds[0])
-                told[trial] = min(apart, 1.0), sum(off >= least for least in _OFF)
-                if told[trial] == (1.0, len(_OFF)):
+                told[trial] = min(apart, 1.0), sum(off >= least for least in _OFF), wanted or share >= _SHARE
+                if told[trial] == (1.0, len(_OFF), True):
                     break
         timed = max(told, key=told.__getitem__)
         return timed if told[timed][0] >= 0.0 else PUBLISHED
 
-    def _apart(self, trial: InputCase, seeds: list[int]) -> float:
-        """Return how far the outputs of two calls are, at most; -1 if they are not finite."""
+    def _apart(self, trial: InputCase, seeds: list[int]) -> tuple[float, float]:
+        """Return how far the outputs of two calls are, at most, -1 if they are not finite; and how many differ."""
         ours, theirs = (self.outputs(trial, seed) for seed in seeds)
         if shapes := next(((list(a.shape), list(b.shape)) for a, b in zip(ours, theirs) if a.shape != b.shape), None):
             raise ProblemError(
@@ -103,12 +107,13 @@ class Reference:
                 f"depends on the values of the inputs, as {shapes[0]} and {shapes[1]}; return one of a fixed shape"
             )
         if not all(map(is_finite, (*ours, *theirs))):
-            return -1.0
+            return -1.0, 0.0
         apart = max(map(differ, ours, theirs, itertools.repeat(TELLING)), default=0.0)
+        share = max(map(_share_that_differs, ours, theirs), default=0.0)
         if apart < 1.0 or not self._may_be_noise(trial, seeds[0], ours):
-            return apart
+            return apart, share
         beyond_loss = [replace(TELLING, loss=loss) for loss in self.losses(trial, seeds[0])]
-        return min(_NOISY, max(map(differ, ours, theirs, beyond_loss)))
+        return min(_NOISY, max(map(differ, ours, theirs, beyond_loss))), share
 
     def _off_in_fewer_bits(self, trial: InputCase, seed: int) -> float:
         """Return how many times what is allowed an output is off whose inputs have the next coarser format's bits.
@@ -228,6 +233,18 @@ class _DrawnIn(TorchFunctionMode):
             return function(*args, **kwargs)
         wanted = kwargs.get("dtype") or (args[0].dtype if function in _RANDOM_LIKE else torch.get_default_dtype())
         return function(*args, **kwargs | {"dtype": self._dtype}).to(wanted)
+
+
+def _share_that_differs(ours: torch.Tensor, theirs: torch.Tensor) -> float:
+    """Return the share of the elements that differ, of about a million at equal distances."""
+    if not ours.numel():
+        return 0.0
+    step = max(1, ours.numel() // _MOST_LOOKED_AT)
+    one, other = (tensor.reshape(-1)[::step] for tensor in (ours, theirs))
+    if ours.dtype in EXACT:
+        return float((bits(one) != bits(other)).double().mean())
+    one, other = (tensor.to(torch.complex128 if ours.is_complex() else torch.float64) for tensor in (one, other))
+    return float(((one - other).abs() > _DIFFERS * (one.abs() + root_mean_square(one))).double().mean())
 
 
 def _in_fewer_bits(value: object) -> object:

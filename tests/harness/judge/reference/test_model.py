@@ -3,7 +3,15 @@
 import pytest
 import torch
 
-from harness.judge.reference.model import CHANGED, PUBLISHED, TRIALS, InputCase, Reference, _in_fewer_bits
+from harness.judge.reference.model import (
+    CHANGED,
+    PUBLISHED,
+    TRIALS,
+    InputCase,
+    Reference,
+    _in_fewer_bits,
+    _share_that_differs,
+)
 from harness.problem.distributions import TIMED, VARIED
 from harness.problem.inputs import DTYPES
 from harness.problem.module import ProblemFile, ProblemId, load_problem
@@ -140,6 +148,33 @@ def test_fewer_bits_are_those_of_fp8(dtype):
 @pytest.mark.parametrize("name", TIMED_OF)
 def test_timed_inputs_and_weights_are_such_that_outputs_depend_on_the_inputs(name, problem):
     assert reference(problem(name)).choose_timed([1, 2]) == TIMED_OF[name]
+
+
+MOSTLY_ZERO = """
+import torch
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.relu(x - {shift})
+def get_inputs():
+    return [torch.rand(1000, 100)]
+def get_init_inputs():
+    return []
+"""
+
+
+@pytest.mark.parametrize(("shift", "timed"), [(0.5, TIMED), (1.0, "signed"), (2.0, VARIED)])
+def test_timed_inputs_are_such_that_a_tenth_of_the_outputs_depends_on_them(tmp_path, shift, timed):
+    """As 2/93 and 2/9 at their published size: whoever finds the few others may write a constant."""
+    problem = written(tmp_path, MOSTLY_ZERO.format(shift=shift))
+    assert reference(problem, "full").choose_timed([1, 2]) == InputCase(timed)
+
+
+def test_the_share_of_outputs_that_differ_is_known_for_every_type():
+    real = torch.arange(1.0, 9)
+    changed = real * torch.tensor([1.0, 2.0] * 4)
+    for dtype in (torch.float32, torch.bfloat16, torch.complex64, torch.int64, torch.uint16, torch.float8_e5m2):
+        assert _share_that_differs(real.to(dtype), changed.to(dtype)) == 0.5
+    assert _share_that_differs(real > 4, real > 6) == 0.25 and _share_that_differs(real[:0], real[:0]) == 0.0
 
 
 KEPT = """
