@@ -29,7 +29,8 @@ from harness.integrity.static import findings
 from harness.limits import MAX_FINDING_CHARACTERS, MAX_FINDINGS, MAX_SAMPLE
 from harness.problem.module import ProblemId
 from harness.result import CandidateFailure, Status
-from harness.solution.discover import SolutionError, discover, own_texts, read_solution
+from harness.solution.discover import SolutionError, discover, read_solution
+from harness.solution.visible_files import own_texts
 from kernelbench import escaping
 from kernelbench.views import tables
 

@@ -87,7 +87,7 @@ class Reference:
         told: dict[InputCase, tuple[float, int, bool]] = {}
         weights = {"hardened"} if hides_work(self.model(), self.setting.workload.problem) else {"initial", "hardened"}
         for trial in (*([InputCase(structure)] if structure else []), *_TIMED):
-            if trial.weights in weights and (trial.weights == "initial" or self._has_weights()):
+            if trial.weights in weights and (trial.weights == "initial" or self.has_weights()):
                 wanted = trial.draw == structure
                 (apart, share), off = self._apart(trial, seeds), math.inf if wanted else 0.0
                 if apart >= 1.0 and not off:
@@ -97,6 +97,11 @@ class Reference:
                     break
         timed = max(told, key=told.__getitem__)
         return timed if told[timed][0] >= 0.0 else PUBLISHED
+
+    def tells(self, trial: InputCase, seeds: list[int]) -> bool:
+        """Return whether the outputs of two calls differ with these weights, and a tenth of them at least."""
+        apart, share = self._apart(trial, seeds)
+        return apart >= 1.0 and share >= _SHARE
 
     def _apart(self, trial: InputCase, seeds: list[int]) -> tuple[float, float]:
         """Return how far the outputs of two calls are, at most, -1 if they are not finite; and how many differ."""
@@ -140,9 +145,10 @@ class Reference:
     @property
     def _only_published(self) -> bool:
         """Return whether no other inputs are known to be valid, and no weights are the reference's own."""
-        return getattr(self.setting.workload.problem.module, "DOMAIN", "") == "published" and not self._has_weights()
+        return getattr(self.setting.workload.problem.module, "DOMAIN", "") == "published" and not self.has_weights()
 
-    def _has_weights(self) -> bool:
+    def has_weights(self) -> bool:
+        """Return whether the model has parameters."""
         return next(self.model().parameters(), None) is not None
 
     def model(self, weights: str = "initial") -> torch.nn.Module:
@@ -168,7 +174,7 @@ class Reference:
         """
         if self._only_published:
             return [PUBLISHED, PUBLISHED]
-        with_weights = copied and self._has_weights()
+        with_weights = copied and self.has_weights()
         trials = [trial for trial in TRIALS if with_weights or trial.weights == "initial"]
         if not copied and any(map(is_constant, self.model().parameters())):
             trials.append(CHANGED)

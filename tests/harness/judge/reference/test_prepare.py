@@ -50,3 +50,35 @@ def test_other_conditions_and_other_problems_are_checked_by_themselves(write_pro
     known.append(prepared(write_problem(SCALE.format(rows=16)).workload_for(None, "cpu")))
     assert len({id(made.facts) for made in known}) == 4
     assert [made.facts.kinds[0].shape[0] for made in known] == [8, 8, 8, 16]
+
+
+OFTEN_CONSTANT = """
+import torch
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.bias = torch.nn.Parameter(3 * torch.randn(()))
+
+    def forward(self, x):
+        return torch.clamp(x - self.bias, -1, 1) {times}
+
+
+def get_inputs():
+    return [torch.rand(8, 64)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_weights_are_such_that_outputs_depend_on_what_is_timed(write_problem):
+    """2/58: with a third of its biases the clamp makes every output the same, and whoever looks at it writes that."""
+    workload = write_problem(OFTEN_CONSTANT.format(times="")).workload_for(None, "cpu")
+    made = [prepared(workload) for _ in range(12)]
+    assert made[0].facts.tells
+    assert all(one.reference.tells(one.facts.timed, [1, 2]) for one in made)
+    never = prepared(write_problem(OFTEN_CONSTANT.format(times="* 0")).workload_for(None, "cpu"))
+    assert not never.facts.tells, "it is judged all the same"
