@@ -30,8 +30,8 @@ _PROBLEM_FILE = re.compile(r"0*(\d+)_(\w+)\.py", re.ASCII)
 
 # What a module may say of itself besides its functions and its Model.
 FACTS = frozenset({
-    "WORKLOADS", "DOMAIN", "EXPLOITS", "TOLERANCE", "INDEPENDENT", "FORGETS", "FEEDBACK", "ATTENTION", "TRIVIAL",
-    "RANDOM",
+    "WORKLOADS", "DOMAIN", "EXPLOITS", "TOLERANCE", "INDEPENDENT", "FORGETS", "FEEDBACK", "ATTENTION", "RAISED",
+    "TRIVIAL", "RANDOM",
 })  # fmt: skip
 
 
@@ -158,6 +158,14 @@ class Problem:
         With hardened weights its queries and keys are larger by the factor: by initial ones scores are nearly equal.
         """
         return getattr(self.module, "ATTENTION", None)
+
+    @property
+    def raised(self) -> float:
+        """By how much biases of convolutions are larger with hardened weights (``RAISED``).
+
+        With initial ones minima of many channels are so far below zero that an activation makes zeros of all.
+        """
+        return getattr(self.module, "RAISED", 0.0)
 
     @property
     def independent(self) -> tuple[int, ...]:

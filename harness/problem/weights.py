@@ -25,7 +25,10 @@ _MEMORY_STEPS = 1000  # of a unit of a hardened recurrent layer, at most; the su
 
 @contextlib.contextmanager
 def hardened_initialisation(
-    memory: bool = True, feedback: tuple[int, int] | None = None, attention: tuple[int, float] | None = None
+    memory: bool = True,
+    feedback: tuple[int, int] | None = None,
+    attention: tuple[int, float] | None = None,
+    raised: float = 0.0,
 ) -> Iterator[None]:
     """Within it, layers that are made start with weights that let every part of a model be seen.
 
@@ -37,7 +40,8 @@ def hardened_initialisation(
     layer of ``feedback``, the sizes of its input and of its state, turns its state and
     hardly changes its length (Saxe et al., 2014), and its input changes that little.
     One that makes queries, keys and values of an ``attention``, the size of its input and
-    a factor, makes queries and keys larger by that factor.
+    a factor, makes queries and keys larger by that factor. Biases of convolutions are
+    ``raised`` by so much.
     During construction and not afterwards, so that a candidate which prepares its
     weights in its constructor prepares the right ones.
     """
@@ -62,6 +66,8 @@ def hardened_initialisation(
         changes[linear] = functools.partial(_keeping_state, sizes=feedback)
     if attention:
         changes[linear] = functools.partial(_enlarging_scores, attention=attention)
+    if raised:
+        changes[torch.nn.modules.conv._ConvNd, "reset_parameters"] = functools.partial(_raising, by=raised)
     if memory:
         changes |= {(layer, "reset_parameters"): remembering for layer in _RECURRENT}
     originals = {place: getattr(*place) for place in changes}
@@ -111,6 +117,18 @@ def _enlarging_scores(original: Callable[[torch.nn.Linear], None], attention: tu
         if (layer.in_features, layer.out_features) == (width, 3 * width):
             with torch.no_grad():
                 layer.weight[: 2 * width].mul_(factor)
+
+    return reset
+
+
+def _raising(original: Callable[[torch.nn.Module], None], by: float) -> Callable[[torch.nn.Module], None]:
+    """Have the outputs of convolutions be larger, so that a minimum of them is not far below zero."""
+
+    def reset(layer: torch.nn.Module) -> None:
+        original(layer)
+        if layer.bias is not None:
+            with torch.no_grad():
+                layer.bias.add_(by)
 
     return reset
 

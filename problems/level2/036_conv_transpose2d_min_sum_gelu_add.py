@@ -10,9 +10,11 @@ WORKLOADS = {
     "ragged": dict(batch_size=101, in_channels=6, out_channels=7, height=5, width=333),
 }
 
+RAISED = 1.4  # the sum of minima is not far below zero then
+
 EXPLOITS = [
     "The minima over the channels are negative, and 256 of them sum to where GELU is exactly 0: "
-    "the published output is the bias everywhere, for any input tried.",
+    "the published output is the bias everywhere, for any input tried with initial weights.",
 ]
 
 

@@ -5,7 +5,7 @@ import contextlib
 import pytest
 import torch
 
-from harness.problem.distributions import TIMED
+from harness.problem.distributions import TIMED, VARIED
 from harness.problem.inputs import build_model, draw_inputs
 from harness.problem.weights import hardened_initialisation
 
@@ -140,3 +140,16 @@ def test_hardened_attention_of_linear_layers_is_not_nearly_the_mean_and_loses_no
     assert off(outputs("initial", series=True), outputs("initial")) < 1e-3
     assert off(outputs("hardened", series=True), outputs("hardened")) > 0.1
     assert off(outputs("hardened", torch.float64), outputs("hardened")) < 1e-5
+
+
+def test_outputs_behind_raised_biases_depend_on_the_inputs(problem):
+    """2/36 as published: the sum of 256 minima is so far below zero that GELU makes zeros of all."""
+    workload = problem("2/36").workload("full").with_sizes({"batch_size": 1})
+    x, y = (drawn(workload, VARIED, seed) for seed in (1, 2))
+
+    def share(weights):
+        model = build_model(workload.problem.module.Model, workload, 5, CPU, torch.float32, weights)
+        with torch.no_grad():
+            return float((model(*x) != model(*y)).float().mean())
+
+    assert share("initial") == 0.0 and share("hardened") > 0.9
