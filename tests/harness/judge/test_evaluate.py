@@ -411,11 +411,14 @@ def test_without_the_judges_clock_a_result_is_right_and_has_no_speedup(judged, p
     assert eager["median_ms"] > 0 and not eager.keys() & {"speedup", "interval", "verdict"}
 
 
+# It works for those 3 ms: who waits for a core is not accused, and pays what the judge's clock shows.
 FAST_CLOCK = """
 import time
 ticks = iter(range(10**9))
 time.perf_counter_ns = lambda: next(ticks) * 1000
-""" + relu("time.sleep(0.003); return x.clamp(min=0)")
+def work(end):
+    while time.monotonic() < end: pass
+""" + relu("work(time.monotonic() + 0.003); return x.clamp(min=0)")
 
 
 @pytest.mark.slow
