@@ -449,7 +449,7 @@ def test_what_the_judges_clock_shows_beyond_its_doubt_is_added_to_the_times(judg
 
 
 UNWATCHED = FAST_CLOCK.replace(
-    "time.sleep(0.003)", "time.sleep(0.003); 'burst' in [f.name for f in traceback.extract_stack()] and allocate()"
+    "+ 0.003);", "+ 0.003); 'burst' in [f.name for f in traceback.extract_stack()] and allocate();"
 ).replace("import time", "import time, traceback\ndef allocate(): raise MemoryError('too much at once')")
 
 
