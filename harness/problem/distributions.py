@@ -72,6 +72,7 @@ STRUCTURES: dict[str, Callable[[Tensor], Tensor]] = {
 # Timed where others hide work. Sizes differ by less than in ``mixed``: beside all, the smallest sample is more than an
 # output may differ by, also in BF16, so that none can be left out.
 VARIED = "varied"
+_REDRAWS = {**DRAWS, **STRUCTURES, VARIED: functools.partial(_mixed, decades=1.5)}
 
 
 # What is timed: published inputs with some elements that are not, wherever they come to lie. Who looks at a few to
@@ -211,8 +212,7 @@ def redraw(values: list, problem: Problem, draw: str, largest: float = math.inf)
     if draw == TIMED:
         strewn = {"probability": _strewn_rows}
         return [_in_place(v, word, strewn.get(word, _strewn)) for v, word in zip(values, _words(values, problem))]
-    change = {**DRAWS, **STRUCTURES, VARIED: functools.partial(_mixed, decades=1.5)}[draw]
-    return [_redraw(value, change, DOMAINS[word]) for value, word in zip(values, _words(values, problem))]
+    return [_redraw(value, _REDRAWS[draw], DOMAINS[word]) for value, word in zip(values, _words(values, problem))]
 
 
 def has_structure(values: list, problem: Problem) -> bool:

@@ -52,24 +52,21 @@ def hardened_initialisation(
     def he(original: Callable[..., Tensor]) -> Callable[..., Tensor]:
         return lambda tensor, *_, **__: original(tensor, nonlinearity="relu")
 
-    def remembering(original: Callable[[torch.nn.Module], None]) -> Callable[[torch.nn.Module], None]:
-        return lambda layer: (original(layer), _lengthen_memory(layer)) and None
-
     init = torch.nn.init
     changes = {
         (init, "ones_"): random_around, (init, "zeros_"): random_around, (init, "constant_"): random_around,
         (init, "kaiming_uniform_"): he,
     }  # fmt: skip
-    changes[torch.nn.MultiheadAttention, "_reset_parameters"] = _sharpening
+    changes[torch.nn.MultiheadAttention, "_reset_parameters"] = _then(_sharpen)
     linear = (torch.nn.Linear, "reset_parameters")
     if feedback:
-        changes[linear] = functools.partial(_keeping_state, sizes=feedback)
+        changes[linear] = _then(functools.partial(_keep_state, sizes=feedback))
     if attention:
-        changes[linear] = functools.partial(_enlarging_scores, attention=attention)
+        changes[linear] = _then(functools.partial(_enlarge_scores, attention=attention))
     if raised:
-        changes[torch.nn.modules.conv._ConvNd, "reset_parameters"] = functools.partial(_raising, by=raised)
+        changes[torch.nn.modules.conv._ConvNd, "reset_parameters"] = _then(functools.partial(_raise_bias, by=raised))
     if memory:
-        changes |= {(layer, "reset_parameters"): remembering for layer in _RECURRENT}
+        changes |= {(layer, "reset_parameters"): _then(_lengthen_memory) for layer in _RECURRENT}
     originals = {place: getattr(*place) for place in changes}
     for place, change in changes.items():
         setattr(*place, change(originals[place]))
@@ -93,66 +90,56 @@ def hides_work(model: torch.nn.Module, problem: Problem) -> bool:
     return remembers or bool(problem.attention) or has(torch.nn.MultiheadAttention)
 
 
-def _sharpening(original: Callable[[torch.nn.Module], None]) -> Callable[[torch.nn.Module], None]:
+def _then(change: Callable[[torch.nn.Module], None]) -> Callable[[Callable], Callable]:
+    """Return what has ``change`` follow a layer's own start."""
+
+    def changing(original: Callable[[torch.nn.Module], None]) -> Callable[[torch.nn.Module], None]:
+        def reset(layer: torch.nn.Module) -> None:
+            original(layer)
+            with torch.no_grad():
+                change(layer)
+
+        return reset
+
+    return changing
+
+
+def _sharpen(layer: torch.nn.MultiheadAttention) -> None:
     """Have scores of attention differ by more than a series of few terms, in time linear in the tokens, can follow."""
-
-    def reset(layer: torch.nn.Module) -> None:
-        original(layer)
-        with torch.no_grad():
-            for weight in (layer.q_proj_weight, layer.k_proj_weight):
-                if weight is not None:
-                    weight.mul_(_SHARPNESS)
-            if layer.in_proj_weight is not None:
-                layer.in_proj_weight[: 2 * layer.embed_dim].mul_(_SHARPNESS)
-
-    return reset
+    for weight in (layer.q_proj_weight, layer.k_proj_weight):
+        if weight is not None:
+            weight.mul_(_SHARPNESS)
+    if layer.in_proj_weight is not None:
+        layer.in_proj_weight[: 2 * layer.embed_dim].mul_(_SHARPNESS)
 
 
-def _enlarging_scores(original: Callable[[torch.nn.Linear], None], attention: tuple[int, float]) -> Callable:
+def _enlarge_scores(layer: torch.nn.Linear, attention: tuple[int, float]) -> None:
     """Have a linear layer of this width that makes queries, keys and values, in this order, start with larger ones."""
     width, factor = attention
-
-    def reset(layer: torch.nn.Linear) -> None:
-        original(layer)
-        if (layer.in_features, layer.out_features) == (width, 3 * width):
-            with torch.no_grad():
-                layer.weight[: 2 * width].mul_(factor)
-
-    return reset
+    if (layer.in_features, layer.out_features) == (width, 3 * width):
+        layer.weight[: 2 * width].mul_(factor)
 
 
-def _raising(original: Callable[[torch.nn.Module], None], by: float) -> Callable[[torch.nn.Module], None]:
-    """Have the outputs of convolutions be larger, so that a minimum of them is not far below zero."""
-
-    def reset(layer: torch.nn.Module) -> None:
-        original(layer)
-        if layer.bias is not None:
-            with torch.no_grad():
-                layer.bias.add_(by)
-
-    return reset
+def _raise_bias(layer: torch.nn.Module, by: float) -> None:
+    """Have the outputs of a convolution be larger, so that a minimum of them is not far below zero."""
+    if layer.bias is not None:
+        layer.bias.add_(by)
 
 
-def _keeping_state(original: Callable[[torch.nn.Linear], None], sizes: tuple[int, int]) -> Callable:
-    """Have linear layers of an input and a state of these sizes keep the state; others are as ``original`` makes them.
+def _keep_state(layer: torch.nn.Linear, sizes: tuple[int, int]) -> None:
+    """Have a linear layer of an input and a state of these sizes keep the state; others stay as they are.
 
     The turn is that of the weights that were drawn: layers of one seed have the same. tanh makes a state shorter, by
     less than ``_GAIN`` for states as small as inputs of ``_DRIVE`` make them.
     """
     inputs, state = sizes
-
-    def reset(layer: torch.nn.Linear) -> None:
-        original(layer)
-        if (layer.in_features, layer.out_features) != (inputs + state, state):
-            return
-        with torch.no_grad():
-            turn = torch.linalg.qr(layer.weight[:, inputs:].double().cpu()).Q
-            layer.weight.mul_(_DRIVE)
-            layer.weight[:, inputs:] = _GAIN * turn.to(layer.weight)
-            if layer.bias is not None:
-                layer.bias.mul_(_DRIVE)
-
-    return reset
+    if (layer.in_features, layer.out_features) != (inputs + state, state):
+        return
+    turn = torch.linalg.qr(layer.weight[:, inputs:].double().cpu()).Q
+    layer.weight.mul_(_DRIVE)
+    layer.weight[:, inputs:] = _GAIN * turn.to(layer.weight)
+    if layer.bias is not None:
+        layer.bias.mul_(_DRIVE)
 
 
 def _lengthen_memory(layer: torch.nn.Module) -> None:
@@ -161,15 +148,14 @@ def _lengthen_memory(layer: torch.nn.Module) -> None:
     Without random numbers, so that cells and layers of one seed have the same weights.
     """
     kept = torch.linspace(1, _MEMORY_STEPS, layer.hidden_size).log()
-    with torch.no_grad():
-        for name, bias in layer.named_parameters():
-            if not name.startswith("bias_ih"):
-                continue
-            gates = bias.view(-1, layer.hidden_size)
-            if len(gates) == 4:  # of an LSTM: input, forget, cell, output
-                gates[0], gates[1] = -kept / 2, kept
-            elif len(gates) == 3:  # of a GRU: reset, update, new
-                gates[1] = kept
+    for name, bias in layer.named_parameters():
+        if not name.startswith("bias_ih"):
+            continue
+        gates = bias.view(-1, layer.hidden_size)
+        if len(gates) == 4:  # of an LSTM: input, forget, cell, output
+            gates[0], gates[1] = -kept / 2, kept
+        elif len(gates) == 3:  # of a GRU: reset, update, new
+            gates[1] = kept
 
 
 def spread_constants(model: torch.nn.Module) -> None:

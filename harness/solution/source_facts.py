@@ -15,7 +15,7 @@ from harness.limits import MAX_HEADER_BYTES
 from harness.solution import languages
 from harness.solution.helper_files import NOT_PYTHON, imported_files, named_below, parsed, taken_in, trees_of
 from harness.solution.includes import read_bytes, read_source
-from harness.solution.visible_files import is_shown, is_solution
+from harness.solution.visible_files import may_see
 
 
 def facts(path: str, root: str) -> dict[str, Any]:
@@ -84,9 +84,9 @@ def uses_extensions(tree: ast.AST) -> bool:
 
 def _digests(path: Path, source: str, tree: ast.AST | None, root: Path) -> dict[str, str]:
     """Digest of name and content of each file below ``root`` that a source takes in and may see."""
-    folder, digests = path.parent.resolve(), {}
+    folder, root, digests = path.parent.resolve(), root.resolve(), {}
     for file in sorted(taken_in(path, source, tree)):
-        if is_shown(file, root.resolve()) and not is_solution(file):
+        if may_see(file, root):
             name = os.fsencode(os.path.relpath(file, folder))
             digests[str(file)] = hashlib.sha256(name + b"\0" + read_bytes(file, MAX_HEADER_BYTES)).hexdigest()
     return digests

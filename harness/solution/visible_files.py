@@ -45,15 +45,18 @@ def own_texts(solution: Solution) -> list[str]:
 
 
 def _is_own(file: Path, solution: Solution) -> bool:
-    return is_shown(file, solution.root.resolve()) and file not in solution.neighbours and not is_solution(file)
+    return file not in solution.neighbours and may_see(file, solution.root.resolve())
 
 
-def is_shown(file: Path, root: Path) -> bool:
-    """Return whether a file may be a solution's: below ``root``, not hidden, and in no run, which has results."""
+def may_see(file: Path, root: Path) -> bool:
+    """Return whether a solution below ``root`` may see a file, as far as the file itself tells.
+
+    It lies below ``root``, is not hidden, is in no run, which has results, and is no solution itself. Raises OSError.
+    """
     if not file.is_relative_to(root) or any(part.startswith(".") for part in file.relative_to(root).parts):
         return False
     folders = [folder for folder in file.parents if folder.is_relative_to(root)]
-    return not any(all((folder / name).exists() for name in RUN_FILES) for folder in folders)
+    return not any(all((folder / name).exists() for name in RUN_FILES) for folder in folders) and not is_solution(file)
 
 
 def named_neighbours(solution: Solution) -> list[Path]:

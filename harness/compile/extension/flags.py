@@ -47,6 +47,7 @@ _NVCC_TOOLS = {  # whose flags they pass on, and which those may be
 }
 _NVCC_HOST = frozenset(("Xcompiler", "compiler-options"))
 _NVCC_LINKER = frozenset(("Xlinker", "linker-options"))
+_NVCC_TAKES_A_VALUE = _NVCC_VALUED | _NVCC_HOST | _NVCC_LINKER | _NVCC_TOOLS.keys()
 
 
 def taken_apart(flags: list[str], for_nvcc: bool) -> list[tuple[str, str]]:
@@ -92,7 +93,7 @@ def _of_nvcc(words: list[str]) -> Iterator[tuple[str, str]]:
         name = form[1].replace("_", "-") if form else ""
         if name in _NVCC_PLAIN and not form[2]:
             yield word, ""
-        elif name in _NVCC_VALUED | _NVCC_HOST | _NVCC_LINKER | set(_NVCC_TOOLS):
+        elif name in _NVCC_TAKES_A_VALUE:
             value = form[3] if form[2] else next(left, "")
             yield from _value_of_nvcc(name, value)
         elif pair := _valued(word, left):

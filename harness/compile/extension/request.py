@@ -72,8 +72,8 @@ class Request:
         """Everything that decides what is built, except for compilers and versions; raises Refused."""
         keyed = {name: value for name, value in self.arguments.items() if name not in (*_UNKEYED, *_BY_CONTENT)}
         try:
-            files = self.files()
-            digests = sorted(f"{self._place(path)}\0{_digest(path)}" for path in files)
+            files, folders = self.files(), self._folders()
+            digests = sorted(f"{_place(path, folders)}\0{_digest(path)}" for path in files)
         except (OSError, ValueError) as error:
             raise Refused(f"cannot read the sources of extension {self.arguments['name']}: {error}") from None
         includes = _listed(self.arguments.get("extra_include_paths"))
@@ -143,13 +143,17 @@ class Request:
         """Besides its own files, devices: to read them is an error, which a compiler does not tell."""
         return self._is_own(real) or real.is_char_device()
 
-    def _place(self, path: Path) -> str:
-        """Return where a file lies, seen from the first folder of the request that holds it."""
+    def _folders(self) -> list[Path]:
+        """Real paths of the folders that hold its sources, and of those in which headers are looked for."""
         sources = [Path(os.path.realpath(source)).parent for source in self.arguments.get("sources") or []]
-        folders = [*sources, *(Path(os.path.realpath(folder)) for folder in self._searched())]
-        held = ((n, folder) for n, folder in enumerate(folders) if path.is_relative_to(folder))
-        number, folder = next(held, (-1, path.parent))
-        return f"{number}\0{path.relative_to(folder)}"
+        return [*sources, *(Path(os.path.realpath(folder)) for folder in self._searched())]
+
+
+def _place(path: Path, folders: list[Path]) -> str:
+    """Return where a file lies, seen from the first of the folders that holds it."""
+    held = ((n, folder) for n, folder in enumerate(folders) if path.is_relative_to(folder))
+    number, folder = next(held, (-1, path.parent))
+    return f"{number}\0{path.relative_to(folder)}"
 
 
 def _digest(path: Path) -> str:

@@ -261,8 +261,8 @@ def _in_fewer_bits(value: object) -> object:
         return value.to(torch.bfloat16).to(value.dtype)
     if (lacking := _LACKING_OF_FP8.get(value.dtype)) is None:
         return value
-    bits = value.clone().view(torch.int16)  # a carry goes into the exponent, as it should
-    return bits.add_(1 << (lacking - 1)).bitwise_and_(-1 << lacking).view(value.dtype)
+    raw = value.clone().view(torch.int16)  # a carry goes into the exponent, as it should
+    return raw.add_(1 << (lacking - 1)).bitwise_and_(-1 << lacking).view(value.dtype)
 
 
 def cast(inputs: list, dtype: torch.dtype) -> list:

@@ -42,12 +42,17 @@ REFUSED_BY_NVCC = [
 ]  # fmt: skip
 
 
+def translated(folder, compiler, source, flags):
+    """Give a compiler the source and the flags, as a shell does."""
+    (folder / source).write_text("void f() {}\n")
+    command = f"{compiler} {source} -shared -o a.so {flags}"
+    return subprocess.run(command, shell=True, cwd=folder, capture_output=True, text=True)
+
+
 @pytest.mark.parametrize("flags", HOST)
 def test_flags_of_the_host_compiler_are_passed_on_and_it_knows_them(flags, tmp_path):
     assert taken_apart([flags], for_nvcc=False)
-    (tmp_path / "a.cpp").write_text('extern "C" int f() { return 0; }\n')
-    command = f"{host_compiler().path} a.cpp -fPIC -shared -o a.so {flags}"
-    done = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True)
+    done = translated(tmp_path, f"{host_compiler().path} -fPIC", "a.cpp", flags)
     assert done.returncode == 0, done.stderr
 
 
@@ -55,9 +60,7 @@ def test_flags_of_the_host_compiler_are_passed_on_and_it_knows_them(flags, tmp_p
 @pytest.mark.parametrize("flags", NVCC)
 def test_flags_of_nvcc_are_passed_on_and_it_knows_them(flags, tmp_path):
     assert taken_apart([flags], for_nvcc=True)
-    (tmp_path / "a.cu").write_text("__global__ void f() {}\n")
-    command = f"{nvcc().path} --dryrun a.cu -shared -o a.so {flags}"
-    done = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True)
+    done = translated(tmp_path, f"{nvcc().path} --dryrun", "a.cu", flags)
     assert done.returncode == 0, done.stderr
 
 

@@ -75,7 +75,7 @@ NAMES_HIDDEN = """x = '#include ".env"', '.env', 'impl.py', '1_20_other.py', 'ru
 
 
 def test_a_record_tells_no_digest_and_no_word_of_what_a_solution_may_not_see(tmp_path):
-    """Who reads records could guess a secret until its digest agrees."""
+    """A reader of records could guess a secret until its digest agrees."""
     for name, text in {
         "1_19_spy.py": NAMES_HIDDEN, ".env": HIDDEN, "1_20_other.py": HIDDEN, "impl.py": HIDDEN, "own.cuh": "int a;",
         "run/results.jsonl": HIDDEN, "run/config.json": "{}",

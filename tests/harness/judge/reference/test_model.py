@@ -164,7 +164,7 @@ def get_init_inputs():
 
 @pytest.mark.parametrize(("shift", "timed"), [(0.5, TIMED), (1.0, "signed"), (2.0, VARIED)])
 def test_timed_inputs_are_such_that_a_tenth_of_the_outputs_depends_on_them(tmp_path, shift, timed):
-    """As 2/93 and 2/9 at their published size: whoever finds the few others may write a constant."""
+    """2/93 and 2/9 at their published size: whoever finds the few others may write a constant."""
     problem = written(tmp_path, MOSTLY_ZERO.format(shift=shift))
     assert reference(problem, "full").choose_timed([1, 2]) == InputCase(timed)
 
