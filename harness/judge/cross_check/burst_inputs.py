@@ -34,9 +34,11 @@ class BurstInputs:
     def __init__(self, setting: RunConfig, calls: int):
         self._setting, self._calls = setting, calls
         of_one = tensors_of(setting.draw_one(0))
-        slots = lay_out(of_one * calls)
-        self._slots = [slots[call * len(of_one) : (call + 1) * len(of_one)] for call in range(calls)]
+        each, slots = len(of_one), lay_out(of_one * calls)
+        self._slots = [slots[call * each : (call + 1) * each] for call in range(calls)]
         self.bytes = max((slot.offset + slot.bytes for slot in slots), default=1)
+        del of_one  # it may be a fifth of the device
+        torch.cuda.empty_cache()
         self._drawn = torch.empty(self.bytes, dtype=torch.uint8, device=setting.device)
         try:
             self.memory = DeviceMemory.allocate(self.bytes)
