@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import re
 from dataclasses import dataclass, field
 from enum import Enum
 from types import UnionType
@@ -49,14 +50,24 @@ class Status(str, Enum):
         return self.value
 
 
+# Characters that Python calls printable and that show nothing: fillers, joiners, variation selectors, an empty pattern.
+_UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+
+
 def printable(text: str) -> str:
-    """``text`` without what drives a terminal or cannot be encoded: those characters as escapes.
+    """``text`` without what drives a terminal, shows nothing or cannot be encoded: those characters as escapes.
 
     A candidate writes much of what is shown of it, and could otherwise write over the rest.
     """
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() or c in "\n\t" else _escape(c) for c in text)
+    return text if text.isascii() else _UNSEEN.sub(lambda found: _escape(found[0]), text)
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape").decode()
 
 
 def _shown(text: str, most: int) -> str:

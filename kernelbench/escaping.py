@@ -19,12 +19,17 @@ from harness.result import printable
 _CI_COMMAND = re.compile(r"^([^\S\n]*)::", re.MULTILINE)  # ::error ...
 _CI_MARK = re.compile(r"##(?=\w*\[)")  # ##[error], ##vso[...]
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-# Beside the marks of Markdown those of people, issues, formulas, emoji and addresses, which a forge finds in any text.
+# Beside the marks of Markdown those of people, issues, changes, labels, formulas, emoji and addresses, which a forge
+# finds in any text.
 _MARKS = re.compile(
-    r"[&<>|`*~\\@#$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|\](?=[(\[:])|(?<=www)\.|:(?=//)|:(?=[+\-\w]+:)"
+    r"[&<>|`*~\\@#$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|\](?=[(\[:])|\[(?=\w+:)|[!%^](?=\w)"
+    r"|(?<=www)\.|:(?=//)|:(?=[+\-\w]+:)|(?<=GH)-(?=\d)",
+    re.IGNORECASE,
 )
+_COMMIT = re.compile(r"(?<![A-Za-z0-9_])(?=[0-9]*[a-f]|[0-9]{40})[0-9a-f]{7,64}(?![A-Za-z0-9_])", re.IGNORECASE)
 _APART = "&#8203;"  # no width: what a forge looks for in shown text begins with a mark and goes on at once
-_FORMULA = ("=", "+", "-", "@")
+# A spreadsheet takes full-width forms too, and one that separates cells otherwise begins a cell behind these.
+_FORMULA = re.compile(r"(^\s*|[;\t\n|]\s*)(?=[=+\-@\uff1d\uff0b\uff0d\uff20])")
 
 
 def terminal(text: str) -> str:
@@ -55,7 +60,8 @@ def _percent(text: str, more: str = "") -> str:
 def markdown(text: str) -> str:
     """Escape text for the middle of a line or the cell of a table in Markdown."""
     line = terminal(" ".join(text.split("\n")))
-    return _MARKS.sub(lambda found: f"&#{ord(found[0])};{_APART if found[0] in '@#$:' else ''}", line)
+    marked = _MARKS.sub(lambda found: f"&#{ord(found[0])};{_APART if found[0] in '@#$:&*~!%^[-' else ''}", line)
+    return _COMMIT.sub(lambda found: _APART.join(re.findall(".{1,6}", found[0])), marked)
 
 
 def markdown_lines(lines: list[str]) -> str:
@@ -71,11 +77,10 @@ def markdown_block(text: str) -> str:
 
 
 def csv_cell(value: Any) -> Any:
-    """Escape text for a spreadsheet: what begins like a formula begins with an apostrophe."""
+    """Escape text for a spreadsheet: an apostrophe stands before what begins like a formula."""
     if not isinstance(value, str):
         return value
-    text = terminal(value)
-    return f"'{text}" if text.lstrip().startswith(_FORMULA) else text
+    return _FORMULA.sub(r"\1'", terminal(value))
 
 
 def xml(text: str) -> str:

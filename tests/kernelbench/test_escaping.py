@@ -41,6 +41,11 @@ LINES = [
     "=cmd|' /C calc'!A0",
     "$\\frac$",
     "@octocat :white_check_mark: passed #12 owner/repo#3 a@b.example",
+    "GH-12 gh-12 !7 group/project!8 %1 ~label &3 ^4 [work_item:5] *iteration:6 [vulnerability:7]",
+    "1643d82 643d82e 0123456789012345678901234567890123456789 a@1643d82eb58d9d0e1f",
+    "\uff1dHYPERLINK(1)",
+    "a;=1+1;\t@x",
+    "a\u3164b\u115f\uffa0c\ufe0f\U000e0100d\u2800",
     "---- 0123456789abcdef ----",
     "\ud800\x00",
 ]
@@ -64,6 +69,7 @@ ODD = "::error::|`<b>=\x1b[2J.py"  # maps to no problem
 def harmless(text):
     """Whether a terminal, and a CI that records it, only shows this text."""
     assert all(c.isprintable() or c in "\n\t" for c in text), ascii(text)
+    assert not re.search("[\u3164\u115f\uffa0\ufe0f\u2800\U000e0100]", text), ascii(text)  # nothing unseen
     assert not COMMAND.search(text), COMMAND.search(text)
     return text
 
@@ -83,6 +89,7 @@ def as_markdown(text):
     assert not re.search(r"[<`~]|\]\(|www\.", rest) and rest.count("://") == 0, rest
     shown = html.unescape(rest)
     assert not re.search(r"@\w|#\d|\$\w|:[a-z_]+:", shown), shown  # people, issues, formulas, emoji of a forge
+    assert not re.search(r"(?i)\bgh-\d|[!%~&^]\w|[\[*]\w+:\d|\b[0-9a-f]{7,40}\b", shown), shown  # and its other links
     columns = 0
     for line in outside:
         if line.startswith("|"):
@@ -92,8 +99,8 @@ def as_markdown(text):
 
 
 def as_csv(text):
-    for row in csv.reader(io.StringIO(text)):
-        assert not any(cell.lstrip().startswith(("=", "+", "@")) for cell in row), row
+    for row in [*csv.reader(io.StringIO(text)), *csv.reader(io.StringIO(text), delimiter=";")]:
+        assert not any(cell.lstrip().startswith(("=", "+", "@", "\uff1d")) for cell in row), row
         assert not any(cell.startswith("-") and not re.fullmatch(r"-[\d.e-]+", cell) for cell in row), row
     return harmless(text)
 
