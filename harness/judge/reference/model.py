@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -55,6 +56,18 @@ _NOISE = 1e-5  # of the inputs, the most that a mean of normalised values in FP3
 TELLING = Criterion(tolerance=0.02)  # more than TF32 loses, and than is allowed for
 
 
+class _Telling(NamedTuple):
+    """What the outputs of two calls tell of their inputs, the more the larger.
+
+    How far they are ``apart``, up to 1; how many of ``_OFF`` those for inputs in fewer ``bits`` are off, with the
+    better of the two calls; and whether enough elements differ.
+    """
+
+    apart: float
+    bits: int
+    by_many: bool
+
+
 class Reference:
     """``Model`` of a problem, with weights from one seed."""
 
@@ -84,28 +97,34 @@ class Reference:
         """
         if self._only_published:
             return PUBLISHED
-        told: dict[InputCase, tuple[float, int, bool]] = {}
+        told: dict[InputCase, _Telling] = {}
         weights = {"hardened"} if hides_work(self.model(), self.setting.workload.problem) else {"initial", "hardened"}
         for trial in (*([InputCase(structure)] if structure else []), *_TIMED):
             if trial.weights in weights and (trial.weights == "initial" or self.has_weights()):
-                wanted = trial.draw == structure
-                (apart, share), off = self._apart(trial, seeds), math.inf if wanted else 0.0
-                if apart >= 1.0 and not off:
-                    off = self._off_in_fewer_bits(trial, seeds[0])
-                told[trial] = min(apart, 1.0), sum(off >= least for least in _OFF), wanted or share >= _SHARE
-                if told[trial] == (1.0, len(_OFF), True):
+                told[trial] = self._telling(trial, seeds, wanted=trial.draw == structure)
+                if told[trial] == _Telling(1.0, len(_OFF), True):
                     break
         timed = max(told, key=told.__getitem__)
-        return timed if told[timed][0] >= 0.0 else PUBLISHED
+        return timed if told[timed].apart >= 0.0 else PUBLISHED
 
-    def tells(self, trial: InputCase, seeds: list[int]) -> bool:
-        """Return whether the outputs of two calls differ with these weights, and a tenth of them at least."""
-        apart, share = self._apart(trial, seeds)
-        return apart >= 1.0 and share >= _SHARE
+    def tells(self, trial: InputCase, seeds: list[int]) -> tuple[bool, bool]:
+        """Return whether outputs depend on the inputs with these weights, a tenth of them at least; and on all bits."""
+        telling = self._telling(trial, seeds)
+        return telling.apart >= 1.0 and telling.by_many, telling.bits >= 1
 
-    def _apart(self, trial: InputCase, seeds: list[int]) -> tuple[float, float]:
+    def _telling(self, trial: InputCase, seeds: list[int], wanted: bool = False) -> _Telling:
+        """Return what the outputs of two calls tell of ``trial``; but for being apart it is all if it is ``wanted``."""
+        answers = [self.outputs(trial, seed) for seed in seeds]
+        apart, share = self._apart(trial, seeds[0], *answers)
+        if wanted:
+            return _Telling(min(apart, 1.0), len(_OFF), True)
+        off = min(map(functools.partial(self._off_in_fewer_bits, trial), seeds, answers)) if apart >= 1.0 else 0.0
+        return _Telling(min(apart, 1.0), sum(off >= least for least in _OFF), share >= _SHARE)
+
+    def _apart(
+        self, trial: InputCase, seed: int, ours: list[torch.Tensor], theirs: list[torch.Tensor]
+    ) -> tuple[float, float]:
         """Return how far the outputs of two calls are, at most, -1 if they are not finite; and how many differ."""
-        ours, theirs = (self.outputs(trial, seed) for seed in seeds)
         if shapes := next(((list(a.shape), list(b.shape)) for a, b in zip(ours, theirs) if a.shape != b.shape), None):
             raise ProblemError(
                 f"the reference of {self.setting.workload.problem.id} cannot be judged against: the shape of an output "
@@ -115,20 +134,20 @@ class Reference:
             return -1.0, 0.0
         apart = max(map(differ, ours, theirs, itertools.repeat(TELLING)), default=0.0)
         share = max(map(_share_that_differs, ours, theirs), default=0.0)
-        if apart < 1.0 or not self._may_be_noise(trial, seeds[0], ours):
+        if apart < 1.0 or not self._may_be_noise(trial, seed, ours):
             return apart, share
-        beyond_loss = [replace(TELLING, loss=loss) for loss in self.losses(trial, seeds[0])]
+        beyond_loss = [replace(TELLING, loss=loss) for loss in self.losses(trial, seed)]
         return min(_NOISY, max(map(differ, ours, theirs, beyond_loss))), share
 
-    def _off_in_fewer_bits(self, trial: InputCase, seed: int) -> float:
+    def _off_in_fewer_bits(self, trial: InputCase, seed: int, exact: list[torch.Tensor]) -> float:
         """Return how many times what is allowed an output is off whose inputs have the next coarser format's bits.
 
         These are the eight bits of BF16 in FP32, and the four of FP8 in FP16 and BF16. Infinite in other precisions.
         """
         if self.setting.dtype is not torch.float32 and self.setting.dtype not in _LACKING_OF_FP8:
             return math.inf
-        exact, inputs = self.outputs(trial, seed), map(_in_fewer_bits, self._inputs(trial, seed))
-        coarse = outputs_of(self.model(trial.weights), self.setting, list(inputs), seed)
+        inputs = list(map(_in_fewer_bits, self._inputs(trial, seed)))
+        coarse = outputs_of(self.model(trial.weights), self.setting, inputs, seed)
         problem = self.setting.workload.problem
         criteria = [strict_criterion(problem, self.setting.dtype, tensor.dtype) for tensor in exact]
         return max(map(differ, coarse, exact, criteria), default=0.0)

@@ -108,7 +108,7 @@ TIMED_OF = {
     "2/42": InputCase(VARIED),  # averages of what is drawn alike
     "1/95": InputCase(VARIED),
     "1/89": InputCase("signed"),  # sums of what is not negative are so large that eight bits pass
-    "1/100": InputCase(VARIED),
+    "1/100": CONSTANT,
     "3/3": InputCase(TIMED, "hardened"),  # the signal fades
     "3/18": InputCase(TIMED, "hardened"),
     "3/36": InputCase(TIMED, "hardened"),  # with its initial gates the last steps would do

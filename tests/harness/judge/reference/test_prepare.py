@@ -78,7 +78,18 @@ def test_weights_are_such_that_outputs_depend_on_what_is_timed(write_problem):
     """2/58: with a third of its biases the clamp makes every output the same, and whoever looks at it writes that."""
     workload = write_problem(OFTEN_CONSTANT.format(times="")).workload_for(None, "cpu")
     made = [prepared(workload) for _ in range(12)]
-    assert made[0].facts.tells
-    assert all(one.reference.tells(one.facts.timed, [1, 2]) for one in made)
+    assert made[0].facts.tells == (True, True)
+    assert all(one.reference.tells(one.facts.timed, [1, 2])[0] for one in made)
     never = prepared(write_problem(OFTEN_CONSTANT.format(times="* 0")).workload_for(None, "cpu"))
-    assert not never.facts.tells, "it is judged all the same"
+    assert never.facts.tells == (False, False), "it is judged all the same"
+
+
+def test_weights_are_such_that_outputs_depend_on_all_bits_of_what_is_timed(write_problem):
+    """2/49: with a third of its weights outputs are so large beside what inputs change that eight bits would do."""
+    source = OFTEN_CONSTANT.replace("3 * torch.randn(())", "120.0 * (torch.rand(()) < 0.5)")
+    workload = write_problem(source.replace("torch.clamp(x - self.bias, -1, 1) {times}", "x + self.bias")).workload_for(
+        None, "cpu"
+    )
+    made = [prepared(workload) for _ in range(12)]
+    assert made[0].facts.tells == (True, True)
+    assert all(not one.reference.model().bias.any() for one in made)
