@@ -2,8 +2,8 @@
 
     python scripts/precisions.py all --precisions fp16,bf16 --workload small --device cpu
 
-A problem is refused where its reference does not run in a precision, or is not
-finite in it on published inputs. Several draws are looked at, because some overflow only at times.
+A problem is refused where its reference does not run in a precision, is not finite in it on published inputs, or loses
+as much in it as its outputs are large. Several draws are looked at, because some overflow only at times.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from tqdm import tqdm
 from harness import device as devices
 from harness.judge.reference.model import Reference
 from harness.judge.reference.overflow import overflown
+from harness.judge.reference.timed_inputs import choose_timed
 from harness.problem.inputs import DTYPES
 from harness.problem.math_modes import pin_math_modes
-from harness.problem.module import ProblemFile, load_problem
+from harness.problem.module import ProblemError, ProblemFile, load_problem
 from harness.process.procfs import usable_cores
 from harness.timing.rounds import RunConfig
 from kernelbench import suite
@@ -62,6 +63,9 @@ def _refusal(job: tuple[ProblemFile, str, str, str]) -> str | None:
         setting = RunConfig(load_problem(file).workload(workload), devices.select(device), DTYPES[precision])
         reference = Reference(setting, 0)
         found = [overflown(reference, seed) for seed in range(_DRAWS)]
+        choose_timed(reference, [0, 1])
+    except ProblemError as error:
+        return str(error)
     except Exception as error:
         return f"does not run: {type(error).__name__}: {str(error).splitlines()[0]}"
     return f"not finite: {found} elements of {_DRAWS} draws" if any(found) else None

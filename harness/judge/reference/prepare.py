@@ -16,6 +16,7 @@ from harness.judge.idle_cores import wait_for_idle_cores
 from harness.judge.reference import soundness
 from harness.judge.reference.memory_needs import check_room
 from harness.judge.reference.model import PUBLISHED, InputCase, Reference
+from harness.judge.reference.timed_inputs import choose_timed, tells
 from harness.memory.shared_tensors import SharedTensors
 from harness.problem.inputs import DTYPES, fresh_seeds, tensors_of
 from harness.problem.module import ProblemError, Workload
@@ -40,7 +41,7 @@ class Facts:
     timed
         The inputs that are timed.
     tells
-        Whether its outputs depend on these, and on all their bits, by ``Reference.tells``, where weights have a part
+        Whether its outputs depend on these, and on all their bits, by ``timed_inputs.tells``, where weights have a part
         in that.
     inputs, kinds
         The tensors among its inputs, and its outputs, without data.
@@ -108,7 +109,7 @@ def _telling_reference(setting: RunConfig, conditions: Conditions, facts: Facts)
 
 
 def _tells(reference: Reference, conditions: Conditions, timed: InputCase) -> tuple[bool, bool]:
-    return _on_two_seeds(reference, conditions, functools.partial(reference.tells, timed))
+    return _on_two_seeds(reference, conditions, functools.partial(tells, reference, timed))
 
 
 def _on_two_seeds(reference: Reference, conditions: Conditions, action: Callable[[list[int]], Any]) -> Any:
@@ -126,10 +127,10 @@ def _find_facts(setting: RunConfig, conditions: Conditions, is_library: bool) ->
     example = called(lambda: reference.call(PUBLISHED, seed))
     called(lambda: soundness.check(reference, seed, example))
     for tried in range(1, _MOST_WEIGHTS + 1):
-        choose = functools.partial(reference.choose_timed, structure=conditions.structure)
+        choose = functools.partial(choose_timed, reference, structure=conditions.structure)
         timed = _on_two_seeds(reference, conditions, choose)
-        tells = _tells(reference, conditions, timed)
-        if all(tells) or (tells[0] and tried >= _MOST_FOR_BITS) or not reference.has_weights():
+        told = _tells(reference, conditions, timed)
+        if all(told) or (told[0] and tried >= _MOST_FOR_BITS) or not reference.has_weights():
             break
         reference = Reference(setting, secrets.randbits(62))
     kinds = [as_tensor(leaf).to("meta") for leaf in example.outputs[0]]
@@ -138,7 +139,7 @@ def _find_facts(setting: RunConfig, conditions: Conditions, is_library: bool) ->
     signature = signature_of(workload, example.inputs[0], model.state_dict(), kinds) if is_library else None
     return Facts(
         timed=timed,
-        tells=tells if reference.has_weights() else (False, False),
+        tells=told if reference.has_weights() else (False, False),
         inputs=[tensor.to("meta") for tensor in inputs],
         kinds=kinds,
         structure=None if is_library else example.structures[0],

@@ -5,9 +5,10 @@ from __future__ import annotations
 import torch
 
 from harness.judge.compare import Criterion, Errors, check_values, strict_criterion
-from harness.judge.reference.model import PUBLISHED, TELLING, Reference
+from harness.judge.reference.model import PUBLISHED, Reference
 from harness.judge.reference.overflow import overflown
-from harness.problem.inputs import DTYPES, fresh_seeds
+from harness.judge.reference.timed_inputs import TELLING
+from harness.problem.inputs import fresh_seeds
 from harness.problem.module import ProblemError
 from harness.problem.signature import input_name
 from harness.result import CandidateFailure
@@ -45,7 +46,7 @@ def must_have_values(reference: Reference, seed: int, outputs: list[torch.Tensor
         return
     if lost := overflown(reference, seed):
         raise ProblemError(
-            f"the reference of {_name(reference)} is not finite in {lost} elements with {_precision(reference)}, "
+            f"the reference of {_name(reference)} is not finite in {lost} elements with {reference.precision}, "
             "but is with FP64: there is nothing to compare with; choose another --precision"
         )
     for index, output in enumerate(outputs):
@@ -139,7 +140,3 @@ def _unfit(reference: Reference, reason: str) -> ProblemError:
 def _name(reference: Reference) -> str:
     workload = reference.setting.workload
     return f"{workload.problem.id} ({workload.name})"
-
-
-def _precision(reference: Reference) -> str:
-    return next(name for name, dtype in DTYPES.items() if dtype is reference.setting.dtype)

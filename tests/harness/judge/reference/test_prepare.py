@@ -5,6 +5,7 @@ import torch
 from harness.judge.conditions import Conditions
 from harness.judge.reference import prepare as preparing
 from harness.judge.reference.prepare import prepare
+from harness.judge.reference.timed_inputs import tells
 
 SCALE = '''
 import torch
@@ -79,7 +80,7 @@ def test_weights_are_such_that_outputs_depend_on_what_is_timed(write_problem):
     workload = write_problem(OFTEN_CONSTANT.format(times="")).workload_for(None, "cpu")
     made = [prepared(workload) for _ in range(12)]
     assert made[0].facts.tells == (True, True)
-    assert all(one.reference.tells(one.facts.timed, [1, 2])[0] for one in made)
+    assert all(tells(one.reference, one.facts.timed, [1, 2])[0] for one in made)
     never = prepared(write_problem(OFTEN_CONSTANT.format(times="* 0")).workload_for(None, "cpu"))
     assert never.facts.tells == (False, False), "it is judged all the same"
 
