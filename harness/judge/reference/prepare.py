@@ -16,7 +16,7 @@ from harness.judge.idle_cores import wait_for_idle_cores
 from harness.judge.reference import soundness
 from harness.judge.reference.memory_needs import check_room
 from harness.judge.reference.model import PUBLISHED, InputCase, Reference
-from harness.judge.reference.timed_inputs import choose_timed, tells
+from harness.judge.reference.timed_inputs import OnlyNoise, choose_timed, tells
 from harness.memory.shared_tensors import SharedTensors
 from harness.problem.inputs import DTYPES, fresh_seeds, tensors_of
 from harness.problem.module import ProblemError, Workload
@@ -28,7 +28,7 @@ from harness.timing.interleaved import bytes_of_call
 from harness.timing.rounds import RunConfig
 
 _MOST_WEIGHTS = 8  # chosen: with a third of those of 2/58 every output is clamped to the same value
-_MOST_FOR_BITS = 3  # chosen: with a third of those of 2/49 eight bits of the inputs do
+_MOST_TRIED = 3  # chosen, where they tell something: with a third of those of 2/49 eight bits of the inputs do
 _PATIENCE_S = 0.3  # chosen: the threads of a call of PyTorch spin for 0.1 s or less
 
 
@@ -126,13 +126,7 @@ def _find_facts(setting: RunConfig, conditions: Conditions, is_library: bool) ->
 
     example = called(lambda: reference.call(PUBLISHED, seed))
     called(lambda: soundness.check(reference, seed, example))
-    for tried in range(1, _MOST_WEIGHTS + 1):
-        choose = functools.partial(choose_timed, reference, structure=conditions.structure)
-        timed = _on_two_seeds(reference, conditions, choose)
-        told = _tells(reference, conditions, timed)
-        if all(told) or (told[0] and tried >= _MOST_FOR_BITS) or not reference.has_weights():
-            break
-        reference = Reference(setting, secrets.randbits(62))
+    timed, told = _choose_timed(reference, conditions)
     kinds = [as_tensor(leaf).to("meta") for leaf in example.outputs[0]]
     inputs, model = tensors_of(example.inputs[0]), reference.model()
     # from a call that was made: tracing one first imports what takes seconds
@@ -146,6 +140,28 @@ def _find_facts(setting: RunConfig, conditions: Conditions, is_library: bool) ->
         signature=signature,
         traffic=bytes_of_call(workload, model, inputs, kinds),
     )
+
+
+def _choose_timed(reference: Reference, conditions: Conditions) -> tuple[InputCase, tuple[bool, bool]]:
+    """Return what is timed, and what outputs tell of it, with the weights of some that tell most.
+
+    Raises OnlyNoise where with none they tell anything.
+    """
+    found, noise = [], None
+    for tried in range(1, _MOST_WEIGHTS + 1):
+        try:
+            choose = functools.partial(choose_timed, reference, structure=conditions.structure)
+            timed = _on_two_seeds(reference, conditions, choose)
+            found.append((_tells(reference, conditions, timed), timed))
+        except OnlyNoise as error:
+            noise = error
+        told = max((told for told, _ in found), default=(False, False))
+        if all(told) or not reference.has_weights() or (tried >= _MOST_TRIED and (told[0] or not found)):
+            break
+        reference = Reference(reference.setting, secrets.randbits(62))
+    if noise and not found:
+        raise noise
+    return next((timed, told) for one, timed in found if one == told)
 
 
 def call_reference(workload: Workload, conditions: Conditions, action: Callable[[], Any], drawn: str) -> Any:

@@ -1,5 +1,9 @@
 """Evaluations of one workload share what does not depend on the candidate."""
 
+import itertools
+import types
+
+import pytest
 import torch
 
 from harness.judge.conditions import Conditions
@@ -75,6 +79,14 @@ def get_init_inputs():
 """
 
 
+@pytest.fixture
+def same_seeds(monkeypatch):
+    """Seeds one after the other, so that the same weights are drawn in every run of a test."""
+    seeds = itertools.count()
+    monkeypatch.setattr(preparing, "secrets", types.SimpleNamespace(randbits=lambda bits: next(seeds)))
+
+
+@pytest.mark.usefixtures("same_seeds")
 def test_weights_are_such_that_outputs_depend_on_what_is_timed(write_problem):
     """2/58: with a third of its biases the clamp makes every output the same, and whoever looks at it writes that."""
     workload = write_problem(OFTEN_CONSTANT.format(times="")).workload_for(None, "cpu")
@@ -85,9 +97,10 @@ def test_weights_are_such_that_outputs_depend_on_what_is_timed(write_problem):
     assert never.facts.tells == (False, False), "it is judged all the same"
 
 
+@pytest.mark.usefixtures("same_seeds")
 def test_weights_are_such_that_outputs_depend_on_all_bits_of_what_is_timed(write_problem):
     """2/49: with a third of its weights outputs are so large beside what inputs change that eight bits would do."""
-    source = OFTEN_CONSTANT.replace("3 * torch.randn(())", "120.0 * (torch.rand(()) < 0.5)")
+    source = OFTEN_CONSTANT.replace("3 * torch.randn(())", "120.0 * (torch.rand(()) < 0.25)")
     workload = write_problem(source.replace("torch.clamp(x - self.bias, -1, 1) {times}", "x + self.bias")).workload_for(
         None, "cpu"
     )
