@@ -30,6 +30,10 @@ def _mixed(x: Tensor, decades: float = 3.0) -> Tensor:
     return x.normal_().add_(offset).mul_(size)
 
 
+def _sized(x: Tensor) -> Tensor:
+    return x.normal_().mul_(10 ** (1.5 * (torch.rand((), device=x.device) - 0.5)))
+
+
 # How a real tensor is drawn anew: in its place, because published inputs fill half of a GPU.
 DRAWS: dict[str, Callable[[Tensor], Tensor]] = {
     "published": lambda x: x,
@@ -72,7 +76,9 @@ STRUCTURES: dict[str, Callable[[Tensor], Tensor]] = {
 # Timed where others hide work. Sizes differ by less than in ``mixed``: beside all, the smallest sample is more than an
 # output may differ by, also in BF16, so that none can be left out.
 VARIED = "varied"
-_REDRAWS = {**DRAWS, **STRUCTURES, VARIED: functools.partial(_mixed, decades=1.5)}
+# Timed where all samples are averaged, so that their sizes are, too: each tensor has one size.
+SIZED = "sized"
+_REDRAWS = {**DRAWS, **STRUCTURES, VARIED: functools.partial(_mixed, decades=1.5), SIZED: _sized}
 
 
 # What is timed: published inputs with some elements that are not, wherever they come to lie. Who looks at a few to

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from harness.judge.compare import LOSS_FACTOR, Criterion, differ, root_mean_square, strict_criterion
 from harness.judge.reference.model import PUBLISHED, InputCase, Reference
-from harness.problem.distributions import TIMED, VARIED
+from harness.problem.distributions import SIZED, TIMED, VARIED
 from harness.problem.inputs import tensors_of
 from harness.problem.module import ProblemError
 from harness.problem.weights import hides_work
@@ -22,7 +22,8 @@ from harness.timing.rounds import outputs_of
 # The first of these whose outputs tell one call's inputs from another's, and those inputs from themselves in fewer
 # bits. Sums of thousands of numbers in [0, 1) are so large that what is allowed hides either, and in FP16 and BF16
 # that half of them was left out.
-_CASES = tuple(InputCase(draw, weights) for weights in ("initial", "hardened") for draw in (TIMED, "signed", VARIED))
+_DRAWS = (TIMED, "signed", VARIED, SIZED)
+_CASES = tuple(InputCase(draw, weights) for weights in ("initial", "hardened") for draw in _DRAWS)
 TELLING = Criterion(tolerance=0.02)  # more than TF32 loses, and than is allowed for
 # The next coarser format for matrices, as the bits of the significand that its elements lack. In FP32 it is BF16.
 _LACKING_OF_FP8 = {torch.float16: 7, torch.bfloat16: 4}  # FP8 E4M3 has 4 bits, one of them not stored

@@ -3,13 +3,13 @@
 import pytest
 import torch
 
-from harness.problem.distributions import DRAWS, TIMED, VARIED, domains, rare
+from harness.problem.distributions import DRAWS, SIZED, TIMED, VARIED, domains, rare
 from harness.problem.inputs import draw_inputs
 from harness.problem.module import ProblemError, ProblemFile, ProblemId, load_problem
 from harness.tensors.dtypes import TOLERANCES
 
 CPU = torch.device("cpu")
-HARDENED = [draw for draw in (*DRAWS, TIMED, VARIED) if draw != "published"]
+HARDENED = [draw for draw in (*DRAWS, TIMED, VARIED, SIZED) if draw != "published"]
 
 
 def drawn(workload, draw, seed=5):
@@ -44,6 +44,12 @@ def test_varied_samples_differ_and_none_is_small_enough_to_be_left_out(problem):
     assert sizes.min() > 4 * TOLERANCES[torch.bfloat16] * x.square().mean().sqrt()
 
 
+def test_sized_tensors_differ_from_call_to_call_as_a_whole(problem):
+    workload = problem("1/19").workload("small")
+    sizes = [float(drawn(workload, SIZED, seed)[0].std()) for seed in range(20)]
+    assert max(sizes) / min(sizes) > 5 and 10**-0.8 < min(sizes) and max(sizes) < 10**0.8
+
+
 def test_what_is_timed_is_published_but_for_one_in_a_thousand_anywhere(problem):
     workload = problem("1/19").workload("small")
     (published,), (timed,) = drawn(workload, "published"), drawn(workload, TIMED)
@@ -75,7 +81,7 @@ def test_inputs_stay_in_their_domain(problem, draw, name, holds):
     assert holds(*drawn(problem(name).workload("small"), draw))
 
 
-@pytest.mark.parametrize("draw", [TIMED, "signed", VARIED])
+@pytest.mark.parametrize("draw", [TIMED, "signed", VARIED, SIZED])
 def test_products_of_factors_depend_on_the_last_of_a_row(problem, draw):
     """1/90: of published draws the product is zero after a hundred columns, and what follows need not be read."""
     (x,) = drawn(problem("1/90").workload("small"), draw)

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from harness.judge.reference.model import PUBLISHED, InputCase, Reference
-from harness.judge.reference.timed_inputs import _in_fewer_bits, _share_that_differs, choose_timed
-from harness.problem.distributions import TIMED, VARIED
+from harness.judge.reference.timed_inputs import _in_fewer_bits, _share_that_differs, choose_timed, tells
+from harness.problem.distributions import SIZED, TIMED, VARIED
 from harness.problem.module import ProblemError, ProblemFile, ProblemId, load_problem
 from harness.timing.rounds import RunConfig
 
@@ -47,7 +47,7 @@ TIMED_OF = {
     "1/19": InputCase(TIMED),
     "3/50": InputCase(TIMED),
     "2/42": InputCase(VARIED),  # averages of what is drawn alike
-    "1/95": InputCase(VARIED),
+    "1/95": InputCase(SIZED),
     "1/89": InputCase("signed"),  # sums of what is not negative are so large that eight bits pass
     "1/100": CONSTANT,
     "3/3": InputCase(TIMED, "hardened"),  # the signal fades
@@ -60,6 +60,13 @@ TIMED_OF = {
     "3/43": InputCase(TIMED, "hardened"),  # so are those of linear layers
     "3/44": InputCase(TIMED, "hardened"),
 }
+
+
+def test_averages_of_all_samples_tell_one_call_from_another_in_few_bits_too(problem):
+    """1/95 in BF16: what samples differ by is averaged, and the hundredth that is allowed hid it."""
+    for seeds in ([1, 2], [3, 4], [5, 6]):
+        of_1_95 = reference(problem("1/95"), dtype=torch.bfloat16)
+        assert choose_timed(of_1_95, seeds) == InputCase(SIZED) and tells(of_1_95, InputCase(SIZED), seeds)[0]
 
 
 TIMED_IN_BF16 = {  # what is allowed is more there, so that half of a sum in [0, 1) may pass for all of it
