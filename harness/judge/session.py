@@ -18,6 +18,8 @@ from harness.judge.compare import (
     check_structure,
     check_values,
     is_right_at_once,
+    loses_much,
+    root_mean_square,
     strict_criterion,
 )
 from harness.judge.conditions import Conditions
@@ -55,7 +57,8 @@ class EvaluationSession(ReferenceSession):
         super().__init__(prepared, conditions)
         self.worker, self.errors = worker, Errors()
         self._room_bytes = self._not_others()
-        self._losses: dict[tuple[InputCase, int], float] = {}  # by case and output
+        self._losses: dict[tuple[InputCase, int], float] = {}  # by case and output, in its unit
+        self._last_losses: tuple[Any, list[float]] = None, []
 
     @functools.cached_property
     def criteria(self) -> list[Criterion]:
@@ -148,21 +151,35 @@ class EvaluationSession(ReferenceSession):
                 self.with_room(lambda: soundness.must_have_values(self.reference, seed, [expected]))
             if failure.status is not Status.WRONG_VALUE:
                 raise
-            self._learn_losses(case, seed)
-            self._check_values(left, expected, which, case, index)
+            loss = self._loss_on(case, seed)[index]
+            self._keep_loss(loss, expected, case, index)
+            self._check_values(left, expected, which, case, index, loss)
 
-    def _check_values(self, left: Left, expected: torch.Tensor, which: str, case: InputCase, index: int) -> None:
-        criterion = replace(self.criteria[index], loss=self._losses.get((case, index), 0.0))
+    def _check_values(
+        self, left: Left, expected: torch.Tensor, which: str, case: InputCase, index: int, loss: float = 0.0
+    ) -> None:
+        if kept := self._losses.get((case, index), 0.0):
+            loss = max(loss, kept * self._unit(expected, index))
+        criterion = replace(self.criteria[index], loss=loss)
         if case == self.reference.setting.rare:
             criterion = criterion.loosened(RARE_TOLERANCE)
         if not is_right_at_once(left.look, expected, criterion, self.errors):
             check_values(self.with_room(left.read), expected, criterion, which, self.errors)
 
-    def _learn_losses(self, case: InputCase, seed: int) -> None:
-        """Keep the error of PyTorch's own result on this call for its trial: it costs an FP64 forward."""
-        losses = self.with_room(lambda: self.reference.losses(case, seed))
-        for output, loss in enumerate(losses):
-            self._losses[case, output] = max(loss, self._losses.get((case, output), 0.0))
+    def _loss_on(self, case: InputCase, seed: int) -> list[float]:
+        """Return the error of PyTorch's own result for each output of this call: it costs an FP64 forward."""
+        if self._last_losses[0] != (case, seed):
+            self._last_losses = (case, seed), self.with_room(lambda: self.reference.losses(case, seed))
+        return self._last_losses[1]
+
+    def _keep_loss(self, loss: float, expected: torch.Tensor, case: InputCase, index: int) -> None:
+        """Keep it for other calls of the case, unless it is so large that it may be of these inputs alone."""
+        if 0.0 < loss and not loses_much(loss, unit := self._unit(expected, index)):
+            self._losses[case, index] = max(loss / unit, self._losses.get((case, index), 0.0))
+
+    def _unit(self, expected: torch.Tensor, index: int) -> float:
+        """Return what an output's errors are in units of; of independent parts each has its own."""
+        return 1.0 if self.criteria[index].independent else root_mean_square(expected)
 
     def with_room(self, action: Callable[[], Any]) -> Any:
         """Return ``action()``; where the device's memory is full, once more after both sides released their caches."""

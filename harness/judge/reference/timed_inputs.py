@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from harness.judge.compare import LOSS_FACTOR, Criterion, differ, root_mean_square, strict_criterion
+from harness.judge.compare import Criterion, differ, loses_much, root_mean_square, strict_criterion
 from harness.judge.reference.model import PUBLISHED, InputCase, Reference
 from harness.problem.distributions import SIZED, TIMED, VARIED
 from harness.problem.inputs import tensors_of
@@ -30,7 +30,7 @@ _LACKING_OF_FP8 = {torch.float16: 7, torch.bfloat16: 4}  # FP8 E4M3 has 4 bits, 
 _OFF = (1.0, 4.0)  # times what is allowed: at least, and to choose no further; others may round better than BF16
 _SHARE = 0.1  # of the outputs, at least, that another call's differ from: of 2/93 as published one in a million does
 _DIFFERS, _MOST_LOOKED_AT = 1e-3, 1 << 20  # by how much, of an element and the root mean square; elements
-_LARGE = 0.5  # of the root mean square, what PyTorch's own result may lose: in 3/10 in BF16 it is 5, in 1/95 0.03
+_AMPLIFIED = 1000.0  # times what is allowed, that inputs in eight bits are off: rounding is amplified, as in 3/24
 _NOISY = 0.99  # apart at most, so that other inputs come first
 _BEYOND = 2.0  # times what PyTorch's own result may lose, at least: a mean of several answers is half as far from each
 _NOISE = 1e-5  # of the inputs, the most that a mean of normalised values in FP32 may be; in 2/23 it is 1e-8
@@ -65,7 +65,7 @@ def choose_timed(reference: Reference, seeds: list[int], structure: str = "") ->
     write a constant into all others. Where nothing has finite outputs but published inputs, it is these: a
     function's domain may be narrower than what is declared of it. Inputs of a ``structure`` come first.
 
-    Raises OnlyNoise where in FP16 or BF16 nothing tells an answer from rounding.
+    Raises OnlyNoise where nothing tells an answer from rounding: deep networks in BF16.
     """
     if reference.only_published:
         return PUBLISHED
@@ -78,7 +78,7 @@ def choose_timed(reference: Reference, seeds: list[int], structure: str = "") ->
             if told[case] == _Telling(1.0, len(_OFF), True):
                 break
     timed = max(told, key=told.__getitem__)
-    if told[timed].noise and _has_few_bits(reference):
+    if told[timed].noise:
         raise OnlyNoise(
             f"the reference of {problem.id} cannot be judged against in {reference.precision}: what PyTorch's own "
             "result may lose is as large as its outputs, so that any answer would do; choose another --precision"
@@ -98,25 +98,20 @@ def _telling(reference: Reference, case: InputCase, seeds: list[int], wanted: bo
     _must_have_one_shape(reference, *answers)
     if not all(is_finite(tensor) for answer in answers for tensor in answer):
         return _Telling(-1.0, 0, False)
-    apart, noise = _apart(*answers, [TELLING] * len(answers[0])), False
-    if apart >= 1.0 and (_has_few_bits(reference) or _may_be_noise(reference, case, seeds[0], answers[0])):
-        losses = reference.losses(case, seeds[0])
-        beyond = _apart(*answers, [replace(TELLING, loss=_BEYOND * loss) for loss in losses])
-        if beyond < 1.0:
-            noise = any(map(_is_large, losses, answers[0]))
-            apart = min(_NOISY, beyond)
+    apart, noise, off = _apart(*answers, [TELLING] * len(answers[0])), False, 0.0
+    if apart >= 1.0:
+        off = min(map(functools.partial(_off_in_fewer_bits, reference, case), seeds, answers))
+        if _has_few_bits(reference) or off >= _AMPLIFIED or _may_be_noise(reference, case, seeds[0], answers[0]):
+            losses = reference.losses(case, seeds[0])
+            beyond = _apart(*answers, [replace(TELLING, loss=_BEYOND * loss) for loss in losses])
+            if beyond < 1.0:
+                scales = (root_mean_square(t) if is_scaled(t) else math.inf for t in answers[0])
+                apart, off, noise = min(_NOISY, beyond), 0.0, any(map(loses_much, losses, scales))
     apart = min(apart, 1.0)
     if wanted:
         return _Telling(apart, len(_OFF), True, noise)
-    off = 0.0
-    if apart == 1.0:
-        off = min(map(functools.partial(_off_in_fewer_bits, reference, case), seeds, answers))
     share = max(map(_share_that_differs, *answers), default=0.0)
     return _Telling(apart, sum(off >= least for least in _OFF), share >= _SHARE, noise)
-
-
-def _is_large(loss: float, output: Tensor) -> bool:
-    return is_scaled(output) and LOSS_FACTOR * loss >= _LARGE * root_mean_square(output)
 
 
 def _must_have_one_shape(reference: Reference, ours: list[Tensor], theirs: list[Tensor]) -> None:
