@@ -10,19 +10,9 @@ from typing import Any
 import torch
 
 from harness.integrity import out_of_bounds, overwritten_inputs
-from harness.judge.compare import (
-    RARE_TOLERANCE,
-    Criterion,
-    Errors,
-    check_kind,
-    check_structure,
-    check_values,
-    is_right_at_once,
-    loses_much,
-    root_mean_square,
-    strict_criterion,
-)
+from harness.judge.compare import Errors, check_kind, check_structure, check_values, is_right_at_once, root_mean_square
 from harness.judge.conditions import Conditions
+from harness.judge.criterion import RARE_TOLERANCE, Criterion, loses_much, strict_criterion
 from harness.judge.reference import soundness
 from harness.judge.reference.model import PUBLISHED, InputCase
 from harness.judge.reference.prepare import Prepared

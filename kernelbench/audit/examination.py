@@ -20,7 +20,8 @@ from torch import Tensor
 
 from harness import device as devices
 from harness.compile.cache import digest_of
-from harness.judge.compare import Criterion, Errors, check_values, strict_criterion
+from harness.judge.compare import Errors, check_values
+from harness.judge.criterion import Criterion, strict_criterion
 from harness.judge.reference import soundness
 from harness.judge.reference.model import PUBLISHED, InputCase, Reference, cast, default_dtype
 from harness.problem.inputs import DTYPES, call, seed_generators

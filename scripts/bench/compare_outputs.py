@@ -14,7 +14,8 @@ from pathlib import Path
 
 import torch
 
-from harness.judge.compare import Criterion, Errors, check_values, is_right_at_once
+from harness.judge.compare import Errors, check_values, is_right_at_once
+from harness.judge.criterion import Criterion
 
 
 def main() -> None:

@@ -252,9 +252,9 @@ def test_records_of_format_1_have_the_names_of_format_2_and_keep_their_figures()
     path = Path(__file__).parents[2] / "results" / "h100" / "references"
     old = [json.loads(line) for line in (path / "results.jsonl").read_text().splitlines()]
     new = {(r.problem, r.solution["name"]): r for r in Run.load(path).results}
-    assert {record["format"] for record in old} == {1} and {result.format for result in new.values()} == {2}
+    assert {record["format"] for record in old} == {1, 2} and {result.format for result in new.values()} == {2}
     clocks = 0
-    for record in old:
+    for record in (record for record in old if record["format"] == 1):
         result = new[record["problem"], record["solution"]["name"]]
         timing, was = result.timing, record["timing"]
         assert (timing["run_to_run_rel"], timing["placements"]) == (was["between_runs"], was["places"])

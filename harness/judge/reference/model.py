@@ -11,10 +11,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from harness.judge.compare import (
-    in_own_units,
-    largest_error,
-)
+from harness.judge.compare import in_own_units, largest_error
 from harness.problem.distributions import DRAWS
 from harness.problem.inputs import DTYPES
 from harness.problem.weights import is_constant

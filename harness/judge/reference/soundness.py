@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from harness.judge.compare import Criterion, Errors, check_values, strict_criterion
+from harness.judge.compare import Errors, check_values
+from harness.judge.criterion import Criterion, strict_criterion
 from harness.judge.reference.model import PUBLISHED, Reference
 from harness.judge.reference.overflow import overflown
 from harness.judge.reference.timed_inputs import TELLING

@@ -10,7 +10,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from harness.judge.compare import Criterion, differ, loses_much, root_mean_square, strict_criterion
+from harness.judge.compare import differ, root_mean_square
+from harness.judge.criterion import Criterion, loses_much, strict_criterion
 from harness.judge.reference.model import PUBLISHED, InputCase, Reference
 from harness.problem.distributions import SIZED, TIMED, VARIED
 from harness.problem.inputs import tensors_of

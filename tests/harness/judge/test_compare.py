@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from harness.judge import compare as compare_module
-from harness.judge.compare import Criterion, Errors, check_kind, check_values, is_right_at_once
+from harness.judge.compare import Errors, check_kind, check_values, is_right_at_once
+from harness.judge.criterion import Criterion
 from harness.result import CandidateFailure, Status
 
 CPU = torch.device("cpu")

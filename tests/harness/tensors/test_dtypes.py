@@ -5,7 +5,8 @@ import os
 import pytest
 import torch
 
-from harness.judge.compare import Errors, check_values, strict_criterion
+from harness.judge.compare import Errors, check_values
+from harness.judge.criterion import strict_criterion
 from harness.memory.shared_tensors import OpenedSharedTensors, SharedTensors, lay_out
 from harness.problem.module import ProblemError
 from harness.result import CandidateFailure, Status

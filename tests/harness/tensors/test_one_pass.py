@@ -5,7 +5,8 @@ import math
 import pytest
 import torch
 
-from harness.judge.compare import Criterion, Errors, check_values, is_right_at_once, root_mean_square
+from harness.judge.compare import Errors, check_values, is_right_at_once, root_mean_square
+from harness.judge.criterion import Criterion
 
 pytestmark = pytest.mark.gpu
 
