@@ -42,7 +42,7 @@ class OnlyNoise(ProblemError):
 
 
 class _Telling(NamedTuple):
-    """What the outputs of two calls tell of their inputs, the more the larger.
+    """Outputs of two calls, and how much they tell of their inputs: the larger, the more.
 
     How far they are ``apart``, up to 1, -1 if they are not finite; how many of ``_OFF`` those for inputs in fewer
     ``bits`` are off, with the better of the two calls; and whether enough elements differ. Where it is ``noise``, what

@@ -1,4 +1,4 @@
-"""What PyTorch's own result loses on some inputs is allowed there, and not on others."""
+"""The judge allows what PyTorch's own result loses on some inputs there, and not on others."""
 
 import torch
 
@@ -50,7 +50,7 @@ def get_init_inputs(): return []
 
 
 def test_a_loss_that_is_kept_for_other_calls_is_in_units_of_the_output(judged, write_problem):
-    """Of large inputs much is lost, of small ones as large a share, and no more."""
+    """Large inputs lose much, small ones as large a share and no more."""
     problem = write_problem(SIZES)
     assert judged(problem, LATER.format(answer="return x.clone()"), track="open").status is Status.OK
     shifted = judged(problem, LATER.format(answer="return x + later * (x.abs().max() < 5)"), track="open")

@@ -1,4 +1,4 @@
-"""What is timed: inputs and weights with which outputs show that work was left out."""
+"""Inputs and weights are timed with which outputs show that work was left out."""
 
 import pytest
 import torch
