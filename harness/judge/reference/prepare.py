@@ -16,7 +16,7 @@ from harness.judge.idle_cores import wait_for_idle_cores
 from harness.judge.reference import soundness
 from harness.judge.reference.memory_needs import check_room
 from harness.judge.reference.model import PUBLISHED, InputCase, Reference
-from harness.judge.reference.timed_inputs import OnlyNoise, choose_timed, tells
+from harness.judge.reference.timed_inputs import choose_with_weights, tells
 from harness.memory.shared_tensors import SharedTensors
 from harness.problem.inputs import DTYPES, fresh_seeds, tensors_of
 from harness.problem.module import ProblemError, Workload
@@ -27,9 +27,7 @@ from harness.tensors.outputs import as_tensor
 from harness.timing.interleaved import bytes_of_call
 from harness.timing.rounds import RunConfig
 
-_MOST_WEIGHTS = 8  # chosen, for what is timed: with a third of those of 2/58 every output is clamped to the same value
 _MOST_REDRAWN = 16  # chosen, for one evaluation: with two thirds of them, where timed inputs are nearest to published
-_MOST_TRIED = 3  # chosen, where they tell something: with a third of those of 2/49 eight bits of the inputs do
 _PATIENCE_S = 0.3  # chosen: the threads of a call of PyTorch spin for 0.1 s or less
 
 
@@ -109,6 +107,7 @@ def _telling_reference(setting: RunConfig, conditions: Conditions, facts: Facts)
     for _ in range(_MOST_REDRAWN):
         if told >= facts.tells:
             break
+        best = Reference(setting, best.weight_seed)  # without its models: there may be no room for others beside them
         other = Reference(setting, secrets.randbits(62))
         if (told_of_other := _tells(other, conditions, facts.timed)) > told:
             best, told = other, told_of_other
@@ -116,12 +115,12 @@ def _telling_reference(setting: RunConfig, conditions: Conditions, facts: Facts)
 
 
 def _tells(reference: Reference, conditions: Conditions, timed: InputCase) -> tuple[bool, bool]:
-    return _on_two_seeds(reference, conditions, functools.partial(tells, reference, timed))
+    return _on_two_seeds(reference.setting.workload, conditions, functools.partial(tells, reference, timed))
 
 
-def _on_two_seeds(reference: Reference, conditions: Conditions, action: Callable[[list[int]], Any]) -> Any:
+def _on_two_seeds(workload: Workload, conditions: Conditions, action: Callable[[list[int]], Any]) -> Any:
     call = functools.partial(action, fresh_seeds(2))
-    return call_reference(reference.setting.workload, conditions, lambda: with_room(call), "timed inputs")
+    return call_reference(workload, conditions, lambda: with_room(call), "timed inputs")
 
 
 def _find_facts(setting: RunConfig, conditions: Conditions, is_library: bool) -> Facts:
@@ -133,7 +132,8 @@ def _find_facts(setting: RunConfig, conditions: Conditions, is_library: bool) ->
 
     example = called(lambda: reference.call(PUBLISHED, seed))
     called(lambda: soundness.check(reference, seed, example))
-    timed, told = _choose_timed(reference, conditions)
+    on_two_seeds = functools.partial(_on_two_seeds, workload, conditions)
+    timed, told, _ = choose_with_weights(reference, on_two_seeds, conditions.structure)
     kinds = [as_tensor(leaf).to("meta") for leaf in example.outputs[0]]
     inputs, model = tensors_of(example.inputs[0]), reference.model()
     # from a call that was made: tracing one first imports what takes seconds
@@ -147,28 +147,6 @@ def _find_facts(setting: RunConfig, conditions: Conditions, is_library: bool) ->
         signature=signature,
         traffic=bytes_of_call(workload, model, inputs, kinds),
     )
-
-
-def _choose_timed(reference: Reference, conditions: Conditions) -> tuple[InputCase, tuple[bool, bool]]:
-    """Return what is timed, and what outputs tell of it, with the weights of some that tell most.
-
-    Raises OnlyNoise where with none they tell anything.
-    """
-    found, noise = [], None
-    for tried in range(1, _MOST_WEIGHTS + 1):
-        try:
-            choose = functools.partial(choose_timed, reference, structure=conditions.structure)
-            timed = _on_two_seeds(reference, conditions, choose)
-            found.append((_tells(reference, conditions, timed), timed))
-        except OnlyNoise as error:
-            noise = error
-        told = max((told for told, _ in found), default=(False, False))
-        if all(told) or not reference.has_weights() or (tried >= _MOST_TRIED and (told[0] or not found)):
-            break
-        reference = Reference(reference.setting, secrets.randbits(62))
-    if noise and not found:
-        raise noise
-    return next((timed, told) for one, timed in found if one == told)
 
 
 def call_reference(workload: Workload, conditions: Conditions, action: Callable[[], Any], drawn: str) -> Any:

@@ -17,7 +17,7 @@ from harness.baselines import BASELINES, COMPILING_CALLS, EAGER, FORMAT, describ
 from harness.compile.cache import digest_of
 from harness.judge.reference.model import Reference
 from harness.judge.reference.overflow import overflown
-from harness.judge.reference.timed_inputs import choose_timed
+from harness.judge.reference.timed_inputs import choose_with_weights
 from harness.problem.inputs import DTYPES, fresh_seeds, tensors_of
 from harness.problem.math_modes import pin_math_modes
 from harness.problem.module import ProblemError, Workload
@@ -78,8 +78,9 @@ def blank_measurement(workload: Workload, configuration: str, device: torch.devi
 
 def _fill(record, setting: RunConfig, configuration: str, memory_bytes: int, cv_target: float, phase) -> None:
     timer = timer_for(setting.device)
-    reference = Reference(setting, secrets.randbits(62))
-    reference = reference.timed_on(choose_timed(reference, fresh_seeds(2)))
+    first = Reference(setting, secrets.randbits(62))
+    timed, _, reference = choose_with_weights(first, lambda action: action(fresh_seeds(2)))
+    reference = reference.timed_on(timed)
     setting = reference.setting
     model = BASELINES[configuration](reference.timed_model())
     phase("load" if configuration == EAGER else "compile")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,7 +15,7 @@ from harness.judge.compare import differ, root_mean_square
 from harness.judge.criterion import Criterion, loses_much, strict_criterion
 from harness.judge.reference.model import PUBLISHED, InputCase, Reference
 from harness.problem.distributions import SIZED, TIMED, VARIED
-from harness.problem.inputs import tensors_of
+from harness.problem.inputs import fresh_seeds, tensors_of
 from harness.problem.module import ProblemError
 from harness.problem.weights import hides_work
 from harness.tensors.dtypes import EXACT, bits, is_finite, is_scaled
@@ -35,6 +36,8 @@ _AMPLIFIED = 1000.0  # times what is allowed, that inputs in eight bits are off:
 _NOISY = 0.99  # apart at most, so that other inputs come first
 _BEYOND = 2.0  # times what PyTorch's own result may lose, at least: a mean of several answers is half as far from each
 _NOISE = 1e-5  # of the inputs, the most that a mean of normalised values in FP32 may be; in 2/23 it is 1e-8
+_MOST_WEIGHTS = 8  # chosen, for what is timed: with a third of those of 2/58 every output is clamped to the same value
+_MOST_TRIED = 3  # chosen, where they tell something: with a third of those of 2/49 eight bits of the inputs do
 
 
 class OnlyNoise(ProblemError):
@@ -85,6 +88,30 @@ def choose_timed(reference: Reference, seeds: list[int], structure: str = "") ->
             "result may lose is as large as its outputs, so that any answer would do; choose another --precision"
         )
     return timed if told[timed].apart >= 0.0 else PUBLISHED
+
+
+def choose_with_weights(
+    reference: Reference, on_two_seeds: Callable[[Callable[[list[int]], Any]], Any], structure: str = ""
+) -> tuple[InputCase, tuple[bool, bool], Reference]:
+    """Return what is timed, what outputs tell of it, and a reference with the weights that tell most of some.
+
+    ``reference`` has the first. ``on_two_seeds`` calls a function with two fresh seeds. Raises OnlyNoise where with
+    none they tell anything.
+    """
+    found, noise = [], None
+    for tried in range(1, _MOST_WEIGHTS + 1):
+        try:
+            timed = on_two_seeds(functools.partial(choose_timed, reference, structure=structure))
+            found.append((on_two_seeds(functools.partial(tells, reference, timed)), timed, reference.weight_seed))
+        except OnlyNoise as error:
+            noise = error
+        told = max((told for told, *_ in found), default=(False, False))
+        if all(told) or not reference.has_weights() or (tried >= _MOST_TRIED and (told[0] or not found)):
+            break
+        reference = Reference(reference.setting, *fresh_seeds(1))
+    if noise and not found:
+        raise noise
+    return next((timed, told, Reference(reference.setting, seed)) for one, timed, seed in found if one == told)
 
 
 def tells(reference: Reference, case: InputCase, seeds: list[int]) -> tuple[bool, bool]:
