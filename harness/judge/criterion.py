@@ -60,6 +60,11 @@ def loses_much(loss: float, scale: float) -> bool:
     return LOSS_FACTOR * loss >= _MUCH * scale
 
 
+def loses_all(loss: float, scale: float) -> bool:
+    """Return whether a result that loses that is noise: it is off by the root mean square of the output, and more."""
+    return loss >= scale
+
+
 def strict_criterion(problem: Problem, precision: torch.dtype, dtype: torch.dtype | None = None) -> Criterion:
     """Return what is asked of an output of ``dtype`` in a run of ``precision``.
 

@@ -14,7 +14,7 @@ from harness.judge.compare import Errors, check_kind, check_structure, check_val
 from harness.judge.conditions import Conditions
 from harness.judge.criterion import RARE_TOLERANCE, Criterion, loses_much, strict_criterion
 from harness.judge.reference import soundness
-from harness.judge.reference.model import PUBLISHED, InputCase
+from harness.judge.reference.model import PUBLISHED, InputCase, Loss
 from harness.judge.reference.prepare import Prepared
 from harness.judge.reference.session import ReferenceSession
 from harness.memory.cuda_ipc import DeviceMemory
@@ -48,7 +48,7 @@ class EvaluationSession(ReferenceSession):
         self.worker, self.errors = worker, Errors()
         self._room_bytes = self._not_others()
         self._losses: dict[tuple[InputCase, int], float] = {}  # by case and output, in its unit
-        self._last_losses: tuple[Any, list[float]] = None, []
+        self._last_losses: tuple[Any, list[Loss]] = None, []
 
     @functools.cached_property
     def criteria(self) -> list[Criterion]:
@@ -141,7 +141,9 @@ class EvaluationSession(ReferenceSession):
                 self.with_room(lambda: soundness.must_have_values(self.reference, seed, [expected]))
             if failure.status is not Status.WRONG_VALUE:
                 raise
-            loss = self._loss_on(case, seed)[index]
+            loss, instead = self._loss_on(case, seed)[index]
+            if instead is not None:
+                expected, which = instead, f"{which}, to be as without TF32 or as with PyTorch's own,"
             self._keep_loss(loss, expected, case, index)
             self._check_values(left, expected, which, case, index, loss)
 
@@ -156,7 +158,7 @@ class EvaluationSession(ReferenceSession):
         if not is_right_at_once(left.look, expected, criterion, self.errors):
             check_values(self.with_room(left.read), expected, criterion, which, self.errors)
 
-    def _loss_on(self, case: InputCase, seed: int) -> list[float]:
+    def _loss_on(self, case: InputCase, seed: int) -> list[Loss]:
         """Return the error of PyTorch's own result for each output of this call: it costs an FP64 forward."""
         if self._last_losses[0] != (case, seed):
             self._last_losses = (case, seed), self.with_room(lambda: self.reference.losses(case, seed))

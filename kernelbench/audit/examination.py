@@ -23,7 +23,7 @@ from harness.compile.cache import digest_of
 from harness.judge.compare import Errors, check_values
 from harness.judge.criterion import Criterion, strict_criterion
 from harness.judge.reference import soundness
-from harness.judge.reference.model import PUBLISHED, InputCase, Reference, cast, default_dtype
+from harness.judge.reference.model import PUBLISHED, InputCase, Loss, Reference, cast, default_dtype
 from harness.problem.inputs import DTYPES, call, seed_generators
 from harness.problem.math_modes import pin_math_modes
 from harness.problem.module import Workload
@@ -55,7 +55,7 @@ class Scene:
     other: list[Tensor]
     other_inputs: list
     model: torch.nn.Module
-    loss: list[float] | None = None  # found out where it is needed
+    loss: list[Loss] | None = None  # found out where it is needed
     wide: list[Tensor] | None = None  # expected in FP64, the same
 
 
@@ -164,7 +164,8 @@ class _Examination:
             if not _within(mine, expected, criterion):
                 if scene.loss is None:
                     scene.loss = self._reference.losses(scene.trial, scene.seed)
-                if not _within(mine, expected, replace(criterion, loss=scene.loss[index])):
+                loss, instead = scene.loss[index]
+                if not _within(mine, expected if instead is None else instead, replace(criterion, loss=loss)):
                     return False
         return True
 

@@ -6,12 +6,13 @@ import contextlib
 import copy
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.overrides import TorchFunctionMode
 
-from harness.judge.compare import in_own_units, largest_error
+from harness.judge.compare import in_own_units, largest_error, root_mean_square
+from harness.judge.criterion import loses_all
 from harness.problem.distributions import DRAWS
 from harness.problem.inputs import DTYPES
 from harness.problem.weights import is_constant
@@ -31,6 +32,13 @@ TRIALS = (
 CHANGED = InputCase("signed", "changed")
 _RANDOM_LIKE = (torch.randn_like, torch.rand_like)
 _RANDOM = (torch.randn, torch.rand, *_RANDOM_LIKE)
+
+
+class Loss(NamedTuple):
+    """The largest error of PyTorch's own result; and where with TF32 it is noise, the result ``instead``, without."""
+
+    error: float
+    instead: torch.Tensor | None = None
 
 
 class Reference:
@@ -103,26 +111,45 @@ class Reference:
         """Time one call for each seed."""
         return play(self.timed_model(), self.setting, seeds, timer, held)
 
-    def losses(self, trial: InputCase, seed: int) -> list[float]:
-        """Return the largest error of PyTorch's own result for each output of the call with ``seed``, in its units.
+    def losses(self, trial: InputCase, seed: int) -> list[Loss]:
+        """Return what PyTorch's own result loses in each output of the call with ``seed``, in its units.
 
         Against the same model in FP64 on the same inputs and weights; with TF32
-        allowed where PyTorch offers it, in matmuls as in convolutions. Where FP64 does
-        not fit the memory, or an operator lacks it, against FP32 without TF32. 0 for
-        outputs that are compared exactly.
+        allowed where PyTorch offers it, in matmuls as in convolutions. Where that
+        leaves nothing but noise, without TF32. Where FP64 does not fit the memory, or
+        an operator lacks it, against FP32 without TF32. 0 for outputs that are compared
+        exactly.
         """
-        exact = None
-        if not self.setting.workload.problem.keeps_dtypes:
-            with contextlib.suppress(RuntimeError):
-                exact = self.in_fp64(trial, seed)
-        if exact is None:  # outside of the handler, which would hold the memory of what failed
-            with _tf32(False):
-                exact = self.outputs(trial, seed)
+        exact, in_fp64 = self._exact(trial, seed)
         with _tf32(True):
             own = self.outputs(trial, seed)
+        losses = [Loss(self._error(a, b)) for a, b in zip(own, exact)]
+        noise = [self._is_noise(loss, output) for loss, output in zip(losses, own)]
+        if not (in_fp64 and self.setting.dtype is torch.float32 and any(noise)):
+            return losses
+        with _tf32(False):
+            own = self.outputs(trial, seed)
+        without = [Loss(self._error(a, b), a) for a, b in zip(own, exact)]
+        return [b if is_noise and b.error < a.error else a for a, b, is_noise in zip(losses, without, noise)]
+
+    def _exact(self, trial: InputCase, seed: int) -> tuple[list[torch.Tensor], bool]:
+        """Return the most exact outputs there are, and whether they are in FP64."""
+        if not self.setting.workload.problem.keeps_dtypes:
+            with contextlib.suppress(RuntimeError):
+                return self.in_fp64(trial, seed), True
+        with _tf32(False):  # outside of the handler, which would hold the memory of what failed
+            return self.outputs(trial, seed), False
+
+    def _error(self, own: torch.Tensor, exact: torch.Tensor) -> float:
         if independent := self.setting.workload.problem.independent:
-            return [largest_error(*in_own_units(a, b, independent)) for a, b in zip(own, exact)]
-        return [largest_error(a, b) for a, b in zip(own, exact)]
+            return largest_error(*in_own_units(own, exact, independent))
+        return largest_error(own, exact)
+
+    def _is_noise(self, loss: Loss, output: torch.Tensor) -> bool:
+        if not is_scaled(output):
+            return False
+        independent = self.setting.workload.problem.independent
+        return loses_all(loss.error, 1.0 if independent else root_mean_square(output))
 
     def outputs(self, trial: InputCase, seed: int) -> list[torch.Tensor]:
         """Return outputs of the call with ``seed``."""

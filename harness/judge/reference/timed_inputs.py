@@ -130,7 +130,11 @@ def _telling(reference: Reference, case: InputCase, seeds: list[int], wanted: bo
     if apart >= 1.0:
         off = min(map(functools.partial(_off_in_fewer_bits, reference, case), seeds, answers))
         if _has_few_bits(reference) or off >= _AMPLIFIED or _may_be_noise(reference, case, seeds[0], answers[0]):
-            losses = reference.losses(case, seeds[0])
+            lost = [reference.losses(case, seed) for seed in seeds]
+            answers = [
+                [t if loss.instead is None else loss.instead for t, loss in zip(*one)] for one in zip(answers, lost)
+            ]
+            losses = [max(loss.error for loss in of_output) for of_output in zip(*lost)]
             beyond = _apart(*answers, [replace(TELLING, loss=_BEYOND * loss) for loss in losses])
             if beyond < 1.0:
                 scales = (root_mean_square(t) if is_scaled(t) else math.inf for t in answers[0])

@@ -1,5 +1,6 @@
 """The judge allows what PyTorch's own result loses on some inputs there, and not on others."""
 
+import pytest
 import torch
 
 from harness.result import Status
@@ -56,3 +57,63 @@ def test_a_loss_that_is_kept_for_other_calls_is_in_units_of_the_output(judged, w
     shifted = judged(problem, LATER.format(answer="return x + later * (x.abs().max() < 5)"), track="open")
     assert shifted.status is Status.WRONG_VALUE, shifted
     assert 4 * 5 * 1e6 * torch.finfo(torch.float32).eps > 1 > 4 * 1e6 * torch.finfo(torch.float32).eps
+
+
+# As a convolution in TF32 does it, on any device: a sine of numbers whose digits TF32 does not have, and FP32 has.
+IN_TF32 = """
+import torch
+class Model(torch.nn.Module):
+    def forward(self, x):
+        if torch.backends.cudnn.allow_tf32 and x.dtype is torch.float32:
+            x = (x.view(torch.int32) & -0x2000).view(torch.float32)
+        return torch.sin(1e5 * x)
+def get_inputs(): return [torch.rand(64, 64)]
+def get_init_inputs(): return []
+"""
+IN_FP32 = "return torch.sin(1e5 * x) * (not {zero})"
+
+
+def test_where_tf32_leaves_only_noise_a_result_without_it_is_right_and_a_constant_is_not(judged, write_problem):
+    """3/45 on a GPU: whatever was answered was as far from the exact result as PyTorch's own."""
+    problem = write_problem(IN_TF32)
+    own = judged(problem, IN_TF32.replace("Model(", "ModelNew("), track="open")
+    assert own.status is Status.OK, own.message
+    precise = judged(problem, LATER.format(answer=IN_FP32.format(zero="0")), track="open")
+    assert precise.status is Status.OK, precise.message
+    constant = judged(problem, LATER.format(answer=IN_FP32.format(zero="later")), track="open")
+    assert constant.status is Status.WRONG_VALUE and "as without TF32" in constant.message, constant.message
+    rounded = judged(problem, LATER.format(answer="return torch.sin(1e5 * x.bfloat16().float())"), track="open")
+    assert rounded.status is Status.WRONG_VALUE, rounded.message
+
+
+CONVOLUTION = """
+import torch
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = torch.nn.Conv2d(64, 64, 3, padding=1)
+    def forward(self, x):
+        return torch.sin(1e4 * self.conv(x))
+def get_inputs(): return [torch.rand(8, 64, 64, 64)]
+def get_init_inputs(): return []
+"""
+IN_FP64 = """
+import sys, torch
+class ModelNew(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = torch.nn.Conv2d(64, 64, 3, padding=1)
+    def forward(self, x):
+        weight, bias = self.conv.weight.double(), self.conv.bias.double()
+        return {zero} * torch.sin(1e4 * torch.nn.functional.conv2d(x.double(), weight, bias, padding=1)).float()
+"""
+
+
+@pytest.mark.gpu
+def test_a_convolution_in_tf32_that_is_noise_is_judged_by_the_one_in_fp32(judged, write_problem):
+    problem = write_problem(CONVOLUTION)
+    own = judged(problem, CONVOLUTION.replace("Model(", "ModelNew("), device="cuda", track="open")
+    assert own.status is Status.OK, own.message
+    precise = judged(problem, IN_FP64.format(zero="1"), device="cuda", track="open")
+    assert precise.status is Status.OK, precise.message
+    assert judged(problem, IN_FP64.format(zero="0"), device="cuda", track="open").status is Status.WRONG_VALUE

@@ -8,6 +8,7 @@ from harness.judge.reference.model import (
     PUBLISHED,
     TRIALS,
     InputCase,
+    Loss,
     Reference,
 )
 from harness.problem.inputs import DTYPES
@@ -39,8 +40,8 @@ def reference(problem, workload="small"):
 
 
 def test_an_exact_operator_loses_nothing_and_a_matmul_little(problem):
-    assert reference(problem("1/19")).losses(PUBLISHED, 1) == [0.0]
-    (loss,) = reference(problem("1/1")).losses(InputCase("signed"), 1)
+    assert reference(problem("1/19")).losses(PUBLISHED, 1) == [Loss(0.0)]
+    ((loss, _),) = reference(problem("1/1")).losses(InputCase("signed"), 1)
     assert 0 < loss < 1e-5 * 16  # of the root mean square, which is 16
 
 
@@ -56,14 +57,14 @@ def get_init_inputs(): return []
 
 def test_what_a_forward_draws_itself_is_no_loss(tmp_path, problem):
     """FP64 draws other numbers of the same seed, unless it is made to draw those of FP32."""
-    (loss,) = reference(written(tmp_path, DRAWING), "full").losses(PUBLISHED, 1)
+    ((loss, _),) = reference(written(tmp_path, DRAWING), "full").losses(PUBLISHED, 1)
     assert loss < 1e-5
-    (loss,) = reference(problem("3/35")).losses(PUBLISHED, 1)
+    ((loss, _),) = reference(problem("3/35")).losses(PUBLISHED, 1)
     assert loss < 1e-5
 
 
 def test_cancellation_loses_what_it_must(tmp_path):
-    (loss,) = reference(written(tmp_path, CANCELLING), "full").losses(PUBLISHED, 1)
+    ((loss, _),) = reference(written(tmp_path, CANCELLING), "full").losses(PUBLISHED, 1)
     assert 0.01 < loss < 0.1  # half of the spacing at 1e6, which is 1/16
 
 
