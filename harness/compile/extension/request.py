@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -71,11 +72,9 @@ class Request:
     def key_parts(self) -> list[str]:
         """Everything that decides what is built, except for compilers and versions; raises Refused."""
         keyed = {name: value for name, value in self.arguments.items() if name not in (*_UNKEYED, *_BY_CONTENT)}
-        try:
-            files, folders = self.files(), self._folders()
+        files, folders = self.files(), self._folders()
+        with self._reading():
             digests = sorted(f"{_place(path, folders)}\0{_digest(path)}" for path in files)
-        except (OSError, ValueError) as error:
-            raise Refused(f"cannot read the sources of extension {self.arguments['name']}: {error}") from None
         includes = _listed(self.arguments.get("extra_include_paths"))
         theirs = [path if is_the_systems(Path(os.path.realpath(path))) else "" for path in includes]
         parts = [self.function, json.dumps(keyed, sort_keys=True), json.dumps(theirs)]
@@ -88,8 +87,20 @@ class Request:
     def files(self) -> list[Path]:
         """The local files that the extension is made of, as far as its sources name them.
 
-        Raises OSError and ValueError where they cannot be read, or are too large together.
+        Raises Refused where they cannot be read, also for a moment: who owns them may move them about. And where they
+        are too large together.
         """
+        with self._reading():
+            return self._files()
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, ValueError) as error:
+            raise Refused(f"cannot read the sources of extension {self.arguments['name']}: {error}") from None
+
+    def _files(self) -> list[Path]:
         texts: dict[Path, str] = {}
         search, left = self._searched(), _MAX_CHARACTERS
         for text, folder in self._sources(texts):

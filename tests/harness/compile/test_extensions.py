@@ -16,7 +16,7 @@ from harness.compile import BuildContext, build
 from harness.compile.cache import Cache
 from harness.compile.extension import headers
 from harness.compile.extension.build import ExtensionBuilder
-from harness.compile.extension.request import Request
+from harness.compile.extension.request import Refused, Request
 from harness.compile.extension.torch_extension import _TORCH_INCLUDE
 from harness.problem.module import ProblemId
 from harness.result import CandidateFailure, Status
@@ -209,6 +209,18 @@ def test_a_request_that_names_a_path_of_somebody_else_is_refused(builder, tmp_pa
 )  # fmt: skip
 def test_a_request_of_too_many_too_long_or_unknown_flags_is_refused(builder, tmp_path, arguments, message):
     assert message in builder(inline(**arguments), tmp_path)["message"]
+
+
+def test_sources_that_come_and_go_are_the_candidates_fault(builder, tmp_path):
+    """Its own folder is the candidate's: it may move a file away between two looks at it."""
+    path = tmp_path / "a.cpp"
+    path.write_text(PLAIN)
+    request = {"function": "load", "arguments": {"name": "x", "sources": [str(path)]}}
+    made = Request.checked(request, builder.solution, [builder.solution.path], tmp_path)
+    path.unlink()
+    for look in (made.files, made.key_parts):
+        with pytest.raises(Refused, match="cannot read the sources of extension x"):
+            look()
 
 
 def test_a_request_may_name_its_own_folders_and_the_systems(builder, tmp_path):
