@@ -70,7 +70,8 @@ def open_files(processes: list[int], most: int, between: Callable[[], None] = la
         found.descriptors = len(names)
         if found.descriptors > most:
             return found
-    for folder, name in names:
+    programs = ((f"/proc/{process}", "exe") for process in processes)  # their files stay, too, mapped or not
+    for folder, name in (*names, *programs):
         with contextlib.suppress(OSError):
             link = _link(f"{folder}/{name}")
             if link.startswith("socket:"):

@@ -5,6 +5,8 @@ import os
 import socket
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
@@ -73,6 +75,24 @@ def test_a_file_that_is_only_mapped_counts(tmp_path, flags):
     found = mappings([os.getpid()], MANY).nameless
     assert [lies_in_memory for (_, number), (lies_in_memory, _) in found.items() if number == inode] == [False]
     mapping.close()
+
+
+def test_the_file_of_a_program_counts_that_has_no_name_any_more(tmp_path):
+    """Neither open nor mapped: a process that unmaps its own text keeps it all the same."""
+    program = tmp_path / "program"
+    program.write_bytes(Path("/bin/sleep").read_bytes() + bytes(2 << 20))
+    program.chmod(0o700)
+    with subprocess.Popen([program, "60"]) as process:
+        try:
+            inode = program.stat().st_ino
+            while os.stat(f"/proc/{process.pid}/exe").st_ino != inode:  # not until it has begun
+                time.sleep(0.01)
+            program.unlink()
+            found = open_files([process.pid], MANY).nameless
+        finally:
+            process.kill()
+    (of,) = [of for (_, number), of in found.items() if number == inode]
+    assert not of[0] and of[1] >= 2 << 20
 
 
 def test_a_pipe_counts_once_with_two_pages_and_a_socket_with_its_buffer():
