@@ -93,7 +93,7 @@ class Service:
         except Full:
             raise await self._full() from None
         if new:
-            self._metrics.accepted.labels(client).inc()
+            self._metrics.accepted.inc()
             await run_in_threadpool(self._dispatcher.wake)
         return JSONResponse({"id": submission.id, "new": new}, status_code=202)
 
