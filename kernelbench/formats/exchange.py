@@ -100,7 +100,7 @@ def _write_parquet(records: list[dict[str, Any]], out: Path) -> None:
     except ImportError:
         raise ExchangeError("Parquet needs pyarrow: pip install 'kernelbench[parquet]', or use --to csv") from None
     columns = dict.fromkeys(column for one in records for column in one)
-    table = pyarrow.table({column: [_text(one.get(column)) for one in records] for column in columns})
+    table = pyarrow.table({printable(column): [_text(one.get(column)) for one in records] for column in columns})
     pyarrow.parquet.write_table(table, out)
 
 

@@ -36,7 +36,7 @@ READERS = {  # the first that accepts a path reads it
     "csv": "kernelbench.formats.claims_table",
 }
 PROBLEMS, SOLUTIONS, ABOUT = "problems", "solutions", "archive.json"
-_COMMENT = {".py": "#", ".cu": "//", ".cpp": "//"}
+_COMMENT = {".py": "#", ".dsl": "#", ".cu": "//", ".cpp": "//"}
 _UNNAMED = "task"
 
 

@@ -25,6 +25,7 @@ from harness.solution.includes import read_source
 from kernelbench.metrics.workloads import UNKNOWN
 
 FAILED_MS = -1.0
+_UNEXPECTED = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
 EAGER_FILE = "baseline_time_torch"  # its name for the baseline that we call eager
 _KEPT = "kernelbench"
 _WORKLOAD = "workload"  # our key for the sizes, among its own
@@ -72,9 +73,14 @@ def read_eval_results(
             try:
                 result = _result(f"{level}/{int(problem)}", entry, default)
                 result.check()
-            except (KeyError, TypeError, ValueError, AttributeError) as error:
+            except _UNEXPECTED as error:
                 raise FormatError(f"{path}: an entry of problem {problem} is not as expected: {error!r}") from None
-            results.append(_with_baseline(result, name, timings.get(result.problem), default))
+            try:
+                result = _with_baseline(result, name, timings.get(result.problem), default)
+                result.check()
+            except _UNEXPECTED as error:
+                raise FormatError(f"{baseline}: that of problem {problem} is not as expected: {error!r}") from None
+            results.append(result)
     return results
 
 
@@ -102,7 +108,10 @@ def read_baseline(path: Path) -> dict[str, dict[str, Any]]:
             if not number or not isinstance(statistics, dict | None):
                 raise FormatError(f"{path}: '{file}' is no timing of a problem's file, as in 19_ReLU.py")
             if statistics:
-                timings[f"{level[1]}/{int(number[1])}"] = {**_timing(statistics), "file": file}
+                try:
+                    timings[f"{level[1]}/{int(number[1])}"] = {**_timing(statistics), "file": file}
+                except _UNEXPECTED as error:
+                    raise FormatError(f"{path}: that of '{file}' is not as expected: {error!r}") from None
     return timings
 
 

@@ -34,7 +34,7 @@ def to_json(data: Any) -> str:
 
 def to_csv(records: Sequence[dict[str, Any]]) -> str:
     """One line a record, nested dictionaries as columns ``outer.inner``; a column is there if any record has it."""
-    flat = [{name: escaping.csv_cell(value) for name, value in flatten(record).items()} for record in records]
+    flat = [{escaping.csv_cell(k): escaping.csv_cell(v) for k, v in flatten(record).items()} for record in records]
     columns = list(dict.fromkeys(column for record in flat for column in record))
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, lineterminator="\n")

@@ -22,6 +22,7 @@ from kernelbench import escaping
 from kernelbench.cli import main
 from kernelbench.redteam.examination import Row, Verdict
 from kernelbench.run import Run
+from kernelbench.views import tables
 
 ONE_SHOT = str(Path(__file__).parents[2] / "scripts" / "solvers" / "one_shot.py")
 LINES = [
@@ -164,6 +165,13 @@ def test_tables(run, command, form):
         as_csv(text)
     elif form == "json":
         json.loads(text)
+
+
+def test_the_names_of_columns():
+    """Those of a run's baselines are keys of its records."""
+    text = tables.to_csv([{"ms": dict.fromkeys(LINES, 1.0), **dict.fromkeys(LINES, 2)}])
+    as_csv(text)
+    assert len(next(csv.reader(io.StringIO(text)))) == 2 * len(LINES)
 
 
 def test_the_run_s_own_leaderboard(run):

@@ -156,6 +156,14 @@ def test_a_table_of_ten_kernels(table, tmp_path):
     assert [claim.speedup for claim in made.claims] == [number / 10 for number in range(19, 29)]
 
 
+@pytest.mark.parametrize("suffix, mark", [(".py", "#"), (".dsl", "#"), (".cu", "//"), (".cpp", "//")])
+def test_a_source_of_any_kind_that_names_a_problem_has_no_say(tmp_path, suffix, mark):
+    (tmp_path / f"kernel{suffix}").write_text(f"{mark} kb: problem=9/9 sample=4\n")
+    (tmp_path / "claims.csv").write_text(f"problem,file,speedup\n1/19,kernel{suffix},2\n")
+    made = solutions_in(imported(tmp_path / "claims.csv", tmp_path / "out"))
+    assert set(made) == {"1/19"} and made["1/19"].sample == 0
+
+
 @pytest.mark.parametrize(
     "row, reason",
     [("1/1,../outside.py,2", "outside"), ("1/1,gone.py,2", "cannot be read"), ("1/1,note.txt,2", "no solution")],

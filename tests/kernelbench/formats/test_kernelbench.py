@@ -209,6 +209,15 @@ def test_a_file_in_another_format_is_an_error_that_says_where(files, content, me
         read(files)
 
 
+@pytest.mark.parametrize("facts", [{"device": [1]}, {"mean": 10**400}])
+def test_a_baseline_of_other_types_is_an_error_and_makes_no_run_that_nobody_can_read(files, facts):
+    (files / "eval_results.json").write_text(json.dumps({"19": EVALUATED["19"]}))
+    baseline = {"level1": {"19_ReLU.py": {**STATISTICS, **facts}}}
+    (files / "baseline_time_torch.json").write_text(json.dumps(baseline))
+    with pytest.raises(kernelbench.FormatError, match="that of .*19.* is not as expected"):
+        read(files)
+
+
 @pytest.mark.parametrize(
     "content, message",
     [
