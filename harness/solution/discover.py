@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -22,12 +22,13 @@ from harness.limits import (
 )
 from harness.problem.module import ProblemId
 from harness.result import printable
-from harness.solution.includes import read_head, too_large
+from harness.solution.includes import digest_of, read_head, too_large
 from harness.solution.naming import SolutionError, clashes, mapping, said_in
 
 SUFFIXES = (".py", ".cu", ".cpp", ".dsl")
 PREBUILT_SUFFIX = ".so"
 RUN_FILES = frozenset({"config.json", "results.jsonl"})  # of a run directory: what lies in one is no solution
+_RUN = "a run, by its files config.json and results.jsonl: what lies in it is no solution"
 
 _DEVICES = ("any", "cpu", "cuda")
 _OF_SUFFIX = {".py": ("pytorch", "any"), ".cpp": ("cpp", "cpu")} | dict.fromkeys((".cu", ".dsl", ".so"), ("cuda",) * 2)
@@ -114,12 +115,13 @@ def discover(
         raise SolutionError(f"no such directory or file: {root}")
     if problem:
         raise SolutionError(f"{root} is a directory: a problem can be named for one file only")
-    paths = sorted(path for path in _entries(root) if path.suffix in suffixes and _is_candidate(path, root))
+    entries, runs = _entries(root)
+    paths = sorted(path for path in entries if path.suffix in suffixes and _is_candidate(path, root))
     if not paths:
         raise SolutionError(f"no solutions in {root}: expected files ending in {', '.join(suffixes)}")
 
     found: dict[Path, Solution] = {}
-    unmapped = []
+    unmapped = [(folder, _RUN) for folder in runs]
     for path in paths:
         try:
             found[path] = read_solution(path, root, names=names)
@@ -130,8 +132,7 @@ def discover(
     kept = (replace(solution, neighbours=everyone) for path, solution in found.items() if path not in out)
     ordered = sorted(kept, key=lambda s: (s.problem, s.sample))
     if unmapped:
-        helpers = {file for solution in ordered for file in files_of(solution.path)}
-        helpers = {file for file in helpers if file.is_relative_to(os.path.realpath(root))}
+        helpers = {file for solution in ordered for file, _ in solution.taken_in}
         unmapped = [(path, reason) for path, reason in unmapped if Path(os.path.realpath(path)) not in helpers]
     return Discovery(tuple(ordered), (*unmapped, *out.items()), root, tuple(out.items()))
 
@@ -167,7 +168,7 @@ def read_solution(
     sha256, head, refused = _beginning(path)
     said = said_in(head) if settings else {}
     mapped, sample = mapping(path, said, problem, names)
-    facts = {} if path.suffix == PREBUILT_SUFFIX or refused else _facts(path, top)
+    facts = {} if refused else _facts(path, top)
     language, device = _OF_SUFFIX[path.suffix]
     device = said.get("device", facts.get("device", device))
     if device not in _DEVICES:
@@ -192,11 +193,7 @@ def _beginning(path: Path) -> tuple[str, bytes, str]:
         read_head(path, 0)
         if (size := path.stat().st_size) > MAX_LIBRARY_BYTES:
             return hashlib.sha256(str(size).encode()).hexdigest(), b"", too_large(size, MAX_LIBRARY_BYTES)
-        digest = hashlib.sha256()
-        with path.open("rb") as file:
-            while piece := file.read(1 << 20):
-                digest.update(piece)
-        return digest.hexdigest(), b"", ""
+        return digest_of(path), b"", ""
     data, size = read_head(path, MAX_SOURCE_BYTES)
     if size > MAX_SOURCE_BYTES:
         digest = hashlib.sha256(data + str(size).encode()).hexdigest()
@@ -205,9 +202,10 @@ def _beginning(path: Path) -> tuple[str, bytes, str]:
 
 
 def _facts(path: Path, root: Path) -> dict[str, Any]:
-    """Return ``source_facts.facts``; where reading fails, why it is ``refused``. Raise OSError."""
+    """Return its facts, of ``source_facts``; where reading fails, why it is ``refused``. Raise OSError."""
+    which = "libraries" if path.suffix == PREBUILT_SUFFIX else "facts"
     try:
-        return apart("harness.solution.source_facts:facts", str(path), str(root))
+        return apart(f"harness.solution.source_facts:{which}", str(path), str(root))
     except TooMuch as much:
         return {"refused": f"to read it takes {much}"}
     except ApartError as error:
@@ -220,14 +218,19 @@ def _reason(error: SolutionError | OSError) -> str:
 
 
 def readable(name: str | Path) -> str:
-    """A file name may hold any bytes: some could not be written into a result, others drive terminals."""
-    text = printable(os.fsencode(name).decode("utf-8", errors="replace"))
+    """Return a file's name as text that no other name has: it may hold bytes that are no text, or drive terminals."""
+    text = printable(os.fsencode(name).replace(b"\\", rb"\\").decode("utf-8", errors="backslashreplace"))
     return text.replace("\n", "\\n").replace("\t", "\\t")
 
 
-def _entries(root: Path) -> Iterator[Path]:
-    """Return what lies below ``root``; links to folders are not followed. Raises SolutionError where it is too much."""
-    folders, count = [root], 0
+def _entries(root: Path) -> tuple[list[Path], list[Path]]:
+    """Return what lies below ``root``, and the runs there, whose content is not looked at.
+
+    Links to folders are not followed. Raises SolutionError where it is too much.
+    """
+    folders: list[Path] = [root]
+    found: list[Path] = []
+    runs: list[Path] = []
     while folders:
         folder = folders.pop()
         try:
@@ -235,14 +238,13 @@ def _entries(root: Path) -> Iterator[Path]:
         except OSError:  # not ours to read, or its path too long
             continue
         if folder != root and RUN_FILES <= {entry.name for entry in entries}:
+            runs.append(folder)
             continue
-        for entry in entries:
-            count += 1
-            if count > MAX_ENTRIES:
-                raise SolutionError(f"{root} holds more than {MAX_ENTRIES:,} files: name a folder of solutions only")
-            yield folder / entry.name
-            if entry.is_dir(follow_symlinks=False):
-                folders.append(folder / entry.name)
+        found += [folder / entry.name for entry in entries]
+        if len(found) > MAX_ENTRIES:
+            raise SolutionError(f"{root} holds more than {MAX_ENTRIES:,} files: name a folder of solutions only")
+        folders += [folder / entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+    return found, sorted(runs)
 
 
 def _is_candidate(path: Path, root: Path) -> bool:

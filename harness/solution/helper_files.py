@@ -96,6 +96,11 @@ def _named_files(tree: ast.AST, folder: Path) -> dict[Path, str]:
     return files
 
 
+def libraries_beside(path: Path) -> set[Path]:
+    """Real paths of the built libraries in the folder of one, itself included."""
+    return {file.resolve() for file in path.parent.glob("*.so*") if file.is_file()}
+
+
 def imported_files(tree: ast.AST, folders: list[Path]) -> list[Path]:
     """The modules in ``folders`` that absolute imports of a source name."""
     modules = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}

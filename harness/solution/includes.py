@@ -7,6 +7,7 @@ spelling. A build may read these and the system's, so that what is not found her
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import re
 import stat
@@ -96,6 +97,20 @@ def read_bytes(path: Path, most: int = MAX_SOURCE_BYTES, in_place: bool = False)
         if max(size, taken) > most:
             raise OSError(errno.EFBIG, too_large(max(size, taken), most), str(path))
         return b"".join(pieces)
+
+
+def digest_of(file: Path, name: bytes = b"") -> str:
+    """Return the SHA-256 of ``name`` and a plain file's content; OSError where it is none."""
+    digest = hashlib.sha256(name)
+    with open_plain(file) as opened:
+        while piece := opened.read(_PIECE_BYTES):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+def named_digest(file: Path, folder: Path) -> str:
+    """Return the digest of a file's content, and of its path as seen from the real path of a ``folder``."""
+    return digest_of(file, os.fsencode(os.path.relpath(file, folder)) + b"\0")
 
 
 def read_head(path: Path, most: int, in_place: bool = False) -> tuple[bytes, int]:

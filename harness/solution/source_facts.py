@@ -6,15 +6,22 @@ These functions parse what candidates wrote, so they are called by ``harness.iso
 from __future__ import annotations
 
 import ast
-import hashlib
+import contextlib
 import os
 from pathlib import Path
 from typing import Any
 
-from harness.limits import MAX_HEADER_BYTES
 from harness.solution import languages
-from harness.solution.helper_files import NOT_PYTHON, imported_files, named_below, parsed, taken_in, trees_of
-from harness.solution.includes import read_bytes, read_source
+from harness.solution.helper_files import (
+    NOT_PYTHON,
+    imported_files,
+    libraries_beside,
+    named_below,
+    parsed,
+    taken_in,
+    trees_of,
+)
+from harness.solution.includes import named_digest, read_source
 from harness.solution.visible_files import may_see
 
 
@@ -27,7 +34,13 @@ def facts(path: str, root: str) -> dict[str, Any]:
     source = read_source(file)
     tree = parsed(source) if file.suffix == ".py" else None
     language, device = _describe(file.suffix, source, trees_of(file, tree) if tree else [])
-    return {"language": language, "device": device, "taken_in": _digests(file, source, tree, Path(root))}
+    own = {*taken_in(file, source, tree), *(named_below(file, tree) if tree else ())}
+    return {"language": language, "device": device, "taken_in": _digests(file, own, Path(root))}
+
+
+def libraries(path: str, root: str) -> dict[str, Any]:
+    """Return the facts of a built library: the files ``taken_in`` are the libraries beside it."""
+    return {"taken_in": _digests(Path(path), libraries_beside(Path(path)), Path(root))}
 
 
 def files(path: str) -> list[str]:
@@ -82,13 +95,13 @@ def uses_extensions(tree: ast.AST) -> bool:
     )
 
 
-def _digests(path: Path, source: str, tree: ast.AST | None, root: Path) -> dict[str, str]:
-    """Digest of name and content of each file below ``root`` that a source takes in and may see."""
-    folder, root, digests = path.parent.resolve(), root.resolve(), {}
-    for file in sorted(taken_in(path, source, tree)):
-        if may_see(file, root):
-            name = os.fsencode(os.path.relpath(file, folder))
-            digests[str(file)] = hashlib.sha256(name + b"\0" + read_bytes(file, MAX_HEADER_BYTES)).hexdigest()
+def _digests(path: Path, own: set[Path], root: Path) -> dict[str, str]:
+    """Digest of name and content of each of a solution's ``own`` files below ``root`` that it may see."""
+    real, root, digests = path.resolve(), root.resolve(), {}
+    for file in sorted(own - {real}):
+        with contextlib.suppress(OSError):  # nor can the candidate read it
+            if may_see(file, root):
+                digests[str(file)] = named_digest(file, real.parent)
     return digests
 
 

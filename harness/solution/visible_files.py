@@ -6,8 +6,9 @@ import contextlib
 from pathlib import Path
 
 from harness.isolated_call import ApartError, TooMuch, apart
-from harness.limits import MAX_HEADER_BYTES, MAX_INCLUDED_FILES
+from harness.limits import MAX_HEADER_BYTES, MAX_INCLUDED_FILES, MAX_LIBRARY_BYTES
 from harness.solution.discover import PREBUILT_SUFFIX, RUN_FILES, Solution, files_of, is_solution
+from harness.solution.helper_files import libraries_beside
 from harness.solution.includes import read_source
 
 
@@ -51,9 +52,12 @@ def _is_own(file: Path, solution: Solution) -> bool:
 def may_see(file: Path, root: Path) -> bool:
     """Return whether a solution below ``root`` may see a file, as far as the file itself tells.
 
-    It lies below ``root``, is not hidden, is in no run, which has results, and is no solution itself. Raises OSError.
+    It lies below ``root``, is not hidden, is in no run, which has results, is no solution itself and not too large to
+    take its digest. Raises OSError.
     """
     if not file.is_relative_to(root) or any(part.startswith(".") for part in file.relative_to(root).parts):
+        return False
+    if file.stat().st_size > MAX_LIBRARY_BYTES:
         return False
     folders = [folder for folder in file.parents if folder.is_relative_to(root)]
     return not any(all((folder / name).exists() for name in RUN_FILES) for folder in folders) and not is_solution(file)
@@ -72,11 +76,7 @@ def named_neighbours(solution: Solution) -> list[Path]:
 def _all_named(solution: Solution) -> set[Path]:
     """Real paths of what it takes in, wherever; raises OSError."""
     path = solution.path.resolve()
-    return _libraries_beside(path) if path.suffix == PREBUILT_SUFFIX else {*files_of(solution.path), *_named(path)}
-
-
-def _libraries_beside(path: Path) -> set[Path]:
-    return {file.resolve() for file in path.parent.glob("*.so*") if file.is_file()}
+    return libraries_beside(path) if path.suffix == PREBUILT_SUFFIX else {*files_of(solution.path), *_named(path)}
 
 
 def _named(path: Path) -> set[Path]:

@@ -14,7 +14,9 @@ from pathlib import Path
 
 from harness.compile.cost import compiles
 from harness.problem.module import ProblemFile, ProblemId
+from harness.result import Result
 from harness.solution.discover import Solution, SolutionError, discover, read_file, readable
+from harness.solution.unchanged import Stamp, is_unchanged, stamp
 from kernelbench import run_sources, suite
 from kernelbench.evaluation import unevaluated
 from kernelbench.evaluation.confirmation import confirm_best, fresh
@@ -32,6 +34,8 @@ from kernelbench.evaluation.stored_baselines import BaselineKey, StoredBaselines
 from kernelbench.metrics.workloads import workloads_of
 from kernelbench.run import Run
 from kernelbench.views import leaderboard
+
+_CHANGED = "one of its files changed during the run: continue with --resume when it is written"
 
 Case = tuple[ProblemFile, Solution, str]  # with the name of a workload
 
@@ -127,16 +131,20 @@ def evaluate_directory(
         todo = _todo(run, cases, again)
         outcome = _begun(run, executor, selection, chosen, cases, len(cases) - len(todo))
         unevaluated.keep_unmapped(run, chosen.unmapped)
-        record = partial(_record, outcome, comparisons, chosen.files, watcher)
+        record = partial(_record, outcome, comparisons, chosen, watcher)
         watcher.started(outcome, len(unfit) + len(todo))
         with contextlib.closing(_evaluated(executor, todo, watcher.status)) as items:
             for item in itertools.chain(unfit, items):
                 record(item)
-    pair_of = {(str(s.problem), s.name, s.sha256): (file, s) for file, s in fitting}
+    pairs = {(str(s.problem), s.name, s.sha256): (file, s) for file, s in fitting}
+
+    def pair_of(result: Result) -> Pair | None:
+        pair = pairs.get((result.problem, result.solution["name"], result.solution["sha256"]))
+        return pair if pair and is_unchanged(pair[1], chosen.stamps[pair[1]]) else None
+
     outcome.unconfirmed = confirm_best(
-        run, lambda r: pair_of.get((r.problem, r.solution["name"], r.solution["sha256"])),
-        partial(fresh, options), record, watcher.confirming, watcher.status,
-    )  # fmt: skip
+        run, pair_of, partial(fresh, options), record, watcher.confirming, watcher.status
+    )
     leaderboard.write(run, outcome.problems)
     run.close()
     return outcome
@@ -167,6 +175,7 @@ class _Chosen:
 
     files: dict[ProblemId, ProblemFile]  # selected
     pairs: list[Pair]
+    stamps: dict[Solution, Stamp]  # of their files, as they were found
     root: Path
     unmapped: list[tuple[Path, str]]
     unknown: int
@@ -187,7 +196,8 @@ def _choose(selection: Selection) -> _Chosen:
     unselected = len(found.solutions) - len(pairs) - len(unknown)
     if not pairs:
         raise SolutionError(_nothing(selection.solutions, unmapped, unselected))
-    return _Chosen(files, pairs, found.root, unmapped, len(unknown), unselected)
+    stamps = {solution: stamp(solution) for _, solution in pairs}
+    return _Chosen(files, pairs, stamps, found.root, unmapped, len(unknown), unselected)
 
 
 def _todo(run: Run, cases: list[Case], again: Collection[tuple[str, str, str | None]]) -> list[Case]:
@@ -199,16 +209,19 @@ def _todo(run: Run, cases: list[Case], again: Collection[tuple[str, str, str | N
 
 
 def _record(
-    outcome: Outcome, comparisons: StoredBaselines, files: dict, watcher: Watcher, item: Evaluated | Skipped
+    outcome: Outcome, comparisons: StoredBaselines, chosen: _Chosen, watcher: Watcher, item: Evaluated | Skipped
 ) -> None:
-    """Write down what became of one candidate."""
+    """Write down what became of one candidate; a result of other content than the record would name is none."""
+    file = chosen.files[item.solution.problem]
+    if isinstance(item, Evaluated) and not is_unchanged(item.solution, chosen.stamps[item.solution]):
+        item = Skipped(item.solution, _CHANGED, workload=item.result.workload["name"])
     if isinstance(item, Evaluated):
-        comparisons.into(item.result, files[item.solution.problem])
-        run_sources.keep(outcome.run, item.solution, files[item.solution.problem])
+        comparisons.into(item.result, file)
+        run_sources.keep(outcome.run, item.solution, file)
         outcome.run.append(item.result)
     else:
         outcome.skipped.append(item)
-        unevaluated.keep_skipped(outcome.run, item, files[item.solution.problem])
+        unevaluated.keep_skipped(outcome.run, item, file)
     watcher.ended(item)
 
 

@@ -1,5 +1,7 @@
 """Discovery: which files are solutions, of which kind, and of which problem."""
 
+import os
+
 import pytest
 
 from harness.integrity.static import findings
@@ -116,6 +118,16 @@ def test_what_drives_a_terminal_is_no_part_of_a_name(tmp_path):
     assert solution.name == r"red\x1b[31m\nfile.py"
 
 
+def test_no_two_files_are_shown_by_one_name(tmp_path):
+    """Records and the gate know a solution by its name: one would stand for the other."""
+    names = ["a\nb.py", r"a\nb.py", r"a\\nb.py", r"c\xff.py", "c\ufffd.py"]
+    names += [os.fsdecode(b"c\xff.py"), os.fsdecode(b"c\xfe.py")]
+    for sample, name in enumerate(names):
+        put(tmp_path, name, f"# kb: problem=1/19 sample={sample}")
+    shown = {solution.name for solution in discover(tmp_path).solutions}
+    assert len(shown) == len(names) and all(name.isprintable() for name in shown)
+
+
 @pytest.mark.parametrize("source", ["x = " + "-" * 200_000 + "1", "x = " + "-" * 3_000 + "1", "x = '\0'" + "\0"])
 def test_what_cannot_be_parsed_is_a_solution_all_the_same(tmp_path, source):
     solution = read_solution(put(tmp_path, "1_19.py", source))
@@ -216,8 +228,15 @@ def test_content_decides_the_hash(tmp_path):
         ("1_19.py", 'load_inline("x", cuda_sources="""\n#include "parts.cuh"\n""")'),
         ("1_19.py", "load('x', sources=['more/main.cu'])"),
         ("1_19.py", "import neighbour"),
+        ("1_19.py", "open('last.cuh')"),
+        ("1_19.py", "exec(pathlib.Path('more', 'helper.py').read_text())"),
+        ("1_19.py", "open('table.txt')"),
+        ("1_19.so", ""),
     ],
-    ids=["an include", "a file beside it", "an include in a string", "a source that includes it", "a module's import"],
+    ids=[
+        "an include", "a file beside it", "an include in a string", "a source that includes it", "a module's import",
+        "a header", "a module in a folder that it names", "data", "a library beside one",
+    ],
 )
 def test_what_a_solution_takes_in_is_part_of_what_it_is(tmp_path, name, source):
     (tmp_path / "more").mkdir()
@@ -227,7 +246,8 @@ def test_what_a_solution_takes_in_is_part_of_what_it_is(tmp_path, name, source):
     (tmp_path / name).write_text(source)
     found = set()
     for content in ("int a;", "int b;"):
-        (tmp_path / "last.cuh").write_text(content)
+        for changed in ("last.cuh", "table.txt", "more/helper.py", "libmore.so"):
+            (tmp_path / changed).write_text(content)
         found.add(read_solution(tmp_path / name).helpers)
     assert len(found) == 2 and "" not in found
 
@@ -246,4 +266,7 @@ def test_a_run_in_a_directory_of_solutions_holds_no_solutions(tmp_path):
         put(tmp_path, name)
     put(tmp_path, "other/results.jsonl")
     put(tmp_path, "other/1_21.py")
-    assert sorted(s.name for s in discover(tmp_path).solutions) == ["1_19.py", "other/1_21.py"]
+    found = discover(tmp_path)
+    assert sorted(s.name for s in found.solutions) == ["1_19.py", "other/1_21.py"]
+    ((folder, reason),) = found.unmapped  # two files may not make others vanish unseen
+    assert folder == tmp_path / "run" and reason.startswith("a run, by its files config.json and results.jsonl")
