@@ -19,9 +19,9 @@ from harness.json_text import parse_json
 from harness.record.shape import NUMBER, OBJECT, TEXT, count, kind, list_of, or_none, shape
 from harness.result import Result
 from harness.solution.discover import Solution
-from harness.solution.includes import read_bytes
 from kernelbench import __version__
 from kernelbench.metrics.workloads import together
+from kernelbench.run_folder import foreign, read_own
 
 CONFIG = "config.json"
 LOG = "results.jsonl"
@@ -88,7 +88,7 @@ class Run:
             raise RunError(f"{path} has a {LOG} and no {CONFIG} that says of what; choose another --out")
         try:
             path.mkdir(parents=True, exist_ok=True)
-            _write_config(path, config)
+            write_whole(path / CONFIG, _text(config), through_links=False)
             (path / LOG).touch()
         except OSError as error:
             raise WriteError(f"cannot make a run directory in {path}: {error.strerror}") from error
@@ -106,7 +106,7 @@ class Run:
             raise RunError(f"{path} is a run of another configuration: {details}; choose another --out")
         if different:
             run.config = config
-            _write_config(path, config)
+            run.write(CONFIG, _text(config))
         return run
 
     @classmethod
@@ -117,6 +117,8 @@ class Run:
         """
         started = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
         config = {**config, "started": started, "kernelbench": __version__}
+        if others := foreign(path):
+            raise RunError(f"{others}: choose another --out")
         run = None if resume and (path / CONFIG).exists() else cls.create(path, config)
         writer = _only_writer(path / LOG)
         run = run or cls.resume(path, config)
@@ -132,7 +134,7 @@ class Run:
         if path.exists() and not path.is_dir():
             raise RunError(f"{path} is a file, and a run is a directory")
         try:
-            config = parse_json(read_bytes(path / CONFIG, _MOST_CONFIG_BYTES).decode())
+            config = parse_json(read_own(path / CONFIG, _MOST_CONFIG_BYTES).decode())
             if repair and not os.path.lexists(path / LOG):
                 (path / LOG).touch()
             lines, torn = whole_lines(path / LOG, repair)
@@ -169,9 +171,17 @@ class Run:
         append_line(self.path / LOG, result.to_json())
         self.results.append(result)
 
+    def write(self, name: str, content: bytes | str) -> None:
+        """Write a file of the run that is there whole or as it was before."""
+        try:
+            write_whole(self.path / name, content, through_links=False)
+        except OSError as error:
+            reason = f"cannot write {error.filename}: {error.strerror}"
+            raise WriteError(f"{reason}; put it right and continue with --resume") from error
+
     def missing(self, cases: list[tuple[Solution, str]]) -> list[tuple[Solution, str]]:
-        """Solutions and workloads without a result of the solution's present content."""
-        known = {(r.problem, r.solution["name"], *_content(r), r.workload.get("name")) for r in self.results}
+        """Solutions and workloads without a result of the solution's present content, as ``latest`` has them."""
+        known = {(r.problem, r.solution["name"], *_content(r), r.workload.get("name")) for r in self.latest()}
         return [(s, name) for s, name in cases if (str(s.problem), s.name, s.sha256, s.helpers, name) not in known]
 
     def latest(self) -> list[Result]:
@@ -192,8 +202,8 @@ class Run:
         return together(self.latest())
 
 
-def _write_config(path: Path, config: dict[str, Any]) -> None:
-    write_whole(path / CONFIG, json.dumps(config, indent=2) + "\n", through_links=False)
+def _text(config: dict[str, Any]) -> str:
+    return json.dumps(config, indent=2) + "\n"
 
 
 def _of(config: dict[str, Any], key: str) -> Any:
@@ -231,7 +241,7 @@ def append_line(path: Path, record: dict[str, Any]) -> None:
     """
     line = (json.dumps(record) + "\n").encode()
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         reason = _LINK if error.errno == errno.ELOOP else error.strerror
         raise WriteError(f"cannot open {path}: {reason}; put it right and continue with --resume") from error
@@ -277,13 +287,11 @@ def write_whole(path: Path, content: bytes | str, through_links: bool = True) ->
 def whole_lines(path: Path, repair: bool = False) -> tuple[list[bytes], bool]:
     """The lines of a log, and whether a half-written one at its end was left out; ``repair`` cuts that off.
 
-    Raises OSError for what is no plain file, and for one that is too large to be a log.
+    Raises OSError for a link, for what is no plain file, and for one that is too large to be a log.
     """
-    data = read_bytes(path, MOST_LOG_BYTES)
+    data = read_own(path, MOST_LOG_BYTES)
     whole, _, rest = data.rpartition(b"\n")
     if rest and repair:
-        if path.is_symlink():
-            raise OSError(errno.ELOOP, f"its last line is not whole, and {_LINK}", str(path))
         os.truncate(path, len(data) - len(rest))
     return whole.splitlines(), bool(rest)
 

@@ -23,6 +23,7 @@ from harness.solution.discover import PREBUILT_SUFFIX, Solution
 from harness.solution.includes import read_bytes, read_head
 from kernelbench import suite
 from kernelbench.run import Run, RunError, WriteError, write_whole
+from kernelbench.run_folder import read_own
 
 SOURCES = "sources"
 REFERENCES = "references"
@@ -55,12 +56,13 @@ def keep(run: Run, solution: Solution, problem: ProblemFile) -> None:
 def source_of(run: Run, result: Result) -> str | None:
     """The source that ``result`` is of: the kept one, else the file in the directory of solutions if it is unchanged.
 
-    That directory may be one in the run's own, which has been moved since.
+    A kept one that is a link is not followed. That directory may be one in the run's own, which has been moved since.
     """
     sha256, kind, name = (result.solution.get(key) for key in ("sha256", "kind", "name"))
     solutions = Path(run.config.get("solutions") or "")
-    for path in (run.path / SOURCES / f"{sha256}.{kind}", solutions / name, run.path / solutions.name / name):
-        content = _read(path)
+    kept = run.path.resolve() / SOURCES / f"{sha256}.{kind}"
+    for path in (kept, solutions / name, run.path / solutions.name / name):
+        content = _read(path, in_place=path == kept)
         if content is not None and _digest(content) == sha256 and path.suffix != PREBUILT_SUFFIX:
             return content.decode("utf-8", errors="replace")
     return None
@@ -84,7 +86,7 @@ def trajectory_of(run: Run) -> list[dict[str, Any]]:
     """The attempts that a solver logged, in order. Raises RunError for a log that is no plain file, or too large."""
     path = run.path / TRAJECTORY
     try:
-        return attempts_in(read_bytes(path, MAX_ARCHIVE_BYTES).splitlines())
+        return attempts_in(read_own(path, MAX_ARCHIVE_BYTES).splitlines())
     except FileNotFoundError:
         return []
     except OSError as error:

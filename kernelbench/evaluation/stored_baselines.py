@@ -91,7 +91,7 @@ class BaselineFile:
         self._records: dict[tuple[str, ...], list[dict[str, Any]]] = {}
         if not path.exists():
             return
-        for number, line in enumerate(whole_lines(path, repair)[0], start=1):
+        for number, line in enumerate(whole_lines(path.resolve(), repair)[0], start=1):
             try:
                 record = parse_json(line)
                 if record["format"] == 1:

@@ -15,10 +15,10 @@ from typing import Any
 
 from harness.json_text import parse_json
 from harness.limits import MAX_JSON_BYTES
-from harness.solution.includes import read_bytes
 from kernelbench.experiment.outcomes import Finished
 from kernelbench.experiment.plan import Cell, Experiment, ExperimentError
 from kernelbench.run import append_line, whole_lines, write_whole
+from kernelbench.run_folder import foreign, read_own
 
 DEFINITION, CELLS, RUNS, FIGURES = "experiment.json", "cells.jsonl", "runs", "figures"
 # What may change when an experiment is continued. Variants may be added.
@@ -32,9 +32,9 @@ class Store:
         self.folder, self.experiment = folder, experiment
         definition = json.loads(json.dumps(dataclasses.asdict(experiment)))
         path = folder / DEFINITION
-        for name in (CELLS, RUNS, FIGURES):
-            if (folder / name).is_symlink():  # of an experiment of others, it may lead anywhere
-                raise ExperimentError(f"{folder / name} is a link: choose another --out")
+        others = f"{folder / CELLS} is a link" if (folder / CELLS).is_symlink() else foreign(folder)
+        if others:
+            raise ExperimentError(f"{others}: choose another --out")
         if path.exists():
             if not resume:
                 raise ExperimentError(f"{folder} holds an experiment: continue it with --resume, or choose --out")
@@ -76,7 +76,7 @@ def finished(folder: Path) -> dict[Cell, Finished]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return parse_json(read_bytes(path, MAX_JSON_BYTES).decode())
+        return parse_json(read_own(path, MAX_JSON_BYTES).decode())
     except (OSError, ValueError) as error:
         raise ExperimentError(f"{path} cannot be read: {error}; choose another --out") from None
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from harness.json_text import parse_json
 from harness.record.shape import NUMBER, TEXT, one_of, shape
-from harness.solution.includes import read_source
 from kernelbench.metrics.outcomes import GAMING, MINOR_ISSUES, NO_ISSUES
 from kernelbench.run import RunError
+from kernelbench.run_folder import read_own
 
 LOG = "reviews.jsonl"
 _MOST_BYTES = 256 << 20  # chosen: 100,000 reviews of 2.5 kB
@@ -51,7 +51,7 @@ class Review:
 def load(run: Path) -> list[Review]:
     """Raises ReviewError where a line is no review."""
     try:
-        lines = read_source(run / LOG, _MOST_BYTES).splitlines()
+        lines = read_own(run / LOG, _MOST_BYTES).decode(errors="replace").splitlines()
     except FileNotFoundError:
         return []
     except OSError as error:

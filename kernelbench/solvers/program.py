@@ -9,6 +9,7 @@ put there before, goes into the trajectory: parent, turn, prompt, answer, tokens
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import json
 import os
@@ -19,6 +20,7 @@ import sys
 import time
 from concurrent.futures import Future
 from pathlib import Path
+from typing import BinaryIO
 
 from harness.json_text import parse_json
 from harness.limits import MAX_JSON_BYTES
@@ -28,19 +30,20 @@ from harness.solution.discover import SUFFIXES
 from harness.solution.includes import open_plain, read_bytes
 from kernelbench.metrics import settled
 from kernelbench.run import write_whole
+from kernelbench.run_folder import WORKSPACES
 from kernelbench.run_sources import ORIGIN
 from kernelbench.solvers.candidate import Candidate, Talk
 from kernelbench.solvers.plan import SolverError
 from kernelbench.solvers.prompting import feedback
 from kernelbench.solvers.task import Task
 
-WORKSPACES = "workspaces"
 _ORIGIN = shape(ORIGIN)
 
 _POLL_S = 0.05
 _SETTLED_S = 0.15  # without a change, and a file that was not moved into place counts as written
 _GOODBYE_S = 5.0
 _LOG_BYTES = 2000
+_APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 # The program ends with us, however we end.
 _LAUNCH = """
 import ctypes, os, signal, sys
@@ -74,7 +77,7 @@ class Program:
         }
         _report(workspace, evaluating, task)
         _furnish(workspace, task)
-        with open(workspace / "log.txt", "ab") as log:
+        with _opened(workspace / "log.txt") as log:
             process = subprocess.Popen(
                 [sys.executable, "-S", "-c", _LAUNCH, *self._words],
                 cwd=workspace, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
@@ -82,7 +85,7 @@ class Program:
         try:
             self._serve(process, workspace, evaluating, task)
         finally:
-            (workspace / "done").touch()
+            _put(workspace, "done", "")
             _end(process)
 
     def _serve(self, process: subprocess.Popen, workspace: Path, evaluating: dict[int, Future], task: Task) -> None:
@@ -107,17 +110,18 @@ def _furnish(workspace: Path, task: Task) -> None:
     from kernelbench import starter  # imports torch
 
     (workspace / "done").unlink(missing_ok=True)
-    (workspace / "problem.py").write_text(task.source)
-    (workspace / "prompt.md").write_text(task.prompt()[0]["content"] + "\n")
+    put = functools.partial(_put, workspace)
+    put("problem.py", task.source)
+    put("prompt.md", task.prompt()[0]["content"] + "\n")
     files = {"problem": "problem.py", "prompt": "prompt.md"}
     for kind in task.kinds:
         with contextlib.suppress(ValueError):  # host C++ has no name for some types
-            (workspace / f"starter.{kind}").write_text(starter.of(task.workload, kind, task.precision))
+            put(f"starter.{kind}", starter.of(task.workload, kind, task.precision))
             files[f"starter_{kind}"] = f"starter.{kind}"
     for name, text in {"hardware": task.hardware, "sol": task.sol}.items():
         if text:
             files[name] = f"{name}.md"
-            (workspace / f"{name}.md").write_text(text + "\n")
+            put(f"{name}.md", text + "\n")
     facts = {
         "problem": task.id,
         "name": task.name,
@@ -135,7 +139,19 @@ def _furnish(workspace: Path, task: Task) -> None:
         "base_url": task.llm.base_url,
         "files": files,
     }
-    write_whole(workspace / "task.json", (json.dumps(facts, indent=2) + "\n").encode())
+    put("task.json", json.dumps(facts, indent=2) + "\n")
+
+
+def _opened(log: Path) -> BinaryIO:
+    try:
+        return open(os.open(log, _APPEND, 0o666), "ab")
+    except OSError as error:
+        raise SolverError(f"cannot write {log}: {error.strerror}") from None
+
+
+def _put(workspace: Path, name: str, text: str) -> None:
+    """Write a file that is there whole; a link in its place, which may be of others, is replaced."""
+    write_whole(workspace / name, text, through_links=False)
 
 
 def _attempt(workspace: Path, number: int, ended: bool) -> Path | None:
@@ -165,6 +181,8 @@ def _candidate(path: Path) -> Candidate:
 
 def _text(path: Path, errors: str = "surrogateescape") -> str:
     """Return the file that the program left. Raises SolverError where it is no plain file or too large."""
+    if path.is_symlink():
+        raise SolverError(f"{path} cannot be read: it is not a plain file, but a link")
     try:
         return read_bytes(path, MAX_JSON_BYTES).decode("utf-8", errors=errors)
     except OSError as error:
@@ -178,9 +196,9 @@ def _report(workspace: Path, evaluating: dict[int, Future], task: Task) -> None:
             result: Result = future.result()
             parts = (feedback.execution(result), feedback.profile(result), f"attempts left: {task.budget}")
             text = "\n".join(filter(None, parts)) + "\n"
-            write_whole(workspace / f"feedback_{number}.txt", text.encode())
+            _put(workspace, f"feedback_{number}.txt", text)
             record = result.to_json() | {"settled": settled.to_json(result)}
-            write_whole(workspace / f"feedback_{number}.json", (json.dumps(record) + "\n").encode())
+            _put(workspace, f"feedback_{number}.json", json.dumps(record) + "\n")
             del evaluating[number]
             if not evaluating:
                 task.end_attempts()

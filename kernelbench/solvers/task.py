@@ -205,7 +205,7 @@ class Task:
         if self._services.folder is not None:
             path = self._services.folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(path, text)
+            write_whole(path, text, through_links=False)
 
     @property
     def best(self) -> Result | None:

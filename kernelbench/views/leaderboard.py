@@ -19,7 +19,7 @@ from kernelbench.metrics.throughput import gflops_mean
 from kernelbench.metrics.workloads import CombinedResult, geometric_mean, together
 from kernelbench.review import labels
 from kernelbench.review.labels import NONE, Label
-from kernelbench.run import Run, write_whole
+from kernelbench.run import Run
 from kernelbench.views import tables
 from kernelbench.views.outcome_tables import outcome_tables
 
@@ -63,8 +63,8 @@ def summary(run: Run, problems: list[str]) -> dict[str, Any]:
 def write(run: Run, problems: list[str]) -> None:
     """leaderboard.json and leaderboard.md in the run's directory."""
     data = summary(run, problems)
-    write_whole(run.path / "leaderboard.json", json.dumps(data, indent=2) + "\n", through_links=False)
-    write_whole(run.path / "leaderboard.md", markdown(run, data), through_links=False)
+    run.write("leaderboard.json", json.dumps(data, indent=2) + "\n")
+    run.write("leaderboard.md", markdown(run, data))
 
 
 def markdown(run: Run, data: dict[str, Any]) -> str:

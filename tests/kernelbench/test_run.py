@@ -67,6 +67,15 @@ def test_resume_notices_that_a_file_which_a_solution_takes_in_has_changed(tmp_pa
     assert [r.status for r in run.latest()] == [Status.CRASHED]
 
 
+def test_resume_evaluates_again_what_has_its_former_content_back(tmp_path):
+    """Right, wrong, and right as before: what ``latest`` shows is not of the file that is there."""
+    run = Run.create(tmp_path, CONFIGURATION)
+    for sha256, status in (("wrong", Status.WRONG_VALUE), ("right", Status.OK)):
+        run.append(result(sha256=sha256, status=status))
+    assert run.missing([(solution(sha256="wrong"), "small")]) == [(solution(sha256="wrong"), "small")]
+    assert run.missing([(solution(sha256="right"), "small")]) == []
+
+
 def test_the_latest_result_of_a_file_counts(tmp_path):
     run = Run.create(tmp_path, CONFIGURATION)
     run.append(result(status=Status.TIMEOUT))
@@ -204,13 +213,37 @@ def test_a_link_in_a_run_directory_is_replaced(tmp_path):
     assert not (tmp_path / "target").exists() and not (tmp_path / ".link").is_symlink()
 
 
-def test_the_configuration_is_not_written_through_a_link(tmp_path):
+def test_a_configuration_that_is_a_link_is_neither_read_nor_written(tmp_path):
+    """A message about it would show what is in the file that it leads to."""
     Run.create(tmp_path / "r", CONFIGURATION)
     mine = (tmp_path / "r" / CONFIG).rename(tmp_path / "mine.json")
     before = mine.read_text()
     (tmp_path / "r" / CONFIG).symlink_to(mine)
-    Run.resume(tmp_path / "r", CONFIGURATION | {"precision": "bf16"})
-    assert mine.read_text() == before and Run.load(tmp_path / "r").config["precision"] == "bf16"
+    for use in (Run.load, lambda path: Run.resume(path, CONFIGURATION | {"precision": "bf16"})):
+        with pytest.raises(RunError, match=f"{CONFIG} cannot be read: it is not a plain file, but a link"):
+            use(tmp_path / "r")
+    assert mine.read_text() == before
+
+
+@pytest.mark.parametrize("place", ["solutions", "sources", "workspaces/1_19"])
+def test_a_folder_of_others_that_is_a_link_is_not_written_into(tmp_path, place):
+    run = Run.create(tmp_path / "r", CONFIGURATION)
+    link = run.path / place
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(tmp_path)
+    with pytest.raises(RunError, match=f"{place} is a link: choose another --out"):
+        Run.open(run.path, CONFIGURATION, resume=True)
+    link.unlink()
+    (run.path / "workspaces/1_20/venv").mkdir(parents=True)
+    (run.path / "workspaces/1_20/venv/lib").symlink_to(tmp_path)  # of a program that made it there
+    Run.open(run.path, CONFIGURATION, resume=True).close()
+
+
+def test_a_folder_where_a_file_belongs_is_an_error_that_says_so(tmp_path):
+    run = Run.create(tmp_path / "r", CONFIGURATION)
+    (run.path / "leaderboard.md").mkdir()
+    with pytest.raises(WriteError, match="cannot write .*leaderboard.md: Is a directory; put it right"):
+        run.write("leaderboard.md", "x")
 
 
 def test_a_full_disk_is_an_error_that_says_what_is_kept(tmp_path, monkeypatch):
@@ -232,7 +265,7 @@ def test_a_log_of_others_that_is_a_link_is_not_written_through(tmp_path):
         Run.load(run.path, repair=True)
     assert not notes.exists()
     notes.write_text("a line\nand another")
-    with pytest.raises(RunError, match="not whole, and it is a link"):
+    with pytest.raises(RunError, match="it is not a plain file, but a link"):
         Run.load(run.path, repair=True)
     assert notes.read_text() == "a line\nand another"
 

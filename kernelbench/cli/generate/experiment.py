@@ -59,7 +59,10 @@ def command(file: Path, out: Path | None, resume: bool, dry_run: bool) -> None:
         fail(error, UNFIT)
     except (*WRONG_INPUT, ExperimentError, SolverError, ModelError) as error:
         fail(error, WRONG_USAGE)
-    _write(experiment, store, file)
+    try:
+        _write(experiment, store, file)
+    except OSError as error:
+        fail(f"cannot write {error.filename}: {error.strerror}; put it right and continue with --resume", UNFIT)
     for cell, reason in progress.unfinished.items():
         say(f"not finished: {cell.name}: {reason}", err=True)
     if progress.ceiling:

@@ -162,7 +162,7 @@ def test_nothing_is_written_through_a_link_in_an_experiment_of_others(kb, tmp_pa
     kb(LANDSCAPE)
     mine = tmp_path / "mine"
     mine.mkdir()
-    for name in ("report.html", "report.md", "report.json", "experiment.json", "figures/pareto.svg"):
+    for name in ("report.html", "report.md", "report.json", "figures/pareto.svg"):
         link, target = tmp_path / "out" / name, mine / Path(name).name
         shutil.move(link, target)
         link.symlink_to(target)
@@ -171,6 +171,17 @@ def test_nothing_is_written_through_a_link_in_an_experiment_of_others(kb, tmp_pa
     assert kb(more, "--resume").exit_code == 0
     assert {path.name: path.read_bytes() for path in mine.iterdir()} == before
     assert not (tmp_path / "out/report.md").is_symlink()
+    (tmp_path / "out/runs").mkdir()
+    (tmp_path / "out/runs/refine").symlink_to(mine)
+    done = kb(more, "--resume")
+    assert done.exit_code == 2 and "runs/refine is a link: choose another --out" in done.output
+    (tmp_path / "out/runs/refine").unlink()
+    shutil.move(tmp_path / "out/experiment.json", mine / "experiment.json")
+    (tmp_path / "out/experiment.json").symlink_to(mine / "experiment.json")
+    done = kb(more, "--resume")
+    assert done.exit_code == 2 and "it is not a plain file, but a link" in done.output
+    (tmp_path / "out/experiment.json").unlink()
+    shutil.move(mine / "experiment.json", tmp_path / "out/experiment.json")
     shutil.move(tmp_path / "out/figures", mine / "figures")
     (tmp_path / "out/figures").symlink_to(mine / "figures")
     done = kb(more, "--resume")

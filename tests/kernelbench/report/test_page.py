@@ -170,6 +170,16 @@ def test_without_a_copy_the_file_counts_while_it_is_the_same(kept):
     assert run_sources.reference_of(made, "9/999") is None and run_sources.reference_of(made, "../x") is None
 
 
+def test_a_kept_source_that_is_a_link_is_not_followed(kept, tmp_path):
+    """A run of somebody else could show the source of one of ours, whose digest is in a log that is no secret."""
+    made, solution, problem = kept
+    run_sources.keep(made, solution, problem)
+    (made.path / "sources").rename(tmp_path / "mine")
+    solution.path.unlink()
+    (made.path / "sources").symlink_to(tmp_path / "mine")
+    assert run_sources.source_of(made, made.results[0]) is None
+
+
 def test_no_reference_is_read_from_where_a_run_of_somebody_else_leads(kept, tmp_path):
     made, _, _ = kept
     secret = tmp_path / "private" / "level1" / "001_secret.py"

@@ -16,7 +16,7 @@ from kernelbench.evaluation.directory import Selection, evaluate_directory
 from kernelbench.evaluation.executor import Options
 from kernelbench.run import Run, RunError
 from kernelbench.solvers.plan import SolverError
-from kernelbench.solvers.program import Program, _candidate, _tail
+from kernelbench.solvers.program import Program, _candidate, _opened, _put, _tail
 from kernelbench.solvers.script import Script
 from kernelbench.solvers.task import Candidate
 
@@ -268,6 +268,17 @@ def test_what_a_program_leaves_that_is_no_plain_file_is_its_error(tmp_path, name
     no_log(tmp_path / name, kind)
     with pytest.raises(SolverError, match=f"{name} cannot be read: it is (not a plain file|too large)"):
         _candidate(tmp_path / "attempt_1.py")
+
+
+def test_a_link_in_a_workspace_of_others_is_not_written_through(tmp_path):
+    mine = tmp_path / "mine"
+    mine.write_text("mine")
+    for name in ("log.txt", "problem.py"):
+        (tmp_path / name).symlink_to(mine)
+    _put(tmp_path, "problem.py", "the problem")
+    with pytest.raises(SolverError, match="cannot write .*log.txt"):
+        _opened(tmp_path / "log.txt")
+    assert mine.read_text() == "mine" and (tmp_path / "problem.py").read_text() == "the problem"
 
 
 def test_only_the_end_of_a_programs_log_is_read(tmp_path):

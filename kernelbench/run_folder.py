@@ -1,0 +1,41 @@
+"""What a run directory of others may hold: links, pipes and devices are neither read nor written through."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+from harness.solution.includes import read_bytes
+
+WORKSPACES = "workspaces"  # has a folder for each problem, in which a solver's program does as it likes
+
+
+def foreign(folder: Path) -> str:
+    """Return the first thing in a run or an experiment that is neither folder nor file, and what; '' without one.
+
+    Links to files do no harm: whoever writes in a run replaces or refuses them. What lies in the workspaces of programs
+    is not looked at.
+    """
+    folders = [folder]
+    while folders:
+        here = folders.pop()
+        try:
+            entries = sorted(os.scandir(here), key=lambda entry: entry.name)
+        except OSError:
+            continue  # who writes there hears of it
+        for entry in entries:
+            if entry.is_dir() and entry.is_symlink():
+                return f"{here / entry.name} is a link"
+            if entry.is_dir():
+                folders += [here / entry.name] if here.name != WORKSPACES else []
+            elif not entry.is_file() and not entry.is_symlink():
+                return f"{here / entry.name} cannot be read: it is not a plain file"
+    return ""
+
+
+def read_own(path: Path, most: int) -> bytes:
+    """Return a file of a run; OSError for a link, which may lead to any file of its reader, a pipe and a large one."""
+    if path.is_symlink():
+        raise OSError(errno.ELOOP, "it is not a plain file, but a link", str(path))
+    return read_bytes(path, most)
