@@ -72,7 +72,7 @@ def test_a_choice_among_equals_does_not_raise_what_is_drawn():
 def test_references_against_themselves_are_not_faster_than_themselves():
     run = Run.load(REFERENCES)
     found = scores(run.solutions(), sorted({r.problem for r in run.results}))
-    assert fast_p.share(found.beats(1.0)) == 0.004 and fast_p.fast_p(found.raw, 1.0) == 0.528
+    assert fast_p.share(found.beats(1.0)) == 0.004 and fast_p.fast_p(found.raw, 1.0) == 0.532
     assert fast_p.geometric_mean(found.settled) == pytest.approx(1.0, abs=0.002)
 
 
