@@ -29,6 +29,7 @@ SUFFIXES = (".py", ".cu", ".cpp", ".dsl")
 PREBUILT_SUFFIX = ".so"
 RUN_FILES = frozenset({"config.json", "results.jsonl"})  # of a run directory: what lies in one is no solution
 _RUN = "a run, by its files config.json and results.jsonl: what lies in it is no solution"
+_LINK = "a link to a folder, which is not followed: put the folder itself there"
 
 _DEVICES = ("any", "cpu", "cuda")
 _OF_SUFFIX = {".py": ("pytorch", "any"), ".cpp": ("cpp", "cpu")} | dict.fromkeys((".cu", ".dsl", ".so"), ("cuda",) * 2)
@@ -55,6 +56,7 @@ class Solution:
     sha256: str
     taken_in: tuple[tuple[Path, str], ...] = ()
     refused: str = ""  # why it is not even built
+    by_comment: bool = False  # whether its comment alone says what kind of device it is for
     neighbours: frozenset[Path] = field(default=frozenset(), compare=False, repr=False)  # real, of all in its directory
 
     def runs_on(self, device_type: str) -> bool:
@@ -115,13 +117,13 @@ def discover(
         raise SolutionError(f"no such directory or file: {root}")
     if problem:
         raise SolutionError(f"{root} is a directory: a problem can be named for one file only")
-    entries, runs = _entries(root)
+    entries, runs, linked = _entries(root)
     paths = sorted(path for path in entries if path.suffix in suffixes and _is_candidate(path, root))
     if not paths:
         raise SolutionError(f"no solutions in {root}: expected files ending in {', '.join(suffixes)}")
 
     found: dict[Path, Solution] = {}
-    unmapped = [(folder, _RUN) for folder in runs]
+    unmapped = [*((folder, _RUN) for folder in runs), *((link, _LINK) for link in linked if _is_shown(link, root))]
     for path in paths:
         try:
             found[path] = read_solution(path, root, names=names)
@@ -169,8 +171,9 @@ def read_solution(
     said = said_in(head) if settings else {}
     mapped, sample = mapping(path, said, problem, names)
     facts = {} if refused else _facts(path, top)
-    language, device = _OF_SUFFIX[path.suffix]
-    device = said.get("device", facts.get("device", device))
+    language, by_kind = _OF_SUFFIX[path.suffix]
+    by_kind = facts.get("device", by_kind)
+    device = said.get("device", by_kind)
     if device not in _DEVICES:
         raise SolutionError(f"kb: device={device:.80} is not one of {', '.join(_DEVICES)}")
     return Solution(
@@ -184,6 +187,7 @@ def read_solution(
         sha256=sha256,
         taken_in=tuple((Path(file), digest) for file, digest in facts.get("taken_in", {}).items()),
         refused=refused or facts.get("refused", ""),
+        by_comment=device != by_kind,
     )
 
 
@@ -223,20 +227,22 @@ def readable(name: str | Path) -> str:
     return text.replace("\n", "\\n").replace("\t", "\\t")
 
 
-def _entries(root: Path) -> tuple[list[Path], list[Path]]:
-    """Return what lies below ``root``, and the runs there, whose content is not looked at.
+def _entries(root: Path) -> tuple[list[Path], list[Path], list[Path]]:
+    """Return what lies below ``root``, and the runs and the links to folders there, which are not looked into.
 
-    Links to folders are not followed. Raises SolutionError where it is too much.
+    Raises SolutionError where it is too much.
     """
     folders: list[Path] = [root]
     found: list[Path] = []
     runs: list[Path] = []
+    linked: list[Path] = []
     while folders:
         folder = folders.pop()
         try:
             entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
         except OSError:  # not ours to read, or its path too long
             continue
+        linked += [folder / entry.name for entry in entries if entry.is_symlink() and os.path.isdir(entry)]
         if folder != root and RUN_FILES <= {entry.name for entry in entries}:
             runs.append(folder)
             continue
@@ -244,13 +250,15 @@ def _entries(root: Path) -> tuple[list[Path], list[Path]]:
         if len(found) > MAX_ENTRIES:
             raise SolutionError(f"{root} holds more than {MAX_ENTRIES:,} files: name a folder of solutions only")
         folders += [folder / entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
-    return found, sorted(runs)
+    return found, sorted(runs), sorted(linked)
 
 
 def _is_candidate(path: Path, root: Path) -> bool:
-    parts = path.relative_to(root).parts
-    hidden = any(part.startswith(".") or part == "__pycache__" for part in parts)
-    return (path.is_file() or path.is_symlink()) and not hidden and path.name != "__init__.py"
+    return (path.is_file() or path.is_symlink()) and _is_shown(path, root) and path.name != "__init__.py"
+
+
+def _is_shown(path: Path, root: Path) -> bool:
+    return not any(part.startswith(".") or part == "__pycache__" for part in path.relative_to(root).parts)
 
 
 def files_of(path: Path) -> set[Path]:

@@ -98,6 +98,8 @@ def check_outcome(
         check = Check(str(skipped.solution.problem), skipped.solution.name)
         if skipped.elsewhere:
             _add_build(check, skipped.reason, *next(reports))
+            if (solution := skipped.solution).by_comment:
+                check.undecided.append(f"its comment, device={solution.device}, keeps it from being evaluated here")
         else:
             check.undecided.append(skipped.reason)
         checks.append(check)

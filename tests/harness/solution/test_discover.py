@@ -103,6 +103,15 @@ def test_a_link_out_of_the_directory_is_no_solution(tmp_path):
     assert path.name == "1_19.py" and "outside of the directory" in reason
 
 
+def test_a_link_to_a_folder_is_not_followed_and_listed(tmp_path):
+    put(tmp_path, "solutions/1_20.py")
+    put(tmp_path, "elsewhere/1_19.py")
+    (tmp_path / "solutions/level1").symlink_to(tmp_path / "elsewhere")
+    found = discover(tmp_path / "solutions")
+    ((link, reason),) = found.unmapped
+    assert link.name == "level1" and "link to a folder" in reason and len(found.solutions) == 1
+
+
 def test_a_link_to_another_file_of_the_directory_sees_no_more_than_that_directory(tmp_path):
     target = put(tmp_path, "solutions/relu_impl.py", "relu")
     link = tmp_path / "solutions/a/b/c/level1/19.py"

@@ -7,7 +7,7 @@ import pytest
 from logs import result, run, timing
 
 from harness.result import Status
-from harness.solution.discover import Solution
+from harness.solution.discover import Solution, read_solution
 from kernelbench.evaluation.directory import Outcome
 from kernelbench.evaluation.executor import Skipped
 from kernelbench.gate.thresholds import (
@@ -158,6 +158,14 @@ def test_what_another_device_would_run_is_built_and_what_this_one_should_is_unde
     (not_tried,) = check_outcome(other, Limits(), builds=[(None, "not built: no nvcc")])
     (here,) = check_outcome(outcome(tmp_path / "this", skipped=[Skipped(solution, "reason")]), Limits())
     assert exit_status([not_tried]) == 3 and exit_status([here]) == 3 and exit_status([]) == 3
+
+
+def test_a_comment_alone_does_not_keep_a_solution_from_being_checked(tmp_path):
+    """Whoever writes the solution writes its comment."""
+    (tmp_path / "1_1.py").write_text("# kb: device=cuda")
+    skipped = Skipped(read_solution(tmp_path / "1_1.py"), "needs a GPU", elsewhere=True)
+    (check,) = check_outcome(outcome(tmp_path / "run", skipped=[skipped]), Limits(), builds=[(True, "built only")])
+    assert exit_status([check]) == 3 and "its comment, device=cuda, keeps it" in check.undecided[0]
 
 
 def test_a_tenth_slower_is_a_regression_and_the_same_is_none(tmp_path):
