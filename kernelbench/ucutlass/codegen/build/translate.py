@@ -9,6 +9,7 @@ The compiler of µCUTLASS lives above ``harness``, which imports nothing from he
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import resource
 import sys
 from pathlib import Path
@@ -18,17 +19,19 @@ from harness.compile.translated import PROGRAM_WRONG
 
 _ROOT = Path(__file__).resolve().parents[4]
 _CPU_S = 120  # of one translation: importing PyTorch takes most of its 5 s
-_START = (
-    f"import sys; sys.path.insert(0, {str(_ROOT)!r}); "
-    "from kernelbench.ucutlass.codegen.build.translate import main; main()"
-)
+_START = "from kernelbench.ucutlass.codegen.build.translate import main; main()"
 
 
 def translators(precision: str = "fp32") -> dict[str, Translator]:
     """Return the translators that builds on this machine may use, by kind of solution."""
     from kernelbench.ucutlass.codegen.build.compiler import TEMPLATE_FLAGS, ToolchainMissing, include_folders
+    from kernelbench.ucutlass.language.findings import LibraryMissing
 
-    command = (sys.executable, "-c", _START, "--precision", precision)
+    # Packages may lie where only this process looks: the one that builds has no PYTHONPATH.
+    places = [str(_ROOT), *filter(None, sys.path)]
+    command = (sys.executable, "-c", f"import sys; sys.path[:0] = {places!r}; {_START}", "--precision", precision)
+    if importlib.util.find_spec("lark") is None:
+        return {"dsl": Translator(command, missing=str(LibraryMissing("lark")))}
     try:
         folders = tuple(include_folders())
     except ToolchainMissing as error:

@@ -1,5 +1,6 @@
 """.dsl solutions: what a program becomes for a problem, and how a build gets at the compiler of µCUTLASS."""
 
+import os
 import re
 import subprocess
 import sys
@@ -81,6 +82,24 @@ def test_the_command_prints_findings_and_tells_them_by_its_status(tmp_path):
 def test_missing_headers_are_the_machines_fault(monkeypatch, tmp_path):
     monkeypatch.setenv(HEADERS_VARIABLE, str(tmp_path))
     assert "set CUTLASS_PATH to a checkout" in translators()["dsl"].missing
+
+
+def test_a_missing_parser_is_the_machines_fault(monkeypatch):
+    monkeypatch.setattr(sys, "path", [str(ROOT)])
+    monkeypatch.delitem(sys.modules, "lark", raising=False)
+    assert "pip install 'kernelbench[cutlass]'" in translators()["dsl"].missing
+
+
+def test_the_command_finds_packages_where_this_process_does(monkeypatch, tmp_path):
+    """Also without PYTHONPATH, which builds do not have."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "lark").mkdir()
+    (tmp_path / "lark" / "__init__.py").write_text("raise SystemExit('this one')")
+    command = [*translators()["dsl"].command, "a.dsl", "out.cu", "--problem", "p.py"]
+    (tmp_path / "a.dsl").write_text("gemm()")
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)
+    assert "this one" in done.stderr
 
 
 def test_naming_the_translator_imports_neither_torch_nor_lark():
