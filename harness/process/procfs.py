@@ -82,15 +82,18 @@ def cpu_times_ns(processes: list[int]) -> dict[int, int]:
     return found
 
 
-def time_slices(processes: list[int]) -> int | None:
-    """Return how often threads of these were given a core; None where the kernel does not count that."""
-    slices = 0
+def turns(processes: list[int]) -> dict[str, tuple[int, int]]:
+    """Return for each thread of these how long it has had a core, in ns, and how often it was given one.
+
+    Empty where the kernel does not count that.
+    """
+    found = {}
     for process in processes:
         for task in tasks(process):
             fields = read_text(f"/proc/{process}/task/{task}/schedstat").split()
-            if fields:
-                slices += int(fields[2])
-    return slices or None
+            if fields and fields[2] != "0":
+                found[task] = int(fields[0]), int(fields[2])
+    return found
 
 
 def tasks(process: int) -> list[str]:

@@ -175,6 +175,11 @@ class Worker:
         return self._rest.cpu_ms
 
     @property
+    def busiest_ms(self) -> float:
+        """CPU time between its last two rests of the thread that had most."""
+        return self._rest.busiest_ms
+
+    @property
     def crowd(self) -> tuple[int, int]:
         """Threads of its first process, and processes at the last ``rest``: all have to stop after each answer."""
         return self._rest.crowd

@@ -13,7 +13,7 @@ from harness.process.procfs import (
     identities,
     tasks,
     tasks_that_stop,
-    time_slices,
+    turns,
 )
 from harness.result import CandidateFailure, Status
 
@@ -30,9 +30,10 @@ class WorkerRest:
         self._resting: dict[int, int] | None = None  # CPU times at the last ``wait``
         self._family: list[int] = []  # its processes then
         self.cpu_ms = 0.0  # CPU time of all of them by then
+        self.busiest_ms = 0.0  # what the thread had of it, since the ``wait`` before, that had most
         self._is_watched = False  # whether anybody waits for it to rest, as on a CPU
         self._present: set[tuple[int, str]] = set()  # its processes right after it was stopped
-        self._slices: int | None = None  # how often they had been given a core then
+        self._turns: dict[str, tuple[int, int]] = {}  # how long and how often their threads had had a core then
         self._ran_ns: dict[int, int] = {}  # their CPU times when they were last told to stop
         self._stopped = 0.0  # the moment of that
 
@@ -67,8 +68,11 @@ class WorkerRest:
         return time.perf_counter()
 
     def _rests_since(self, seen: float, family: list[int], times: dict[int, int]) -> float:
-        self._family, self._resting, self._slices = family, times, time_slices(family)
+        before, self._turns = self._turns, turns(family)
+        self._family, self._resting = family, times
         self.cpu_ms = sum(times.values()) / 1e6
+        since = (ns - before.get(thread, (0, 0))[0] for thread, (ns, _) in self._turns.items())
+        self.busiest_ms = max(since, default=0) / 1e6
         if self._present != identities(family):  # nobody knows how long those ran that are gone
             return seen
         ran_ns = sum(ns - self._ran_ns.get(process, 0) for process, ns in times.items())
@@ -80,10 +84,14 @@ class WorkerRest:
         if then is None or has_ended():
             return 0.0
         family = descendants(self._pid)
-        resumed = self._slices is None or time_slices(family) != self._slices
+        resumed = not self._turns or _slices(turns(family)) != _slices(self._turns)
         return runs_unasked.check(then, cpu_times_ns(family), resumed)
 
     @property
     def crowd(self) -> tuple[int, int]:
         """Threads of its first process, and processes at the last ``wait``: all have to stop after each answer."""
         return len(tasks(self._pid)), sum(map(bool, map(tasks_that_stop, self._family)))
+
+
+def _slices(of_threads: dict[str, tuple[int, int]]) -> int:
+    return sum(count for _, count in of_threads.values())

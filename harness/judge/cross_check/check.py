@@ -128,7 +128,7 @@ def _read(clock: WallClockCheck, result: Result, timed: Timed) -> Reading:
 
 def _worked_ms(reading: Reading) -> float | None:
     """Return the least ms that a call can have taken by its CPU time; None where nobody counts that."""
-    return None if reading.cpu_ms is None else reading.cpu_ms / usable_cores()
+    return None if reading.cpu_ms is None else max(reading.cpu_ms / usable_cores(), reading.busiest_ms)
 
 
 def _cold_ms(result: Result, reading: Reading, device_type: str) -> float:

@@ -14,7 +14,7 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from typing import Any
 
 import torch
@@ -136,9 +136,9 @@ class CpuWallClockCheck(WallClockCheck):
                 count = -(-_LEAST_REHEARSALS // len(rehearsed))
                 empty += self.rehearsal.calls(count, self.session.worker.crowd)
         # medians of both: where others come to the cores, calls and empty calls wait alike
-        (took_ms, cpu_ms), (without_ms, without_cpu_ms) = map(_medians, (made, empty))
-        cpu_ms = max(0.0, cpu_ms - without_cpu_ms)
-        return Reading(calls * took_ms, calls * without_ms, None, calls, held, cpu_ms), called
+        (took_ms, *cpu_ms), (without_ms, *without_cpu_ms) = map(_medians, (made, empty))
+        cpu_ms, busiest_ms = (max(0.0, ms - without) for ms, without in zip(cpu_ms, without_cpu_ms))
+        return Reading(calls * took_ms, calls * without_ms, None, calls, held, cpu_ms, busiest_ms), called
 
     def _left(self, answer: dict[str, Any]) -> list[torch.Tensor]:
         """The outputs of the last call, from the worker's memory."""
@@ -175,10 +175,11 @@ class CpuWallClockCheck(WallClockCheck):
 
 @dataclass(frozen=True)
 class _Call:
-    """Wall time until all of a worker was at rest again, and the CPU time that it took meanwhile."""
+    """Wall time until all of a worker was at rest again, CPU time meanwhile, and that of its busiest thread."""
 
     took_ms: float
     cpu_ms: float
+    busiest_ms: float
 
 
 def _timed(worker: Worker, ask: Callable, op: str, seed: int) -> tuple[_Call, dict[str, Any]]:
@@ -190,11 +191,11 @@ def _timed(worker: Worker, ask: Callable, op: str, seed: int) -> tuple[_Call, di
     unasked_ms = worker.check_rest()
     answer = ask(op=op, seeds=[seed])
     took_ms = (worker.rest() - begin) * 1e3 + unasked_ms
-    return _Call(took_ms, max(0.0, worker.cpu_ms - cpu_ms)), answer
+    return _Call(took_ms, max(0.0, worker.cpu_ms - cpu_ms), worker.busiest_ms), answer
 
 
-def _medians(calls: list[_Call]) -> tuple[float, float]:
-    return statistics.median(call.took_ms for call in calls), statistics.median(call.cpu_ms for call in calls)
+def _medians(calls: list[_Call]) -> list[float]:
+    return [statistics.median(part) for part in zip(*map(astuple, calls))]
 
 
 def tries(cv_target: float = CV_TARGET, is_forged: Callable[[], bool] = lambda: False) -> Iterator[int]:

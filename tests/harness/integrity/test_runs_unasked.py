@@ -7,7 +7,7 @@ import time
 import pytest
 
 from harness.integrity import runs_unasked
-from harness.process.procfs import time_slices
+from harness.process.procfs import turns
 from harness.result import CandidateFailure
 
 MS = 1_000_000
@@ -28,21 +28,22 @@ def test_who_ran_while_suspended_is_rejected(now):
     assert failure.value.rule == "runs_unasked"
 
 
-def test_time_slices_grow_only_while_a_process_runs():
+def test_turns_grow_only_while_a_process_runs():
     process = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     try:
         time.sleep(0.3)
         os.kill(process.pid, signal.SIGSTOP)
         time.sleep(0.3)
-        stopped = time_slices([process.pid])
-        if stopped is None:
-            pytest.skip("this kernel does not count time slices")
+        stopped = turns([process.pid])
+        if not stopped:
+            pytest.skip("this kernel does not count turns")
         time.sleep(0.1)
-        assert time_slices([process.pid]) == stopped
+        assert turns([process.pid]) == stopped
         os.kill(process.pid, signal.SIGCONT)
         time.sleep(0.3)
-        assert time_slices([process.pid]) > stopped
+        ((ns, count),), ((before_ns, before),) = turns([process.pid]).values(), stopped.values()
+        assert count > before and 0.1e9 < ns - before_ns < 2e9
     finally:
         process.kill()
         process.wait()
-    assert time_slices([process.pid]) is None
+    assert turns([process.pid]) == {}

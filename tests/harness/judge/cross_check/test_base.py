@@ -24,14 +24,15 @@ def test_launches_have_to_fit_the_queue_behind_the_gate_and_nowhere_else():
 
 
 @pytest.mark.parametrize(
-    "burst_ms, cpu_ms, lowers", [(9.0, 5.0, True), (11.0, 4.0, True), (11.0, 5.0, False), (9.0, None, True)]
-)
-def test_outputs_are_compared_where_any_figure_of_a_burst_counts(burst_ms, cpu_ms, lowers):
-    before = Reading(10.0, 1.0, None, 4, True, None if cpu_ms is None else 5.0)
-    reading = Reading(burst_ms, 1.0, None, 4, True, cpu_ms)
+    "burst_ms, cpu_ms, busiest_ms, lowers",
+    [(9.0, 5.0, 4.0, True), (11.0, 4.0, 4.0, True), (11.0, 5.0, 3.0, True), (11.0, 5.0, 4.0, False),
+     (9.0, None, None, True)],
+)  # fmt: skip
+def test_outputs_are_compared_where_any_figure_of_a_burst_counts(burst_ms, cpu_ms, busiest_ms, lowers):
+    before = Reading(10.0, 1.0, None, 4, True, *((None, None) if cpu_ms is None else (5.0, 4.0)))
+    reading = Reading(burst_ms, 1.0, None, 4, True, cpu_ms, busiest_ms)
     assert reading.lowers(before) is lowers
-    least = before.least(reading)
-    assert ((least.burst_ms, least.cpu_ms) != (before.burst_ms, before.cpu_ms)) is lowers
+    assert (before.least(reading) != before) is lowers
 
 
 @pytest.mark.parametrize("claimed_ms", [0.005, 0.02, 0.1, 0.5, 2.0])

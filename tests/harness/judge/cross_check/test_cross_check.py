@@ -20,6 +20,8 @@ def test_a_busy_machine_excuses_waiting_and_not_work():
         judged = check._judged(result, reading, "cpu")
         return max(0.0, *(ms - allowed_ms for ms, allowed_ms in judged))
 
-    waited, worked = replace(reading, cpu_ms=4.0 * cores), replace(reading, cpu_ms=15.0 * cores)
+    waited = replace(reading, cpu_ms=4.0 * cores, busiest_ms=4.0)
     assert penalty_ms(waited) == 0.0
-    assert penalty_ms(worked) == pytest.approx(15.0 - 1.5 * 4.0, abs=0.1)
+    assert penalty_ms(replace(waited, cpu_ms=15.0 * cores)) == pytest.approx(15.0 - 1.5 * 4.0, abs=0.1)
+    one_thread = replace(waited, cpu_ms=15.0, busiest_ms=15.0)  # the other cores are no excuse for it
+    assert penalty_ms(one_thread) == pytest.approx(15.0 - 1.5 * 4.0, abs=0.1)
