@@ -121,6 +121,7 @@ class Result:
     timing: dict[str, Any] | None = None  # statistics and samples of the candidate
     baselines: dict[str, dict[str, Any]] = field(default_factory=dict)  # the same for each baseline
     speedup: float | None = None  # baseline median / candidate median
+    problem_sha256: str = ""  # of its module; '' where that is not known
     confirms: dict[str, Any] | None = None  # speedup, verdict, interval of the first measurement, where this repeats it
     held_out: list[dict[str, Any]] | None = None  # one entry a held-out workload; None: not asked
     gflops: float | None = None

@@ -30,7 +30,7 @@ from harness.limits import MAX_BUILT_BYTES
 from harness.process.deadline import take_lock
 from harness.process.owned_folders import disk_use, make_folder, remove_tree, sweep
 from harness.process.worker_limits import MAX_FILES
-from harness.solution.includes import open_plain
+from harness.solution.includes import digest_of, open_plain
 
 DEFAULT_GB = 10.0
 
@@ -91,15 +91,6 @@ def built_bytes(path: Path) -> int:
 def key_of(*parts: str) -> str:
     """Return the cache key of these parts, 40 hexadecimal digits of a SHA-256."""
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:40]
-
-
-def digest_of(path: Path) -> str:
-    """Return the SHA-256 of a file's content, read in pieces."""
-    with open(path, "rb") as file:
-        digest = hashlib.sha256()
-        while block := file.read(1 << 20):
-            digest.update(block)
-        return digest.hexdigest()
 
 
 class Cache:

@@ -10,9 +10,8 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from harness.compile.cache import digest_of
 from harness.process.sandbox.landlock import system_paths
-from harness.solution.includes import read_source
+from harness.solution.includes import digest_of, read_source
 
 _MOST_FILES = 20_000
 _WORD = re.compile(r"(?:\\.|[^\s\\])+")

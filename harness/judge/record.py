@@ -46,6 +46,7 @@ def blank_result(workload: Workload, solution: Solution, conditions: Conditions)
     return Result(
         problem=str(problem.id),
         problem_name=problem.name,
+        problem_sha256=problem.sha256,
         workload={
             "name": workload.name, "sizes": workload.sizes, "flops": workload.flops, "bytes": None,
             **({} if workload.is_timed else {"timed": False}),

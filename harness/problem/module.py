@@ -14,6 +14,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import functools
+import hashlib
 import importlib.util
 import re
 import sys
@@ -117,6 +118,7 @@ class Problem:
     name: str
     path: Path
     module: ModuleType = field(repr=False, compare=False)
+    sha256: str = ""  # of the file
 
     @property
     def workloads(self) -> dict[str, dict[str, Any]]:
@@ -277,6 +279,10 @@ def load_problem(file: ProblemFile) -> Problem:
 
     Raises ProblemError with the file and the reason.
     """
+    try:
+        sha256 = hashlib.sha256(file.path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise ProblemError(f"{file.path} cannot be read: {error.strerror}") from None
     module = import_file(file.path, f"kb_problem_{file.id.level}_{file.id.number}")
     for name in ("Model", "get_inputs", "get_init_inputs"):
         if not callable(getattr(module, name, None)):
@@ -284,7 +290,7 @@ def load_problem(file: ProblemFile) -> Problem:
     workloads = getattr(module, "WORKLOADS", {"full": {}})
     if not workloads or not all(isinstance(sizes, dict) for sizes in workloads.values()):
         raise ProblemError(f"{file.path}: WORKLOADS must map workload names to dictionaries of sizes")
-    return Problem(file.id, file.name, file.path, module)
+    return Problem(file.id, file.name, file.path, module, sha256)
 
 
 def import_file(path: Path, name: str) -> ModuleType:

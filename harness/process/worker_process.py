@@ -170,19 +170,9 @@ class Worker:
             return self._rest.check(self._has_ended)
 
     @property
-    def cpu_ms(self) -> float:
-        """CPU time of its processes at the last ``rest``."""
-        return self._rest.cpu_ms
-
-    @property
-    def busiest_ms(self) -> float:
-        """CPU time between its last two rests of the thread that had most."""
-        return self._rest.busiest_ms
-
-    @property
-    def crowd(self) -> tuple[int, int]:
-        """Threads of its first process, and processes at the last ``rest``: all have to stop after each answer."""
-        return self._rest.crowd
+    def rested(self) -> WorkerRest:
+        """What was found out about its processes at the last ``rest``."""
+        return self._rest
 
     def _has_ended(self) -> bool:
         """Return whether it was killed, as by a system that is short of memory; its next answer tells how."""

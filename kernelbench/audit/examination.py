@@ -19,7 +19,6 @@ import torch
 from torch import Tensor
 
 from harness import device as devices
-from harness.compile.cache import digest_of
 from harness.judge.compare import Errors, check_values
 from harness.judge.criterion import Criterion, strict_criterion
 from harness.judge.reference import soundness
@@ -30,6 +29,7 @@ from harness.problem.module import Workload
 from harness.problem.signature import Signature, derive_signature
 from harness.result import CandidateFailure
 from harness.sol.operators import trace
+from harness.solution.includes import digest_of
 from harness.tensors.dtypes import is_finite
 from harness.tensors.outputs import as_tensor, flatten
 from harness.timing.rounds import RunConfig

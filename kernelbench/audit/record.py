@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.compile.cache import digest_of
 from harness.json_text import parse_json
 from harness.problem.module import ProblemFile
+from harness.solution.includes import digest_of
 from kernelbench.run import write_whole
 
 FILE = "audit.jsonl"  # beside the problems that it is about

@@ -10,8 +10,8 @@ from functools import partial
 import torch
 
 from harness import device as devices
-from harness.compile.cache import digest_of
 from harness.problem.module import ProblemError, ProblemFile, load_problem
+from harness.solution.includes import digest_of
 from kernelbench.audit.examination import audit
 from kernelbench.audit.record import METHOD, Audit, AuditFile
 

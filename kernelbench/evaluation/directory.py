@@ -16,6 +16,7 @@ from harness.compile.cost import compiles
 from harness.problem.module import ProblemFile, ProblemId
 from harness.result import Result
 from harness.solution.discover import Solution, SolutionError, discover, read_file, readable
+from harness.solution.includes import digest_of
 from harness.solution.unchanged import Stamp, is_unchanged, stamp
 from kernelbench import run_sources, suite
 from kernelbench.evaluation import unevaluated
@@ -203,9 +204,21 @@ def _choose(selection: Selection) -> _Chosen:
 def _todo(run: Run, cases: list[Case], again: Collection[tuple[str, str, str | None]]) -> list[Case]:
     """Return the cases without a result in the run, and those to evaluate ``again``."""
     missing = set(run.missing([(solution, name) for _, solution, name in cases]))
+    missing |= _of_other_problems(run, cases)
     return [
         (file, s, name) for file, s, name in cases if (s, name) in missing or (str(s.problem), s.name, name) in again
     ]
+
+
+def _of_other_problems(run: Run, cases: list[Case]) -> set[tuple[Solution, str]]:
+    """Return those whose problem has changed since their result."""
+    was = {(r.problem, r.solution["name"], r.workload.get("name")): r.problem_sha256 for r in run.latest()}
+    present = {file.id: digest_of(file.path) for file, _, _ in cases}
+    return {
+        (solution, name)
+        for file, solution, name in cases
+        if was.get((str(file.id), solution.name, name)) not in (None, "", present[file.id])
+    }
 
 
 def _record(

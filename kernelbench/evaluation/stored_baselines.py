@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from harness.baselines import BASELINES, EAGER, FORMAT
-from harness.compile.cache import digest_of
 from harness.json_text import parse_json
 from harness.problem.math_modes import MATH_MODES
 from harness.problem.module import ProblemFile
 from harness.result import Result, upgraded_timing
+from harness.solution.includes import digest_of
 from harness.timing.statistics import round_means_ms
 from harness.timing.unpaired import ratio_of_runs
 from kernelbench.run import append_line, whole_lines

@@ -17,9 +17,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from harness.compile.cache import digest_of
 from harness.result import Result, Status
 from harness.solution.discover import read_solution
+from harness.solution.includes import digest_of
 from kernelbench import starter
 from kernelbench.metrics import settled
 from kernelbench.redteam import box

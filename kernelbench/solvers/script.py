@@ -9,7 +9,7 @@ import sys
 from collections.abc import Generator
 from pathlib import Path
 
-from harness.compile.cache import digest_of
+from harness.solution.includes import digest_of
 from kernelbench.solvers.plan import SolverError
 from kernelbench.solvers.task import Task
 

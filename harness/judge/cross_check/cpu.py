@@ -134,7 +134,7 @@ class CpuWallClockCheck(WallClockCheck):
                 called.append(Called(case, inputs, drawn, seed, self._left(answer), left))
             if call in rehearsed:
                 count = -(-_LEAST_REHEARSALS // len(rehearsed))
-                empty += self.rehearsal.calls(count, self.session.worker.crowd)
+                empty += self.rehearsal.calls(count, self.session.worker.rested.crowd)
         # medians of both: where others come to the cores, calls and empty calls wait alike
         (took_ms, *cpu_ms), (without_ms, *without_cpu_ms) = map(_medians, (made, empty))
         cpu_ms, busiest_ms = (max(0.0, ms - without) for ms, without in zip(cpu_ms, without_cpu_ms))
@@ -187,11 +187,11 @@ def _timed(worker: Worker, ask: Callable, op: str, seed: int) -> tuple[_Call, di
 
     CPU time since the last rest is the call's own: others' inputs lay there already.
     """
-    begin, cpu_ms = time.perf_counter(), worker.cpu_ms
+    begin, cpu_ms = time.perf_counter(), worker.rested.cpu_ms
     unasked_ms = worker.check_rest()
     answer = ask(op=op, seeds=[seed])
     took_ms = (worker.rest() - begin) * 1e3 + unasked_ms
-    return _Call(took_ms, max(0.0, worker.cpu_ms - cpu_ms), worker.busiest_ms), answer
+    return _Call(took_ms, max(0.0, worker.rested.cpu_ms - cpu_ms), worker.rested.busiest_ms), answer
 
 
 def _medians(calls: list[_Call]) -> list[float]:

@@ -14,13 +14,13 @@ import torch
 
 from harness import device as devices
 from harness.baselines import BASELINES, COMPILING_CALLS, EAGER, FORMAT, describe_error
-from harness.compile.cache import digest_of
 from harness.judge.reference.model import Reference
 from harness.judge.reference.overflow import overflown
 from harness.judge.reference.timed_inputs import choose_with_weights
 from harness.problem.inputs import DTYPES, fresh_seeds, tensors_of
 from harness.problem.math_modes import pin_math_modes
 from harness.problem.module import ProblemError, Workload
+from harness.solution.includes import digest_of
 from harness.tensors.outputs import as_tensor
 from harness.timing import Round, cupti, timer_for
 from harness.timing.interleaved import InterleavedTiming, bytes_of_call, calls_a_round

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.compile.cache import Cache, CacheError, built_bytes, digest_of, key_of
+from harness.compile.cache import Cache, CacheError, built_bytes, key_of
 from harness.process.owned_folders import remove_large
+from harness.solution.includes import digest_of
 
 ROOT = Path(__file__).parents[3]
 

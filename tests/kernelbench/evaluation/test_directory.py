@@ -1,0 +1,60 @@
+"""A directory of solutions: results are of what it holds, and of the problems as they are."""
+
+from harness.result import Status
+from kernelbench.evaluation.directory import Selection, Watcher, evaluate_directory
+from kernelbench.evaluation.executor import Options
+
+PROBLEM = """import torch
+class Model(torch.nn.Module):
+    def forward(self, x): return {}
+def get_inputs(): return [torch.rand(64)]
+def get_init_inputs(): return []
+"""
+SOLUTION = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return {}\n"
+
+
+def evaluated(tmp_path, watcher=None):
+    selection = Selection(tmp_path / "solutions", problem_dir=tmp_path / "problems")
+    options = Options(device="cpu", cv_target=0.5, track="open")
+    return evaluate_directory(selection, options, out=tmp_path / "run", resume=True, watcher=watcher)
+
+
+def write(tmp_path, problem="x + 1", **solutions):
+    for folder in ("problems/level1", "solutions"):
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+    (tmp_path / "problems/level1/001_own.py").write_text(PROBLEM.format(problem))
+    for name, answer in solutions.items():
+        (tmp_path / f"solutions/{name}.py").write_text(SOLUTION.format(answer))
+
+
+def statuses(outcome):
+    return {result.solution["name"]: result.status for result in outcome.run.latest()}
+
+
+def test_a_result_of_another_problem_is_none(tmp_path):
+    write(tmp_path, **{"1_1_s0": "1 + x"})
+    assert statuses(evaluated(tmp_path)) == {"1_1_s0.py": Status.OK}
+    assert evaluated(tmp_path).resumed == 1
+    write(tmp_path, problem="x + 2")
+    outcome = evaluated(tmp_path)
+    assert outcome.resumed == 0 and statuses(outcome) == {"1_1_s0.py": Status.WRONG_VALUE}
+
+
+class Writing(Watcher):
+    """Somebody who makes another file right as soon as one result is there."""
+
+    def __init__(self, path, answer):
+        self.path, self.answer = path, answer
+
+    def ended(self, item):
+        self.path.write_text(SOLUTION.format(self.answer))
+
+
+def test_a_file_that_is_written_during_the_run_has_no_result_until_it_rests(tmp_path):
+    write(tmp_path, **{"1_1_s0": "x + 1", "1_1_s1": "x"})
+    outcome = evaluated(tmp_path, Writing(tmp_path / "solutions/1_1_s1.py", "x + 1"))
+    assert statuses(outcome) == {"1_1_s0.py": Status.OK}
+    assert [item.reason for item in outcome.skipped] == [
+        "one of its files changed during the run: continue with --resume when it is written"
+    ]
+    assert statuses(evaluated(tmp_path)) == {"1_1_s0.py": Status.OK, "1_1_s1.py": Status.OK}
