@@ -399,7 +399,8 @@ def test_a_worker_without_a_candidate_has_as_many_threads_and_processes_as_it_is
             worker.request({"op": "hold", "threads": crowd[0], "processes": crowd[1]}, 20)
             worker.rest()
             deadline = time.monotonic() + 5
-            while worker.rested.crowd != crowd and time.monotonic() < deadline:  # who is told to end does so when it runs
+            # who is told to end does so when it runs
+            while worker.rested.crowd != crowd and time.monotonic() < deadline:
                 worker.request({"op": "rehearse", "seeds": [1]}, 20)
                 worker.rest()
             assert worker.rested.crowd == crowd
