@@ -51,7 +51,7 @@ def cross_check(clock: WallClockCheck, result: Result, timed: Timed) -> None:
     forged_clock.check(
         claimed_ms, reading.call_ms, reading.calls, allowed_ms, reading.held, kind, _worked_ms(reading)
     )
-    judged, held = _judged(result, reading, kind), reading.held
+    judged, held = _judged(result, reading, kind, timed.interleaved.waited(EAGER)), reading.held
     penalty_ms = max(0.0, *(ms - forged_clock.free_ms(claimed_ms, most_ms, held) for ms, most_ms in judged))
     timing["cross_check"]["penalty_ms"] = round(penalty_ms, 6)
     if penalty_ms > 0:
@@ -95,7 +95,7 @@ def _read(clock: WallClockCheck, result: Result, timed: Timed) -> Reading:
     calls = clock.calls(claimed_ms, interleaved.launches.get(CANDIDATE, 1), held)
 
     def claim_by(reading: Reading) -> Claim:
-        judged, held = _judged(result, reading, kind), reading.held
+        judged, held = _judged(result, reading, kind, interleaved.waited(EAGER)), reading.held
         if all(forged_clock.agree(claimed_ms, ms, most_ms, held) for ms, most_ms in judged):
             return Claim.AGREES
         allowed_ms = _allowed_ms(result, reading, kind)
@@ -142,21 +142,30 @@ def _cold_ms(result: Result, reading: Reading, device_type: str) -> float:
     return max(0.0, eager_ms - reading.reference_ms)
 
 
-def _judged(result: Result, reading: Reading, device_type: str) -> list[tuple[float, float]]:
-    """Return the judge's figures for a call, each with what would agree.
+def _judged(result: Result, reading: Reading, device_type: str, waited: float = 1.0) -> list[tuple[float, float]]:
+    """Return the judge's figures for a call, as long as it takes in a round, each with what would agree.
 
     On a CPU there are two: its time, which is longer on a busy machine, and the least that it worked, which is not.
+    In its rounds the reference took ``waited`` times as long as its thread worked: what others took from it there they
+    took from the candidate as well, who may leave that out of its claim, and in a quiet burst nobody waits.
     """
-    judged = [(reading.call_ms + _cold_ms(result, reading, device_type), _allowed_ms(result, reading, device_type))]
+    call_ms, load = reading.call_ms + _cold_ms(result, reading, device_type), _load(result, reading)
+    waited_more = min(waited, max(1.0, 1 / load)) if load else waited
+    judged = [(call_ms * waited_more, _allowed_ms(result, reading, device_type))]
     if (worked_ms := _worked_ms(reading)) is not None:
-        judged.append((worked_ms, _allowed_ms(result, replace(reading, reference_ms=None), device_type)))
+        judged.append((worked_ms * waited_more, _allowed_ms(result, replace(reading, reference_ms=None), device_type)))
     return judged
 
 
 def _allowed_ms(result: Result, reading: Reading, device_type: str) -> float:
-    eager_ms, in_a_burst_ms = result.baselines.get(EAGER, {}).get("median_ms"), reading.reference_ms
-    load = in_a_burst_ms / eager_ms if eager_ms and in_a_burst_ms else None
+    load = _load(result, reading)
     return forged_clock.allowed_ms(result.timing["median_ms"], reading.calls, reading.held, device_type, load)
+
+
+def _load(result: Result, reading: Reading) -> float | None:
+    """Return by how much longer the reference took in the burst than in its rounds; None where nobody asked."""
+    eager_ms, in_a_burst_ms = result.baselines.get(EAGER, {}).get("median_ms"), reading.reference_ms
+    return in_a_burst_ms / eager_ms if eager_ms and in_a_burst_ms else None
 
 
 def _compare(session: EvaluationSession, call: Called) -> None:

@@ -25,3 +25,24 @@ def test_a_busy_machine_excuses_waiting_and_not_work():
     assert penalty_ms(replace(waited, cpu_ms=15.0 * cores)) == pytest.approx(15.0 - 1.5 * 4.0, abs=0.1)
     one_thread = replace(waited, cpu_ms=15.0, busiest_ms=15.0)  # the other cores are no excuse for it
     assert penalty_ms(one_thread) == pytest.approx(15.0 - 1.5 * 4.0, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    "reference_ms, waited, claimed_ms, penalty_ms",
+    [
+        (None, 4.0, 3.0, 0.0),  # honest: it waited as the reference did
+        (None, 4.0, 0.75, 4 * 1.0 - 1.5 * 0.75),  # its CPU time, less a quarter
+        (1.0, 4.0, 0.75, 4 * 1.0 - 1.5 * 0.75),
+        (2.0, 4.0, 0.75, 2 * 1.0 - 1.5 * 0.75),  # the burst was half as busy
+        (4.0, 4.0, 0.75, 0.0),  # as busy
+        (4.0, 1.0, 0.75, 0.0),
+    ],
+)
+def test_who_leaves_out_of_his_claim_that_he_waited_for_a_core_pays_for_it(
+    reference_ms, waited, claimed_ms, penalty_ms
+):
+    """Two busy loops on two cores: CPU time as a claim was told 10 to 18x, as quiet bursts agreed with it."""
+    result = SimpleNamespace(timing={"median_ms": claimed_ms}, baselines={"eager": {"median_ms": 4.0}})
+    reading = Reading(1.0, 0.0, reference_ms, 1, True, cpu_ms=0.0, busiest_ms=0.0)
+    judged = check._judged(result, reading, "cpu", waited)
+    assert max(0.0, *(ms - allowed_ms for ms, allowed_ms in judged)) == pytest.approx(penalty_ms, abs=0.06)
