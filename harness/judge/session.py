@@ -71,7 +71,9 @@ class EvaluationSession(ReferenceSession):
         if not isinstance(times, list) or len(times) != len(seeds):
             raise CandidateFailure(Status.CRASHED, _OTHER_CALLS)
         empty_ms = number(answer.get("empty_ms")) if self.conditions.device.type == "cuda" else 0.0
-        return Round([], [], [number(t) for t in times], answer.get("queue_full") is True, empty_ms)
+        self.wait_for_quiet()
+        waited = self.worker.rested.waited if self.conditions.device.type == "cpu" else 1.0
+        return Round([], [], [number(t) for t in times], answer.get("queue_full") is True, empty_ms, waited)
 
     def _check_described(self, answer: dict[str, Any], calls: int) -> None:
         outputs, structures = answer.get("outputs"), answer.get("structures")

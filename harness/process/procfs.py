@@ -82,8 +82,8 @@ def cpu_times_ns(processes: list[int]) -> dict[int, int]:
     return found
 
 
-def turns(processes: list[int]) -> dict[str, tuple[int, int]]:
-    """Return for each thread of these how long it has had a core, in ns, and how often it was given one.
+def turns(processes: list[int]) -> dict[str, tuple[int, int, int]]:
+    """Return for each thread of these how long it has had a core and waited for one, in ns, and how often it had one.
 
     Empty where the kernel does not count that.
     """
@@ -92,7 +92,7 @@ def turns(processes: list[int]) -> dict[str, tuple[int, int]]:
         for task in tasks(process):
             fields = read_text(f"/proc/{process}/task/{task}/schedstat").split()
             if fields and fields[2] != "0":
-                found[task] = int(fields[0]), int(fields[2])
+                found[task] = int(fields[0]), int(fields[1]), int(fields[2])
     return found
 
 

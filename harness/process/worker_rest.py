@@ -31,9 +31,10 @@ class WorkerRest:
         self._family: list[int] = []  # its processes then
         self.cpu_ms = 0.0  # CPU time of all of them by then
         self.busiest_ms = 0.0  # what the thread had of it, since the ``wait`` before, that had most
+        self.waited = 1.0  # how many times as long that, or one that waited for a core, took
         self._is_watched = False  # whether anybody waits for it to rest, as on a CPU
         self._present: set[tuple[int, str]] = set()  # its processes right after it was stopped
-        self._turns: dict[str, tuple[int, int]] = {}  # how long and how often their threads had had a core then
+        self._turns: dict[str, tuple[int, int, int]] = {}  # how their threads had had a core then: see ``turns``
         self._ran_ns: dict[int, int] = {}  # their CPU times when they were last told to stop
         self._stopped = 0.0  # the moment of that
 
@@ -71,8 +72,10 @@ class WorkerRest:
         before, self._turns = self._turns, turns(family)
         self._family, self._resting = family, times
         self.cpu_ms = sum(times.values()) / 1e6
-        since = (ns - before.get(thread, (0, 0))[0] for thread, (ns, _) in self._turns.items())
-        self.busiest_ms = max(since, default=0) / 1e6
+        since = [[now - then for now, then in zip(of, before.get(t, (0, 0, 0)))] for t, of in self._turns.items()]
+        busiest_ns = max((ns for ns, _, _ in since), default=0)
+        self.busiest_ms = busiest_ns / 1e6
+        self.waited = max(ns + waited_ns for ns, waited_ns, _ in since) / busiest_ns if busiest_ns else 1.0
         if self._present != identities(family):  # nobody knows how long those ran that are gone
             return seen
         ran_ns = sum(ns - self._ran_ns.get(process, 0) for process, ns in times.items())
@@ -93,5 +96,5 @@ class WorkerRest:
         return len(tasks(self._pid)), sum(map(bool, map(tasks_that_stop, self._family)))
 
 
-def _slices(of_threads: dict[str, tuple[int, int]]) -> int:
-    return sum(count for _, count in of_threads.values())
+def _slices(of_threads: dict[str, tuple[int, int, int]]) -> int:
+    return sum(count for _, _, count in of_threads.values())

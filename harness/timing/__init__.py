@@ -21,8 +21,8 @@ class Round:
     """Calls that were timed one after the other.
 
     ``queue_full`` says that no launch was waited for. ``empty_ms`` is what a call that does next to nothing
-    took lately in the same process: what the method adds, once the work of such a call is taken off. ``worked_ms`` is
-    the CPU time of the calling thread in each call; empty on a GPU, and of a candidate, who would say so itself.
+    took lately in the same process: what the method adds, once the work of such a call is taken off. ``waited`` is how
+    many times as long as they worked its threads took, because others had the cores; 1 where nobody counted that.
     """
 
     inputs: list[list]  # of each call, as the call left them
@@ -30,7 +30,7 @@ class Round:
     times_ms: list[float]
     queue_full: bool = True
     empty_ms: float = 0.0
-    worked_ms: list[float] = field(default_factory=list)
+    waited: float = 1.0
     structures: list[str] = field(default_factory=list)  # of each call's output, before it is flattened
 
     def take(self, call: int) -> tuple[list, Any]:

@@ -51,7 +51,7 @@ class InterleavedTiming:
         self._observer = devices.Observer(device)
         self._played: dict[str, Series] = {}
         self._overheads_ms: dict[str, list[float]] = {}
-        self._waited: dict[str, list[float]] = {}  # of each round, by how much longer it took than its thread worked
+        self._waited: dict[str, list[float]] = {}  # of each round
         self.series: dict[str, Series] = {}  # without the rounds that the host interrupted
         self.launches: dict[str, int] = {}  # of a call, by name, once they are known
         self.stopped = ""
@@ -91,8 +91,7 @@ class InterleavedTiming:
             times = net_times_ms(played, overhead_ms)
             self._played.setdefault(name, Series()).add(times, played.queue_full, self._observer.throttled)
             self._overheads_ms.setdefault(name, []).append(overhead_ms)
-            if worked_ms := sum(played.worked_ms):
-                self._waited.setdefault(name, []).append(sum(played.times_ms) / worked_ms)
+            self._waited.setdefault(name, []).append(played.waited)
         self.series = undisturbed(self._played)
 
     def _is_decided(self) -> bool:
@@ -120,8 +119,8 @@ class InterleavedTiming:
         self.stopped, self.places = "placements", PLACES
 
     def waited(self, name: str) -> float:
-        """Return how many times as long as its thread worked a side took on a CPU, because others had the cores."""
-        return max(1.0, statistics.median(self._waited.get(name) or [1.0]))
+        """Return how many times as long as they worked a side's threads took, in most rounds: see ``Round``."""
+        return statistics.median(self._waited[name])
 
     def add_penalty(self, name: str, ms: float) -> None:
         """Raise all times of a side by so much, because another clock says so."""

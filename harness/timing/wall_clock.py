@@ -64,18 +64,17 @@ class WallClock:
 
         ``before`` holds what is to be done right before each call, outside of its time.
         """
-        inputs, outputs, times, worked = [], [], [], []
+        inputs, outputs, times = [], [], []
         for draw, prepare in zip(draws, before):
             self._flush.sum()
             arguments = draw()
             prepare()
-            begin, worked_ns = time.perf_counter_ns(), time.thread_time_ns()
+            begin = time.perf_counter_ns()
             output = call(arguments)
-            worked.append((time.thread_time_ns() - worked_ns) / 1e6)
             times.append((time.perf_counter_ns() - begin) / 1e6)
             inputs.append(arguments)
             outputs.append(output)
-        return Round(inputs, outputs, times, worked_ms=worked)
+        return Round(inputs, outputs, times)
 
 
 def last_level_caches_bytes(cpus: Path = Path("/sys/devices/system/cpu")) -> int:

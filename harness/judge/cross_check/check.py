@@ -51,7 +51,7 @@ def cross_check(clock: WallClockCheck, result: Result, timed: Timed) -> None:
     forged_clock.check(
         claimed_ms, reading.call_ms, reading.calls, allowed_ms, reading.held, kind, _worked_ms(reading)
     )
-    judged, held = _judged(result, reading, kind, timed.interleaved.waited(EAGER)), reading.held
+    judged, held = _judged(result, reading, kind, timed.interleaved.waited(CANDIDATE)), reading.held
     penalty_ms = max(0.0, *(ms - forged_clock.free_ms(claimed_ms, most_ms, held) for ms, most_ms in judged))
     timing["cross_check"]["penalty_ms"] = round(penalty_ms, 6)
     if penalty_ms > 0:
@@ -95,7 +95,7 @@ def _read(clock: WallClockCheck, result: Result, timed: Timed) -> Reading:
     calls = clock.calls(claimed_ms, interleaved.launches.get(CANDIDATE, 1), held)
 
     def claim_by(reading: Reading) -> Claim:
-        judged, held = _judged(result, reading, kind, interleaved.waited(EAGER)), reading.held
+        judged, held = _judged(result, reading, kind, interleaved.waited(CANDIDATE)), reading.held
         if all(forged_clock.agree(claimed_ms, ms, most_ms, held) for ms, most_ms in judged):
             return Claim.AGREES
         allowed_ms = _allowed_ms(result, reading, kind)
@@ -146,8 +146,8 @@ def _judged(result: Result, reading: Reading, device_type: str, waited: float = 
     """Return the judge's figures for a call, as long as it takes in a round, each with what would agree.
 
     On a CPU there are two: its time, which is longer on a busy machine, and the least that it worked, which is not.
-    In its rounds the reference took ``waited`` times as long as its thread worked: what others took from it there they
-    took from the candidate as well, who may leave that out of its claim, and in a quiet burst nobody waits.
+    In its rounds the candidate's threads took ``waited`` times as long as they worked, because others had the cores: it
+    may leave that out of its claim, and in a quiet burst nobody waits.
     """
     call_ms, load = reading.call_ms + _cold_ms(result, reading, device_type), _load(result, reading)
     waited_more = min(waited, max(1.0, 1 / load)) if load else waited

@@ -41,7 +41,7 @@ def test_turns_grow_only_while_a_process_runs():
         assert turns([process.pid]) == stopped
         os.kill(process.pid, signal.SIGCONT)
         time.sleep(0.3)
-        ((ns, count),), ((before_ns, before),) = turns([process.pid]).values(), stopped.values()
+        ((ns, _, count),), ((before_ns, _, before),) = turns([process.pid]).values(), stopped.values()
         assert count > before and 0.1e9 < ns - before_ns < 2e9
     finally:
         process.kill()
