@@ -12,6 +12,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -23,8 +24,19 @@ _HASHES = ("#", "%:", "??=")  # by which a line of the preprocessor begins
 _NAME = re.compile(r'"(?P<quoted>[^"\n]+)"|<(?P<angled>[^<>\n]+)>')
 
 
+@dataclass
+class Lookups:
+    """Places where headers were looked for, of sources that are read one after the other."""
+
+    count: int = 0
+
+
 def local_includes(
-    source: str, folder: Path | None, search: list[Path], allowed: Callable[[Path], bool] = lambda path: True
+    source: str,
+    folder: Path | None,
+    search: list[Path],
+    allowed: Callable[[Path], bool] = lambda path: True,
+    lookups: Lookups | None = None,
 ) -> dict[Path, str]:
     """Path and text of every file that ``source`` can reach through its includes.
 
@@ -33,16 +45,16 @@ def local_includes(
     real path is ``allowed`` are opened. Branches of the preprocessor are not evaluated.
 
     Raises OSError where these are more, or larger, than sources are, or are no plain files, and where there are too
-    many places to look.
+    many places to look, with those of ``lookups``.
     """
     found: dict[Path, str] = {}
-    left, lookups = MAX_INCLUDED_BYTES, 0
+    left, lookups = MAX_INCLUDED_BYTES, lookups or Lookups()
     pending = [(source, folder)]
     while pending:
         text, beside = pending.pop()
         for path in _places(text, beside, search):
-            lookups += 1
-            if lookups > MAX_LOOKUPS:
+            lookups.count += 1
+            if lookups.count > MAX_LOOKUPS:
                 raise OSError(errno.E2BIG, f"its includes and include paths name more than {MAX_LOOKUPS:,} places")
             if not _is_there(path):
                 continue

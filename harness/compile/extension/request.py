@@ -15,7 +15,7 @@ from typing import Any
 from harness.compile.dependencies import is_the_systems
 from harness.compile.extension.flags import SEARCHED, paths, taken_apart
 from harness.solution.discover import Solution
-from harness.solution.includes import local_includes, read_bytes
+from harness.solution.includes import Lookups, local_includes, read_bytes
 
 FUNCTIONS = ("load", "load_inline")
 
@@ -26,7 +26,7 @@ _MAX_CHARACTERS = 64 << 20  # of the files of one extension
 _MAX_ITEMS = 500  # sources, flags or include paths of one extension
 _MAX_FLAG_CHARACTERS = 64 << 10  # of all its flags and include paths: they are taken apart one character at a time
 _MAX_PATH_CHARACTERS = 4096  # as of the system; to look for the real one of so many folders takes their square
-_SHELL = re.compile(r"[;|&`<>$\n]")  # ninja has a shell run the compiler, and has variables of its own
+_SHELL = re.compile(r"[;|&`<>$\x00-\x1f]")  # ninja has a shell run the compiler, and lines and variables of its own
 _UNKEYED = ("verbose", "keep_intermediates")
 _BY_CONTENT = ("sources", "extra_include_paths")
 _FLAGS = ("extra_cflags", "extra_cuda_cflags", "extra_ldflags")
@@ -102,9 +102,9 @@ class Request:
 
     def _files(self) -> list[Path]:
         texts: dict[Path, str] = {}
-        search, left = self._searched(), _MAX_CHARACTERS
+        search, left, lookups = self._searched(), _MAX_CHARACTERS, Lookups()
         for text, folder in self._sources(texts):
-            found = local_includes(text, folder, search, self._is_read)
+            found = local_includes(text, folder, search, self._is_read, lookups)
             left -= sum(len(text) for path, text in found.items() if path not in texts)
             texts |= found
             if left - sum(len(text) for text in texts.values()) < 0:
@@ -184,8 +184,8 @@ def _excess(arguments: dict[str, Any]) -> str:
             return f"{name} of an extension has more than {_MAX_ITEMS} items"
     if any(len(path) > _MAX_PATH_CHARACTERS for path in _listed(arguments.get("sources"))):
         return f"the path of a source has more than {_MAX_PATH_CHARACTERS:,} characters"
-    if any(_SHELL.search(text) for name in _LISTS for text in _listed(arguments.get(name))):
-        return "flags and include paths of an extension may not have characters that a shell acts on: ; | & ` $ < >"
+    if any(_SHELL.search(text) for name in ("sources", *_LISTS) for text in _listed(arguments.get(name))):
+        return "paths and flags of an extension may not have characters that a shell acts on: ; | & ` $ < >"
     if sum(len(text) for name in _LISTS for text in _listed(arguments.get(name))) > _MAX_FLAG_CHARACTERS:
         return f"flags and include paths of an extension have more than {_MAX_FLAG_CHARACTERS:,} characters"
     return ""

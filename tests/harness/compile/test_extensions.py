@@ -201,11 +201,14 @@ def test_a_request_that_names_a_path_of_somebody_else_is_refused(builder, tmp_pa
     [({"extra_include_paths": ["/usr/include"] * 501}, "extra_include_paths of an extension has more than 500 items"),
      ({"extra_cflags": ["-D" + "A" * 70_000]}, "have more than 65,536 characters"),
      ({"sources": ["/a" * 3000]}, "path of a source has more than 4,096 characters"),
+     ({"sources": ["/tmp/d\ncxx=touch x/a.cpp"]}, "characters that a shell acts on"),
+     ({"sources": ["/tmp/$cxx/a.cpp"]}, "characters that a shell acts on"),
      ({"extra_ldflags": ["-lm; truncate -s 2G x.so"]}, "characters that a shell acts on"),
      ({"extra_cflags": ["-fplu${x}gin=x"]}, "characters that a shell acts on"),
      ({"extra_cflags": ["-O2 -fplugin=x"]}, "-fplugin=x is not among the flags"),
      ({"extra_cuda_cflags": ["-ccbin x"]}, "-ccbin is not among the flags")],
-    ids=["items", "characters", "path", "commands", "variable", "plugin", "compiler"],
+    ids=["items", "characters", "path", "a line of ninja's", "a variable of ninja's", "commands", "variable", "plugin",
+         "compiler"],
 )  # fmt: skip
 def test_a_request_of_too_many_too_long_or_unknown_flags_is_refused(builder, tmp_path, arguments, message):
     assert message in builder(inline(**arguments), tmp_path)["message"]
@@ -221,6 +224,20 @@ def test_sources_that_come_and_go_are_the_candidates_fault(builder, tmp_path):
     for look in (made.files, made.key_parts):
         with pytest.raises(Refused, match="cannot read the sources of extension x"):
             look()
+
+
+def test_places_for_headers_are_counted_over_all_sources(builder, tmp_path):
+    """A limit for each of 500 sources held up the judge for minutes."""
+    folders = [tmp_path / str(number) for number in range(100)]
+    for folder in folders:
+        folder.mkdir()
+    sources = [tmp_path / f"{number}.cpp" for number in range(20)]
+    for source in sources:
+        source.write_text("".join(f'#include "{number}.h"\n' for number in range(90)))
+    arguments = {"name": "x", "sources": list(map(str, sources)), "extra_include_paths": list(map(str, folders))}
+    request = {"function": "load", "arguments": arguments}
+    with pytest.raises(Refused, match="name more than 100,000 places"):
+        Request.checked(request, builder.solution, [builder.solution.path], tmp_path).files()
 
 
 def test_a_request_may_name_its_own_folders_and_the_systems(builder, tmp_path):
