@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _MOST_PROCESSES = 10_000  # of one family: a fork bomb is not followed for ever
-_PRIVATE = ("RssAnon", "VmPTE", "HugetlbPages")  # in /proc/PID/status
+_PRIVATE = ("RssAnon", "VmSwap", "VmPTE", "HugetlbPages")  # in /proc/PID/status
 _PF_EXITING = 0x4  # of the flags in /proc/PID/stat
 _PR_SET_PDEATHSIG = 1
 _CPUCLOCK_SCHED = 2  # of a whole process, as clock_getcpuclockid(3) numbers them

@@ -27,7 +27,9 @@ _PASSED_TO_WORKERS = (
     "PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TZ", "CC", "CXX", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES",
     "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "OMP_NUM_THREADS", "MKL_NUM_THREADS",
 )  # fmt: skip
-_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
+_SECRET = re.compile(
+    r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|(?<![A-Z])(PASS|PWD|PAT|AUTH)(?![A-Z])", re.IGNORECASE
+)
 _START_S = 60.0  # for a new process; what it imports is no part of that
 ROOT = Path(__file__).resolve().parents[2]
 
