@@ -130,7 +130,7 @@ def discover(
         except (SolutionError, OSError) as error:
             unmapped.append((path, _reason(error)))
     out = clashes(((path, one.name, (one.problem, one.sample)) for path, one in found.items()), names)
-    everyone = frozenset(Path(os.path.realpath(path)) for path in found)  # those left out are nobody's file either
+    everyone = _and_their_links(frozenset(Path(os.path.realpath(path)) for path in found), entries)
     kept = (replace(solution, neighbours=everyone) for path, solution in found.items() if path not in out)
     ordered = sorted(kept, key=lambda s: (s.problem, s.sample))
     if unmapped:
@@ -251,6 +251,22 @@ def _entries(root: Path) -> tuple[list[Path], list[Path], list[Path]]:
             raise SolutionError(f"{root} holds more than {MAX_ENTRIES:,} files: name a folder of solutions only")
         folders += [folder / entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
     return found, sorted(runs), sorted(linked)
+
+
+def _and_their_links(files: frozenset[Path], entries: list[Path]) -> frozenset[Path]:
+    """Return files, and the real paths of all entries that are one of them by another name."""
+    several = {(at.st_dev, at.st_ino) for at in map(_stat, files) if at and at.st_nlink > 1}
+    if not several:
+        return files
+    same = (path for path in entries if (at := _stat(path)) and (at.st_dev, at.st_ino) in several)
+    return files | {Path(os.path.realpath(path)) for path in same}
+
+
+def _stat(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except OSError:
+        return None
 
 
 def _is_candidate(path: Path, root: Path) -> bool:

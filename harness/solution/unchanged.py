@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.limits import MAX_SOURCE_BYTES
-from harness.solution.discover import PREBUILT_SUFFIX, Solution
-from harness.solution.includes import digest_of, named_digest
+from harness.solution.discover import Solution, SolutionError, read_solution
 
 Stamp = tuple[tuple[int, ...], ...]
 
@@ -25,12 +23,11 @@ def _stamp(file: Path) -> tuple[int, ...]:
 
 
 def is_unchanged(solution: Solution, before: Stamp) -> bool:
-    """Return whether its files have the content that was discovered, and nobody wrote them since ``before``."""
-    folder = solution.path.resolve().parent
-    try:
-        if stamp(solution) != before or any(named_digest(file, folder) != one for file, one in solution.taken_in):
-            return False
-        too_large = solution.kind != PREBUILT_SUFFIX[1:] and solution.path.stat().st_size > MAX_SOURCE_BYTES
-        return too_large or digest_of(solution.path) == solution.sha256  # of one too large it is another digest
-    except OSError:
+    """Return whether its files are those that were discovered, and nobody wrote them since ``before``."""
+    if stamp(solution) != before:
         return False
+    try:
+        now = read_solution(solution.path, solution.root, solution.problem)
+    except (OSError, SolutionError):
+        return False
+    return (now.sha256, now.taken_in) == (solution.sha256, solution.taken_in)

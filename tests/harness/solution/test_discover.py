@@ -7,6 +7,7 @@ import pytest
 from harness.integrity.static import findings
 from harness.problem.module import ProblemId
 from harness.solution.discover import SolutionError, discover, read_solution
+from harness.solution.visible_files import own_files
 
 INLINE_CUDA = "from torch.utils.cpp_extension import load_inline\nm = load_inline('n', '', cuda_sources='x')"
 INLINE_CPP = "from torch.utils import cpp_extension\nm = cpp_extension.load_inline('n', 'src')"
@@ -101,6 +102,15 @@ def test_a_link_out_of_the_directory_is_no_solution(tmp_path):
     assert [solution.name for solution in found.solutions] == ["1_20.py"]
     ((path, reason),) = found.unmapped
     assert path.name == "1_19.py" and "outside of the directory" in reason
+
+
+def test_a_hard_link_to_a_solution_is_nobody_elses_file(tmp_path):
+    """The sandbox knows a file by what it is, and not by a name."""
+    put(tmp_path, "1_19.py", "open('table.txt'), open('data.txt')")
+    os.link(put(tmp_path, "1_20.py"), tmp_path / "table.txt")
+    os.link(put(tmp_path, "data.txt"), tmp_path / "same.txt")
+    solution, _ = discover(tmp_path).solutions
+    assert [path.name for path in own_files(solution)] == ["1_19.py", "data.txt"]
 
 
 def test_a_link_to_a_folder_is_not_followed_and_listed(tmp_path):

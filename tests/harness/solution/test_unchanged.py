@@ -33,6 +33,27 @@ def test_a_file_that_is_written_replaced_or_gone_is_noticed(solution, name):
     assert not is_unchanged(solution, before)
 
 
+def test_a_file_that_appears_is_noticed(tmp_path):
+    """The candidate could read it, and its record would not name it."""
+    (tmp_path / "1_19.py").write_text("import helper")
+    solution = read_solution(tmp_path / "1_19.py")
+    before = stamp(solution)
+    (tmp_path / "helper.py").write_text("x = 1")
+    assert not is_unchanged(solution, before)
+
+
+def test_a_link_that_leads_to_another_file_is_noticed(tmp_path):
+    (tmp_path / "1_19.py").write_text("open('table')")
+    for name in ("a", "b"):
+        (tmp_path / name).write_text("the same")
+    (tmp_path / "table").symlink_to("a")
+    solution = read_solution(tmp_path / "1_19.py")
+    before = stamp(solution)
+    (tmp_path / "table").unlink()
+    (tmp_path / "table").symlink_to("b")
+    assert not is_unchanged(solution, before)
+
+
 def test_a_file_that_was_written_between_reading_and_the_stamp_is_noticed(solution):
     """And so is one with the times of the other."""
     found = solution.path.stat()
