@@ -90,6 +90,22 @@ def test_attempts_with_the_same_compiled_code_are_evaluated_once(solved, write):
     assert settled.settled_speedup(first[4]) == settled.settled_speedup(first[3])
 
 
+@pytest.mark.slow
+def test_an_attempt_that_reads_what_tells_it_from_the_same_code_has_a_verdict_of_its_own(solved, write):
+    """A docstring is no code, and a program may read it."""
+    told = '"""{}"""\nimport torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return {}\n'
+    answer = "x.clamp(min=0) if __doc__ == 'right' else x"
+    solver = write(f"""
+        def solve(task):
+            for source in {[told.format(word, answer) for word in ("right", "wrong", "right")]!r}:
+                yield source
+    """)
+    outcome = solved(solver, budget=3)
+    assert {r.solution["sample"]: r.status for r in outcome.run.results if r.confirms is None} == {
+        1: "ok", 2: "wrong_value", 3: "ok"
+    }  # fmt: skip
+
+
 def test_several_workloads_are_one_attempt_with_the_ratio_of_total_runtimes(tmp_path, pipeline, solved, write):
     problem = tmp_path / "level1" / "001_own.py"
     problem.parent.mkdir()
@@ -150,6 +166,25 @@ def test_memory_is_shared_and_a_resumed_run_sees_what_the_first_saw(solved, writ
 def test_a_journal_that_holds_no_plain_files_is_refused_at_once(tmp_path, name, kind):
     no_log(tmp_path / name, kind)
     with pytest.raises(RunError, match=f"{name} cannot be read: it is (not a plain file|too large)"):
+        Journal(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "name, line",
+    [
+        ("calls.jsonl", [1]), ("calls.jsonl", {"problem": []}),
+        ("calls.jsonl", {"problem": "1/19", "number": "1", "request": 5, "messages": 5, "sampling": {}, "answer": 5,
+                         "finish_reason": None, "tokens": 5, "cost_usd": "x", "seconds": "y", "tries": 1}),
+        ("trajectory.jsonl", {"problem": "1/19", "sample": 1, "parent": "x", "turn": "y", "prompt": 5, "answer": 5,
+                              "tokens": 5, "cost_usd": "z", "seconds": "q"}),
+        ("facts.jsonl", {"problem": "1/19", "key": [], "value": 1}),
+        ("memory.jsonl", {"problem": 5, "number": "x", "text": 5, "data": 5}),
+        ("schedule.jsonl", {"problem": "1/19", "unit": 1, "seconds": None}),
+    ],
+)  # fmt: skip
+def test_a_journal_of_others_with_values_of_other_types_is_one_clear_error(tmp_path, name, line):
+    (tmp_path / name).write_text(json.dumps(line) + "\n")
+    with pytest.raises(RunError, match=f"{name} is damaged: .*(must be|is missing)"):
         Journal(tmp_path)
 
 
