@@ -10,6 +10,8 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
+from harness.record.fields import PROBLEM
+from harness.record.shape import LIST, NUMBER, OBJECT, POSITIVE, TEXT, count, kind, one_of, or_none, shape
 from harness.result import Result
 from kernelbench.experiment.plan import Cell
 from kernelbench.metrics import fast_p, outcomes, settled
@@ -20,6 +22,19 @@ from kernelbench.review import labels
 FORMAT = 1
 FAILED = "failed"
 BANDS = (FAILED, outcomes.UNREVIEWED, *outcomes.BANDS)
+_ATTEMPT = (or_none(POSITIVE), or_none(POSITIVE), or_none(POSITIVE), NUMBER, one_of("", *BANDS))
+_FINISHED = shape(
+    {
+        "variant!": TEXT, "seed!": count(), "repeat!": count(), "seconds!": NUMBER, "problems!": LIST,
+        "problems[]": OBJECT, "problems[].problem!": PROBLEM, "problems[].sol_fp16_ms!": or_none(POSITIVE),
+        "problems[].units!": LIST, "problems[].units[]": OBJECT, "problems[].units[].tokens!": or_none(NUMBER),
+        "problems[].units[].usd!": or_none(NUMBER), "problems[].units[].attempts!": LIST,
+        "problems[].units[].attempts[]": kind(
+            "milliseconds, two speedups, a variance and a band", list,
+            fits=lambda one: len(one) == len(_ATTEMPT) and all(of.takes(value) for of, value in zip(_ATTEMPT, one)),
+        ),
+    }
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -71,9 +86,10 @@ class Finished:
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> Finished:
-        """Inverse of ``to_json``. Raises ValueError for another format."""
-        if record.get("format") != FORMAT:
+        """Inverse of ``to_json``. Raises ValueError for another format, and for values of other types."""
+        if isinstance(record, dict) and record.get("format") != FORMAT:
             raise ValueError(f"format {record.get('format')!r} is not {FORMAT}, which this version reads")
+        _FINISHED.check(record)
         traces = [
             Trace(of["problem"], of["sol_fp16_ms"], tuple(
                 Unit(tuple(Attempt(*attempt) for attempt in unit["attempts"]), unit["tokens"], unit["usd"])

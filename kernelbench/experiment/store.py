@@ -15,6 +15,7 @@ from typing import Any
 
 from harness.json_text import parse_json
 from harness.limits import MAX_JSON_BYTES
+from harness.record.shape import LIST, OBJECT, TEXT, shape
 from kernelbench.experiment.outcomes import Finished
 from kernelbench.experiment.plan import Cell, Experiment, ExperimentError
 from kernelbench.run import append_line, whole_lines, write_whole
@@ -23,6 +24,9 @@ from kernelbench.run_folder import foreign, read_own
 DEFINITION, CELLS, RUNS, FIGURES = "experiment.json", "cells.jsonl", "runs", "figures"
 # What may change when an experiment is continued. Variants may be added.
 _FREE = ("limits", "estimate", "compare_with", "curves", "seeds", "repeats", "variant")
+
+
+_DEFINITION = shape({"variant": LIST, "variant[]": OBJECT, "variant[].name!": TEXT})
 
 
 class Store:
@@ -76,7 +80,9 @@ def finished(folder: Path) -> dict[Cell, Finished]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return parse_json(read_own(path, MAX_JSON_BYTES).decode())
+        definition = parse_json(read_own(path, MAX_JSON_BYTES).decode())
+        _DEFINITION.check(definition)
+        return definition
     except (OSError, ValueError) as error:
         raise ExperimentError(f"{path} cannot be read: {error}; choose another --out") from None
 

@@ -25,6 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.json_text import parse_json
+from harness.record.fields import PROBLEM
+from harness.record.shape import LIST, NUMBER, OBJECT, TEXT, count, or_none, shape
 from harness.solution.includes import read_bytes
 from harness.solution.naming import DIRECTIVE_LINES, directive_words
 from kernelbench.endpoint import Message
@@ -33,6 +35,28 @@ from kernelbench.run_sources import TRAJECTORY
 
 CALLS, SOLUTIONS = "calls.jsonl", "solutions"
 FACTS, MEMORY, GRANTS = "facts.jsonl", "memory.jsonl", "schedule.jsonl"
+
+_OF_A_CALL = {
+    "tokens!": OBJECT, "tokens.*": or_none(NUMBER), "cost_usd!": or_none(NUMBER), "seconds!": NUMBER, "tags": OBJECT,
+}  # fmt: skip
+_SHAPES = {
+    CALLS: shape(
+        {
+            "problem!": PROBLEM, "number!": count(), "request!": TEXT, "messages!": LIST, "messages[]": OBJECT,
+            "sampling!": OBJECT, "answer!": TEXT, "finish_reason!": or_none(TEXT), "tries!": count(),
+            "tool_calls": LIST, "tool_calls[]": OBJECT, **_OF_A_CALL,
+        }
+    ),
+    TRAJECTORY: shape(
+        {
+            "problem!": PROBLEM, "sample!": count(), "parent!": or_none(count()), "turn!": count(), "prompt!": LIST,
+            "prompt[]": OBJECT, "answer!": or_none(TEXT), **_OF_A_CALL,
+        }
+    ),
+    FACTS: shape({"problem!": TEXT, "key!": TEXT}),
+    MEMORY: shape({"problem!": TEXT, "number!": count(), "text!": TEXT, "data": OBJECT}),
+    GRANTS: shape({"problem!": TEXT, "unit!": count(), "seconds!": NUMBER}),
+}  # fmt: skip
 
 _REPEAT = (
     "A solver that is resumed must do the same again, given the same answers and results: draw from task.rng, read no "
@@ -135,7 +159,10 @@ class Journal:
             if not os.path.lexists(path):
                 path.touch()
             lines, _ = whole_lines(path, repair=True)
-            return [record(**parse_json(line)) for line in lines]
+            known = list(map(parse_json, lines))
+            for one in known:
+                _SHAPES[name].check(one)
+            return [record(**one) for one in known]
         except OSError as error:
             raise RunError(f"{path} cannot be read: {error.strerror}; choose another --out") from None
         except (ValueError, TypeError) as error:

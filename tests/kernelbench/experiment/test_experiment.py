@@ -142,6 +142,34 @@ def test_finished_runs_are_kept_and_more_may_be_added(kb, tmp_path):
     assert after[:3] == lines[:3] and len(after) == 12
 
 
+ONE = {"format": 1, "variant": "a", "seed": 0, "repeat": 0, "seconds": 1, "problems": []}
+PART = {"problem": "1/1", "sol_fp16_ms": 1.0, "units": []}
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        [], 5, {**ONE, "variant": []}, {**ONE, "seconds": "x"}, {**ONE, "problems": [{**PART, "problem": 5}]},
+        {**ONE, "problems": [{**PART, "units": 5}]},
+        *({**ONE, "problems": [{**PART, "units": [{"attempts": [one], "tokens": 1, "usd": 1}]}]}
+          for one in (list("abcde"), [1, 2, 2, 0.1, "<script>"], [1, -3, 0, -1, "no_issues"], [1])),
+    ],
+)  # fmt: skip
+def test_finished_runs_of_others_with_values_of_other_types_are_one_clear_error(tmp_path, record):
+    (tmp_path / "cells.jsonl").write_text(json.dumps(ONE) + "\n")
+    assert len(finished(tmp_path)) == 1
+    (tmp_path / "cells.jsonl").write_text(json.dumps(record) + "\n")
+    with pytest.raises(ExperimentError, match="cells.jsonl is damaged"):
+        finished(tmp_path)
+
+
+@pytest.mark.parametrize("definition", [[], 5, {"variant": 5}, {"variant": [5]}, {"variant": [{}]}])
+def test_a_definition_of_others_with_values_of_other_types_is_one_clear_error(tmp_path, definition):
+    (tmp_path / DEFINITION).write_text(json.dumps(definition))
+    with pytest.raises(ExperimentError, match=f"{DEFINITION} cannot be read"):
+        _read(tmp_path / DEFINITION)
+
+
 def test_another_experiment_is_not_continued(kb):
     kb(LANDSCAPE)
     done = kb(LANDSCAPE.replace("budget = 4", "budget = 5"), "--resume")
