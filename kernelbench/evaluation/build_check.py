@@ -9,6 +9,7 @@ from pathlib import Path
 from harness.compile import BuildContext, build
 from harness.compile.artefact import ToolchainError
 from harness.faults import MachineFault
+from harness.isolated_call import ApartError, TooMuch, apart
 from harness.process.fork_server import ForkServer
 from harness.process.procfs import default_memory_bytes
 from harness.result import CandidateFailure
@@ -50,7 +51,7 @@ def _build(solution: Solution, context: BuildContext, problem: Path | None) -> B
 
 def _parse(solution: Solution) -> Build:
     try:
-        compile(Path(solution.path).read_bytes(), solution.path.name, "exec", dont_inherit=True)
-    except (SyntaxError, ValueError) as error:
-        return False, f"{type(error).__name__}: {error}"
-    return True, "only its syntax was checked"
+        error = apart("harness.solution.source_facts:python", str(solution.path))["error"]
+    except (TooMuch, ApartError) as failed:  # what parsing takes is the candidate's affair
+        error = f"it cannot be read: {failed}"
+    return (False, error) if error else (True, "only its syntax was checked")

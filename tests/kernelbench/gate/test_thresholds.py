@@ -8,6 +8,7 @@ from logs import result, run, timing
 
 from harness.result import Status
 from harness.solution.discover import Solution, read_solution
+from kernelbench.evaluation import build_check
 from kernelbench.evaluation.directory import Outcome
 from kernelbench.evaluation.executor import Skipped
 from kernelbench.gate.thresholds import (
@@ -158,6 +159,17 @@ def test_what_another_device_would_run_is_built_and_what_this_one_should_is_unde
     (not_tried,) = check_outcome(other, Limits(), builds=[(None, "not built: no nvcc")])
     (here,) = check_outcome(outcome(tmp_path / "this", skipped=[Skipped(solution, "reason")]), Limits())
     assert exit_status([not_tried]) == 3 and exit_status([here]) == 3 and exit_status([]) == 3
+
+
+# A compiler of Python compiles what stands behind `finally` twice, and so on.
+DOUBLED = "".join(f"{' ' * n}try: pass\n{' ' * n}finally:\n" for n in range(40)) + " " * 40 + "pass"
+
+
+@pytest.mark.parametrize("source", ["x" + ".a" * 5000, DOUBLED, "x = ("], ids=["deep", "doubled", "wrong"])
+def test_the_syntax_of_a_source_is_looked_at_where_it_can_do_no_harm(tmp_path, source):
+    (tmp_path / "1_1.py").write_text(source)
+    built, said = build_check._parse(read_solution(tmp_path / "1_1.py"))
+    assert built in (True, False) and said
 
 
 def test_a_comment_alone_does_not_keep_a_solution_from_being_checked(tmp_path):
