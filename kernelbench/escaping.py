@@ -29,7 +29,7 @@ _MARKS = re.compile(
 _COMMIT = re.compile(r"(?<![A-Za-z0-9_])(?=[0-9]*[a-f]|[0-9]{40})[0-9a-f]{7,64}(?![A-Za-z0-9_])", re.IGNORECASE)
 _APART = "&#8203;"  # no width: what a forge looks for in shown text begins with a mark and goes on at once
 # A spreadsheet takes full-width forms too, and one that separates cells otherwise begins a cell behind these.
-_FORMULA = re.compile(r"(^\s*|[;\t\n]\s*)(?=[=+\-@\uff1d\uff0b\uff0d\uff20])")
+_FORMULA = re.compile(r"((?:^|[;\t\n])\s*)([=+\-@\uff1d\uff0b\uff0d\uff20]?)")  # takes each blank once
 
 
 def terminal(text: str) -> str:
@@ -80,7 +80,7 @@ def csv_cell(value: Any) -> Any:
     """Escape text for a spreadsheet: an apostrophe stands before what begins like a formula."""
     if not isinstance(value, str):
         return value
-    return _FORMULA.sub(r"\1'", terminal(value))
+    return _FORMULA.sub(lambda found: f"{found[1]}'{found[2]}" if found[2] else found[0], terminal(value))
 
 
 def xml(text: str) -> str:

@@ -46,6 +46,7 @@ _ATTEMPT = shape({**ORIGIN, "problem!": PROBLEM, "sample!": count()})
 def keep(run: Run, solution: Solution, problem: ProblemFile) -> None:
     """Copy the sources of ``solution`` and of its problem into the run's directory, once each.
 
+    A problem that has changed takes the place of what it was: results of that are evaluated again.
     A file that is gone or too large is left out, and so is a prebuilt library. Raises WriteError.
     """
     if f".{solution.kind}" != PREBUILT_SUFFIX:
@@ -117,7 +118,7 @@ def _copy(path: Path, folder: Path, name: Callable[[bytes], str]) -> None:
     if folder.is_symlink():  # it may lead anywhere
         raise WriteError(f"{folder} is a link; put a folder in its place and continue with --resume")
     try:
-        if target.exists():
+        if _read(target) == content:
             return
         folder.mkdir(exist_ok=True)
         write_whole(target, content, through_links=False)

@@ -42,7 +42,7 @@ class Tail:
 
     def lines(self) -> Iterator[bytes]:
         """A line whose reader raises comes again. Raises OSError for what is no plain file, or too large for a log."""
-        with open_plain(self._path) as file:
+        with open_plain(self._path.parent.resolve() / self._path.name, in_place=True) as file:  # no link of others
             size = os.fstat(file.fileno()).st_size
             if size > MOST_LOG_BYTES:
                 raise OSError(errno.EFBIG, too_large(size, MOST_LOG_BYTES), str(self._path))

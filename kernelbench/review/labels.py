@@ -87,15 +87,15 @@ def labels(results: Sequence[Result], reviews: Iterable[Review], parents: Parent
     without a known parent it is where an earlier attempt on the problem did, by sample number. Of several reviewers
     the gravest answer counts.
     """
-    answers: dict[tuple[str, str, str], list[Review]] = {}
+    answers: dict[record.Subject, list[Review]] = {}
     for review in reviews:
-        answers.setdefault((review.problem, review.solution, review.sha256), []).append(review)
+        answers.setdefault(review.subject, []).append(review)
     gamed: dict[tuple[str, str], set[int]] = {}  # problem and category -> samples
     found = {}
     for result in sorted(results, key=lambda r: (r.problem, r.solution["sample"])):
         if not outcomes.is_attempt(result):
             continue
-        said = answers.get((*key_of(result), result.solution["sha256"]), [])
+        said = answers.get(record.subject_of(result), [])
         label = by_measurement(result) or _answered(said)
         if label and label.band == GAMING:
             earlier = gamed.setdefault((result.problem, label.category), set())

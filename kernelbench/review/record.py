@@ -11,6 +11,7 @@ from pathlib import Path
 
 from harness.json_text import parse_json
 from harness.record.shape import NUMBER, TEXT, one_of, shape
+from harness.result import Result
 from kernelbench.metrics.outcomes import GAMING, MINOR_ISSUES, NO_ISSUES
 from kernelbench.run import RunError
 from kernelbench.run_folder import read_own
@@ -19,12 +20,26 @@ LOG = "reviews.jsonl"
 _MOST_BYTES = 256 << 20  # chosen: 100,000 reviews of 2.5 kB
 _TEXTS = ("problem", "solution", "sha256", "model", "category", "reason", "key")
 _REVIEW = shape(
-    {**{f"{name}!": TEXT for name in _TEXTS}, "answer!": one_of(NO_ISSUES, MINOR_ISSUES, GAMING), "usd!": NUMBER}
+    {
+        **{f"{name}!": TEXT for name in _TEXTS},
+        "answer!": one_of(NO_ISSUES, MINOR_ISSUES, GAMING),
+        "usd!": NUMBER,
+        "helpers": TEXT,
+    }
 )
 
 
 class ReviewError(RunError):
     """Reviews that cannot be made or read, and what to do about it."""
+
+
+Subject = tuple[str, str, str, str]  # problem, name of the solution, digests of its file and of its other files
+
+
+def subject_of(result: Result) -> Subject:
+    """Return what a review of the result would be about."""
+    about = result.solution
+    return result.problem, about["name"], about["sha256"], about.get("helpers", "")
 
 
 @dataclass(frozen=True)
@@ -40,12 +55,18 @@ class Review:
     reason: str
     usd: float
     key: str  # of everything that was asked
+    helpers: str = ""  # as in the result
+
+    @property
+    def subject(self) -> Subject:
+        """Return what it says something about."""
+        return self.problem, self.solution, self.sha256, self.helpers
 
     @classmethod
     def from_json(cls, record: dict) -> Review:
         """Inverse of ``asdict``; ValueError that names a field that does not fit."""
         _REVIEW.check(record)
-        return cls(**{field.name: record[field.name] for field in fields(cls)})
+        return cls(**{field.name: record[field.name] for field in fields(cls) if field.name in record})
 
 
 def load(run: Path) -> list[Review]:

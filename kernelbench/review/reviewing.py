@@ -19,13 +19,13 @@ def missing(run: Run, model: str) -> list[Result]:
 
     On a CPU no kernels are seen, so that label rests on the source alone, which is the reviewer's to read.
     """
-    done = {(r.problem, r.solution, r.sha256) for r in record.load(run.path) if r.model == model}
+    done = {review.subject for review in record.load(run.path) if review.model == model}
     return [
         result
         for result in run.solutions()
         if result.correct
         and (result.device.get("type") == "cpu" or by_measurement(result) is None)
-        and (result.problem, result.solution["name"], result.solution["sha256"]) not in done
+        and record.subject_of(result) not in done
     ]
 
 

@@ -18,7 +18,7 @@ from harness.result import Result
 from kernelbench.metrics import held_out
 from kernelbench.metrics.outcomes import GAMING, MINOR_ISSUES
 from kernelbench.review import record
-from kernelbench.review.record import Review
+from kernelbench.review.record import Review, subject_of
 from kernelbench.run import Run
 
 NAME = "rules"  # where a review names its model
@@ -48,7 +48,7 @@ def decide(result: Result) -> Review | None:
         return None
     answer, category, reason = found
     key = hashlib.sha256(json.dumps([result.solution["sha256"], found]).encode()).hexdigest()[:40]
-    known = {"problem": result.problem, "solution": result.solution["name"], "sha256": result.solution["sha256"]}
+    known = dict(zip(("problem", "solution", "sha256", "helpers"), subject_of(result)))
     return Review(**known, model=NAME, answer=answer, category=category, reason=reason, usd=0.0, key=key)
 
 

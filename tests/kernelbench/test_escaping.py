@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 import logs
 import pytest
 from click.testing import CliRunner
+from linear_time import in_linear_time
 from warm_kb import KB
 
 from harness.result import Status
@@ -165,6 +166,12 @@ def test_tables(run, command, form):
         as_csv(text)
     elif form == "json":
         json.loads(text)
+
+
+@pytest.mark.parametrize("blank", ["\t", " ", "\n", ";", "\t;"])
+def test_a_cell_of_blanks_is_escaped_in_linear_time(blank):
+    with in_linear_time():
+        escaping.csv_cell(blank * 400_000)
 
 
 def test_the_names_of_columns():

@@ -170,6 +170,14 @@ def test_without_a_copy_the_file_counts_while_it_is_the_same(kept):
     assert run_sources.reference_of(made, "9/999") is None and run_sources.reference_of(made, "../x") is None
 
 
+def test_the_problem_is_kept_as_it_is_for_the_newest_result(kept):
+    made, solution, problem = kept
+    run_sources.keep(made, solution, problem)
+    problem.path.write_text("# another problem")
+    run_sources.keep(made, solution, problem)
+    assert run_sources.reference_of(made, "1/1") == {"source": "# another problem", "kept": True}
+
+
 def test_a_kept_source_that_is_a_link_is_not_followed(kept, tmp_path):
     """A run of somebody else could show the source of one of ours, whose digest is in a log that is no secret."""
     made, solution, problem = kept

@@ -50,6 +50,17 @@ def test_new_results_are_handed_out_once(tmp_path):
     assert update["overview"]["runs"][0]["statuses"] == {"ok": 1, "timeout": 1}
 
 
+@pytest.mark.parametrize("name", ["results.jsonl", "trajectory.jsonl"])
+def test_a_log_that_is_a_link_is_not_shown(tmp_path, name):
+    """A run of somebody else could show what another of ours was asked and answered."""
+    private, theirs = run(tmp_path / "private", result("1/1", 0.5)), run(tmp_path / "theirs", result("1/1", 0.5))
+    (private.path / name).touch()
+    (theirs.path / name).unlink(missing_ok=True)
+    (theirs.path / name).symlink_to(private.path / name)
+    with pytest.raises(RunError, match=f"{name}.*link"):
+        Feed(theirs.path).data(0, "")
+
+
 def test_half_a_line_is_waited_for(tmp_path):
     made = run(tmp_path / "r", result("1/1", 0.5))
     feed = Feed(made.path)

@@ -1,6 +1,7 @@
 """Labels: which of measurement and review wins, and what is inherited from whom."""
 
 import json
+from dataclasses import replace
 
 import logs
 import pytest
@@ -47,6 +48,15 @@ def test_library_only_wins_over_gaming_and_ceiling():
     ):
         one.integrity |= {"own_share": 0.001}
         assert bands([one], [says(one, GAMING, "fake_transpose")]) == [LIBRARY_ONLY]
+
+
+def test_a_review_is_of_all_files_of_a_solution():
+    one = attempt(0)
+    review = says(one, GAMING, "fake_transpose")
+    assert bands([one], [review]) == [ORIGINAL_GAMING]
+    one.solution["helpers"] = "changed since"
+    assert bands([one], [review]) == [None]
+    assert bands([one], [replace(review, helpers="changed since")]) == [ORIGINAL_GAMING]
 
 
 def test_on_a_cpu_a_source_that_builds_nothing_is_library_only():
