@@ -153,3 +153,26 @@ RESULT = shape(
         "workload.timed": FLAG,
     }
 )
+
+# What `kb baseline` keeps of one baseline; a speedup over it needs these.
+_COMPARED = ("calls_a_round", "median_ms", "run_to_run_rel", "samples_ms", "stability")
+BASELINE = shape(
+    {
+        "conditions!": OBJECT,
+        "configuration!": TEXT,
+        "device!": OBJECT,
+        "device.name!": TEXT,
+        "error!": TEXT,
+        "precision!": TEXT,
+        "problem!": PROBLEM,
+        "sha256!": TEXT,
+        "started!": TEXT,
+        "timing!": or_none(OBJECT),
+        **{f"timing.{name}" + "!" * (name in _COMPARED): of for name, of in _TIMING.items()},
+        "timing.samples_ms!": kind(POSITIVES.words, list, fits=lambda entries: entries and POSITIVES.fits(entries)),
+        "versions!": OBJECT,
+        "versions.torch!": TEXT,
+        "workload!": OBJECT,
+        "workload.name!": TEXT,
+    }
+)

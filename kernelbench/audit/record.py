@@ -9,13 +9,24 @@ from pathlib import Path
 from typing import Any
 
 from harness.json_text import parse_json
-from harness.problem.module import ProblemFile
-from harness.solution.includes import digest_of
+from harness.limits import MAX_ARCHIVE_BYTES
+from harness.problem.module import ProblemError, ProblemFile
+from harness.record.fields import PROBLEM
+from harness.record.shape import LIST, NUMBER, OBJECT, TEXT, count, shape
+from harness.solution.includes import digest_of, read_bytes
 from kernelbench.run import write_whole
 
 FILE = "audit.jsonl"  # beside the problems that it is about
 METHOD = 2  # counts changes of draws, criterion, soundness, answers or mutants: earlier records are stale
 _PUBLISHED = "published inputs, initial weights"
+_AUDIT = shape(
+    {
+        "problem!": PROBLEM, "name!": TEXT, "sha256!": TEXT, "workload!": TEXT, "sizes!": OBJECT, "operators": OBJECT,
+        "mutants": count(), "killed": count(), "killed_as_published": count(), "equivalent": count(), "trials": LIST,
+        "answers": OBJECT, "answers.*": LIST, "explained": OBJECT, "survivors": LIST, "without_effect": LIST,
+        "error": TEXT, "method": count(), "seconds": NUMBER,
+    }
+)  # fmt: skip
 
 
 @dataclass
@@ -89,19 +100,25 @@ class Audit:
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> Audit:
+        """Inverse of ``to_json``. Raises ValueError for values of other types."""
+        _AUDIT.check(record)
         names = {f.name for f in dataclasses.fields(cls)}
         return cls(**{key: value for key, value in record.items() if key in names})
 
 
 class AuditFile:
-    """The records of a suite, a line each, in order of problem and workload."""
+    """The records of a suite, a line each, in order of problem and workload. Raises ProblemError where one is none."""
 
     def __init__(self, path: Path):
         self.path = path
         self._records: dict[str, dict[str, Audit]] = {}  # by problem, by workload
-        if path.exists():
-            for line in path.read_text(encoding="utf-8").splitlines():
+        if not path.exists():
+            return
+        try:
+            for line in read_bytes(path, MAX_ARCHIVE_BYTES).splitlines():
                 self._keep(Audit.from_json(parse_json(line)))
+        except (OSError, ValueError) as error:
+            raise ProblemError(f"{path} holds no audit ({error}): make it anew with kb problems audit") from None
 
     def get(self, file: ProblemFile, workload: str | None = None) -> Audit | None:
         """The record of a problem as it is now; None where there is none, or only one of another text.

@@ -7,6 +7,7 @@ Imports no torch.
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from harness.baselines import BASELINES, EAGER, FORMAT
 from harness.json_text import parse_json
 from harness.problem.math_modes import MATH_MODES
 from harness.problem.module import ProblemFile
+from harness.record.fields import BASELINE
 from harness.result import Result, upgraded_timing
 from harness.solution.includes import digest_of
 from harness.timing.statistics import round_means_ms
@@ -98,6 +100,9 @@ class BaselineFile:
                     record |= {"format": FORMAT, "timing": upgraded_timing(record["timing"])}
                 if record["format"] != FORMAT:
                     raise ValueError(f"its format is {record['format']!r}, and not 1 or {FORMAT}")
+                BASELINE.check(record)
+                if not record["timing"] and not record["error"]:
+                    raise ValueError("it has neither a timing nor an error")
                 self._keep(record)
             except (ValueError, KeyError, TypeError) as error:
                 raise BaselineError(f"{path}, line {number}, is no measured baseline: {error}") from None
@@ -188,7 +193,8 @@ class StoredBaselines:
                 file = self._files[stored.file]
                 record = file.find(problem, result.workload["name"], stored.configuration, present)
                 found[str(stored)] = compared(result, record, stored.file)
-            except BaselineError as error:
+                dataclasses.replace(result, baselines=found).check()  # a ratio may be more than a record holds
+            except (BaselineError, ArithmeticError, ValueError) as error:
                 found[str(stored)] = {"error": str(error)}
         result.baselines = {name: found[name] for name in self._order if name in found}
         result.speedup = result.speedup_over_first()

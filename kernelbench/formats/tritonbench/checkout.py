@@ -111,7 +111,7 @@ def _statistics(root: Path) -> list[dict]:
     path = root / STATISTICS
     try:
         records = parse_json(_text(root, path))
-        assert all(record["file"] and 1 <= int(record["difficulty"]) <= 5 for record in records)
+        assert all(type(record["file"]) is str and 1 <= int(record["difficulty"]) <= 5 for record in records)
     except (ValueError, TypeError, KeyError, AssertionError, OverflowError) as error:
         raise ProblemError(
             f"{path} is not TritonBench's statistics, a list of objects with file and difficulty: {error!r}"

@@ -150,3 +150,10 @@ def test_an_unknown_workload_is_wrong_usage():
 def test_a_place_that_cannot_be_written_is_said_before_the_work(tmp_path):
     done = kb("audit", "1/19", "--out", tmp_path / "nowhere" / "audit.jsonl", "--device", "cpu")
     assert done.returncode == 3 and "choose another file with --out" in done.stderr
+
+
+@pytest.mark.parametrize("line", ["{}", "5", '{"problem": 5}', "no JSON", '{"problem": "1/1", "name": 5}'])
+def test_an_audit_of_others_that_is_none_is_one_clear_error(tmp_path, line):
+    (tmp_path / "audit.jsonl").write_text(line + "\n")
+    with pytest.raises(ProblemError, match="audit.jsonl holds no audit"):
+        AuditFile(tmp_path / "audit.jsonl")

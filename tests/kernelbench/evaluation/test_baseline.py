@@ -197,6 +197,24 @@ def test_stored_baselines_that_are_missing_end_the_run_before_anything_runs(kept
         assert " ok " not in done.stderr and "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    "change",
+    [{"timing": 5}, {"timing": {}}, {"device": 5}, {"conditions": []}, {"workload": 5}, {"error": {}}, {"started": 5},
+     *({"timing.samples_ms": samples} for samples in ([], [-1, 0], "x")), {"timing.calls_a_round": 0}],
+    ids=str,
+)  # fmt: skip
+def test_a_file_of_others_with_values_of_other_types_is_refused_before_anything_runs(kept, tmp_path, change):
+    """It ended a run after the evaluation, or in a log that no view could read."""
+    _, file = kept
+    record = json.loads(file.read_text().splitlines()[0])
+    for path, value in change.items():
+        *above, name = path.split(".")
+        (record[above[0]] if above else record)[name] = value
+    (tmp_path / "b.jsonl").write_text(json.dumps(record) + "\n")
+    with pytest.raises(BaselineError, match="line 1, is no measured baseline"):
+        BaselineFile(tmp_path / "b.jsonl")
+
+
 def test_names_files_and_both_together():
     assert parse("compile,eager") == ("compile", "eager")
     file = Path("b.jsonl")
