@@ -23,7 +23,7 @@ from harness.limits import (
 from harness.problem.module import ProblemId
 from harness.result import printable
 from harness.solution.includes import digest_of, read_head, too_large
-from harness.solution.naming import SolutionError, clashes, mapping, said_in
+from harness.solution.naming import NoProblem, SolutionError, clashes, mapping, said_in
 
 SUFFIXES = (".py", ".cu", ".cpp", ".dsl")
 PREBUILT_SUFFIX = ".so"
@@ -123,19 +123,22 @@ def discover(
         raise SolutionError(f"no solutions in {root}: expected files ending in {', '.join(suffixes)}")
 
     found: dict[Path, Solution] = {}
+    nameless = set()
     unmapped = [*((folder, _RUN) for folder in runs), *((link, _LINK) for link in linked if _is_shown(link, root))]
     for path in paths:
         try:
             found[path] = read_solution(path, root, names=names)
         except (SolutionError, OSError) as error:
             unmapped.append((path, _reason(error)))
+            nameless |= {path} if isinstance(error, NoProblem) else set()
     out = clashes(((path, one.name, (one.problem, one.sample)) for path, one in found.items()), names)
     everyone = _and_their_links(frozenset(Path(os.path.realpath(path)) for path in found), entries)
     kept = (replace(solution, neighbours=everyone) for path, solution in found.items() if path not in out)
     ordered = sorted(kept, key=lambda s: (s.problem, s.sample))
     if unmapped:
         helpers = {file for solution in ordered for file, _ in solution.taken_in}
-        unmapped = [(path, reason) for path, reason in unmapped if Path(os.path.realpath(path)) not in helpers]
+        helpers = {path for path in nameless if Path(os.path.realpath(path)) in helpers}
+        unmapped = [(path, reason) for path, reason in unmapped if path not in helpers]
     return Discovery(tuple(ordered), (*unmapped, *out.items()), root, tuple(out.items()))
 
 
@@ -293,8 +296,10 @@ def is_solution(path: Path) -> bool:
         return False
     try:
         problem_of(path)
-    except SolutionError:
+    except NoProblem:
         return False
+    except SolutionError:  # it says which, and what it says is wrong
+        return True
     return True
 
 

@@ -26,6 +26,10 @@ class SolutionError(Exception):
     """A solution directory or file that cannot be used, and what to do about it."""
 
 
+class NoProblem(SolutionError):
+    """A file that says of no problem that it solves it."""
+
+
 def mapping(
     path: Path,
     settings: dict[str, str],
@@ -46,7 +50,7 @@ def mapping(
         sample = int(settings["sample"])
     named = problem or named
     if named is None:
-        raise SolutionError(
+        raise NoProblem(
             "maps to no problem: name it like level1/19_relu.py (letters, digits and _), 1_19.py, 1_19_s2.py for "
             "sample 2, or level_1_problem_19_sample_0_kernel.py, or add a first-lines comment `kb: problem=1/19`"
         )

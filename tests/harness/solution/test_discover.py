@@ -233,6 +233,14 @@ def test_a_file_that_a_solution_imports_includes_or_names_is_not_a_file_without_
     assert [path.name for path, _ in discover(tmp_path).unmapped] == ["stray.py"]
 
 
+@pytest.mark.parametrize("comment", ["problem=x", "problem=1/20 sample=-1", "problem=1/20 device=tpu"])
+def test_a_file_whose_claim_is_wrong_is_listed_whoever_names_it(tmp_path, comment):
+    put(tmp_path, "1_19.py", "x = '1_20.py', 'other.py'")
+    for name in ("1_20.py", "other.py"):
+        put(tmp_path, name, f"# kb: {comment}")
+    assert [path.name for path, _ in discover(tmp_path).unmapped] == ["1_20.py", "other.py"]
+
+
 def test_content_decides_the_hash(tmp_path):
     first = read_solution(put(tmp_path, "1_19.py", "a = 1"))
     second = read_solution(put(tmp_path, "1_19.py", "a = 2"))
