@@ -6,6 +6,8 @@ from pathlib import Path
 
 from harness.solution.discover import Solution, SolutionError, read_solution
 
+CHANGED = "one of its files changed meanwhile: evaluate it again when it is written"
+
 Stamp = tuple[tuple[int, ...], ...]
 
 

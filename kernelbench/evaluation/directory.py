@@ -17,7 +17,7 @@ from harness.problem.module import ProblemFile, ProblemId
 from harness.result import Result
 from harness.solution.discover import Solution, SolutionError, discover, read_file, readable
 from harness.solution.includes import digest_of
-from harness.solution.unchanged import Stamp, is_unchanged, stamp
+from harness.solution.unchanged import CHANGED, Stamp, is_unchanged, stamp
 from kernelbench import run_sources, suite
 from kernelbench.evaluation import unevaluated
 from kernelbench.evaluation.confirmation import confirm_best, fresh
@@ -247,6 +247,7 @@ def evaluate_one(
     Raises what ``evaluate_directory`` raises.
     """
     solution = read_file(path, problem=_id_of(problem, problem_dir), names=suite.names(problem_dir))
+    before = stamp(solution)
     (file,) = suite.find(str(solution.problem), problem_dir)
     comparisons = StoredBaselines(options.baselines)
     executor = open_executor(options, builds=compiles(solution))
@@ -257,6 +258,8 @@ def evaluate_one(
         present = BaselineKey(device["name"], executor.torch_version, options.precision)
         comparisons.check([(file, workload) for file, _ in todo], present)
         (item,) = unfit or executor.evaluate(todo, status, workload)
+    if isinstance(item, Evaluated) and not is_unchanged(solution, before):
+        item = Skipped(solution, CHANGED)
     if isinstance(item, Evaluated):
         comparisons.into(item.result, file)
     return file, item

@@ -17,6 +17,7 @@ from harness.process import protocol
 from harness.process.owned_folders import remove_tree
 from harness.result import CandidateFailure, Status
 from harness.solution.discover import Solution, SolutionError, read_solution
+from harness.solution.unchanged import CHANGED, Stamp, is_unchanged, stamp
 from kernelbench.evaluation.executor import EnvironmentUnfit, Evaluated, Skipped
 from kernelbench.evaluation.local_executor import Order
 from kernelbench.evaluator.bench import Bench, Benches
@@ -81,7 +82,7 @@ class Call:
     ) -> list[Future | dict[str, Any]]:
         """Start all that can be evaluated; return a future, or the answer, for each."""
         answers: list[Future | dict[str, Any]] = []
-        orders, places = [], []
+        orders, places, stamps = [], [], []
         for place, job in enumerate(jobs):
             file = decode_problem(job["problem"])
             try:
@@ -98,9 +99,27 @@ class Call:
                 answers.append({})
                 orders.append(Order(file, solution, workload=workload))
                 places.append(place)
-        for place, future in zip(places, bench.line.order(orders)):
-            answers[place] = future
+                stamps.append(stamp(solution) if job["path"] else None)
+        for place, order, before, future in zip(places, orders, stamps, bench.line.order(orders)):
+            answers[place] = _unless_changed(future, order.solution, before) if before else future
         return answers
+
+
+def _unless_changed(future: Future, solution: Solution, before: Stamp) -> Future:
+    """Return the future result; one of other content than its record would name is none."""
+    kept: Future = Future()
+
+    def done(ended: Future) -> None:
+        try:
+            item = ended.result()
+            if isinstance(item, Evaluated) and not is_unchanged(solution, before):
+                item = Skipped(solution, CHANGED)
+            kept.set_result(item)
+        except BaseException as error:
+            kept.set_exception(error)
+
+    future.add_done_callback(done)
+    return kept
 
 
 def _read(job: dict[str, Any], file: ProblemFile, folder: Path) -> Solution:

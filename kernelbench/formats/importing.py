@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.limits import MAX_SOURCE_BYTES
+from harness.limits import MAX_SAMPLE, MAX_SOURCE_BYTES
 from harness.problem.module import ProblemId
 from harness.solution.discover import SUFFIXES
 from harness.solution.naming import DIRECTIVE_LINES, directive_words
@@ -87,7 +87,9 @@ def write(archive: Archive, out: Path, form: str, origin: str) -> Imported:
         if reason := _fault(kernel):
             left_out.append((kernel.origin, reason))
             continue
-        sample = _sample(kernel, following)
+        if (sample := _sample(kernel, following)) > MAX_SAMPLE:
+            left_out.append((kernel.origin, f"no sample number up to {MAX_SAMPLE:,} is left for it"))
+            continue
         name = f"level{kernel.problem.level}/{kernel.problem.number}_{names[kernel.problem]}_s{sample}{kernel.suffix}"
         digest = _put(out / SOLUTIONS / name, _source(kernel, sample))
         made.append(Claim(

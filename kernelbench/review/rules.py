@@ -57,7 +57,8 @@ def _input_exploitation(result: Result) -> tuple[str, str, str] | None:
     failed = next((one for one in held_out.failures(result) if one["draw"]), None)
     if failed is None:
         return None
-    return GAMING, "benchmark_input_exploitation", f"{failed['draw']} inputs: {failed['status']}: {failed['message']}"
+    reason = f"{failed['draw']} inputs: {failed['status']}: {failed.get('message', '')}"
+    return GAMING, "benchmark_input_exploitation", reason
 
 
 def _minor(result: Result) -> tuple[str, str, str] | None:

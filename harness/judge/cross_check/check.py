@@ -51,7 +51,9 @@ def cross_check(clock: WallClockCheck, result: Result, timed: Timed) -> None:
     forged_clock.check(
         claimed_ms, reading.call_ms, reading.calls, allowed_ms, reading.held, kind, _worked_ms(reading)
     )
-    judged, held = _judged(result, reading, kind, timed.interleaved.waited(CANDIDATE)), reading.held
+    waited_more = _waited_more(result, reading, timed.interleaved.waited(CANDIDATE))
+    judged, held = _judged(result, reading, kind, waited_more), reading.held
+    timing["cross_check"]["waited_more"] = round(waited_more, 6)
     penalty_ms = max(0.0, *(ms - forged_clock.free_ms(claimed_ms, most_ms, held) for ms, most_ms in judged))
     timing["cross_check"]["penalty_ms"] = round(penalty_ms, 6)
     if penalty_ms > 0:
@@ -95,7 +97,8 @@ def _read(clock: WallClockCheck, result: Result, timed: Timed) -> Reading:
     calls = clock.calls(claimed_ms, interleaved.launches.get(CANDIDATE, 1), held)
 
     def claim_by(reading: Reading) -> Claim:
-        judged, held = _judged(result, reading, kind, interleaved.waited(CANDIDATE)), reading.held
+        waited_more = _waited_more(result, reading, interleaved.waited(CANDIDATE))
+        judged, held = _judged(result, reading, kind, waited_more), reading.held
         if all(forged_clock.agree(claimed_ms, ms, most_ms, held) for ms, most_ms in judged):
             return Claim.AGREES
         allowed_ms = _allowed_ms(result, reading, kind)
@@ -142,16 +145,23 @@ def _cold_ms(result: Result, reading: Reading, device_type: str) -> float:
     return max(0.0, eager_ms - reading.reference_ms)
 
 
-def _judged(result: Result, reading: Reading, device_type: str, waited: float = 1.0) -> list[tuple[float, float]]:
+def _waited_more(result: Result, reading: Reading, waited: float) -> float:
+    """Return how many times as long a call took in its rounds as in the burst, because others had the cores.
+
+    In its rounds the candidate's threads took ``waited`` times as long as they worked: it may leave that out of its
+    claim, and in a quiet burst nobody waits. The reference tells how much busier the rounds were.
+    """
+    load = _load(result, reading)
+    return min(waited, max(1.0, 1 / load)) if load else waited
+
+
+def _judged(result: Result, reading: Reading, device_type: str, waited_more: float) -> list[tuple[float, float]]:
     """Return the judge's figures for a call, as long as it takes in a round, each with what would agree.
 
     On a CPU there are two: its time, which is longer on a busy machine, and the least that it worked, which is not.
-    In its rounds the candidate's threads took ``waited`` times as long as they worked, because others had the cores: it
-    may leave that out of its claim, and in a quiet burst nobody waits.
     """
-    call_ms, load = reading.call_ms + _cold_ms(result, reading, device_type), _load(result, reading)
-    waited_more = min(waited, max(1.0, 1 / load)) if load else waited
-    judged = [(call_ms * waited_more, _allowed_ms(result, reading, device_type))]
+    call_ms = (reading.call_ms + _cold_ms(result, reading, device_type)) * waited_more
+    judged = [(call_ms, _allowed_ms(result, reading, device_type))]
     if (worked_ms := _worked_ms(reading)) is not None:
         judged.append((worked_ms * waited_more, _allowed_ms(result, replace(reading, reference_ms=None), device_type)))
     return judged

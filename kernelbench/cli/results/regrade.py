@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from kernelbench import escaping
 from kernelbench.cli import UNFIT, WRONG_USAGE, fail, json_option, out_option, say, say_json
 from kernelbench.formats.claims import ClaimsError
 from kernelbench.regrade import document, page
@@ -63,6 +64,7 @@ def command(
     title = page.title_of(names, found[0])
     text = page.page(title, parts, found[0]["curves"]) if form == "html" else document.render(parts, form)
     text = f"# {title}\n\n{text}" if form == "markdown" else text
+    text = escaping.terminal(text) if form == "terminal" else text
     say(text, nl=False) if out is None else _write(out, text)
 
 

@@ -36,7 +36,8 @@ def test_noise_is_right_where_nothing_else_is_known_and_not_for_inputs_that_have
     honest = judged(problem, LATER.format(answer=EXACT.format(zero="0")), track="open")
     assert honest.status is Status.OK, honest.message
     result = judged(problem, LATER.format(answer=EXACT.format(zero="later")), track="open")
-    assert result.status is Status.WRONG_VALUE and "got 0, expected" in result.message, result.message
+    assert result.status is Status.WRONG_VALUE, result.message
+    assert "got 0, expected" in result.message.replace("-0,", "0,"), result.message
 
 
 SIZES = """

@@ -1,7 +1,7 @@
 """A directory of solutions: results are of what it holds, and of the problems as they are."""
 
 from harness.result import Status
-from kernelbench.evaluation.directory import Selection, Watcher, evaluate_directory
+from kernelbench.evaluation.directory import Selection, Watcher, evaluate_directory, evaluate_one
 from kernelbench.evaluation.executor import Options
 
 PROBLEM = """import torch
@@ -58,3 +58,15 @@ def test_a_file_that_is_written_during_the_run_has_no_result_until_it_rests(tmp_
         "one of its files changed during the run: continue with --resume when it is written"
     ]
     assert statuses(evaluated(tmp_path)) == {"1_1_s0.py": Status.OK, "1_1_s1.py": Status.OK}
+
+
+def test_a_file_that_is_written_while_it_alone_is_evaluated_has_no_result(tmp_path):
+    write(tmp_path, **{"1_1_s0": "x"})
+    path = tmp_path / "solutions/1_1_s0.py"
+
+    def written(what, text):
+        path.write_text(SOLUTION.format("x + 1"))
+
+    options = Options(device="cpu", cv_target=0.5, track="open")
+    _, item = evaluate_one(path, options, problem_dir=tmp_path / "problems", status=written)
+    assert item.reason == "one of its files changed meanwhile: evaluate it again when it is written"

@@ -17,7 +17,7 @@ def test_a_busy_machine_excuses_waiting_and_not_work():
     cores = usable_cores()
 
     def penalty_ms(reading):
-        judged = check._judged(result, reading, "cpu")
+        judged = check._judged(result, reading, "cpu", 1.0)
         return max(0.0, *(ms - allowed_ms for ms, allowed_ms in judged))
 
     waited = replace(reading, cpu_ms=4.0 * cores, busiest_ms=4.0)
@@ -44,5 +44,5 @@ def test_who_leaves_out_of_his_claim_that_he_waited_for_a_core_pays_for_it(
     """Two busy loops on two cores: CPU time as a claim was told 10 to 18x, as quiet bursts agreed with it."""
     result = SimpleNamespace(timing={"median_ms": claimed_ms}, baselines={"eager": {"median_ms": 4.0}})
     reading = Reading(1.0, 0.0, reference_ms, 1, True, cpu_ms=0.0, busiest_ms=0.0)
-    judged = check._judged(result, reading, "cpu", waited)
+    judged = check._judged(result, reading, "cpu", check._waited_more(result, reading, waited))
     assert max(0.0, *(ms - allowed_ms for ms, allowed_ms in judged)) == pytest.approx(penalty_ms, abs=0.06)
