@@ -17,6 +17,7 @@ import socket
 import subprocess
 import threading
 import traceback
+import warnings
 from typing import Any
 
 from harness.process import protocol
@@ -110,6 +111,7 @@ class _Other:
 def serve(fd: int) -> None:
     """Answer calls until the other end closes the socket."""
     end_with_parent()
+    warnings.simplefilter("ignore")  # they quote sources and their names where a log of CI may read them
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))

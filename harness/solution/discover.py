@@ -117,14 +117,14 @@ def discover(
         raise SolutionError(f"no such directory or file: {root}")
     if problem:
         raise SolutionError(f"{root} is a directory: a problem can be named for one file only")
-    entries, runs, linked = _entries(root)
+    entries, left_out = _entries(root)
     paths = sorted(path for path in entries if path.suffix in suffixes and _is_candidate(path, root))
     if not paths:
         raise SolutionError(f"no solutions in {root}: expected files ending in {', '.join(suffixes)}")
 
     found: dict[Path, Solution] = {}
     nameless = set()
-    unmapped = [*((folder, _RUN) for folder in runs), *((link, _LINK) for link in linked if _is_shown(link, root))]
+    unmapped = [*left_out]
     for path in paths:
         try:
             found[path] = read_solution(path, root, names=names)
@@ -230,30 +230,31 @@ def readable(name: str | Path) -> str:
     return text.replace("\n", "\\n").replace("\t", "\\t")
 
 
-def _entries(root: Path) -> tuple[list[Path], list[Path], list[Path]]:
-    """Return what lies below ``root``, and the runs and the links to folders there, which are not looked into.
+def _entries(root: Path) -> tuple[list[Path], list[tuple[Path, str]]]:
+    """Return what lies below ``root``, and the folders there that are not looked into, with the reason.
 
     Raises SolutionError where it is too much.
     """
     folders: list[Path] = [root]
     found: list[Path] = []
-    runs: list[Path] = []
-    linked: list[Path] = []
+    left_out: list[tuple[Path, str]] = []
     while folders:
         folder = folders.pop()
         try:
             entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-        except OSError:  # not ours to read, or its path too long
+        except OSError as error:  # not ours to read, or its path too long
+            left_out.append((folder, _reason(error)))
             continue
-        linked += [folder / entry.name for entry in entries if entry.is_symlink() and os.path.isdir(entry)]
+        linked = (folder / entry.name for entry in entries if entry.is_symlink() and os.path.isdir(entry))
+        left_out += [(link, _LINK) for link in linked]
         if folder != root and RUN_FILES <= {entry.name for entry in entries}:
-            runs.append(folder)
+            left_out.append((folder, _RUN))
             continue
         found += [folder / entry.name for entry in entries]
         if len(found) > MAX_ENTRIES:
             raise SolutionError(f"{root} holds more than {MAX_ENTRIES:,} files: name a folder of solutions only")
         folders += [folder / entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
-    return found, sorted(runs), sorted(linked)
+    return found, sorted(one for one in left_out if _is_shown(one[0], root))
 
 
 def _and_their_links(files: frozenset[Path], entries: list[Path]) -> frozenset[Path]:

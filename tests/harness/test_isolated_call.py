@@ -15,6 +15,14 @@ def test_values_come_back_and_errors_with_their_traceback():
         apart("os:listdir", "/nowhere")
 
 
+def test_a_warning_of_the_compiler_quotes_nothing_of_a_source(capfd):
+    """Names and lines of sources are other people's text, and a log of CI acts on some."""
+    isolated = module._Other()
+    assert isolated.call("warnings:warn", ("::error::owned",)) is None
+    isolated._end()
+    assert capfd.readouterr().err == ""
+
+
 def test_what_takes_too_long_is_ended_in_the_midst_of_a_call_that_no_signal_handler_would_interrupt(monkeypatch):
     monkeypatch.setattr(module, "CPU_SECONDS", 1)
     with pytest.raises(TooMuch, match="1 s of processor time"):

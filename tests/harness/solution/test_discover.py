@@ -1,6 +1,8 @@
 """Discovery: which files are solutions, of which kind, and of which problem."""
 
+import errno
 import os
+from pathlib import Path
 
 import pytest
 
@@ -102,6 +104,20 @@ def test_a_link_out_of_the_directory_is_no_solution(tmp_path):
     assert [solution.name for solution in found.solutions] == ["1_20.py"]
     ((path, reason),) = found.unmapped
     assert path.name == "1_19.py" and "outside of the directory" in reason
+
+
+def test_a_folder_that_cannot_be_read_is_listed(tmp_path, monkeypatch):
+    put(tmp_path, "1_20.py")
+    put(tmp_path, "level1/19.py")
+    scandir = os.scandir
+
+    def refused(folder):
+        if Path(folder).name == "level1":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
+        return scandir(folder)
+
+    monkeypatch.setattr(os, "scandir", refused)
+    assert discover(tmp_path).unmapped == ((tmp_path / "level1", "cannot be read: Permission denied"),)
 
 
 def test_a_hard_link_to_a_solution_is_nobody_elses_file(tmp_path):

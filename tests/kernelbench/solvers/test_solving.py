@@ -105,6 +105,21 @@ def test_a_solver_that_does_not_repeat_itself_is_told(solved, write, tmp_path):
     assert "attempt 1 is not the one in" in outcome.failures["1/19"] and len(outcome.run.results) == 1
 
 
+def test_a_run_is_not_resumed_with_another_problem(solved, write, tmp_path):
+    """Its results would be copied to attempts with the same code."""
+    problem = tmp_path / "problems/level1/001_own.py"
+    problem.parent.mkdir(parents=True)
+    module = "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x): return {}\n"
+    module += "def get_inputs(): return [torch.rand(64)]\ndef get_init_inputs(): return []\n"
+    problem.write_text(module.format("x + 1"))
+    solver = write(f"def solve(task):\n    yield {candidate('x + 1')!r}\n    yield {candidate('x + 1')!r}\n")
+    more = {"selector": "1/1", "problem_dir": problem.parents[1]}
+    assert solved(solver, **more).run.results[0].correct
+    problem.write_text(module.format("x + 2"))
+    with pytest.raises(SolverError, match="1/1 changed since .*: choose another --out"):
+        solved(solver, budget=2, resume=True, **more)
+
+
 def test_the_sources_of_a_run_evaluate_again(solved, write, tmp_path):
     header = "# kb: problem=1/23 sample=7\n"  # names another problem, as an answer may
     outcome = solved(
