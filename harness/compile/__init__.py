@@ -24,7 +24,7 @@ TRANSLATED = {"dsl": translated.build}  # these need the problem too
 
 # The solution's files: missing, unreadable, or none.
 _OF_FILES = {errno.ENOENT, errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG}
-_OF_FILES |= {errno.EINVAL, errno.EFBIG}  # no plain file, and larger than a source is
+_OF_FILES |= {errno.EINVAL, errno.EFBIG, errno.E2BIG}  # no plain file, larger than a source is, too many includes
 
 __all__ = ["Artefact", "BuildContext", "CacheError", "build"]
 

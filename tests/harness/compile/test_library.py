@@ -72,6 +72,11 @@ def test_a_changed_header_of_the_system_is_noticed(built, tmp_path, monkeypatch,
     assert not built(SOURCE.format(1), name).cached
 
 
+def test_more_includes_than_anybody_looks_for_are_the_candidates_fault(built):
+    with pytest.raises(CandidateFailure, match="name more than 100,000 places"):
+        built("".join(f'#include "{number}.h"\n' for number in range(100_001)))
+
+
 def test_a_file_that_only_the_compiler_finds_is_refused(built, tmp_path):
     (tmp_path / "solutions" / "n.h").write_text("#define N 1\n")
     hidden = "#define TEXT(x) #x\n#define PASTE(x) TEXT(x.h)\n#include PASTE(n)\n"
