@@ -29,6 +29,7 @@ from harness.isolated_call import ApartError, TooMuch, apart
 from harness.solution.discover import Solution
 
 _ALLOCATED = 0x2  # SHF_ALLOC: loaded when the library is
+_MOST_NAME_BYTES = 4096  # of a section; chosen
 _NO_BITS = 8  # SHT_NOBITS: zeros, without content in the file
 _LEFT_OUT = (b".note.gnu.build-id", b".gnu_debuglink", b".eh_frame", b".eh_frame_hdr")
 _FAT_BINARY = b".nv_fatbin"
@@ -69,17 +70,19 @@ def library_digest(path: Path) -> str | None:
 def sections(elf: bytes) -> list[tuple[bytes, bytes]]:
     """Return name and content of the sections that are loaded, but for build numbers and unwinding tables.
 
-    Raises ValueError for a file that is no 64-bit little-endian ELF.
+    Raises ValueError for a file that is no 64-bit little-endian ELF, or whose sections have more bytes than it has.
     """
     if elf[:6] != b"\x7fELF\x02\x01":
         raise ValueError("not a 64-bit little-endian ELF file")
     (offset,) = struct.unpack_from("<Q", elf, 0x28)
     size, count, names_at = struct.unpack_from("<HHH", elf, 0x3A)
     headers = [struct.unpack_from("<IIQQQQ", elf, offset + index * size) for index in range(count)]
+    if sum(length for _, kind, flags, _, _, length in headers if flags & _ALLOCATED and kind != _NO_BITS) > len(elf):
+        raise ValueError("its sections overlap")
     names = elf[headers[names_at][4] :]
     found = []
     for name_at, kind, flags, _, begin, length in headers:
-        name = names[name_at : names.index(b"\0", name_at)]
+        name = names[name_at : names.index(b"\0", name_at, name_at + _MOST_NAME_BYTES)]
         if flags & _ALLOCATED and kind != _NO_BITS and name not in _LEFT_OUT:
             found.append((name, elf[begin : begin + length]))
     return found

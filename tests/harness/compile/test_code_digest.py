@@ -2,6 +2,7 @@
 
 import dataclasses
 import stat
+import struct
 import sys
 from pathlib import Path
 
@@ -105,6 +106,17 @@ def test_a_megabyte_of_one_name_is_read_in_linear_time(piece):
     with in_linear_time():
         code_digest._MODULE_NAME.sub(b"module", piece * (MEGABYTE // len(piece)))
         assert not list(code_digest._SASS_LINE.finditer("\n" * MEGABYTE))
+
+
+def test_a_library_whose_sections_overlap_is_none():
+    """Copies of all of it for each of 65,535 sections filled the memory of the process that looks."""
+    section = struct.pack("<IIQQQQIIQQ", 0, 1, 2, 0, 0, 1 << 20, 0, 0, 0, 0)
+    elf = bytearray(b"\x7fELF\x02\x01" + bytes(1 << 20))
+    struct.pack_into("<Q", elf, 0x28, 64)
+    struct.pack_into("<HHH", elf, 0x3A, len(section), 900, 0)
+    elf[64 : 64 + 900 * len(section)] = section * 900
+    with pytest.raises(ValueError, match="overlap"):
+        code_digest.sections(bytes(elf))
 
 
 def test_what_is_no_library_has_no_sections():
