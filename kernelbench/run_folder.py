@@ -1,4 +1,4 @@
-"""What a run directory of others may hold: links, pipes and devices are neither read nor written through."""
+"""Links, pipes and devices in a run directory of others are neither read nor written through."""
 
 from __future__ import annotations
 

@@ -171,7 +171,7 @@ class Worker:
 
     @property
     def rested(self) -> WorkerRest:
-        """What was found out about its processes at the last ``rest``."""
+        """Return what was found out about its processes at the last ``rest``."""
         return self._rest
 
     def _has_ended(self) -> bool:

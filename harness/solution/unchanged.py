@@ -1,4 +1,4 @@
-"""Whether the files of a solution are still those that were discovered."""
+"""Notice files of a solution that are not those any more that were discovered."""
 
 from __future__ import annotations
 

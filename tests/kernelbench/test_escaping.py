@@ -175,7 +175,7 @@ def test_a_cell_of_blanks_is_escaped_in_linear_time(blank):
 
 
 def test_the_names_of_columns():
-    """Those of a run's baselines are keys of its records."""
+    """A run's baselines are keys of its records."""
     text = tables.to_csv([{"ms": dict.fromkeys(LINES, 1.0), **dict.fromkeys(LINES, 2)}])
     as_csv(text)
     assert len(next(csv.reader(io.StringIO(text)))) == 2 * len(LINES)
