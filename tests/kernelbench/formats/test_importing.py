@@ -94,6 +94,18 @@ def test_many_solutions_of_one_problem_get_the_next_free_samples(cuda_l1, tmp_pa
     assert taken == [3, 4, 5, 0, 1, 2, 6]
 
 
+def test_a_solution_for_which_no_sample_number_is_left_is_left_out(cuda_l1, tmp_path):
+    """One more than the largest would be read as sample 0, and keep that one out."""
+    (tmp_path / "k.py").write_text(KERNEL)
+    rows = ["problem,file,speedup,sample", *["1/1,k.py,2,999999999"] * 2, "1/1,k.py,2,0"]
+    (tmp_path / "claims.csv").write_text("\n".join(rows) + "\n")
+    made = imported(tmp_path / "claims.csv", tmp_path / "out")
+    assert [claim.solution.rpartition("_s")[2] for claim in made.claims] == ["999999999.py", "0.py"]
+    assert [reason for _, reason in made.left_out] == [
+        "no sample number up to 999,999,999 is left for it"
+    ]
+
+
 def test_archives_beyond_all_measure_are_refused_by_where(cuda_l1, tmp_path, monkeypatch):
     """Whatever they claim to hold: one line of 30 GB, more lines than anybody reads, sources that add up."""
     table = tmp_path / "claims.csv"
