@@ -25,12 +25,14 @@ def foreign(folder: Path) -> str:
         except OSError:
             continue  # who writes there hears of it
         for entry in entries:
-            if entry.is_dir() and entry.is_symlink():
-                return f"{here / entry.name} is a link"
-            if entry.is_dir():
-                folders += [here / entry.name] if here.name != WORKSPACES else []
-            elif not entry.is_file() and not entry.is_symlink():
-                return f"{here / entry.name} cannot be read: it is not a plain file"
+            path = here / entry.name
+            if entry.is_symlink():
+                if os.path.isdir(path):
+                    return f"{path} is a link"
+            elif entry.is_dir():
+                folders += [path] if here.name != WORKSPACES else []
+            elif not entry.is_file():
+                return f"{path} cannot be read: it is not a plain file"
     return ""
 
 

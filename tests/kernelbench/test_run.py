@@ -239,6 +239,12 @@ def test_a_folder_of_others_that_is_a_link_is_not_written_into(tmp_path, place):
     Run.open(run.path, CONFIGURATION, resume=True).close()
 
 
+def test_a_link_that_leads_to_itself_is_no_folder(tmp_path):
+    run = Run.create(tmp_path / "r", CONFIGURATION)
+    (run.path / "notes").symlink_to("notes")
+    Run.open(run.path, CONFIGURATION, resume=True).close()
+
+
 def test_a_folder_where_a_file_belongs_is_an_error_that_says_so(tmp_path):
     run = Run.create(tmp_path / "r", CONFIGURATION)
     (run.path / "leaderboard.md").mkdir()
