@@ -10,15 +10,18 @@ import errno
 import fcntl
 import json
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from harness.faults import MachineFault
 from harness.json_text import parse_json
+from harness.problem.module import ProblemFile
 from harness.record.shape import NUMBER, OBJECT, TEXT, count, kind, list_of, or_none, shape
 from harness.result import Result
 from harness.solution.discover import Solution
+from harness.solution.includes import digest_of
 from kernelbench import __version__
 from kernelbench.metrics.workloads import together
 from kernelbench.run_folder import foreign, read_own
@@ -183,6 +186,12 @@ class Run:
         """Solutions and workloads without a result of the solution's present content, as ``latest`` has them."""
         known = {(r.problem, r.solution["name"], *_content(r), r.workload.get("name")) for r in self.latest()}
         return [(s, name) for s, name in cases if (str(s.problem), s.name, s.sha256, s.helpers, name) not in known]
+
+    def of_other_problems(self, files: Iterable[ProblemFile]) -> list[Result]:
+        """Return those of ``latest`` whose problem, one of ``files``, is not the one any more that they are of."""
+        present = {str(file.id): digest_of(file.path) for file in files}
+        known = [result for result in self.latest() if result.problem_sha256]
+        return [r for r in known if present.get(r.problem, r.problem_sha256) != r.problem_sha256]
 
     def latest(self) -> list[Result]:
         """The last result of each (problem, solution file, workload), in order of problem and sample.

@@ -16,8 +16,7 @@ from harness.compile.cost import compiles
 from harness.problem.module import ProblemFile, ProblemId
 from harness.result import Result
 from harness.solution.discover import Solution, SolutionError, discover, read_file, readable
-from harness.solution.includes import digest_of
-from harness.solution.unchanged import CHANGED, Stamp, is_unchanged, stamp
+from harness.solution.unchanged import Stamp, is_unchanged, stamp
 from kernelbench import run_sources, suite
 from kernelbench.evaluation import unevaluated
 from kernelbench.evaluation.confirmation import confirm_best, fresh
@@ -30,6 +29,7 @@ from kernelbench.evaluation.executor import (
     Status,
     closed_or_killed,
     open_executor,
+    unless_changed,
 )
 from kernelbench.evaluation.stored_baselines import BaselineKey, StoredBaselines
 from kernelbench.metrics.workloads import workloads_of
@@ -204,21 +204,12 @@ def _choose(selection: Selection) -> _Chosen:
 def _todo(run: Run, cases: list[Case], again: Collection[tuple[str, str, str | None]]) -> list[Case]:
     """Return the cases without a result in the run, and those to evaluate ``again``."""
     missing = set(run.missing([(solution, name) for _, solution, name in cases]))
-    missing |= _of_other_problems(run, cases)
+    files = {file.id: file for file, _, _ in cases}
+    stale = run.of_other_problems(files.values())
+    again = {*again, *((r.problem, r.solution["name"], r.workload.get("name")) for r in stale)}
     return [
         (file, s, name) for file, s, name in cases if (s, name) in missing or (str(s.problem), s.name, name) in again
     ]
-
-
-def _of_other_problems(run: Run, cases: list[Case]) -> set[tuple[Solution, str]]:
-    """Return those whose problem has changed since their result."""
-    was = {(r.problem, r.solution["name"], r.workload.get("name")): r.problem_sha256 for r in run.latest()}
-    present = {file.id: digest_of(file.path) for file, _, _ in cases}
-    return {
-        (solution, name)
-        for file, solution, name in cases
-        if was.get((str(file.id), solution.name, name)) not in (None, "", present[file.id])
-    }
 
 
 def _record(
@@ -226,8 +217,8 @@ def _record(
 ) -> None:
     """Write down what became of one candidate; a result of other content than the record would name is none."""
     file = chosen.files[item.solution.problem]
-    if isinstance(item, Evaluated) and not is_unchanged(item.solution, chosen.stamps[item.solution]):
-        item = Skipped(item.solution, _CHANGED, workload=item.result.workload["name"])
+    if isinstance(item, Evaluated):
+        item = unless_changed(item, chosen.stamps[item.solution], _CHANGED)
     if isinstance(item, Evaluated):
         comparisons.into(item.result, file)
         run_sources.keep(outcome.run, item.solution, file)
@@ -258,8 +249,7 @@ def evaluate_one(
         present = BaselineKey(device["name"], executor.torch_version, options.precision)
         comparisons.check([(file, workload) for file, _ in todo], present)
         (item,) = unfit or executor.evaluate(todo, status, workload)
-    if isinstance(item, Evaluated) and not is_unchanged(solution, before):
-        item = Skipped(solution, CHANGED)
+    item = unless_changed(item, before)
     if isinstance(item, Evaluated):
         comparisons.into(item.result, file)
     return file, item

@@ -17,8 +17,8 @@ from harness.process import protocol
 from harness.process.owned_folders import remove_tree
 from harness.result import CandidateFailure, Status
 from harness.solution.discover import Solution, SolutionError, read_solution
-from harness.solution.unchanged import CHANGED, Stamp, is_unchanged, stamp
-from kernelbench.evaluation.executor import EnvironmentUnfit, Evaluated, Skipped
+from harness.solution.unchanged import Stamp, stamp
+from kernelbench.evaluation.executor import EnvironmentUnfit, Evaluated, Skipped, unless_changed
 from kernelbench.evaluation.local_executor import Order
 from kernelbench.evaluator.bench import Bench, Benches
 
@@ -100,21 +100,18 @@ class Call:
                 orders.append(Order(file, solution, workload=workload))
                 places.append(place)
                 stamps.append(stamp(solution) if job["path"] else None)
-        for place, order, before, future in zip(places, orders, stamps, bench.line.order(orders)):
-            answers[place] = _unless_changed(future, order.solution, before) if before else future
+        for place, before, future in zip(places, stamps, bench.line.order(orders)):
+            answers[place] = _unless_changed(future, before) if before else future
         return answers
 
 
-def _unless_changed(future: Future, solution: Solution, before: Stamp) -> Future:
-    """Return the future result; one of other content than its record would name is none."""
+def _unless_changed(future: Future, before: Stamp) -> Future:
+    """Return the future of what ``unless_changed`` returns."""
     kept: Future = Future()
 
     def done(ended: Future) -> None:
         try:
-            item = ended.result()
-            if isinstance(item, Evaluated) and not is_unchanged(solution, before):
-                item = Skipped(solution, CHANGED)
-            kept.set_result(item)
+            kept.set_result(unless_changed(ended.result(), before))
         except BaseException as error:
             kept.set_exception(error)
 

@@ -36,10 +36,15 @@ class ReviewError(RunError):
 Subject = tuple[str, str, str, str]  # problem, name of the solution, digests of its file and of its other files
 
 
+def about(result: Result) -> dict[str, str]:
+    """Return the fields of a review of the result that say what it is about."""
+    of = result.solution
+    return {"problem": result.problem, "solution": of["name"], "sha256": of["sha256"], "helpers": of.get("helpers", "")}
+
+
 def subject_of(result: Result) -> Subject:
     """Return what a review of the result would be about."""
-    about = result.solution
-    return result.problem, about["name"], about["sha256"], about.get("helpers", "")
+    return tuple(about(result).values())
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from kernelbench.endpoint import Endpoint, ModelError
 from kernelbench.metrics import settled
 from kernelbench.metrics.outcomes import NO_ISSUES
 from kernelbench.review.labels import CATEGORIES
-from kernelbench.review.record import Review, ReviewError, subject_of
+from kernelbench.review.record import Review, ReviewError, about
 
 _TRIES = 3  # for an answer in the form that was asked for
 _ANSWER_TOKENS = 1500
@@ -72,8 +72,7 @@ class Reviewer:
             answer, usd = self._ask(request, sampling)
             kept.parent.mkdir(parents=True, exist_ok=True)
             kept.write_text(json.dumps(answer))
-        known = dict(zip(("problem", "solution", "sha256", "helpers"), subject_of(result)))
-        return Review(**known, model=self.endpoint.model, **answer, usd=usd, key=key[:40])
+        return Review(**about(result), model=self.endpoint.model, **answer, usd=usd, key=key[:40])
 
     def _ask(self, request: dict, sampling: dict) -> tuple[dict, float]:
         before = self.spent

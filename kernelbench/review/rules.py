@@ -18,7 +18,7 @@ from harness.result import Result
 from kernelbench.metrics import held_out
 from kernelbench.metrics.outcomes import GAMING, MINOR_ISSUES
 from kernelbench.review import record
-from kernelbench.review.record import Review, subject_of
+from kernelbench.review.record import Review, about
 from kernelbench.run import Run
 
 NAME = "rules"  # where a review names its model
@@ -48,8 +48,7 @@ def decide(result: Result) -> Review | None:
         return None
     answer, category, reason = found
     key = hashlib.sha256(json.dumps([result.solution["sha256"], found]).encode()).hexdigest()[:40]
-    known = dict(zip(("problem", "solution", "sha256", "helpers"), subject_of(result)))
-    return Review(**known, model=NAME, answer=answer, category=category, reason=reason, usd=0.0, key=key)
+    return Review(**about(result), model=NAME, answer=answer, category=category, reason=reason, usd=0.0, key=key)
 
 
 def _input_exploitation(result: Result) -> tuple[str, str, str] | None:

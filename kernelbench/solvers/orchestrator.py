@@ -13,7 +13,7 @@ from pathlib import Path
 from harness.problem.module import ProblemFile, ProblemId
 from harness.result import Result
 from harness.solution.discover import SolutionError, discover, read_solution, readable
-from harness.solution.includes import digest_of, read_bytes
+from harness.solution.includes import read_bytes
 from kernelbench import run_sources, suite
 from kernelbench.evaluation.confirmation import confirm_best, fresh
 from kernelbench.evaluation.executor import Evaluated, Options, Pair, closed_or_killed
@@ -96,7 +96,7 @@ def _attempt(pipeline: Pipeline, plan: Plan, selector: str, out: Path, resume: b
     """Run the solver on every problem; the run stays open."""
     files = suite.find(selector, problem_dir)
     run = _open_run(plan, selector, pipeline.options, pipeline.device, out, resume, problem_dir)
-    if changed := _changed(run, files):
+    if changed := sorted({result.problem for result in run.of_other_problems(files)}):
         run.close()
         raise SolverError(f"{', '.join(changed)} changed since {out} was begun: choose another --out")
     first = [result for result in run.results if result.confirms is None]  # what the solver was told
@@ -106,13 +106,6 @@ def _attempt(pipeline: Pipeline, plan: Plan, selector: str, out: Path, resume: b
     with pipeline.line(at_once=min(plan.at_once, len(files))) as line:
         _run_session(line, plan, pipeline.options, files, outcome, first, watcher)
     return outcome
-
-
-def _changed(run: Run, files: list[ProblemFile]) -> list[str]:
-    """Return the problems that are not those any more that the run has results of."""
-    present = {str(file.id): digest_of(file.path) for file in files}
-    known = {(result.problem, result.problem_sha256) for result in run.results if result.problem_sha256}
-    return sorted({problem for problem, sha256 in known if present.get(problem, sha256) != sha256})
 
 
 def _run_session(

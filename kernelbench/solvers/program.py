@@ -27,10 +27,10 @@ from harness.limits import MAX_JSON_BYTES
 from harness.record.shape import shape
 from harness.result import Result
 from harness.solution.discover import SUFFIXES
-from harness.solution.includes import open_plain, read_bytes
+from harness.solution.includes import open_plain
 from kernelbench.metrics import settled
 from kernelbench.run import write_whole
-from kernelbench.run_folder import WORKSPACES
+from kernelbench.run_folder import WORKSPACES, read_own
 from kernelbench.run_sources import ORIGIN
 from kernelbench.solvers.candidate import Candidate, Talk
 from kernelbench.solvers.plan import SolverError
@@ -181,10 +181,8 @@ def _candidate(path: Path) -> Candidate:
 
 def _text(path: Path, errors: str = "surrogateescape") -> str:
     """Return the file that the program left. Raises SolverError where it is no plain file or too large."""
-    if path.is_symlink():
-        raise SolverError(f"{path} cannot be read: it is not a plain file, but a link")
     try:
-        return read_bytes(path, MAX_JSON_BYTES).decode("utf-8", errors=errors)
+        return read_own(path, MAX_JSON_BYTES).decode("utf-8", errors=errors)
     except OSError as error:
         raise SolverError(f"{path} cannot be read: {error.strerror}") from None
 

@@ -22,7 +22,7 @@ from harness.faults import MachineFault
 from harness.problem.module import ProblemId
 from harness.result import CandidateFailure, Result, Status
 from harness.solution.discover import Solution, SolutionError, read_solution
-from kernelbench.evaluation.executor import Skipped
+from kernelbench.evaluation.executor import Evaluated, Skipped
 from kernelbench.evaluation.judge_process import CHECK, measure, profile
 from kernelbench.evaluation.local_executor import BuildQueue, Order
 from kernelbench.machine import ncu
@@ -201,10 +201,8 @@ class _Attempt:
             if isinstance(item, _Same):
                 order = self._backend.order(self._work, self._workload, job=dict(CHECK))
                 order.add_done_callback(functools.partial(self._checked, item.first))
-            elif isinstance(item, Skipped):
-                raise Unevaluated(f"attempt {self._work.sample} could not be evaluated: {item.reason}")
             else:
-                self._take(item.result)
+                self._take(self._result_of(item))
         except BaseException as error:
             self._fail(error)
 
@@ -214,15 +212,18 @@ class _Attempt:
         A digest cannot know all that a program reads: its own file may tell it what to answer.
         """
         try:
-            item = done.result()
-            if isinstance(item, Skipped):
-                raise Unevaluated(f"attempt {self._work.sample} could not be evaluated: {item.reason}")
-            if item.result.correct:
+            result = self._result_of(done.result())
+            if result.correct:
                 first.add_done_callback(self._copy)
             else:
-                self._take(item.result)
+                self._take(result)
         except BaseException as error:
             self._fail(error)
+
+    def _result_of(self, item: Evaluated | Skipped) -> Result:
+        if isinstance(item, Skipped):
+            raise Unevaluated(f"attempt {self._work.sample} could not be evaluated: {item.reason}")
+        return item.result
 
     def _copy(self, first: Future) -> None:
         """Take the result of another attempt as this one's."""

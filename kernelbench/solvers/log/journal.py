@@ -31,14 +31,12 @@ from harness.solution.includes import read_bytes
 from harness.solution.naming import DIRECTIVE_LINES, directive_words
 from kernelbench.endpoint import Message
 from kernelbench.run import MOST_LOG_BYTES, RunError, append_line, whole_lines, write_whole
-from kernelbench.run_sources import TRAJECTORY
+from kernelbench.run_sources import ASKED, TRAJECTORY
 
 CALLS, SOLUTIONS = "calls.jsonl", "solutions"
 FACTS, MEMORY, GRANTS = "facts.jsonl", "memory.jsonl", "schedule.jsonl"
 
-_OF_A_CALL = {
-    "tokens!": OBJECT, "tokens.*": or_none(NUMBER), "cost_usd!": or_none(NUMBER), "seconds!": NUMBER, "tags": OBJECT,
-}  # fmt: skip
+_OF_A_CALL = {**ASKED, "tokens!": OBJECT, "cost_usd!": or_none(NUMBER), "seconds!": NUMBER, "tags": OBJECT}
 _SHAPES = {
     CALLS: shape(
         {
