@@ -11,16 +11,18 @@ import re
 import shlex
 from collections.abc import Iterator
 
+FLAGS = ("extra_cflags", "extra_cuda_cflags", "extra_ldflags")  # arguments of PyTorch's load and load_inline
 SEARCHED = ("-isystem", "-iquote", "-idirafter", "-I")  # their values are folders of headers
 _VALUED = (*SEARCHED, "-include", "-L", "-l", "-D", "-U")  # the value follows at once, or is the next word
 _LIBRARY_FILE = re.compile(r"/.*\.(so(\.\d+)*|a|o)")
 _NAME = r"[\w.+-]+"
 
-# GCC and Clang. What -f and -m begin has no value with a path, and is no plugin.
+# GCC and Clang. What -f and -m begin has no value with a path, is no plugin, and writes no file of a name of its own.
 _HOST = re.compile(
     rf"-O\w*|-g\w*|-std={_NAME}|-ansi|-w|-pedantic|-W[\w=+-]+|-pipe|-pthread|-shared|-s|-rdynamic"
     r"|-static-(libgcc|libstdc\+\+)"
-    rf"|-f(?!plugin|pass-plugin)[A-Za-z][\w-]*(=[\w.,+-]+)?|-m(?!llvm)[a-z0-9][\w.-]*(={_NAME})?"
+    r"|-f(?!plugin|pass-plugin|dump|opt-info|profile|callgraph|compare-debug|save-|diagnostics-(format|set|add))"
+    rf"[A-Za-z][\w-]*(=[\w.,+-]+)?|-m(?!llvm)[a-z0-9][\w.-]*(={_NAME})?"
 )
 _LINKER = re.compile(
     rf"/.*|--(no-)?as-needed|--(no-)?whole-archive|-rpath(-link)?(=/.*)?|-soname(={_NAME})?|-z|now|lazy|relro|defs"
@@ -55,11 +57,19 @@ def taken_apart(flags: list[str], for_nvcc: bool) -> list[tuple[str, str]]:
 
     Raises ValueError that names the first flag which is not passed to a compiler.
     """
+    return list((_of_nvcc if for_nvcc else _of_the_host)(_words(flags)))
+
+
+def quoted(flags: list[str]) -> list[str]:
+    """Return the same words such that a shell changes none of them: it puts names of files for patterns."""
+    return [shlex.quote(word) for word in _words(flags)]
+
+
+def _words(flags: list[str]) -> list[str]:
     try:
-        words = shlex.split(" ".join(flags))
+        return shlex.split(" ".join(flags))
     except ValueError as error:
         raise ValueError(f"cannot take its flags apart: {error}") from None
-    return list((_of_nvcc if for_nvcc else _of_the_host)(words))
 
 
 def paths(pairs: list[tuple[str, str]]) -> Iterator[str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.compile.dependencies import is_the_systems
-from harness.compile.extension.flags import SEARCHED, paths, taken_apart
+from harness.compile.extension.flags import FLAGS, SEARCHED, paths, taken_apart
 from harness.solution.discover import Solution
 from harness.solution.includes import Lookups, local_includes, read_bytes
 
@@ -29,7 +29,6 @@ _MAX_PATH_CHARACTERS = 4096  # as of the system; to look for the real one of so 
 _SHELL = re.compile(r"[;|&`<>$\x00-\x1f]")  # ninja has a shell run the compiler, and lines and variables of its own
 _UNKEYED = ("verbose", "keep_intermediates")
 _BY_CONTENT = ("sources", "extra_include_paths")
-_FLAGS = ("extra_cflags", "extra_cuda_cflags", "extra_ldflags")
 
 
 class Refused(Exception):
@@ -58,7 +57,7 @@ class Request:
             raise Refused("sources, flags and include paths of an extension are strings or lists of strings")
         if reason := _excess(arguments):
             raise Refused(reason)
-        arguments = arguments | {name: _listed(arguments[name]) for name in _TEXTS if name in arguments}
+        arguments = arguments | {name: _listed(arguments[name]) for name in (*_TEXTS, *_LISTS) if name in arguments}
         made = cls(function, arguments, solution, tuple(own), Path(os.path.realpath(scratch)))
         try:
             named = list(made._named())
@@ -124,7 +123,7 @@ class Request:
 
     def _searched(self) -> list[Path]:
         search = list(_listed(self.arguments.get("extra_include_paths")))
-        search += [value for name in _FLAGS for option, value in self._flags(name) if option in SEARCHED]
+        search += [value for name in FLAGS for option, value in self._flags(name) if option in SEARCHED]
         return [Path(path) for path in search if os.path.isabs(path)]
 
     def _flags(self, name: str) -> list[tuple[str, str]]:
@@ -134,7 +133,7 @@ class Request:
         """Every path in the request."""
         for name in _BY_CONTENT:
             yield from _listed(self.arguments.get(name))
-        for name in _FLAGS:
+        for name in FLAGS:
             yield from paths(self._flags(name))
 
     def _may_name(self, path: str) -> bool:

@@ -18,6 +18,7 @@ from typing import Any
 from torch.utils import cpp_extension
 
 from harness.compile.extension import passes
+from harness.compile.extension.flags import FLAGS, quoted
 from harness.compile.extension.headers import write_minimal_headers
 from harness.solution.includes import local_includes
 
@@ -58,10 +59,22 @@ def build(function: str, arguments: dict[str, Any], host: str, nvcc: str | None)
     _stand_in(work, function, arguments, host, nvcc)
     cpp_extension._import_module_from_library = lambda name, path, is_python_module: os.path.join(path, f"{name}.so")
     try:
-        library = getattr(cpp_extension, function)(**arguments, build_directory=str(directory))
+        library = getattr(cpp_extension, function)(**_quoted(arguments), build_directory=str(directory))
     except Exception as error:
         return {"raised": type(error).__name__, "message": str(error)[:_LOG_CHARACTERS]}
     return {"library": library, "dependencies": _read(directory)}
+
+
+def _quoted(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments with flags and include paths that the shell of ninja takes as they were checked.
+
+    Include paths are passed as flags: not every version of PyTorch quotes them.
+    """
+    searched = [f"-I{path}" for path in arguments.get("extra_include_paths") or []]
+    passed = {name: quoted(arguments.get(name) or []) for name in FLAGS}
+    for name in ("extra_cflags", "extra_cuda_cflags"):
+        passed[name] = [*map(shlex.quote, searched), *passed[name]]
+    return arguments | passed | {"extra_include_paths": None}
 
 
 def _read(directory: Path) -> list[str]:

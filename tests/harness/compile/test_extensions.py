@@ -214,6 +214,18 @@ def test_a_request_of_too_many_too_long_or_unknown_flags_is_refused(builder, tmp
     assert message in builder(inline(**arguments), tmp_path)["message"]
 
 
+def test_flags_and_include_paths_reach_the_compiler_as_they_were_checked(builder, tmp_path):
+    """A shell put main.cpp and main.o for the pattern, so that the object was linked twice; a blank ended a path."""
+    folder = tmp_path / "with blank"
+    folder.mkdir()
+    (folder / "a.h").write_text("#define ANSWER 42\n")
+    source = '#include "a.h"\nextern "C" int answer() { return ANSWER; }'
+    keywords = {"no_implicit_headers": True, "is_python_module": False}
+    request = inline(cpp_sources=source, extra_include_paths=[str(folder)], extra_ldflags=["-I m*"], **keywords)
+    answer = builder(request, tmp_path)
+    assert "library" in answer, answer
+
+
 def test_sources_that_come_and_go_are_the_candidates_fault(builder, tmp_path):
     """Its own folder is the candidate's: it may move a file away between two looks at it."""
     path = tmp_path / "a.cpp"

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from harness.compile.extension.flags import SEARCHED, paths, taken_apart
+from harness.compile.extension.flags import SEARCHED, paths, quoted, taken_apart
 from harness.compile.toolchain import host_compiler, nvcc
 
 HOST = [
@@ -31,7 +31,8 @@ REFUSED_ANYWHERE = [
     "-fprofile-use=/usr/x", "-mllvm -load=x", "-Xclang -load", "-o x", "-x c", "-Wl,-plugin,x", "-Wl,@x", "-Wa,-o,x",
     "-Wp,-MD,x", "-T x", "x.so", "-include -fplugin=x", "-include-pch x", "-I -fplugin=x", "-l../x",
     "-DA='a -fplugin=x'", "-I'/usr -fplugin=x'", "-O2*", "-Xpreprocessor -x", "-save-temps=/x", "-###",
-    "-no-canonical-prefixes", "-fmodule-mapper=|x",
+    "-no-canonical-prefixes", "-fmodule-mapper=|x", "-fdump-tree-original=x", "-fopt-info-vec=x", "-fprofile-use=x",
+    "-fdiagnostics-format=json-file", "-fcompare-debug=-x",
 ]  # fmt: skip
 REFUSED_BY_NVCC = [
     "-ccbin x", "--compiler-bindir=x", "-Xcompiler -fplugin=x", "-Xcompiler '-O2 -fplugin=x'",
@@ -81,6 +82,14 @@ def test_flags_are_taken_apart_as_one_line_of_a_shell():
     assert taken_apart(["-D", "A=1", "-O2 -I", "'/a'"], for_nvcc=False) == [("-D", "A=1"), ("-O2", ""), ("-I", "/a")]
     with pytest.raises(ValueError, match="No closing quotation"):
         taken_apart(["-O2", "'"], for_nvcc=False)
+
+
+def test_quoted_flags_are_the_same_words_to_a_shell_where_files_match_them(tmp_path):
+    """A shell put the names of files for the pattern, one of them a flag that starts another program."""
+    (tmp_path / "-wrapper").write_text("")
+    flags = ["-O2 -I [+-]*", "-DNAME='\"a b\"'", "~", "#"]
+    shown = subprocess.run(f"printf '%s\\n' {' '.join(quoted(flags))}", shell=True, cwd=tmp_path, capture_output=True)
+    assert shown.stdout.decode().splitlines() == ["-O2", "-I", "[+-]*", '-DNAME="a b"', "~", "#"]
 
 
 def test_the_paths_in_flags_are_told():
