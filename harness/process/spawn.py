@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import importlib
 import os
 import re
@@ -114,6 +115,7 @@ def close_all_but(kept: list[int], opened: list[int] | None = None) -> None:
 
     ``opened`` are its parent's ``descriptors``, where a confined one forks: it may not see its own.
     """
+    gc.freeze()  # collected later, a socket of the parent would close what has its number by then
     for descriptor in descriptors() if opened is None else opened:
         if descriptor > 2 and descriptor not in kept:
             with contextlib.suppress(OSError):  # the listing's own descriptor
