@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from harness.isolated_call import ApartError, TooMuch, apart
+from harness.solution.source_facts import why_no_python
 
 _THOUGHT_TAGS = "think|thinking|thought|reasoning|scratchpad"
 _THOUGHT = re.compile(rf"<(/?)({_THOUGHT_TAGS})>", re.IGNORECASE)
@@ -46,6 +48,37 @@ def extract(answer: str, kind: str = "py", finished: bool = True) -> str:
 
     ``finished`` says whether the model came to an end by itself.
     """
+    return _found(found_solution, answer, kind, finished)
+
+
+def extract_functions(names: Sequence[str], answer: str, kind: str = "py", finished: bool = True) -> str:
+    """The Python in ``answer`` that defines ``names``, the last of several; NoCode where there is none."""
+    return _found(found_functions, list(names), answer, finished)
+
+
+def _found(search: Callable[..., str], *arguments: Any) -> str:
+    """Return what ``search`` finds, in a process and within a time that one answer may take with all its pieces."""
+    try:
+        code, reason = apart(f"{__name__}:outcome", search.__name__, list(arguments))
+    except TooMuch as error:
+        raise NoCode(f"to look for code in the answer takes {error}") from None
+    except ApartError as error:
+        raise NoCode(f"to look for code in the answer failed: {str(error).splitlines()[-1]}") from None
+    if reason is not None:
+        raise NoCode(reason)
+    return code
+
+
+def outcome(search: str, arguments: list[Any]) -> tuple[str | None, str | None]:
+    """Return the code that the function found, or else why there is none; runs in a process that may die of it."""
+    try:
+        return globals()[search](*arguments), None
+    except NoCode as reason:
+        return None, str(reason)
+
+
+def found_solution(answer: str, kind: str, finished: bool) -> str:
+    """As ``extract``, here."""
     text = _spoken(answer.replace("\r\n", "\n").lstrip("\ufeff"))
     pieces = list(_pieces(text, kind))
     whole = [piece for piece in pieces if _is_whole(piece, kind)]
@@ -57,8 +90,8 @@ def extract(answer: str, kind: str = "py", finished: bool = True) -> str:
     raise NoCode(_reason(answer, text, [piece for piece in pieces if piece.strip()], kind, finished))
 
 
-def extract_functions(names: Sequence[str], answer: str, kind: str = "py", finished: bool = True) -> str:
-    """The Python in ``answer`` that defines ``names``, the last of several; NoCode where there is none."""
+def found_functions(names: list[str], answer: str, finished: bool) -> str:
+    """As ``extract_functions``, here."""
     text = _spoken(answer.replace("\r\n", "\n").lstrip("\ufeff"))
     fences = list(_FENCE.finditer(text))
     ends = [fence.start() for fence in fences[1:]] + [len(text)]
@@ -164,10 +197,7 @@ def _declares_solution(statement: str) -> bool:
 def _problem(code: str, kind: str) -> str | None:
     """Return why it is no source of its kind; None where it may be."""
     if kind == "py":
-        try:
-            wrong = apart("harness.solution.source_facts:why_no_python", code)
-        except (TooMuch, ApartError) as error:
-            wrong = f"to parse it takes {error}"
+        wrong = why_no_python(code)
         return f"it is not Python: {wrong}" if wrong else None
     if code.count("{") != code.count("}"):
         return "its braces do not match"

@@ -84,6 +84,14 @@ def test_an_answer_of_nothing_but_marks_is_read_in_one_pass(answer):
         extract(answer)
 
 
+def test_one_answer_takes_no_more_time_than_one_call_may(monkeypatch):
+    """Each place where its code may begin was parsed with each of its ends, 20 s for each of them."""
+    monkeypatch.setattr("harness.isolated_call.CPU_SECONDS", 1)
+    many_starts = "import a\n" * 45 + "class ModelNew:\n  pass\n" + "x = [(1, 2, 3), {4: 5}]\n" * 3000
+    with pytest.raises(NoCode, match="to look for code in the answer takes more than 1 s of processor time"):
+        extract(many_starts + "no python\n" * 60)
+
+
 def test_thoughts_of_several_kinds_are_left_out():
     thought = "<think>a</think>So <reasoning>```python\nx\n```</reasoning> it is. <think>"
     assert extract(f"{thought}\n```python\n{CODE}```") == CODE
