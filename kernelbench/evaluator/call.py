@@ -90,10 +90,11 @@ class Call:
             except (SolutionError, OSError) as error:
                 answers.append({"refused": str(error)} if job["path"] else {"unevaluated": str(error)})
                 continue
-            if lacking := solution.lacks(bench.device_type):
+            lacking = solution.lacks(bench.device_type)
+            if lacking and not _chose_language(job):
                 answers.append({"unevaluated": f"{solution.name}: {lacking}"})
-            elif job["fault"]:
-                failure = CandidateFailure(Status.BUILD_ERROR, job["fault"])
+            elif fault := job["fault"] or lacking:
+                failure = CandidateFailure(Status.BUILD_ERROR, fault)
                 answers += bench.line.order([Order(file, solution, failure=failure, workload=workload)])
             else:
                 answers.append({})
@@ -130,6 +131,14 @@ def _read(job: dict[str, Any], file: ProblemFile, folder: Path) -> Solution:
     path = folder / f"candidate.{job['kind']}"
     path.write_bytes(job["source"].encode(errors="backslashreplace"))
     return read_solution(path, problem=file.id, settings=False)
+
+
+def _chose_language(job: dict[str, Any]) -> bool:
+    """Return whether the candidate's content alone says what device it needs: that is its fault then, not the caller's.
+
+    As one that is not evaluated it would count nowhere, so that its author could withdraw it.
+    """
+    return not job["path"] and job["kind"] == "py"
 
 
 def _answer(ended: Future) -> dict[str, Any]:

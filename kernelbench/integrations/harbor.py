@@ -13,30 +13,33 @@ import sys
 from pathlib import Path
 
 from harness.integrity.library_only import TRACKS
-from harness.solution.discover import SolutionError
-from kernelbench import EvaluationError, evaluate
+from harness.solution.includes import read_source
+from kernelbench import EvaluationError, reward
 from kernelbench.integrations import tasks
-from kernelbench.rl import shaped
 
 CORRECT, WRONG, UNFIT = 0, 1, 3  # exit statuses, as of ``kb try``
 NO_SOLUTION = "no_solution"
 
 
-def judge(problem: str, folder: Path, **conditions: str) -> tuple[tasks.Grade, dict | None]:
+def judge(problem: str, folder: Path, device: str, **conditions: str) -> tuple[tasks.Grade, dict | None]:
     """Return the grade of the one ``kernel.py``, ``.cu`` or ``.cpp`` in ``folder``, and the record of its evaluation.
 
-    Raises EvaluationError where the machine is at fault.
+    The source alone is judged: its ``kb:`` comment and other files are the agent's too. Raises EvaluationError where the
+    machine is at fault.
     """
-    found = [path for kind in tasks.KINDS if (path := folder / f"kernel.{kind}").is_file() and not path.is_symlink()]
-    if len(found) != 1:
-        names = ", ".join(path.name for path in found) or "none"
-        message = f"expected one file kernel.py, kernel.cu or kernel.cpp, found {names}"
+    kinds = tasks.KINDS_ON[device.partition(":")[0]]
+    left = [path for kind in tasks.KINDS if (path := folder / f"kernel.{kind}").is_file() and not path.is_symlink()]
+    if len(left) != 1 or left[0].suffix[1:] not in kinds:
+        names = ", ".join(path.name for path in left) or "none"
+        message = f"expected one file {' or '.join(f'kernel.{kind}' for kind in kinds)}, found {names}"
         return tasks.Grade(0.0, NO_SOLUTION, message), None
+    (path,) = left
     try:
-        result = evaluate(problem, found[0], **conditions)
-    except SolutionError as error:
-        return tasks.Grade(0.0, NO_SOLUTION, str(error)), None
-    return tasks.of_reward(shaped(result)), result.to_json()
+        source = read_source(path)
+    except OSError as error:
+        return tasks.Grade(0.0, NO_SOLUTION, f"cannot read {path.name}: {error.strerror}"), None
+    graded = reward(problem, source, kind=path.suffix[1:], device=device, **conditions)
+    return tasks.of_reward(graded), graded.result.to_json()
 
 
 def main() -> None:

@@ -76,7 +76,7 @@ class KernelEnvironment(Environment[KernelAction, KernelObservation, KernelState
         if not problem:
             raise ValueError("call reset first: it chooses the problem")
         try:
-            grade = tasks.grade(problem, action.source, action.kind, **self._conditions)
+            grade = self._grade(problem, action)
         except EvaluationError as error:
             return KernelObservation(
                 problem=problem, status=UNSCORED, feedback=str(error), attempts_left=self._left(), reward=None
@@ -87,6 +87,14 @@ class KernelEnvironment(Environment[KernelAction, KernelObservation, KernelState
             problem=problem, status=grade.label, feedback=grade.feedback, metrics=grade.metrics(),
             attempts_left=self._left(), reward=grade.value, done=self._left() == 0,
         )  # fmt: skip
+
+    def _grade(self, problem: str, action: KernelAction) -> tasks.Grade:
+        from harness import device as devices  # imports torch
+
+        kinds = tasks.KINDS_ON[devices.select(self._conditions.get("device")).type]
+        if action.kind not in kinds:  # the agent chose it: it uses up an attempt
+            return tasks.Grade(0.0, tasks.NO_CODE, f"kind must be one of {', '.join(kinds)}, not {action.kind!r:.80}")
+        return tasks.grade(problem, action.source, action.kind, **self._conditions)
 
     def _left(self) -> int:
         return max(0, self._attempts - self._state.step_count)

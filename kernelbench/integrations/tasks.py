@@ -19,6 +19,7 @@ from kernelbench.solvers.prompting import feedback
 from kernelbench.solvers.prompting.prompts import Prompts
 
 KINDS = ("py", "cu", "cpp")
+KINDS_ON = {"cuda": ("py", "cu"), "cpu": ("py", "cpp")}  # by type of device
 NO_CODE = "no_code"  # the label of an answer that holds no solution
 
 

@@ -227,7 +227,8 @@ def test_mistakes_of_the_caller_are_exceptions():
     with pytest.raises(EvaluationError, match="'tpu' is no device"):
         reward(GOOD, device="tpu")
     with pytest.raises(EvaluationError, match="needs a GPU"):
-        reward("", kind="cu")
+        reward("", kind="cu")  # the kind is the caller's, what Python imports is the candidate's
+    assert label("import triton.language as tl\n" + GOOD) == "build_error"
     assert label(WRONG) == "wrong_value"  # the evaluator is not lost with it
 
 

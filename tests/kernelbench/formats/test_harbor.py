@@ -48,13 +48,24 @@ def test_the_reference_solution_passes_and_a_broken_one_fails(tasks, tmp_path, i
     assert json.loads((tmp_path / "verifier" / "grade.json").read_text())["grade"]["label"] in BROKEN
 
 
-@pytest.mark.parametrize("names", [[], ["kernel.py", "kernel.cpp"], ["other.py"]])
+@pytest.mark.parametrize("names", [[], ["kernel.py", "kernel.cpp"], ["other.py"], ["kernel.cu"]])
 def test_without_one_solution_the_reward_is_nothing_and_says_why(tasks, tmp_path, names):
     (tmp_path / "solution").mkdir()
     for name in names:
         (tmp_path / "solution" / name).write_text(WRONG)
     done, reward = run(tasks[0] / "tests" / "test.sh", tmp_path)
-    assert done.returncode == 1 and reward["reward"] == 0 and "expected one file" in done.stdout
+    assert done.returncode == 1 and reward["reward"] == 0
+    assert "expected one file kernel.py or kernel.cpp, found" in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", ["# kb: device=cuda", "import triton.language as tl", "# kb: problem=1/20"])
+def test_what_an_agent_writes_cannot_leave_its_solution_unscored(tasks, tmp_path, first):
+    """A wrong solution that asked for another device was not evaluated, so that it counted in no average."""
+    (tmp_path / "solution").mkdir()
+    (tmp_path / "solution" / "kernel.py").write_text(f"{first}\n{WRONG}")
+    done, reward = run(tasks[0] / "tests" / "test.sh", tmp_path)
+    assert done.returncode == 1 and reward["reward"] == 0, done.stdout + done.stderr
 
 
 @pytest.mark.slow
