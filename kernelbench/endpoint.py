@@ -7,6 +7,8 @@ not only the one that met it.
 
 from __future__ import annotations
 
+import contextlib
+import math
 import os
 import random
 import threading
@@ -16,6 +18,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.5, 60.0
+_LONGEST_ASKED_S = 600.0  # by a Retry-After header; who asks for more is asked again by hand
 _TRIES = 8  # of one request; with the waits between them some two minutes
 _TRANSIENT = (408, 409, 425, 429)  # and all from 500 on
 
@@ -106,16 +109,13 @@ class Endpoint:
                     raise  # ours, not the endpoint's
                 except Exception as error:
                     self._raise_if_final(error)
-                    failure = error
+                    asked_s, failure = self._asked_wait_s(error), error
                 else:
-                    prompt, completion = (
-                        getattr(usage, "prompt_tokens", None),
-                        getattr(usage, "completion_tokens", None),
-                    )
+                    prompt, completion = (_tokens(usage, name) for name in ("prompt_tokens", "completion_tokens"))
                     seconds = time.monotonic() - begin
                     return Completion(text, finish_reason, prompt, completion, seconds, number, tool_calls)
             if number < self.tries:
-                self._wait_after(failure, number)
+                self._wait_after(failure, number, asked_s)
         raise ModelError(f"{self.base_url} gave no answer in {self.tries} tries; the last one: {_described(failure)}")
 
     def cost_usd(self, prompt_tokens: float | None, completion_tokens: float | None) -> float | None:
@@ -135,9 +135,9 @@ class Endpoint:
         try:
             choice = answer.choices[0]
             called = [_tool_call(call) for call in getattr(choice.message, "tool_calls", None) or []]
-            return choice.message.content or "", choice.finish_reason, answer.usage, called
+            return _text(choice.message.content), _text(choice.finish_reason) or None, answer.usage, called
         except (AttributeError, IndexError, TypeError):
-            raise _Garbled(f"an answer without choices: {str(answer)[:200]!r}") from None
+            raise _Garbled(f"an answer without choices: {_shown(answer)}") from None
 
     def _streamed(self, messages, sampling) -> tuple[str, str | None, Any, list[dict[str, Any]]]:
         pieces, finish_reason, usage = [], None, None
@@ -147,12 +147,15 @@ class Endpoint:
             model=self.model, messages=messages, extra_body=sampling, **options
         ) as stream:
             for chunk in stream:
-                usage = getattr(chunk, "usage", None) or usage
-                for choice in getattr(chunk, "choices", None) or []:
-                    pieces.append(choice.delta.content or "")
-                    for part in getattr(choice.delta, "tool_calls", None) or []:
-                        _add_part(called, part)
-                    finish_reason = choice.finish_reason or finish_reason
+                try:
+                    usage = getattr(chunk, "usage", None) or usage
+                    for choice in getattr(chunk, "choices", None) or []:
+                        pieces.append(_text(choice.delta.content))
+                        for part in getattr(choice.delta, "tool_calls", None) or []:
+                            _add_part(called, part)
+                        finish_reason = _text(choice.finish_reason) or finish_reason
+                except (AttributeError, TypeError):
+                    raise _Garbled(f"a piece of another form: {_shown(chunk)}") from None
         if finish_reason is None:
             raise _Garbled("a stream that ended in the middle of its answer")
         return "".join(pieces), finish_reason, usage, [called[index] for index in sorted(called)]
@@ -173,9 +176,18 @@ class Endpoint:
         if status is not None and status < 500 and status not in _TRANSIENT:
             raise ModelError(f"{self.base_url} refuses the request (HTTP {status}): {_described(error)}") from None
 
-    def _wait_after(self, error: Exception, number: int) -> None:
-        """Return seconds to wait: what the endpoint says, else twice as long each time."""
+    def _asked_wait_s(self, error: Exception) -> float | None:
+        """Return the seconds that the endpoint asks to wait; ModelError where that is longer than anybody waits."""
         asked = _retry_after_s(error)
+        if asked is not None and asked > _LONGEST_ASKED_S:
+            raise ModelError(
+                f"{self.base_url} asks to wait {asked:,.0f} s, and at most {_LONGEST_ASKED_S:.0f} s are waited: "
+                f"go on later; it said {_described(error)}"
+            ) from None
+        return asked
+
+    def _wait_after(self, error: Exception, number: int, asked: float | None) -> None:
+        """Wait as long as the endpoint asks, else about twice as long each time."""
         if getattr(error, "status_code", None) == 429 and asked is not None:
             self._not_before = max(self._not_before, time.monotonic() + asked)
             return
@@ -183,17 +195,40 @@ class Endpoint:
         time.sleep(asked if asked is not None else random.uniform(longest / 2, longest))
 
 
+def _text(value: Any) -> str:
+    """Return a text of an answer, '' for None; raises _Garbled for what is no text, or cannot be written as one."""
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise _Garbled(f"an answer with a {type(value).__name__} for a text")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise _Garbled("an answer with half a character") from None
+    return value
+
+
+def _tokens(usage: Any, name: str) -> int | None:
+    """Return a count of tokens; None where the endpoint gives none that can be one."""
+    count = getattr(usage, name, None)
+    return count if type(count) is int and 0 <= count < 1 << 53 else None
+
+
 def _tool_call(call: Any) -> dict[str, Any]:
-    return {"id": call.id, "name": call.function.name, "arguments": call.function.arguments or ""}
+    return {
+        "id": _text(call.id), "name": _text(call.function.name), "arguments": _text(call.function.arguments),
+    }  # fmt: skip
 
 
 def _add_part(called: dict[int, dict[str, Any]], part: Any) -> None:
     """Add a streamed piece of a tool call: its first piece has id and name, all have pieces of the arguments."""
+    if type(part.index) is not int:
+        raise _Garbled("a tool call without a number")
     call = called.setdefault(part.index, {"id": "", "name": "", "arguments": ""})
-    call["id"] = part.id or call["id"]
+    call["id"] = _text(part.id) or call["id"]
     if part.function:
-        call["name"] = part.function.name or call["name"]
-        call["arguments"] += part.function.arguments or ""
+        call["name"] = _text(part.function.name) or call["name"]
+        call["arguments"] += _text(part.function.arguments)
 
 
 def _retry_after_s(error: Exception) -> float | None:
@@ -202,14 +237,20 @@ def _retry_after_s(error: Exception) -> float | None:
     value = headers.get("retry-after")
     if value is None:
         return None
-    try:
-        return max(0.0, float(value))
-    except ValueError:
-        pass
+    with contextlib.suppress(ValueError):
+        return max(0.0, float(value)) if not math.isnan(float(value)) else None
     try:
         return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
+
+
+def _shown(value: Any) -> str:
+    """Return the beginning of what an endpoint sent; some nests it deeper than can be printed."""
+    try:
+        return repr(str(value)[:200])
+    except RecursionError:
+        return f"a {type(value).__name__} nested too deep"
 
 
 def _described(error: Exception) -> str:

@@ -42,13 +42,13 @@ class Answer:
 
 @dataclass(frozen=True)
 class Fault:
-    """An HTTP error with the endpoint's words, or with status 200 a body that is ``cut`` or ``garbage``."""
+    """An HTTP error with the endpoint's words; with status 200 a body: ``cut``, ``garbage`` or JSON."""
 
     status: int = 200
     message: str = ""
     code: str | None = None
     retry_after: str | None = None
-    body: str = ""  # cut, garbage
+    body: str | dict[str, Any] = ""  # cut, garbage
     after_s: float = 0.0
 
 
@@ -109,6 +109,11 @@ class _Handler(BaseHTTPRequestHandler):
         if fault.status != 200:
             error = {"message": fault.message, "code": fault.code, "type": "stand_in"}
             return self._send(fault.status, {"error": error}, fault.retry_after)
+        if isinstance(fault.body, dict):
+            if request.get("stream"):
+                text = f"data: {json.dumps(fault.body)}\n\ndata: [DONE]\n\n"
+                return self._write(200, text.encode(), "text/event-stream")
+            return self._send(200, fault.body)
         if fault.body == "garbage":
             return self._write(200, b"<html>the gateway says hello</html>", "application/json")
         whole = json.dumps(_completion(Answer("never seen in full"), request)).encode()

@@ -53,6 +53,82 @@ def test_what_passes_is_tried_again(served, stand_in, stream):
     assert done.completion_tokens == 3
 
 
+@pytest.mark.parametrize(
+    "message, finish_reason",
+    [
+        ({"content": 5}, "stop"),
+        ({"content": ["fine"]}, "stop"),
+        ({"content": "fine"}, 7),
+        ({"content": "half \ud800"}, "stop"),
+        ({"tool_calls": [{"id": "1", "type": "function", "function": {"name": 3, "arguments": "{}"}}]}, "tool_calls"),
+        ({"tool_calls": [{"id": "1", "type": "function", "function": {"name": "a", "arguments": {}}}]}, "tool_calls"),
+    ],
+)
+def test_an_answer_that_cannot_be_kept_is_asked_for_again(served, stand_in, message, finish_reason):
+    """Content 5 was kept as it came, and the run could not be resumed with it."""
+    body = {"choices": [{"index": 0, "message": {"role": "assistant", **message}, "finish_reason": finish_reason}]}
+    _, endpoint = served(stand_in.Fault(body=body), "fine, thank you")
+    done = endpoint.complete(HELLO, {})
+    assert (done.text, done.tries) == ("fine, thank you", 2)
+
+
+def call_of(**call):
+    return {"tool_calls": [{"index": 0, "id": "1", "type": "function", **call}]}
+
+
+@pytest.mark.parametrize(
+    "delta, finish_reason",
+    [
+        (None, "stop"),
+        ({"content": 5}, "stop"),
+        ({"content": [[]]}, "stop"),
+        ({"content": "fine"}, 7),
+        (call_of(function={"name": 1, "arguments": "{}"}), "tool_calls"),
+        (call_of(index=None, function={"name": "a", "arguments": "{}"}), "tool_calls"),
+        (call_of(index="a", function={"name": "a", "arguments": "{}"}), "tool_calls"),
+    ],
+)
+def test_a_streamed_piece_that_cannot_be_kept_ends_the_answer(served, stand_in, delta, finish_reason):
+    body = {"choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}]}
+    _, endpoint = served(stand_in.Fault(body=body), "fine, thank you", stream=True)
+    done = endpoint.complete(HELLO, {})
+    assert (done.text, done.tries) == ("fine, thank you", 2)
+
+
+def test_an_answer_nested_too_deep_is_asked_for_again(served, stand_in):
+    content = []
+    for _ in range(900):
+        content = [content]
+    body = {"choices": [{"index": 0, "message": {"content": content}, "finish_reason": "stop"}]}
+    _, endpoint = served(stand_in.Fault(body=body), "fine, thank you")
+    assert endpoint.complete(HELLO, {}).tries == 2
+
+
+@pytest.mark.parametrize("tokens", ["many", -3, 10**30, None])
+def test_counts_that_are_none_are_unknown(served, stand_in, tokens):
+    choice = {"index": 0, "message": {"role": "assistant", "content": "fine"}, "finish_reason": "stop"}
+    usage = {"prompt_tokens": tokens, "completion_tokens": 1, "total_tokens": 1}
+    _, endpoint = served(stand_in.Fault(body={"choices": [choice], "usage": usage}), prices=(1.0, 2.0))
+    done = endpoint.complete(HELLO, {})
+    assert (done.prompt_tokens, done.completion_tokens) == (None, 1)
+    assert endpoint.cost_usd(done.prompt_tokens, done.completion_tokens) is None
+
+
+@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize("asked", ["1000000000", "inf", "Fri, 31 Dec 9998 23:59:59 GMT"])
+def test_nobody_waits_for_days(served, stand_in, status, asked):
+    server, endpoint = served(stand_in.Fault(status, "come back later", retry_after=asked), "fine")
+    with pytest.raises(ModelError, match="asks to wait .* at most 600 s.*come back later"):
+        endpoint.complete(HELLO, {})
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("asked", ["nan", "soon", "Mon, 01 Jan 0001 00:00:00 +2359", "Fri, 99 Dec 2026 23:59:59 GMT"])
+def test_a_wait_that_is_none_is_not_kept(served, stand_in, asked):
+    _, endpoint = served(stand_in.Fault(503, "slowly", retry_after=asked), "fine")
+    assert endpoint.complete(HELLO, {}).tries == 2
+
+
 def test_a_rate_limit_is_kept(served, stand_in):
     server, endpoint = served(stand_in.Fault(429, "slowly", retry_after="1.2"), "fine")
     begin = time.monotonic()
