@@ -249,6 +249,12 @@ def test_the_action_passes_its_inputs_on(folder):
             cwd=folder, env=environment | more, capture_output=True, text=True,
         )  # fmt: skip
 
+    (folder / "elsewhere").mkdir()
+    (folder / "link").symlink_to("elsewhere")
+    for place in (dict(KB_OUT="link"), dict(KB_JUNIT="link"), dict(KB_OUT="link/run"), dict(KB_JUNIT="./link/kb.xml")):
+        led_away = act(**place)  # a pull request brings links, too
+        assert led_away.returncode == 2 and "a link in the workspace leads from" in led_away.stderr
+    assert not list((folder / "elsewhere").iterdir())
     assert act(KB_AGAINST="nowhere", KB_MAX_REGRESSION="5%").returncode == 2
     for name in ("MIN_SPEEDUP", "PROVE_SPEEDUP", "MAX_REGRESSION"):
         wrong = act(**{f"KB_{name}": "fast"})
@@ -260,6 +266,12 @@ def test_the_action_passes_its_inputs_on(folder):
     accepted = act(KB_ALLOW="unmapped missing", KB_PROBLEMS="1/19-20", KB_OUT="another")
     assert accepted.returncode == 0 and "notes.py: maps to no problem" in accepted.stdout, accepted.stderr
     assert (folder / "kb.xml").exists() and (folder / "kb-run" / "results.jsonl").exists()
+
+
+def test_the_action_is_not_installed_from_within_the_workspace():
+    """A file pip.py of a pull request ran in the place of pip."""
+    (step,) = [step for step in (ROOT / "action.yml").read_text().split("\n    - ") if "pip install" in step]
+    assert "working-directory: ${{ github.action_path }}\n" in step and "run: python -m pip install ." in step
 
 
 def test_the_hook_runs_a_command_that_there_is():
