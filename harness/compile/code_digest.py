@@ -70,12 +70,15 @@ def library_digest(path: Path) -> str | None:
 def sections(elf: bytes) -> list[tuple[bytes, bytes]]:
     """Return name and content of the sections that are loaded, but for build numbers and unwinding tables.
 
-    Raises ValueError for a file that is no 64-bit little-endian ELF, or whose sections have more bytes than it has.
+    Raises ValueError for a file that is no 64-bit little-endian ELF, has no names of sections or 65,280 and more of
+    them, or whose sections have more bytes than it has.
     """
     if elf[:6] != b"\x7fELF\x02\x01":
         raise ValueError("not a 64-bit little-endian ELF file")
     (offset,) = struct.unpack_from("<Q", elf, 0x28)
     size, count, names_at = struct.unpack_from("<HHH", elf, 0x3A)
+    if names_at >= count:
+        raise ValueError("it has no table of sections, or more of them than the header can count")
     headers = [struct.unpack_from("<IIQQQQ", elf, offset + index * size) for index in range(count)]
     if sum(length for _, kind, flags, _, _, length in headers if flags & _ALLOCATED and kind != _NO_BITS) > len(elf):
         raise ValueError("its sections overlap")

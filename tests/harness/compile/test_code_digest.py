@@ -3,6 +3,7 @@
 import dataclasses
 import stat
 import struct
+import subprocess
 import sys
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import torch
 from linear_time import MEGABYTE, in_linear_time
 
 from harness.compile import BuildContext, build, code_digest
+from harness.compile.toolchain import host_compiler
 from harness.problem.module import ProblemId
 from harness.solution.discover import read_solution
 
@@ -117,6 +119,16 @@ def test_a_library_whose_sections_overlap_is_none():
     elf[64 : 64 + 900 * len(section)] = section * 900
     with pytest.raises(ValueError, match="overlap"):
         code_digest.sections(bytes(elf))
+
+
+def test_a_library_with_more_sections_than_its_header_counts_has_no_digest(tmp_path):
+    """It ended the work on its whole problem: the count is 0 then, and no section has the names."""
+    source = tmp_path / "many.s"
+    source.write_text("".join(f'.section .s{number},"a"\n.byte 1\n' for number in range(65_300)))
+    library = tmp_path / "many.so"
+    subprocess.run([host_compiler().path, "-shared", "-nostdlib", "-o", library, source], check=True)
+    with pytest.raises(ValueError, match="more of them than the header can count"):
+        code_digest.sections(library.read_bytes())
 
 
 def test_what_is_no_library_has_no_sections():
