@@ -24,8 +24,8 @@ NO_SOLUTION = "no_solution"
 def judge(problem: str, folder: Path, device: str, **conditions: str) -> tuple[tasks.Grade, dict | None]:
     """Return the grade of the one ``kernel.py``, ``.cu`` or ``.cpp`` in ``folder``, and the record of its evaluation.
 
-    The source alone is judged: its ``kb:`` comment and other files are the agent's too. Raises EvaluationError where the
-    machine is at fault.
+    The source alone is judged: its ``kb:`` comment and other files are the agent's too. Raises EvaluationError where
+    the machine is at fault.
     """
     kinds = tasks.KINDS_ON[device.partition(":")[0]]
     left = [path for kind in tasks.KINDS if (path := folder / f"kernel.{kind}").is_file() and not path.is_symlink()]

@@ -25,6 +25,7 @@ from kernelbench.review.record import Review, ReviewError, about
 
 _TRIES = 3  # for an answer in the form that was asked for
 _ANSWER_TOKENS = 1500
+_REASON_CHARACTERS = 2000
 _CHARACTERS_A_TOKEN = 3  # fewer than any tokenizer needs on average: estimates are too high rather than too low
 
 _INSTRUCTIONS = f"""You review kernels that were submitted to a benchmark. Each computes the function of a reference
@@ -141,13 +142,17 @@ def _parse(text: str) -> tuple[dict | None, str]:
     if not isinstance(said, dict):
         return None, "Answer with one JSON object as described."
     answer, category = said.get("answer"), said.get("category") or ""
-    if answer not in CATEGORIES:
+    if not (isinstance(answer, str) and isinstance(category, str)) or answer not in CATEGORIES:
         return None, f'"answer" must be one of {", ".join(CATEGORIES)}.'
     if answer == NO_ISSUES:
         category = ""
     elif category not in CATEGORIES[answer]:
         return None, f'"category" of {answer} must be one of {", ".join(CATEGORIES[answer])}.'
-    return {"answer": answer, "category": category, "reason": str(said.get("reason", ""))[:2000]}, ""
+    return {"answer": answer, "category": category, "reason": _reason(said.get("reason"))}, ""
+
+
+def _reason(said: object) -> str:
+    return said[:_REASON_CHARACTERS] if isinstance(said, str) else ""
 
 
 def _read(path: Path) -> dict | None:

@@ -150,7 +150,8 @@ def test_passing_troubles_are_waited_out(run, endpoint, stand_in):
 
 
 @pytest.mark.parametrize(
-    "first", ["no idea", "{", '{"answer": "fine"}', '{"answer": "gaming", "category": "bad"}', '["gaming"]'],
+    "first", ["no idea", "{", '{"answer": "fine"}', '{"answer": "gaming", "category": "bad"}', '["gaming"]',
+              '{"answer": []}', '{"answer": {}}', '{"answer": "gaming", "category": ["a"]}', '{"answer": [' * 2000],
 )  # fmt: skip
 def test_an_answer_in_another_form_is_asked_for_again(run, endpoint, first):
     endpoint.replies = [first, FAIR]
