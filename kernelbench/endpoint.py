@@ -18,6 +18,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.5, 60.0
+_TIMES_WAITED = 4  # a whole answer may take so many times what is waited for a piece of it
 _LONGEST_ASKED_S = 600.0  # by a Retry-After header; who asks for more is asked again by hand
 _TRIES = 8  # of one request; with the waits between them some two minutes
 _TRANSIENT = (408, 409, 425, 429)  # and all from 500 on
@@ -80,8 +81,13 @@ class Endpoint:
         key = os.environ.get(key_variable)
         if not key and base_url is None:
             raise ModelError(f"{key_variable} is not set: put the key there, or name an endpoint with --base-url")
-        self._openai = openai
-        self._client = openai.OpenAI(base_url=base_url, api_key=key or "none", max_retries=0, timeout=timeout_s)
+        from kernelbench.bounded_reply import bounding  # httpx comes with openai
+
+        self._client = openai.OpenAI(
+            base_url=base_url, api_key=key or "none", max_retries=0, timeout=timeout_s,
+            default_headers={"Accept-Encoding": "identity"},
+            http_client=openai.DefaultHttpxClient(event_hooks={"response": [bounding(_TIMES_WAITED * timeout_s)]}),
+        )  # fmt: skip
         self.model, self.base_url = model, str(self._client.base_url)
         self.fields = fields or {}
         self._key_variable, self._prices = key_variable, prices
@@ -161,6 +167,10 @@ class Endpoint:
         return "".join(pieces), finish_reason, usage, [called[index] for index in sorted(called)]
 
     def _raise_if_final(self, error: Exception) -> None:
+        from kernelbench.bounded_reply import TooMuch
+
+        if isinstance(error.__cause__ or error, TooMuch):
+            raise ModelError(f"{self.base_url} is no endpoint to work with: {error.__cause__ or error}") from None
         status = getattr(error, "status_code", None)
         if status in (401, 403):
             raise ModelError(

@@ -1,6 +1,10 @@
 """Asking a model over HTTP: what is tried again, what is final, what it costs."""
 
+import contextlib
+import gzip
+import threading
 import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -174,3 +178,66 @@ def test_the_key_comes_from_the_environment(served, monkeypatch):
     monkeypatch.delenv("MY_KEY")
     with pytest.raises(ModelError, match="MY_KEY is not set"):
         Endpoint("model", key_variable="MY_KEY")
+
+
+@pytest.fixture
+def raw():
+    """The base URL of a server that sends what the function writes after the headers of an answer."""
+    servers = []
+
+    def raw(write, **headers):
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self):
+                self.rfile.read(int(self.headers["content-length"]))
+                self.send_response(200)
+                self.send_header("content-type", "application/json")
+                for name, value in headers.items():
+                    self.send_header(name.replace("_", "-"), value)
+                self.end_headers()
+                with contextlib.suppress(OSError):
+                    write(self)
+
+            def log_message(self, *_):
+                pass
+
+        servers.append(ThreadingHTTPServer(("127.0.0.1", 0), Handler))
+        servers[-1].daemon_threads = True
+        threading.Thread(target=servers[-1].serve_forever, args=(0.05,), daemon=True).start()
+        return f"http://127.0.0.1:{servers[-1].server_port}/v1"
+
+    yield raw
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_endless_answer_is_not_kept(raw, monkeypatch, stream):
+    monkeypatch.setattr("kernelbench.bounded_reply.MOST_BYTES", 1 << 20)
+
+    def write(handler):
+        while True:
+            handler.wfile.write(b" " * 65536)
+
+    with pytest.raises(ModelError, match="its reply has more than 1,048,576 bytes"):
+        Endpoint("model", raw(write), stream=stream).complete(HELLO, {})
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_answer_that_comes_byte_by_byte_has_an_end(raw, stream):
+    def write(handler):
+        while True:
+            handler.wfile.write(b" ")
+            handler.wfile.flush()
+            time.sleep(0.05)
+
+    with pytest.raises(ModelError, match="its reply took longer than 2 s"):
+        Endpoint("model", raw(write), timeout_s=0.5, stream=stream).complete(HELLO, {})
+
+
+def test_an_answer_that_is_compressed_unasked_is_not_unpacked(raw):
+    def write(handler):
+        handler.wfile.write(gzip.compress(b" " * (1 << 20)))
+
+    with pytest.raises(ModelError, match="its reply is compressed"):
+        Endpoint("model", raw(write, content_encoding="gzip")).complete(HELLO, {})
