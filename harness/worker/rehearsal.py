@@ -22,7 +22,12 @@ class Rehearsal:
         self._gate: Gate | None = None
 
     def hold(self, threads: int, processes: int) -> dict:
-        """Have this process consist of so many threads, and so many processes belong to it; all but one wait."""
+        """Have this process consist of so many threads, and so many processes belong to it; all but one wait.
+
+        Answers whether any are new: calls right after that take longer, as what a fork shares is copied where it is
+        written to.
+        """
+        grows = len(self._children) < processes - 1 or len(self._waiting) < threads - 1
         while self._children and len(self._children) > processes - 1:
             pid, end = self._children.pop()
             os.close(end)
@@ -34,7 +39,7 @@ class Rehearsal:
             threading.Thread(target=self._waiting[-1].wait, daemon=True).start()
         while self._waiting and len(self._waiting) > threads - 1:
             self._waiting.pop().set()
-        return {"ok": True}
+        return {"grew": grows}
 
     def rehearse(self, seeds: list[int]) -> dict:
         """Answer like a burst of so many calls on a CPU, without a call."""
@@ -62,13 +67,17 @@ class Rehearsal:
 
 
 def _waiting_child() -> tuple[int, int]:
-    """A fork that lives until the end of a pipe that is given with its number is closed."""
-    read, write = os.pipe()
+    """A fork that waits until the end of a pipe that is given with its number is closed; it waits already."""
+    (read, write), (started, tell) = os.pipe(), os.pipe()
     opened = descriptors()
     pid = os.fork()
     if pid == 0:
-        close_all_but([read], opened)
+        close_all_but([read, tell], opened)
+        os.write(tell, b".")
         os.read(read, 1)
         os._exit(0)
     os.close(read)
+    os.close(tell)
+    os.read(started, 1)
+    os.close(started)
     return pid, write

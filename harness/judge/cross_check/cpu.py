@@ -51,6 +51,7 @@ _TRIES, _PATIENCE_S, _PATIENCE_BEFORE_REJECTION_S = 9, 2.0, 5.0
 _LEAST_TRIES = 3  # readings before the time counts
 _LEAST_READINGS = 2  # where others come to the cores, the overhead in one of them may hide what a candidate does
 _WARM_UP_CALLS, _LEAST_REHEARSALS = 2, 8  # calls; the median of eight bears three that others disturb
+_CALLS_AFTER_GROWTH = 4  # of a crowd that pay for its start; two and more show no more of it
 _PATIENCE_FOR_KERNEL_S = 1.0  # seconds before each burst, where the cores came to rest before the candidate
 _REFERENCE_MS = 40.0  # ms that the reference is called for, four bursts long
 _MOST_A_CORE = 4  # threads and processes of the worker without a candidate
@@ -71,9 +72,11 @@ class CpuRehearsal(Rehearsal):
     def calls(self, count: int, crowd: tuple[int, int]) -> list[_Call]:
         """Make ``count`` such calls; after each all of a ``crowd`` of threads and processes have to stop."""
         threads, processes = (min(size, _MOST_A_CORE * usable_cores()) for size in crowd)
-        self._ask(op="hold", threads=threads, processes=processes)
+        grew = self._ask(op="hold", threads=threads, processes=processes)["grew"]
         self.idle.rest()
-        return [_timed(self.idle, self._ask, "rehearse", seed)[0] for seed in fresh_seeds(count)]
+        unmeasured = _CALLS_AFTER_GROWTH if grew else 0
+        made = [_timed(self.idle, self._ask, "rehearse", seed)[0] for seed in fresh_seeds(unmeasured + count)]
+        return made[unmeasured:]
 
     def free_bytes(self) -> int:
         return available_memory_bytes()
