@@ -45,5 +45,5 @@ def encode_artefact(artefact: Artefact) -> dict[str, Any]:
 def decode_artefact(record: dict[str, Any]) -> Artefact:
     """Return the artefact that ``encode_artefact`` wrote."""
     library = Path(record["library"]) if record["library"] else None
-    tuples = {name: tuple(record[name]) for name in ("flags", "keys", "extensions", "compiled_sources")}
+    tuples = {name: tuple(record[name]) for name in ("flags", "keys")}
     return Artefact(**{**record, "library": library, **tuples})

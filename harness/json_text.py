@@ -27,6 +27,13 @@ def parse_json(text: str | bytes) -> Any:
     raise ValueError(f"it nests more than {_MAX_NESTING} deep")
 
 
+def parse_writable_json(text: str | bytes) -> Any:
+    """As ``parse_json``; raises ValueError also where a text in it has half a character, which nobody can write."""
+    value = parse_json(text)
+    json.dumps(value, ensure_ascii=False).encode()
+    return value
+
+
 def _containers(whole: dict | list) -> list[dict | list]:
     parts: Iterable[Any] = whole.values() if isinstance(whole, dict) else whole
     return [part for part in parts if isinstance(part, (dict, list))]

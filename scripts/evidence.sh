@@ -31,9 +31,8 @@ order() { kb doctor --ceilings; }
 tests() { python -m pytest -q -m gpu -p no:cacheprovider tests/harness/timing tests/harness/judge tests/harness/memory \
     tests/harness/tensors \
     tests/harness/process/test_sandbox.py; }
-# Profiles inside the sandbox, by CUPTI and by ncu where it is there; SASS as the identity of a kernel.
-profiles() { python -m pytest -q -rs -m gpu -p no:cacheprovider tests/harness/judge/test_profile.py \
-    tests/harness/compile/test_code_digest.py; }
+# Profiles inside the sandbox, by CUPTI and by ncu where it is there.
+profiles() { python -m pytest -q -rs -m gpu -p no:cacheprovider tests/harness/judge/test_profile.py; }
 extensions() { python -m pytest -q -m gpu -p no:cacheprovider tests/harness/compile/test_extensions.py; }
 spread() { python scripts/bench/timing_spread.py --relu 1.2,1.6,3,8,16,32 --runs 10 --json "$out/spread_short.json"; }
 accuracy() {

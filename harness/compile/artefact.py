@@ -75,8 +75,6 @@ class Artefact:
     compiler: str = ""
     note: str = ""
     keys: tuple[str, ...] = ()  # the entries of the cache that it consists of
-    extensions: tuple[str, ...] = ()  # libraries that a Python solution had built
-    compiled_sources: tuple[str, ...] = ()  # digests of the strings that these were made of
 
     @property
     def readable(self) -> list[Path]:

@@ -19,8 +19,11 @@ from harness.solution.languages import languages
 from harness.solution.visible_files import own_files
 
 _LIBRARY, _READ, _TRANSLATED = "solution.so", "solution.d", "translated.cu"
-_CPP_FLAGS = ("-O3", "-march=native", "-std=c++17", "-fopenmp", "-shared", "-fPIC")
-_CUDA_FLAGS = ("-O3", "-std=c++17", "-shared", "-Xcompiler", "-fPIC", "-lineinfo")
+# Linked without symbols and build number, sources that differ in comments are one library.
+_CPP_FLAGS = ("-O3", "-march=native", "-std=c++17", "-fopenmp", "-shared", "-fPIC", "-s", "-Wl,--build-id=none")
+_CUDA_FLAGS = (
+    "-O3", "-std=c++17", "-shared", "-Xcompiler", "-fPIC", "-lineinfo", "-Xlinker", "-s", "-Xlinker", "--build-id=none",
+)  # fmt: skip
 # Architectures whose own instructions (wgmma, tcgen05) need the 'a' target.
 _FIRST_SPECIFIC_MAJOR = 9
 

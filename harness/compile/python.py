@@ -30,10 +30,7 @@ def build(solution: Solution, context: BuildContext) -> Artefact:
     builder = ExtensionBuilder(solution, context)
     note = _import_once(solution, builder)
     cached = builder.reused > 0 and not builder.compiled
-    return Artefact(
-        env=env, cached=cached, note=note, keys=tuple(builder.keys),
-        extensions=tuple(map(str, builder.libraries)), compiled_sources=tuple(sorted(builder.sources)),
-    )  # fmt: skip
+    return Artefact(env=env, cached=cached, note=note, keys=tuple(builder.keys))
 
 
 def _private_caches(solution: Solution, context: BuildContext) -> dict[str, str]:

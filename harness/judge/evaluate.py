@@ -191,12 +191,14 @@ class Evaluation:
         """Start the candidate's process, with the descriptors ``fds`` behind those of its outbox."""
         problem = prepared.reference.setting.workload.problem
         others = [path.resolve() for path in (problem.path, *self.artefact.readable, *readable)]
+        source, *files = own_files(self.solution)
+        own = files if self.artefact.library else [source, *files]  # see ``harness.compile.code_digest``
         return self.server.fork(
             self.artefact.env | devices.environment_of_one(self.conditions.device),
             self.conditions.memory_bytes,
             [*prepared.outbox.fds, *fds],
             builder,
-            readable=[*own_files(self.solution), *others],
+            readable=[*own, *others],
             writable=self.artefact.writable,
             devices=self._on_gpu,
         )

@@ -9,7 +9,6 @@ The candidate's process loads a copy.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import re
 import shutil
@@ -48,7 +47,6 @@ class ExtensionBuilder:
     bytes: int = 0  # of what it built
     keys: list[str] = field(default_factory=list)
     libraries: list[Path] = field(default_factory=list)  # in the cache
-    sources: set[str] = field(default_factory=set)  # digests of the strings that it compiled
 
     def __call__(self, request: dict[str, Any], scratch: Path) -> dict[str, Any]:
         """The answer to one request: ``library``, a path below ``scratch``, or what was ``raised``; and ``output``.
@@ -99,7 +97,6 @@ class ExtensionBuilder:
                     entry = cache.put(key, [built / name], _dependencies(answer, files, worker.scratch))
                 self.compiled += 1
         self.keys.append(key)
-        self.sources |= _digests(request.arguments)
         self.libraries.append(entry / name)
         return {"library": str(_deliver((entry / name).resolve(), scratch, key)), "output": output}
 
@@ -131,13 +128,6 @@ class ExtensionBuilder:
             "extension", *request.key_parts(), self.context.torch_version,
             environment.get("TORCH_CUDA_ARCH_LIST", ""), host_cpu(), *(f"{c.path} {c.version}" for c in compilers),
         )  # fmt: skip
-
-
-def _digests(arguments: dict[str, Any]) -> set[str]:
-    """Return the digests of the sources that ``load_inline`` was given as strings."""
-    given = [arguments.get(name) or [] for name in ("cpp_sources", "cuda_sources")]
-    texts = [text for sources in given for text in ([sources] if isinstance(sources, str) else sources)]
-    return {hashlib.sha256(text.encode(errors="backslashreplace")).hexdigest() for text in texts}
 
 
 def _must_not_be_killed(log: str) -> None:

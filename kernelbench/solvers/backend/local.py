@@ -1,13 +1,12 @@
 """The backend of this machine: builds and devices of ``kb eval``.
 
-Attempts whose compiled code is the same are evaluated once: the second one's record is the first one's, with its own
-source, and says so in ``build.same_code_as``.
+Attempts whose code is the same, as ``harness.compile.code_digest`` has it, are evaluated once: the second one's record
+is the first one's, with its own source, and says so in ``build.same_code_as``.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import functools
 import hashlib
 import threading
 from collections.abc import Sequence
@@ -199,24 +198,9 @@ class _Attempt:
         try:
             item = done.result()
             if isinstance(item, _Same):
-                order = self._backend.order(self._work, self._workload, job=dict(CHECK))
-                order.add_done_callback(functools.partial(self._checked, item.first))
+                item.first.add_done_callback(self._copy)
             else:
                 self._take(self._result_of(item))
-        except BaseException as error:
-            self._fail(error)
-
-    def _checked(self, first: Future, done: Future) -> None:
-        """Go on with the ``first`` result of the same code where this attempt is right by itself.
-
-        A digest cannot know all that a program reads: its own file may tell it what to answer.
-        """
-        try:
-            result = self._result_of(done.result())
-            if result.correct:
-                first.add_done_callback(self._copy)
-            else:
-                self._take(result)
         except BaseException as error:
             self._fail(error)
 
@@ -231,7 +215,7 @@ class _Attempt:
             self._fail(Unevaluated(str(error)))
             return
         other: Result = first.result()
-        if not other.correct:  # and this one is right
+        if not other.correct:  # for a reason that need not be this one's
             self._backend.order(self._work, self._workload).add_done_callback(self._finish)
             return
         record = Result.from_json(other.to_json())

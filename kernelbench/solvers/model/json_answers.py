@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from harness.json_text import parse_json
+from harness.json_text import parse_writable_json
 from kernelbench.endpoint import Message
 
 if TYPE_CHECKING:
@@ -41,7 +41,8 @@ def ask_json(
     Parameters
     ----------
     read
-        Takes the object apart; raises Malformed, KeyError, TypeError or ValueError where it is another one.
+        Takes the object apart; raises Malformed, KeyError, TypeError, ValueError or OverflowError where it is
+        another one.
     repairs
         Further turns, in each of which the model is told what was wrong.
     asking
@@ -51,7 +52,7 @@ def ask_json(
         answer = task.llm.ask(messages, **asking)
         try:
             return read(object_in(answer.text))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
             reason = f"there is no {error}" if isinstance(error, KeyError) else str(error)
             task.say(f"malformed answer ({'no more turns' if turn == repairs else 'asking again'}): {reason}")
             messages = [
@@ -68,7 +69,7 @@ def object_in(text: str) -> dict[str, Any]:
     reason = "there is no JSON object in it"
     for candidate in [*reversed(_BLOCK.findall(text)), text[begin : end + 1] if begin >= 0 else ""]:
         try:
-            found = parse_json(candidate)
+            found = parse_writable_json(candidate)
         except ValueError as error:
             reason = f"it is not JSON: {error}" if candidate.strip() else reason
             continue

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.json_text import parse_json
+from harness.json_text import parse_writable_json
 from kernelbench.endpoint import Message
 
 OPENAI, TEXT = "openai", "text"
@@ -20,6 +20,11 @@ PROTOCOLS = (OPENAI, TEXT)
 
 _BLOCK = re.compile(r"```tool[ \t]*\n(.*?)\n?```", re.DOTALL)
 _MOST_CHARACTERS = 20_000  # of one tool's answer, about 5,000 tokens: more crowds out the problem
+
+_TYPES = {
+    "string": (str,), "integer": (int,), "number": (int, float),
+    "boolean": (bool,), "array": (list,), "object": (dict,),
+}  # fmt: skip
 
 _INSTRUCTIONS = """You may call tools before you give your answer. To call one, end your message with a block like this,
 and wait for its result:
@@ -59,8 +64,8 @@ def calls_in(text: str) -> list[dict[str, Any]]:
     found = []
     for number, block in enumerate(_BLOCK.findall(text), 1):
         try:
-            wanted = parse_json(block)
-            name, arguments = wanted["name"], wanted.get("arguments", {})
+            wanted = parse_writable_json(block)
+            name, arguments = str(wanted["name"]), wanted.get("arguments", {})
         except (ValueError, TypeError, LookupError, AttributeError):
             name, arguments = "", block
         found.append({"id": f"text_{number}", "name": name, "arguments": arguments})
@@ -74,9 +79,13 @@ def answer_of(call: dict[str, Any], tools: Sequence[Tool]) -> str:
         return f"error: there is no tool {call['name']!r}; there are {', '.join(tool.name for tool in tools)}"
     arguments = call["arguments"]
     try:
-        arguments = parse_json(arguments or "{}") if isinstance(arguments, str) else arguments
+        arguments = parse_writable_json(arguments or "{}") if isinstance(arguments, str) else arguments
         if not isinstance(arguments, dict):
             raise ValueError("arguments must be a JSON object")
+        for name, value in arguments.items():
+            wanted = tool.parameters["properties"].get(name, {}).get("type")
+            if wanted in _TYPES and type(value) not in _TYPES[wanted]:
+                raise ValueError(f"{name} must be of type {wanted}")
         said = tool.run(**arguments)
     except (ValueError, TypeError) as error:
         return f"error: {tool.name}: {error}"

@@ -69,9 +69,9 @@ def test_what_a_task_knows_before_and_beside_its_attempts(solved, write):
 
 
 @pytest.mark.slow
-def test_attempts_with_the_same_compiled_code_are_evaluated_once(solved, write):
+def test_attempts_with_the_same_code_are_evaluated_once(solved, write):
     sources = [CPP.format(comment="first", i="i"), CPP.format(comment="second", i="j")]
-    python = [CLAMP, '"""Says more."""\n' + CLAMP + "\n# and more\n", candidate("x.clamp(min=0.0)")]
+    python = [CLAMP, CLAMP, CLAMP + "# more\n"]
     solver = write(f"""
         from kernelbench.solvers.task import Candidate
         def solve(task):
@@ -85,16 +85,16 @@ def test_attempts_with_the_same_compiled_code_are_evaluated_once(solved, write):
     copies = {sample: r.build.get("same_code_as") for sample, r in first.items()}
     assert copies[3] is None and copies[4] == 3 and copies[5] is None
     assert sorted(filter(None, (copies[1], copies[2]))) in ([1], [2])  # whichever was built first
-    assert first[4].timing == first[3].timing and first[4].solution["sha256"] != first[3].solution["sha256"]
+    assert first[4].timing == first[3].timing and first[4].solution["name"] != first[3].solution["name"]
     assert first[5].timing != first[3].timing
     assert settled.settled_speedup(first[4]) == settled.settled_speedup(first[3])
 
 
 @pytest.mark.slow
-def test_an_attempt_that_reads_what_tells_it_from_the_same_code_has_a_verdict_of_its_own(solved, write):
-    """A docstring is no code, and a program may read it."""
-    told = '"""{}"""\nimport torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return {}\n'
-    answer = "x.clamp(min=0) if __doc__ == 'right' else x"
+def test_an_attempt_that_reads_its_own_comment_has_a_verdict_of_its_own(solved, write):
+    """With the syntax tree for its code it was checked only, and what is wrong after some calls was right."""
+    told = '# {}\nimport torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return {}\n'
+    answer = "x.clamp(min=0) if 'right' in open(__file__).readline() else x"
     solver = write(f"""
         def solve(task):
             for source in {[told.format(word, answer) for word in ("right", "wrong", "right")]!r}:
