@@ -36,9 +36,9 @@ def parse(text: str) -> float:
         mhz = float(text)
     except ValueError:
         mhz = math.nan
-    if not 0 < mhz < math.inf:
+    if not 1 <= mhz < math.inf:
         known = ", ".join(PRESETS)
-        raise ValueError(f"an SM clock must be a finite number of MHz above 0, or one of {known}, got {text}")
+        raise ValueError(f"an SM clock must be a finite number of MHz from 1 on, or one of {known}, got {text}")
     return mhz
 
 

@@ -52,10 +52,12 @@ def _is_own(file: Path, solution: Solution) -> bool:
 def may_see(file: Path, root: Path) -> bool:
     """Return whether a solution below ``root`` may see a file, as far as the file itself tells.
 
-    It lies below ``root``, is not hidden, is in no run, which has results, is no solution itself and not too large to
-    take its digest. Raises OSError.
+    It lies below ``root``, is not hidden, is no code that Python keeps of a module, which may be a solution, is in no
+    run, which has results, is no solution itself and not too large to take its digest. Raises OSError.
     """
-    if not file.is_relative_to(root) or any(part.startswith(".") for part in file.relative_to(root).parts):
+    if not file.is_relative_to(root):
+        return False
+    if any(part.startswith(".") or part == "__pycache__" for part in file.relative_to(root).parts):
         return False
     if file.stat().st_size > MAX_LIBRARY_BYTES:
         return False

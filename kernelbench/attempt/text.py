@@ -10,7 +10,8 @@ def page(attempt: dict[str, Any]) -> str:
     subject = " ".join(filter(None, [attempt["problem"], attempt["problem_name"]])) or "no problem"
     lines = [f"{attempt['file']}: {subject}, {attempt['status'].replace('_', ' ')}"]
     if attempt["error"]:
-        lines += [f"  {line}" for line in attempt["error"]["message"].strip().splitlines()]
+        # marked: most of it is the candidate's, which could write lines like those below
+        lines += [f"  | {line}" for line in attempt["error"]["message"].strip().splitlines()]
     if attempt["correct"]:
         lines += [f"  {line}" for line in _times(attempt)]
     lines.append(f"  next: {attempt['hint']}")

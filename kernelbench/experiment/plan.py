@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import json
+import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +17,8 @@ from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from kernelbench.solvers.landscape.parameters import SD_ERROR
+
+_MOST_RUNS = 1_000_000  # of a matrix; each is a directory
 
 
 class ExperimentError(Exception):
@@ -216,9 +221,22 @@ def _value(hint: Any, value: Any, where: str) -> Any:
         value = float(value)
     if not isinstance(value, origin) or (origin is not bool and isinstance(value, bool)):
         raise ExperimentError(f"{where} must be {_NAMES[origin]}, got {value!r:.60}")
+    if origin is float and not math.isfinite(value):
+        raise ExperimentError(f"{where} must be a finite number, got {value}")
+    if origin is dict and not _is_json(value):
+        raise ExperimentError(f"{where} may hold texts, numbers, true, false, lists and tables, got {value!r:.60}")
     if origin is list:
         return [_value(inner[0], one, f"{where} {number}") for number, one in enumerate(value, 1)]
     return value
+
+
+def _is_json(value: Any) -> bool:
+    """Return whether JSON can say it: a date of TOML cannot be kept with a run."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 _NAMES = {
@@ -228,7 +246,22 @@ _NAMES = {
 
 def _check(experiment: Experiment, where: str) -> None:
     names = [variant.name for variant in experiment.variant]
+    conditions, limits = experiment.evaluation, experiment.limits
+    least = [
+        (conditions, "evaluation", {"timeout": 0.001, "build_timeout": 0.001, "jobs": 1, "at_once": 1, "clock": 1}),
+        (limits, "limits", dict.fromkeys(("attempts", "tokens", "usd", "seconds"), 0)),
+        (experiment.landscape, "landscape", {"problems": 1}),
+    ]
+    for table, name, bounds in least:
+        for key, bound in bounds.items():
+            if table is not None and (value := getattr(table, key)) is not None and value < bound:
+                raise ExperimentError(f"{where} {name}: {key} must be {bound} or more, got {value}")
     checks = [
+        (not re.fullmatch(r"[^/\0]+", experiment.name) or experiment.name in (".", ".."), "needs a name without '/'"),
+        (
+            experiment.repeats * len(experiment.seeds) * len(names) > _MOST_RUNS,
+            f"has more than {_MOST_RUNS:,} runs: variants, seeds and repeats multiply",
+        ),
         (not names, "needs at least one [[variant]]"),
         (len(set(names)) < len(names), "has two variants of the same name"),
         (any("/" in name or not name.strip() for name in names), "has a variant whose name is empty or holds a '/'"),

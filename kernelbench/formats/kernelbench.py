@@ -197,7 +197,7 @@ def _entry(result: Result) -> dict[str, Any]:
         "compiled": result.status not in _NOT_COMPILED,
         "correctness": result.correct,
         "metadata": metadata,
-        "runtime": result.timing["mean_ms"] if result.correct and result.timing else FAILED_MS,
+        "runtime": (result.timing or {}).get("mean_ms", FAILED_MS) if result.correct else FAILED_MS,
         "runtime_stats": _statistics(result.timing, result) if result.correct and result.timing else {},
     }
 

@@ -169,8 +169,8 @@ class _Handler(BaseHTTPRequestHandler):
         if self.headers.get("Host", "").rpartition(":")[0] not in _HOSTS:  # a foreign name that leads here
             self._answer(HTTPStatus.FORBIDDEN, "text/plain", "this server answers to 127.0.0.1 only\n")
             return
-        address = urlsplit(self.path)
         try:
+            address = urlsplit(self.path)
             if address.path == "/":
                 self._answer(HTTPStatus.OK, "text/html", self.server.feed.page())
             elif address.path == "/data":

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import os
+import re
 import secrets
 import time
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
@@ -187,12 +188,18 @@ class Evaluator:
                 return _content(response)
             if isinstance(response, httpx2.Response):  # it is there, and busy
                 since = time.monotonic()
-                yield min(_LONGEST_PAUSE_S, float(response.headers.get("Retry-After", pause)))
+                yield _asked_pause_s(response, pause)
             elif time.monotonic() - since > self._patience_s:
                 raise response
             else:
                 yield pause
             pause = min(_LONGEST_PAUSE_S, 2 * pause)
+
+
+def _asked_pause_s(response: httpx2.Response, usual: float) -> float:
+    """Return the seconds of its Retry-After header; ``usual`` where it has none, or a date, as proxies may send."""
+    asked = response.headers.get("Retry-After", "")
+    return min(_LONGEST_PAUSE_S, float(asked)) if re.fullmatch(r"\d+(\.\d+)?", asked, re.ASCII) else usual
 
 
 def _content(response: httpx2.Response) -> dict[str, Any]:

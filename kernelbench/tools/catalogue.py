@@ -6,6 +6,7 @@ machine is a RuntimeError, and no verdict on the file.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -14,6 +15,7 @@ from harness.integrity.static import findings as static_findings
 from harness.integrity.static.rules import INFO
 from harness.problem.module import ProblemError, ProblemId
 from harness.result import Result
+from harness.sol import clock
 from harness.solution.discover import SUFFIXES, SolutionError, read_solution
 from kernelbench import suite
 from kernelbench.attempt import warm_client
@@ -84,6 +86,9 @@ class Tools:
         It fails if it is not correct, slower than min_speedup beyond doubt, or not proven faster than prove_speedup.
         `passes` is null where the machine could not decide.
         """
+        for name, limit in (("min_speedup", min_speedup), ("prove_speedup", prove_speedup)):
+            if limit is not None and not 0 <= limit < math.inf:
+                raise ValueError(f"{name} must be a number from 0 on, and is {limit}")
         attempt, result = self._attempt(file, problem, workload, precision)
         if result is None:
             return {"passes": None, "broken": [], "undecided": [attempt["error"]["message"]], "attempt": attempt}
@@ -118,6 +123,8 @@ class Tools:
 
         with _mistakes():
             limits = sol_report.choose_limits(device)
+            if clock_mhz is not None:
+                clock_mhz = clock.parse(str(clock_mhz))
             text, reports = sol_report.report(problem, limits, clock_mhz, workload, precision, self.problem_dir)
         return {"text": text, "reports": reports}
 

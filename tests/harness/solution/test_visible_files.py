@@ -18,7 +18,7 @@ def seen(tmp_path):
 
     def write(name, names=None, **files):
         for file, text in files.items():
-            path = tmp_path / file.replace("__", "/").replace("_py", ".py")
+            path = tmp_path / (file if "/" in file else file.replace("__", "/").replace("_py", ".py"))
             path.parent.mkdir(exist_ok=True)
             path.write_text(text)
         found = discover(tmp_path, names=names or {})
@@ -63,6 +63,12 @@ def test_hidden_files_and_those_of_a_run_are_nobodys(seen):
     names = "'.env', '.git/config', 'run/results.jsonl', 'run/sources/x.h', 'run', 'table.txt'"
     files = {".env": "KEY", ".git__config": "", "run__results.jsonl": "", "run__config.json": "{}", "table.txt": ""}
     assert seen("1_19.py", **{"1_19_py": f"names = {names}"}, **files) == ["1_19.py", "table.txt"]
+
+
+def test_what_python_keeps_of_a_neighbour_is_nobodys(seen):
+    files = {"__pycache__/1_20.cpython-311.pyc": "", "table.txt": ""}
+    own = seen("1_19.py", **{"1_19_py": "names = '__pycache__/1_20.cpython-311.pyc', 'table.txt'"}, **files)
+    assert own == ["1_19.py", "table.txt"]
 
 
 def test_beside_its_results_a_solution_sees_none_of_them(tmp_path, seen):

@@ -142,6 +142,9 @@ def test_it_answers_only_what_it_has_and_only_to_this_machine(tmp_path):
         for address in ("detail/1", "detail/-1", "results.jsonl", "../config.json", "detail/x", "data?since=x"):
             assert get(url + address)[0] in (400, 404), address
         assert get(url, Host="evil.example:80")[0] == 403
+        with socket.create_connection(("127.0.0.1", int(url.split(":")[2].strip("/")))) as connection:
+            connection.sendall(b"GET http://[/ HTTP/1.0\r\nHost: localhost:1\r\n\r\n")  # no address at all
+            assert b" 400 " in connection.recv(100)
 
 
 def test_ctrl_c_ends_it_quietly(tmp_path):

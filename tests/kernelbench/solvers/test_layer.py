@@ -224,9 +224,11 @@ def test_a_model_calls_tools_by_openais_protocol_and_they_run_once(solved, write
         if request["messages"][-1]["role"] == "user":
             assert request["tools"][0]["function"]["name"] == "check"
             calls = [("check", json.dumps({"source": CLAMP})), ("check", "{"), ("look", "{}")]
+            calls += [("check", '{"source": [1]}'), ("check", '{"source": "\\ud800"}')]
             return stand_in.Answer("", tool_calls=calls)
         said = [message["content"] for message in request["messages"] if message["role"] == "tool"]
         assert said[0] == "ok" and said[1].startswith("error: check: ") and "there is no tool 'look'" in said[2]
+        assert said[3] == "error: check: source must be of type string" and "surrogates not allowed" in said[4]
         return RIGHT
 
     for stream in (False, True):
@@ -235,7 +237,7 @@ def test_a_model_calls_tools_by_openais_protocol_and_they_run_once(solved, write
             solved(write(TOOLS), server, out=f"run{stream}", stream=stream, resume=True)
         assert not outcome.failures and outcome.run.results[0].correct and len(server.requests) == 2
     calls, (attempt,) = (lines(outcome.run.path / name) for name in ("calls.jsonl", "trajectory.jsonl"))
-    assert [len(call["tool_calls"]) for call in calls] == [3, 0]
+    assert [len(call["tool_calls"]) for call in calls] == [5, 0]
     assert attempt["tags"] == calls[0]["tags"] == {"phase": "implement", "iteration": 1, "unit": 1}
     assert attempt["tokens"]["completion"] == sum(call["tokens"]["completion"] for call in calls)
 

@@ -134,15 +134,19 @@ def test_malformed_answers_cost_turns_and_never_the_run(solved, stand_in):
     broken = iter(["I think that ...", '```json\n{"bottlenecks": 3}\n```', said(ANALYSIS)])
     wrong = json.loads(json.dumps(NOMINATED))
     wrong["hypotheses"][1]["implementation_risk"] = "low"
+    huge = json.loads(json.dumps(NOMINATED))
+    huge["hypotheses"][1]["expected_speedup"] = 10**400
+    nominated = iter([said(wrong), said(huge), said(wrong)])
+    summarized = iter(["[]", said({"lessons": ["half \ud800"], "next": ""}), "[]"])
 
     def answering(request, number):
         phase = phase_of(request)
         if phase == "analyze":
             return next(broken)
         if phase == "nominate":
-            return said(wrong)
+            return next(nominated)
         if phase == "summarize":
-            return "[]"
+            return next(summarized)
         return "I would rather not."
 
     settings = {"iterations": "1", "attempts": "1"}
@@ -153,6 +157,7 @@ def test_malformed_answers_cost_turns_and_never_the_run(solved, stand_in):
     assert asked == 3 * ["analyze"] + 3 * ["nominate"] + 6 * ["implement"] + 3 * ["summarize"]
     told = [request["messages"][-1]["content"] for request in server.requests]
     assert "there is no JSON object in it" in told[1] and "implementation_risk must be a number from 1 to 5" in told[4]
+    assert "too large" in told[5] and "surrogates not allowed" in told[-1]
     assert [r.status for r in outcome.run.results] == ["build_error", "build_error"]
     names = [a["tags"]["hypothesis"] for a in lines(outcome.run.path / "trajectory.jsonl")]
     assert names == ["h1.free0", "h1.free1"]

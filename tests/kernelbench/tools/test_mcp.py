@@ -1,6 +1,7 @@
 """The MCP server, with the client of the SDK, over the standard streams of a process of its own."""
 
 import functools
+import math
 import os
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from mcp import Client, StdioServerParameters, stdio_client
 
 from kernelbench.attempt import report, warm_client
+from kernelbench.tools.catalogue import Tools
 
 ROOT = Path(__file__).parents[3]
 GOOD = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return x.clamp(min=0)\n"
@@ -104,6 +106,12 @@ async def test_mistakes_are_told_and_the_server_goes_on(client, tmp_path):
     assert "no source of a solution" in await refused(client, "findings", file=str(tmp_path / "gone.py"))
     assert "no such file" in await refused(client, "time", file=str(tmp_path / "gone.py"))
     assert "kind" in await refused(client, "starter", problem="1/19", kind="rust")
+    for limit in ("min_speedup", "prove_speedup"):
+        assert "from 0 on" in await refused(client, "check", file="x.py", **{limit: -1})
+        with pytest.raises(ValueError, match="from 0 on, and is nan"):  # a client of another language can send it
+            Tools(None, {}, 0).check("x.py", **{limit: math.nan})
+    for mhz in (0, 5e-324):
+        assert "MHz from 1 on" in await refused(client, "sol", problem="1/1", device="h100-sxm", clock_mhz=mhz)
     missing = await call(client, "try", file=str(tmp_path / "gone.py"))
     assert missing["exit_status"] == 2 and missing["status"] == "not_evaluated"
     assert (await call(client, "check", file=str(tmp_path / "gone.py")))["passes"] is None
