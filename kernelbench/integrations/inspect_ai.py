@@ -24,6 +24,7 @@ from inspect_ai.tool import Tool, ToolError, mcp_server_stdio, mcp_tools, tool
 
 from kernelbench import EvaluationError
 from kernelbench.integrations import tasks
+from kernelbench.rl import fault_of
 
 
 @task
@@ -77,6 +78,8 @@ def keep() -> Tool:
         """
         if kind not in tasks.KINDS:
             raise ToolError(f"kind must be one of {', '.join(tasks.KINDS)}, not {kind!r}")
+        if fault := fault_of(source):
+            raise ToolError(fault)
         path = Path(tempfile.mkdtemp(dir=folder.name), f"kernel.{kind}")
         path.write_text(source, encoding="utf-8")
         return str(path)

@@ -12,14 +12,16 @@ from stand_in import StandIn
 
 pytest.importorskip("inspect_ai", reason="pip install 'kernelbench[inspect]'")
 
+import anyio
 import inspect_ai
 from inspect_ai.log import list_eval_logs, read_eval_log
 from inspect_ai.model import ModelOutput, ModelUsage, get_model
+from inspect_ai.tool import ToolError
 
 from kernelbench import EvaluationError
 from kernelbench.attempt import warm_client
 from kernelbench.integrations import tasks
-from kernelbench.integrations.inspect_ai import kernels
+from kernelbench.integrations.inspect_ai import keep, kernels
 
 
 @pytest.fixture
@@ -68,6 +70,16 @@ def test_a_model_may_ask_the_judge_before_it_answers(tmp_path, tmp_path_factory,
     assert verdict.error is None and '"wrong_value"' in verdict.text
     (score,) = scores(log)
     assert score.value["correct"] == 1
+
+
+def test_a_source_that_cannot_be_kept_is_told_to_the_model():
+    """Any other error of a tool ends the whole evaluation."""
+    kept = keep()
+    with pytest.raises(ToolError, match="lone surrogate"):
+        anyio.run(kept, "half \ud800")
+    with pytest.raises(ToolError, match="kind must be one of"):
+        anyio.run(kept, GOOD, "rs")
+    assert Path(anyio.run(kept, GOOD)).read_text() == GOOD
 
 
 def scores(log):
