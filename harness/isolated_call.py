@@ -121,7 +121,7 @@ def serve(fd: int) -> None:
     while not answer.get("worn"):
         try:
             request = protocol.receive(connection)
-        except (protocol.Closed, OSError):
+        except (protocol.Closed, protocol.Garbled, OSError):
             return
         answer = _answer(request)
         answer["worn"] = _resident_bytes() > _WORN_BYTES

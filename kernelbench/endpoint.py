@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import Any
 
+_MOST_CHARACTERS = 1 << 20  # of a text; a quarter of a million tokens
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.5, 60.0
 _TIMES_WAITED = 4  # a whole answer may take so many times what is waited for a piece of it
 _LONGEST_ASKED_S = 600.0  # by a Retry-After header; who asks for more is asked again by hand
@@ -211,6 +212,8 @@ def _text(value: Any) -> str:
         return ""
     if not isinstance(value, str):
         raise _Garbled(f"an answer with a {type(value).__name__} for a text")
+    if len(value) > _MOST_CHARACTERS:
+        raise _Garbled(f"an answer of {len(value):,} characters; at most {_MOST_CHARACTERS:,} are kept")
     try:
         value.encode()
     except UnicodeEncodeError:

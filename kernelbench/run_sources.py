@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.json_text import parse_json
-from harness.limits import MAX_ARCHIVE_BYTES, MAX_SOURCE_BYTES
+from harness.limits import MAX_SOURCE_BYTES
 from harness.problem.module import ProblemError, ProblemFile
 from harness.record.fields import PROBLEM
 from harness.record.shape import NUMBER, OBJECT, TEXT, count, or_none, shape
@@ -22,7 +22,7 @@ from harness.result import Result
 from harness.solution.discover import PREBUILT_SUFFIX, Solution
 from harness.solution.includes import read_bytes, read_head
 from kernelbench import suite
-from kernelbench.run import Run, RunError, WriteError, write_whole
+from kernelbench.run import MOST_LOG_BYTES, Run, RunError, WriteError, write_whole
 from kernelbench.run_folder import read_own
 
 SOURCES = "sources"
@@ -87,7 +87,7 @@ def trajectory_of(run: Run) -> list[dict[str, Any]]:
     """The attempts that a solver logged, in order. Raises RunError for a log that is no plain file, or too large."""
     path = run.path / TRAJECTORY
     try:
-        return attempts_in(read_own(path, MAX_ARCHIVE_BYTES).splitlines())
+        return attempts_in(read_own(path, MOST_LOG_BYTES).splitlines())
     except FileNotFoundError:
         return []
     except OSError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 
 class TimingLock:
@@ -56,18 +56,26 @@ class MemoryBudget:
 
     def __init__(self, limit_bytes: int):
         self._limit = limit_bytes
-        self._taken = 0
+        self._taken = self._holders = self._begun = 0
         self._changed = threading.Condition()
 
     @contextlib.contextmanager
-    def taken(self, size: int) -> Iterator[None]:
-        """Hold ``size`` bytes; waits until they fit."""
+    def taken(self, size: int | None) -> Iterator[Callable[[], bool]]:
+        """Hold ``size`` bytes, or for None all that there are; waits until they fit.
+
+        Gives a function that says whether others have held some meanwhile.
+        """
+        size = self._limit + 1 if size is None else size
         with self._changed:
             self._changed.wait_for(lambda: self._taken == 0 or self._taken + size <= self._limit)
             self._taken += size
+            self._holders += 1
+            self._begun += 1
+            beside, number = self._holders > 1, self._begun
         try:
-            yield
+            yield lambda: beside or self._begun > number
         finally:
             with self._changed:
                 self._taken -= size
+                self._holders -= 1
                 self._changed.notify_all()

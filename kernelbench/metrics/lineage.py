@@ -95,9 +95,11 @@ def ancestors(found: Sequence[Step], last: Step) -> list[Step]:
     """Return the steps from the first kernel to ``last``, of one problem's steps."""
     by_sample = {step.sample: step for step in found}
     chain: list[Step] = []
+    passed: set[int] = set()
     step: Step | None = last
-    while step is not None and step not in chain:
+    while step is not None and step.sample not in passed:
         chain.append(step)
+        passed.add(step.sample)
         step = by_sample.get(step.parent) if step.parent is not None else None
     return chain[::-1]
 
@@ -116,16 +118,19 @@ def strategies(found: Sequence[Step]) -> dict[str, dict[str, float | None]]:
         if (best := best_of(ours))
         for step in ancestors(ours, best)
     }
+    by_name = defaultdict(list)
+    for step in applied:
+        by_name[step.strategy].append(step)
     rows = {}
-    for name in sorted({step.strategy for step in applied}):
-        own = [(step.problem, step.sample) for step in applied if step.strategy == name]
+    for name, of_name in sorted(by_name.items()):
+        own = [(step.problem, step.sample) for step in of_name]
         succeeded = [key for key in own if key in successes]
         rows[name] = {
             "applied": len(own),
             "frequency": len(own) / len(applied),
             "success": len(succeeded) / len(own),
             "best": sum(key in leading for key in succeeded) / len(succeeded) if succeeded else None,
-            "mean_reward": math.fsum(step.reward for step in applied if step.strategy == name) / len(own),
+            "mean_reward": math.fsum(step.reward for step in of_name) / len(own),
         }
     return rows
 
@@ -161,10 +166,15 @@ def _fallback(speedups: Sequence[float], problems: int) -> float | None:
 def over_attempts(found: Sequence[Step], problems: Sequence[str], most: int) -> list[float | None]:
     """Return the fallback mean after each number of attempts, from 1 to ``most``."""
     grouped = by_problem(found)
+    best: dict[str, Step | None] = dict.fromkeys(problems)
     curves = []
-    for attempts in range(1, most + 1):
-        first = [best_of(grouped.get(problem, [])[:attempts]) for problem in problems]
-        curves.append(_fallback([step.speedup for step in first if step and step.speedup], len(problems)))
+    for attempts in range(most):
+        for problem in problems:
+            steps_of = grouped.get(problem, [])
+            if attempts < len(steps_of):
+                best[problem] = best_of([step for step in (best[problem], steps_of[attempts]) if step])
+        speedups = [step.speedup for step in map(best.get, problems) if step and step.speedup]
+        curves.append(_fallback(speedups, len(problems)))
     return curves
 
 

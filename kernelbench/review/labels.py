@@ -90,7 +90,7 @@ def labels(results: Sequence[Result], reviews: Iterable[Review], parents: Parent
     answers: dict[record.Subject, list[Review]] = {}
     for review in reviews:
         answers.setdefault(review.subject, []).append(review)
-    gamed: dict[tuple[str, str], set[int]] = {}  # problem and category -> samples
+    gamed: dict[tuple[str, str], dict[int, bool]] = {}  # problem and category -> samples that inherit it, or did it
     found = {}
     for result in sorted(results, key=lambda r: (r.problem, r.solution["sample"])):
         if not outcomes.is_attempt(result):
@@ -98,10 +98,10 @@ def labels(results: Sequence[Result], reviews: Iterable[Review], parents: Parent
         said = answers.get(record.subject_of(result), [])
         label = by_measurement(result) or _answered(said)
         if label and label.band == GAMING:
-            earlier = gamed.setdefault((result.problem, label.category), set())
+            earlier = gamed.setdefault((result.problem, label.category), {})
             inherited = _is_inherited(result, earlier, parents or {})
             label = Label(INHERITED_GAMING if inherited else ORIGINAL_GAMING, label.category, label.reason, label.by)
-            earlier.add(result.solution["sample"])
+            earlier[result.solution["sample"]] = True
         if label:
             found[key_of(result)] = label
     return found
@@ -139,14 +139,18 @@ def _answered(said: list[Review]) -> Label | None:
     return Label(gravest.answer, gravest.category, gravest.reason, gravest.model)
 
 
-def _is_inherited(result: Result, earlier: set[int], parents: Parents) -> bool:
-    """Return whether an ancestor is among ``earlier``, the samples of the problem that gamed in the same way."""
+def _is_inherited(result: Result, known: dict[int, bool], parents: Parents) -> bool:
+    """Return whether an ancestor gamed in the same way; ``known`` says so of earlier samples, and takes what is found.
+
+    A parent has a lower number than its child, so what is known of a sample does not change any more.
+    """
     sample = result.solution["sample"]
     if (result.problem, sample) not in parents:
-        return bool(earlier)
-    passed = {sample}
-    while (sample := parents.get((result.problem, sample))) is not None and sample not in passed:
-        if sample in earlier:
-            return True
-        passed.add(sample)
-    return False
+        return any(known.values())
+    passed = []
+    while (parent := parents.get((result.problem, sample))) is not None and parent < sample and parent not in known:
+        passed.append(parent)
+        sample = parent
+    found = parent is not None and known.get(parent, False)
+    known.update(dict.fromkeys(passed, found))
+    return found

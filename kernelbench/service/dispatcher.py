@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import logging
+import sqlite3
 import threading
 import time
 from collections.abc import Callable
@@ -17,6 +20,7 @@ from kernelbench.service.submission import BadSubmission, Intake
 
 _AHEAD = 2  # built candidates that wait for each device, so that none is idle between two
 _FORGET_EVERY_S = 600.0
+_FULL_S = 2.0  # until the queue is written again where its disk was full
 _LATER_S = 10.0  # until a submission is tried again for which there was no evaluator: a device may come back
 
 
@@ -68,7 +72,7 @@ class Dispatcher:
     def _work(self) -> None:
         while True:
             with self._changed:
-                while not self._closed and (taken := self._store.take()) is None:
+                while not self._closed and (taken := self._stored(self._store.take)) is None:
                     self._changed.wait()
                 if self._closed:
                     return
@@ -80,15 +84,28 @@ class Dispatcher:
             if answer is None and self._later(seq):
                 continue
             answer = answer or {"unevaluated": "there was no evaluator whenever this was tried"}
-            client, name = self._store.answer(seq, answer)
-            self.ended(client, name)
+            told = self._stored(functools.partial(self._store.answer, seq, answer))
+            if told is None:
+                return
+            self.ended(*told)
             self.wake()
+
+    def _stored(self, step: Callable[[], Any]) -> Any:
+        """Return what a step on the store returns, tried until its disk has room; None once the service is closed."""
+        while not self._closed:
+            try:
+                return step()
+            except sqlite3.OperationalError as error:
+                logging.getLogger(__name__).warning("cannot write the queue, trying again: %s", error)
+                with self._changed:
+                    self._changed.wait_for(lambda: self._closed, timeout=_FULL_S)
+        return None
 
     def _later(self, seq: int) -> bool:
         """Put a submission back after a while; return False where that has been done often enough."""
         with self._changed:
             self._changed.wait_for(lambda: self._closed, timeout=_LATER_S)
-        return self._closed or self._store.put_back(seq)
+        return self._closed or self._stored(functools.partial(self._store.put_back, seq)) is not False
 
     def _evaluated(self, stored: dict[str, Any]) -> dict[str, Any] | None:
         """Return the answer to one submission, never an exception; None where there is no evaluator now."""
@@ -112,7 +129,7 @@ class Dispatcher:
 
     def _forget(self) -> None:
         while True:
-            self._store.forget_old()
+            self._stored(self._store.forget_old)
             with self._changed:
                 if self._changed.wait_for(lambda: self._closed, timeout=_FORGET_EVERY_S):
                     return

@@ -64,6 +64,7 @@ def test_what_passes_is_tried_again(served, stand_in, stream):
         ({"content": ["fine"]}, "stop"),
         ({"content": "fine"}, 7),
         ({"content": "half \ud800"}, "stop"),
+        ({"content": "a" * (1 << 20) + "a"}, "stop"),
         ({"tool_calls": [{"id": "1", "type": "function", "function": {"name": 3, "arguments": "{}"}}]}, "tool_calls"),
         ({"tool_calls": [{"id": "1", "type": "function", "function": {"name": "a", "arguments": {}}}]}, "tool_calls"),
     ],

@@ -123,6 +123,7 @@ class CpuWallClockCheck(WallClockCheck):
         self.session.ask(op="prepare_burst", calls=calls)
         self.session.wait_for_quiet()
         called, made, empty = [], [], []
+        left_s = self.session.conditions.timeout_s  # of all its calls: honest ones take a hundredth of a second
         compared = compared_calls(calls)
         rehearsed = compared_calls(calls)  # others than the compared: their times would tell which those are
         for call in range(calls):
@@ -132,6 +133,10 @@ class CpuWallClockCheck(WallClockCheck):
                 view.copy_(tensor)
             times, answer = _timed(self.session.worker, self.session.ask, "burst", seed)
             made.append(times)
+            left_s -= times.took_ms / 1e3
+            if left_s < 0:
+                message = f"{call + 1} calls in a row took longer than {self.session.conditions.timeout_s:g} s together"
+                raise CandidateFailure(Status.TIMEOUT, message)
             if call in compared:
                 left = [view.clone() for view in views]
                 called.append(Called(case, inputs, drawn, seed, self._left(answer), left))

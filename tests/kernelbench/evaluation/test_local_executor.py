@@ -273,6 +273,49 @@ def test_builds_wait_for_memory_but_one_alone_never_does():
     assert order == [2, 4, 50]
 
 
+def test_who_takes_all_memory_is_alone_and_others_are_told_apart():
+    memory = MemoryBudget(10)
+    with memory.taken(4) as beside_others:
+        assert not beside_others()
+        with memory.taken(0) as also:
+            assert beside_others() and also()
+        assert beside_others()
+    entered = []
+
+    def enter():
+        with memory.taken(0):
+            entered.append(True)
+
+    with memory.taken(None) as beside_others:
+        waiting = threading.Thread(target=enter)
+        waiting.start()
+        waiting.join(timeout=0.2)
+        assert not entered and not beside_others()
+    waiting.join(timeout=10)
+    assert entered
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_build_that_took_too_long_beside_others_is_tried_once_more_by_itself(solutions, monkeypatch, alone):
+    """Another candidate's loops at import had the cores: an honest neighbour's build took too long."""
+    pairs = solutions(WRONG) if alone else solutions(WRONG, WRONG)
+    slow, together, tries = pairs[0][1], threading.Barrier(len(pairs)), []
+
+    def too_slow_beside_others(solution, context, problem):
+        if solution not in tries:
+            together.wait(30)
+        tries.append(solution)
+        if solution is slow and tries.count(slow) == 1:
+            raise CandidateFailure(Status.TIMEOUT, "the build took longer than 1 s")
+        return build(solution, context, problem)
+
+    monkeypatch.setattr("kernelbench.evaluation.local_executor.build", too_slow_beside_others)
+    pipeline = Pipeline(Options(device="cpu", workload="small", timeout_s=20, jobs=2))
+    statuses = {item.solution.name: item.result.status for item in pipeline.evaluate(pairs)}
+    pipeline.close()
+    assert statuses[slow.name] == ("timeout" if alone else "wrong_value") and tries.count(slow) == 2 - alone
+
+
 def test_what_goes_wrong_about_one_candidate_ends_that_one_only(solutions, monkeypatch):
     pairs = solutions(WRONG, WRONG)
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.compile.toolchain import nvcc
+from kernelbench.run import write_whole
 from kernelbench.ucutlass import ir
 from kernelbench.ucutlass.codegen.assembly.header import generate, name_of
 
@@ -79,7 +80,7 @@ def build(program: ir.Program, out: Path, device: str | None = None, keep_ptx: b
         raise ToolchainMissing("no nvcc: install the CUDA toolkit, or set CUDA_HOME to where it is")
     out.mkdir(parents=True, exist_ok=True)
     header, library = out / f"{name}.h", out / f"{name}.so"
-    header.write_text(text, encoding="utf-8")
+    write_whole(header, text, through_links=False)  # who wrote the program knows its name
     ptx = out / f"{name}.ptx" if keep_ptx else None
     with tempfile.TemporaryDirectory(prefix="ucutlass_") as scratch:
         source = Path(scratch) / f"{name}.cu"
@@ -89,9 +90,11 @@ def build(program: ir.Program, out: Path, device: str | None = None, keep_ptx: b
         command += [f"-I{folder}" for folder in folders]
         if keep_ptx:
             command += ["-keep", "-keep-dir", scratch]
-        log = _run([*command, str(source), "-o", str(library)])
+        built = Path(scratch) / "library.so"
+        log = _run([*command, str(source), "-o", str(built)])
+        write_whole(library, built.read_bytes(), through_links=False)
         if ptx:
-            ptx.write_bytes(next(Path(scratch).glob("*.ptx")).read_bytes())
+            write_whole(ptx, next(Path(scratch).glob("*.ptx")).read_bytes(), through_links=False)
     return Built(header, library, time.perf_counter() - begin, log, ptx)
 
 
