@@ -15,7 +15,7 @@ from harness.process.worker_process import Worker
 from harness.result import CandidateFailure, Status
 from harness.solution.discover import Solution
 from harness.solution.includes import local_includes, read_bytes, read_source
-from harness.solution.languages import languages
+from harness.solution.languages import languages, missing
 from harness.solution.visible_files import own_files
 
 _LIBRARY, _READ, _TRANSLATED = "solution.so", "solution.d", "translated.cu"
@@ -133,8 +133,8 @@ def _language_flags(solution: Solution) -> tuple[str, ...]:
     known = languages().get(solution.language)
     if known is None or known.flags is None:
         return ()
-    if not known.installed():
-        raise ToolchainError(f"no {known.title}: {known.advice}")
+    if lacking := missing(known.name):
+        raise ToolchainError(lacking)
     return known.flags()
 
 

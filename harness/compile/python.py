@@ -15,7 +15,7 @@ from harness.compile.extension.build import ExtensionBuilder
 from harness.isolated_call import ApartError, TooMuch, apart
 from harness.result import CandidateFailure, Status, first_line
 from harness.solution.discover import Solution
-from harness.solution.languages import languages
+from harness.solution.languages import languages, missing
 from harness.solution.visible_files import own_files
 
 _FINAL = (Status.BUILD_ERROR, Status.TIMEOUT, Status.OUT_OF_MEMORY)
@@ -38,10 +38,9 @@ def _private_caches(solution: Solution, context: BuildContext) -> dict[str, str]
     known = languages().get(solution.language)
     if known is None:
         return {}
-    installed = known.installed()
-    if not installed:
-        raise ToolchainError(f"no {known.title}: {known.advice}")
-    parts = (known.name, installed, solution.sha256, solution.helpers, context.torch_version, str(context.arch))
+    if lacking := missing(known.name):
+        raise ToolchainError(lacking)
+    parts = (known.name, known.installed(), solution.sha256, solution.helpers, context.torch_version, str(context.arch))
     return {name: str(Cache().private_folder(key_of(name, *parts))) for name in known.caches}
 
 

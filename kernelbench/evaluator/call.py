@@ -16,6 +16,7 @@ from harness.problem.module import ProblemFile
 from harness.process import protocol
 from harness.process.owned_folders import remove_tree
 from harness.result import CandidateFailure, Status
+from harness.solution import languages
 from harness.solution.discover import Solution, SolutionError, read_solution
 from harness.solution.unchanged import Stamp, stamp
 from kernelbench.evaluation.executor import EnvironmentUnfit, Evaluated, Skipped, unless_changed
@@ -90,10 +91,10 @@ class Call:
             except (SolutionError, OSError) as error:
                 answers.append({"refused": str(error)} if job["path"] else {"unevaluated": str(error)})
                 continue
-            lacking = solution.lacks(bench.device_type)
-            if lacking and not _chose_language(job):
+            lacking, fault = solution.lacks(bench.device_type), job["fault"] or _choice(job, solution, bench)
+            if lacking and not fault:
                 answers.append({"unevaluated": f"{solution.name}: {lacking}"})
-            elif fault := job["fault"] or lacking:
+            elif fault:
                 failure = CandidateFailure(Status.BUILD_ERROR, fault)
                 answers += bench.line.order([Order(file, solution, failure=failure, workload=workload)])
             else:
@@ -133,12 +134,17 @@ def _read(job: dict[str, Any], file: ProblemFile, folder: Path) -> Solution:
     return read_solution(path, problem=file.id, settings=False)
 
 
-def _chose_language(job: dict[str, Any]) -> bool:
-    """Return whether the candidate's content alone says what device it needs: that is its fault then, not the caller's.
+def _choice(job: dict[str, Any], solution: Solution, bench: Bench) -> str:
+    """Return what the author of a source chose that this machine does not have, a device or a language; '' for nothing.
 
-    As one that is not evaluated it would count nowhere, so that its author could withdraw it.
+    As one that is not evaluated it would count nowhere, so that its author could withdraw it. The kind of a source is
+    the caller's choice, and so are files.
     """
-    return not job["path"] and job["kind"] == "py"
+    if job["path"]:
+        return ""
+    lacking = solution.lacks(bench.device_type) if job["kind"] == "py" else ""
+    on_this_host = bench.conditions["executor"] == "local"
+    return lacking or (languages.missing(solution.language) if on_this_host else "")
 
 
 def _answer(ended: Future) -> dict[str, Any]:

@@ -4,14 +4,18 @@ import math
 import multiprocessing
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 from logs import result
 
 import kernelbench
-from harness.problem.module import ProblemError
+from harness.problem.module import ProblemError, ProblemId
 from harness.result import Status
+from harness.solution import languages
+from harness.solution.discover import read_solution
 from kernelbench import EvaluationError
+from kernelbench.evaluator.call import _choice
 from kernelbench.rl import MAX_SOURCE, shaped
 
 pytestmark = pytest.mark.usefixtures("warm_evaluator")
@@ -230,6 +234,17 @@ def test_mistakes_of_the_caller_are_exceptions():
         reward("", kind="cu")  # the kind is the caller's, what Python imports is the candidate's
     assert label("import triton.language as tl\n" + GOOD) == "build_error"
     assert label(WRONG) == "wrong_value"  # the evaluator is not lost with it
+
+
+def test_a_language_that_is_not_installed_is_the_choice_of_a_sources_author(tmp_path, monkeypatch):
+    """A line that includes its header, or imports it, withdrew a wrong candidate: it was not evaluated."""
+    monkeypatch.setattr(languages.Language, "installed", lambda self: "")
+    path = tmp_path / "19.cpp"
+    path.write_text("#if 0\n#include <tvm/ffi/x.h>\n#endif\n" + CPP)
+    bench = SimpleNamespace(device_type="cpu", conditions={"executor": "local"})
+    for job, choice in (({"path": None, "kind": "cpp"}, "apache-tvm-ffi"), ({"path": str(path), "kind": "cpp"}, "")):
+        found = _choice(job, read_solution(path, problem=ProblemId(1, 19)), bench)
+        assert choice in found and bool(found) == bool(choice)
 
 
 def test_the_functions_are_not_hidden_by_modules_of_their_names():

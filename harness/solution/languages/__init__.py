@@ -78,6 +78,12 @@ def languages() -> dict[str, Language]:
     return {language.name: language for language in ordered}
 
 
+def missing(name: str) -> str:
+    """Return what this Python lacks for a language, and how to get it; '' for nothing, or a name that is none."""
+    known = languages().get(name)
+    return "" if known is None or known.installed() else f"no {known.title}: {known.advice}"
+
+
 def of_python(trees: list[ast.AST]) -> Language | None:
     """Return the language that a Python source, with the modules that it imports from beside it, is written in."""
     names = {name for tree in trees for name in _imported(tree)}

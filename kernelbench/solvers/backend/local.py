@@ -21,6 +21,7 @@ from harness.faults import MachineFault
 from harness.problem.module import ProblemId
 from harness.result import CandidateFailure, Result, Status
 from harness.solution.discover import Solution, SolutionError, read_solution
+from harness.solution.languages import missing
 from kernelbench.evaluation.executor import Evaluated, Skipped
 from kernelbench.evaluation.judge_process import CHECK, measure, profile
 from kernelbench.evaluation.local_executor import BuildQueue, Order
@@ -145,7 +146,8 @@ class LocalBackend:
         """Return why a solution cannot run on this device."""
         device = self.device["type"]
         if solution.runs_on(device):
-            return None
+            lacking = missing(solution.language)
+            return CandidateFailure(Status.BUILD_ERROR, lacking) if lacking else None
         reason = "this run is on a CPU" if device == "cpu" else "this run is on a GPU, whose memory it cannot read"
         kinds = "py or cu" if device == "cuda" else "py or cpp"
         message = f"a {solution.language} solution cannot run here: {reason}; write {kinds}"
