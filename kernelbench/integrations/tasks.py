@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import os
 from collections.abc import Callable
@@ -150,9 +151,15 @@ def _reward_at(url: str) -> Callable[..., Reward]:
 
 
 def grade_file(problem: str, path: str | Path, **conditions: Any) -> Grade:
-    """Return the grade of the program at ``path``; its ending is its kind. Raises as ``grade``."""
+    """Return the grade of the program at ``path``; its ending is its kind. Raises as ``grade``, and OSError."""
     file = Path(path)
-    return grade(problem, read_source(file), file.suffix[1:] or "py", **conditions)
+    try:
+        source = read_source(file)
+    except OSError as error:
+        if error.errno != errno.EFBIG:
+            raise
+        return Grade(0.0, NO_CODE, error.strerror)
+    return grade(problem, source, file.suffix[1:] or "py", **conditions)
 
 
 def of_reward(graded: Reward) -> Grade:

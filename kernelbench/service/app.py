@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
+import sqlite3
 from collections import defaultdict
 from collections.abc import AsyncIterator
 from typing import Any
@@ -57,7 +58,10 @@ class Service:
             Route("/v1/answers", self._answers, methods=["POST"]),
             Route("/v1/metrics", self._figures),
         ]
-        handlers = {Refused: self._refused, HTTPException: self._unknown_route, ClientDisconnect: self._hung_up}
+        handlers = {
+            Refused: self._refused, HTTPException: self._unknown_route, ClientDisconnect: self._hung_up,
+            sqlite3.OperationalError: self._unwritable,
+        }  # fmt: skip
         return Starlette(routes=routes, exception_handlers=handlers, lifespan=self._lifespan)
 
     @contextlib.asynccontextmanager
@@ -156,6 +160,10 @@ class Service:
             return parse_json(data)
         except ValueError as error:
             raise Refused(400, "no_json", f"the body is no JSON: {error}") from None
+
+    async def _unwritable(self, request: Request, error: Exception) -> Response:
+        """Have the client try again: its disk is full, or somebody else holds the queue."""
+        return _error(503, "queue_unwritable", f"cannot write the queue: {error}; trying again may help")
 
     async def _refused(self, request: Request, error: Refused) -> Response:
         self._metrics.refused.labels(error.code).inc()

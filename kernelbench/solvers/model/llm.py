@@ -14,6 +14,7 @@ from kernelbench.solvers.log.journal import Call, Diverged, Journal, digest
 from kernelbench.solvers.model import answers, tools
 from kernelbench.solvers.model.tools import Tool
 
+MOST_CALLS = 32  # of tools in one answer; later ones are left out, as if the model had not made them
 MOST_TURNS = 16  # model calls of one question with tools: a model that never answers ends here
 
 
@@ -108,7 +109,8 @@ class Llm:
         kind
             Kind of the code in the answer: ``py``, ``cu`` or ``cpp``.
         tools
-            What the model may call before it answers, up to ``MOST_TURNS`` model calls in all.
+            What the model may call before it answers, up to ``MOST_TURNS`` model calls in all, and ``MOST_CALLS``
+            of tools in each answer.
         protocol
             How tools are called: ``openai``, or ``text`` for models that do not know that protocol.
         after_last
@@ -146,6 +148,7 @@ class Llm:
                 sampling = {**sampling, "tool_choice": "none"} if protocol == tools.OPENAI else sampling
             answer = self._answer(self._numbered(messages, sampling, after_last), kind)
             wanted = answer.call.tool_calls if protocol == tools.OPENAI else tools.calls_in(answer.text)
+            wanted = wanted[:MOST_CALLS]
             if not wanted:
                 break
             said = [self._tool_said(answer.call.number, index, call, offered) for index, call in enumerate(wanted)]

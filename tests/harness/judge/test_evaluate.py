@@ -429,6 +429,22 @@ def test_a_clock_that_the_candidate_has_put_forward_is_not_believed(judged, prob
     assert claimed_ms < 0.01 and result.timing["cross_check"]["call_ms"] > 100 * claimed_ms
 
 
+SLOW_IN_BURSTS = """
+import sys, time
+def in_a_burst():
+    frame = sys._getframe()
+    while frame and frame.f_code.co_name != "burst":
+        frame = frame.f_back
+    return frame
+""" + relu("if in_a_burst(): time.sleep(1)\nreturn x.clamp(min=0)")
+
+
+def test_calls_in_a_row_have_the_time_limit_of_one_step(judged, problem):
+    """Each had a limit of its own, and one program held a run for 194 times as long."""
+    result = judged(problem("1/19"), SLOW_IN_BURSTS, timeout_s=2)
+    assert result.status is Status.TIMEOUT and "calls in a row took longer than 2 s together" in result.message
+
+
 HALF_CLOCK = """
 import time
 clock = time.perf_counter_ns

@@ -11,6 +11,7 @@ from logs import NO_LOGS, no_log
 from kernelbench.metrics import settled
 from kernelbench.run import RunError
 from kernelbench.solvers.log.journal import Diverged, Journal, Note
+from kernelbench.solvers.model.llm import MOST_CALLS
 from kernelbench.solvers.orchestrator import starting_kernels
 from kernelbench.solvers.plan import SolverError
 from kernelbench.solvers.schedule.limits import Limits
@@ -240,6 +241,24 @@ def test_a_model_calls_tools_by_openais_protocol_and_they_run_once(solved, write
     assert [len(call["tool_calls"]) for call in calls] == [5, 0]
     assert attempt["tags"] == calls[0]["tags"] == {"phase": "implement", "iteration": 1, "unit": 1}
     assert attempt["tokens"]["completion"] == sum(call["tokens"]["completion"] for call in calls)
+
+
+@pytest.mark.parametrize("protocol", ["openai", "text"])
+def test_one_answer_calls_no_more_tools_than_a_person_would_wait_for(solved, write, stand_in, protocol):
+    """A thousand calls in one answer went on for hours, whatever the limits of the run."""
+    def answer_of(request, number):
+        if number > 1:
+            return RIGHT
+        calls = [("look", json.dumps({"n": n})) for n in range(40)]
+        if protocol == "openai":
+            return stand_in.Answer("", tool_calls=calls)
+        blocks = [json.dumps({"name": name, "arguments": json.loads(arguments)}) for name, arguments in calls]
+        return "\n".join(f"```tool\n{block}\n```" for block in blocks)
+
+    with stand_in.StandIn(answer_of) as server:
+        outcome = solved(write(TOOLS), server, settings={"tools": protocol})
+    facts = lines(outcome.run.path / "facts.jsonl")
+    assert not outcome.failures and sum(fact["key"].startswith("tool:") for fact in facts) == MOST_CALLS
 
 
 def test_a_model_without_that_protocol_calls_tools_in_plain_text(solved, write, stand_in):
