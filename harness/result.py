@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
+import unicodedata
 from dataclasses import dataclass, field
 from enum import Enum
 from types import UnionType
@@ -51,6 +52,7 @@ class Status(str, Enum):
 
 
 # Characters that Python calls printable and that show nothing: fillers, joiners, variation selectors, an empty pattern.
+_MOST_MARKS = 2  # on one letter; of those in use, Vietnamese has two
 _UNSEEN = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
@@ -63,7 +65,16 @@ def printable(text: str) -> str:
     """
     if not text.isprintable():
         text = "".join(c if c.isprintable() or c in "\n\t" else _escape(c) for c in text)
-    return text if text.isascii() else _UNSEEN.sub(lambda found: _escape(found[0]), text)
+    return text if text.isascii() else _without_stacks(_UNSEEN.sub(lambda found: _escape(found[0]), text))
+
+
+def _without_stacks(text: str) -> str:
+    """``text`` with escapes for marks that would be drawn over other lines: more than two on one letter."""
+    marks, shown = 0, []
+    for character in text:
+        marks = marks + 1 if unicodedata.category(character) in ("Mn", "Me") else 0
+        shown.append(_escape(character) if marks > _MOST_MARKS else character)
+    return "".join(shown)
 
 
 def _escape(character: str) -> str:

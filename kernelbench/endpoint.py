@@ -207,18 +207,17 @@ class Endpoint:
 
 
 def _text(value: Any) -> str:
-    """Return a text of an answer, '' for None; raises _Garbled for what is no text, or cannot be written as one."""
+    """Return a text of an answer, '' for None, with marks for halves of characters, which nobody can write.
+
+    Raises _Garbled for what is no text.
+    """
     if value is None:
         return ""
     if not isinstance(value, str):
         raise _Garbled(f"an answer with a {type(value).__name__} for a text")
     if len(value) > _MOST_CHARACTERS:
         raise _Garbled(f"an answer of {len(value):,} characters; at most {_MOST_CHARACTERS:,} are kept")
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise _Garbled("an answer with half a character") from None
-    return value
+    return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _tokens(usage: Any, name: str) -> int | None:

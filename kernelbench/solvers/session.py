@@ -248,6 +248,7 @@ def _combined(parts: list[Result]) -> Result:
 def _charge(standing: Standing, spent: Call | Attempt) -> None:
     standing.tokens += sum(count or 0 for count in spent.tokens.values())
     standing.usd += spent.cost_usd or 0.0
+    standing.uncounted |= isinstance(spent, Call) and None in spent.tokens.values()
 
 
 def _source_of(candidate: Candidate) -> tuple[str, str, CandidateFailure | None]:

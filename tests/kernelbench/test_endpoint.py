@@ -63,7 +63,6 @@ def test_what_passes_is_tried_again(served, stand_in, stream):
         ({"content": 5}, "stop"),
         ({"content": ["fine"]}, "stop"),
         ({"content": "fine"}, 7),
-        ({"content": "half \ud800"}, "stop"),
         ({"content": "a" * (1 << 20) + "a"}, "stop"),
         ({"tool_calls": [{"id": "1", "type": "function", "function": {"name": 3, "arguments": "{}"}}]}, "tool_calls"),
         ({"tool_calls": [{"id": "1", "type": "function", "function": {"name": "a", "arguments": {}}}]}, "tool_calls"),
@@ -75,6 +74,13 @@ def test_an_answer_that_cannot_be_kept_is_asked_for_again(served, stand_in, mess
     _, endpoint = served(stand_in.Fault(body=body), "fine, thank you")
     done = endpoint.complete(HELLO, {})
     assert (done.text, done.tries) == ("fine, thank you", 2)
+
+
+def test_halves_of_characters_are_joined_or_marked(served, stand_in):
+    content = "whole \ud83d\ude00 half \ud800."
+    body = {"choices": [{"index": 0, "message": {"content": content}, "finish_reason": "stop"}]}
+    _, endpoint = served(stand_in.Fault(body=body))
+    assert endpoint.complete(HELLO, {}).text == "whole \U0001f600 half \ufffd."
 
 
 def call_of(**call):

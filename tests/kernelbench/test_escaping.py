@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from linear_time import in_linear_time
 from warm_kb import KB
 
-from harness.result import Status
+from harness.result import Status, printable
 from kernelbench import escaping
 from kernelbench.cli import main
 from kernelbench.redteam.examination import Row, Verdict
@@ -300,3 +300,8 @@ def test_commands_print_through_their_sink_only():
         printed = re.findall(r"^.*(?:click\.s?echo|[^\w.]print)\(.*$", path.read_text(), re.M)
         allowed = ("escaping.terminal(", "escaping.json_text(", "ci.annotations(")
         assert all(any(call in line for call in allowed) for line in printed), (path, printed)
+
+
+def test_stacks_of_marks_do_not_draw_over_other_lines():
+    assert printable("e\u0301 \u1ec7 a\u0302\u0301") == "e\u0301 \u1ec7 a\u0302\u0301"
+    assert printable("a" + "\u0310" * 400) == "a\u0310\u0310" + r"\u0310" * 398

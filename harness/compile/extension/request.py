@@ -27,6 +27,9 @@ _MAX_ITEMS = 500  # sources, flags or include paths of one extension
 _MAX_FLAG_CHARACTERS = 64 << 10  # of all its flags and include paths: they are taken apart one character at a time
 _MAX_PATH_CHARACTERS = 4096  # as of the system; to look for the real one of so many folders takes their square
 _SHELL = re.compile(r"[;|&`<>$\x00-\x1f]")  # ninja has a shell run the compiler, and lines and variables of its own
+_NOT_OURS = (  # another compiler, another result, or a place of its own
+    "sycl_sources", "with_sycl", "extra_sycl_cflags", "is_standalone", "use_pch", "build_directory",
+)  # fmt: skip
 _UNKEYED = ("verbose", "keep_intermediates")
 _BY_CONTENT = ("sources", "extra_include_paths")
 
@@ -51,6 +54,8 @@ class Request:
         function, arguments = request.get("function"), request.get("arguments")
         if function not in FUNCTIONS or not isinstance(arguments, dict):
             raise Refused("the request is not one of load or load_inline")
+        if not_ours := next((name for name in _NOT_OURS if arguments.get(name)), None):
+            raise Refused(f"{not_ours} is no argument of an extension that is built for a candidate")
         if not _NAME.fullmatch(str(arguments.get("name"))):
             raise Refused(f"the name of an extension must be an identifier, not {arguments.get('name')!r}")
         if not all(_is_texts(arguments.get(name)) for name in (*_TEXTS, *_LISTS)):

@@ -26,6 +26,9 @@ class Limits:
             "usd": sum(one.usd for one in standings),
             "seconds": seconds,
         }
+        limited = next((name for name in ("tokens", "usd") if getattr(self, name) is not None), None)
+        if limited and any(one.uncounted for one in standings):
+            return f"the endpoint tells no tokens of its answers, so that the run's limit of {limited} cannot be kept"
         for name, limit in asdict(self).items():
             if limit is not None and used[name] >= limit:
                 return f"the run's limit of {limit:g} {name} is reached"

@@ -27,6 +27,7 @@ class Standing:
     units: int = 0  # granted so far
     results: list[Result] = field(default_factory=list)  # of its attempts, in order of sample
     tokens: int = 0
+    uncounted: bool = False  # whether the endpoint told no tokens of some answer
     usd: float = 0.0
 
     @property

@@ -327,6 +327,15 @@ def test_limits_of_the_run_stop_it_and_more_lets_it_go_on(solved, stand_in):
     assert not timed.run.results and "seconds is reached" in timed.stopped["1/19"]
 
 
+@pytest.mark.parametrize("limits", [Limits(tokens=10**9), Limits(usd=1.0)])
+def test_a_limit_on_what_an_endpoint_does_not_count_ends_the_run(solved, stand_in, limits):
+    """Unknown counted as nothing, and the run went on for ever."""
+    said = {"choices": [{"index": 0, "message": {"content": RIGHT}, "finish_reason": "stop"}]}
+    with stand_in.StandIn(lambda request, number: stand_in.Fault(body=said)) as server:
+        outcome = solved("refine", server, budget=3, prices=(1.0, 1.0), limits=limits)
+    assert len(outcome.run.results) <= 2 and "tells no tokens of its answers" in outcome.stopped["1/19"]
+
+
 def test_schedules_by_name():
     waiting = [Standing("1/1", 4, units=2), Standing("1/2", 4, units=1), Standing("1/3", 4)]
     assert DepthFirst().next(waiting[1:]).problem == "1/2" and BreadthFirst().next(waiting).problem == "1/3"
