@@ -28,7 +28,7 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def parse_writable_json(text: str | bytes) -> Any:
-    """As ``parse_json``; raises ValueError also where a text in it has half a character, which nobody can write."""
+    """Return what ``text`` says; raises ValueError also where a text in it has half a character, with no bytes."""
     value = parse_json(text)
     json.dumps(value, ensure_ascii=False).encode()
     return value

@@ -78,7 +78,7 @@ def outcome(search: str, arguments: list[Any]) -> tuple[str | None, str | None]:
 
 
 def found_solution(answer: str, kind: str, finished: bool) -> str:
-    """As ``extract``, here."""
+    """Do the work of ``extract`` in this process."""
     text = _spoken(answer.replace("\r\n", "\n").lstrip("\ufeff"))
     pieces = list(_pieces(text, kind))
     whole = [piece for piece in pieces if _is_whole(piece, kind)]
@@ -91,7 +91,7 @@ def found_solution(answer: str, kind: str, finished: bool) -> str:
 
 
 def found_functions(names: list[str], answer: str, finished: bool) -> str:
-    """As ``extract_functions``, here."""
+    """Do the work of ``extract_functions`` in this process."""
     text = _spoken(answer.replace("\r\n", "\n").lstrip("\ufeff"))
     fences = list(_FENCE.finditer(text))
     ends = [fence.start() for fence in fences[1:]] + [len(text)]
