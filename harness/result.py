@@ -51,8 +51,8 @@ class Status(str, Enum):
         return self.value
 
 
-# Characters that Python calls printable and that show nothing: fillers, joiners, variation selectors, an empty pattern.
 _MOST_MARKS = 2  # on one letter; of those in use, Vietnamese has two
+# Characters that Python calls printable and that show nothing: fillers, joiners, variation selectors, an empty pattern.
 _UNSEEN = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )

@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import Any
 
+from kernelbench.bounded_reply import TooMuch, bounding
+
 _MOST_CHARACTERS = 1 << 20  # of a text; a quarter of a million tokens
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.5, 60.0
 _TIMES_WAITED = 4  # a whole answer may take so many times what is waited for a piece of it
@@ -82,8 +84,6 @@ class Endpoint:
         key = os.environ.get(key_variable)
         if not key and base_url is None:
             raise ModelError(f"{key_variable} is not set: put the key there, or name an endpoint with --base-url")
-        from kernelbench.bounded_reply import bounding  # httpx comes with openai
-
         self._client = openai.OpenAI(
             base_url=base_url, api_key=key or "none", max_retries=0, timeout=timeout_s,
             default_headers={"Accept-Encoding": "identity"},
@@ -168,8 +168,6 @@ class Endpoint:
         return "".join(pieces), finish_reason, usage, [called[index] for index in sorted(called)]
 
     def _raise_if_final(self, error: Exception) -> None:
-        from kernelbench.bounded_reply import TooMuch
-
         if isinstance(error.__cause__ or error, TooMuch):
             raise ModelError(f"{self.base_url} is no endpoint to work with: {error.__cause__ or error}") from None
         status = getattr(error, "status_code", None)

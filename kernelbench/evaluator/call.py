@@ -91,12 +91,11 @@ class Call:
             except (SolutionError, OSError) as error:
                 answers.append({"refused": str(error)} if job["path"] else {"unevaluated": str(error)})
                 continue
-            lacking, fault = solution.lacks(bench.device_type), job["fault"] or _choice(job, solution, bench)
-            if lacking and not fault:
-                answers.append({"unevaluated": f"{solution.name}: {lacking}"})
-            elif fault:
+            if fault := job["fault"] or _choice(job, solution, bench):
                 failure = CandidateFailure(Status.BUILD_ERROR, fault)
                 answers += bench.line.order([Order(file, solution, failure=failure, workload=workload)])
+            elif lacking := solution.lacks(bench.device_type):
+                answers.append({"unevaluated": f"{solution.name}: {lacking}"})
             else:
                 answers.append({})
                 orders.append(Order(file, solution, workload=workload))

@@ -83,7 +83,7 @@ def answer_of(call: dict[str, Any], tools: Sequence[Tool]) -> str:
         if not isinstance(arguments, dict):
             raise ValueError("arguments must be a JSON object")
         for name, value in arguments.items():
-            wanted = tool.parameters["properties"].get(name, {}).get("type")
+            wanted = tool.parameters.get("properties", {}).get(name, {}).get("type")
             if wanted in _TYPES and type(value) not in _TYPES[wanted]:
                 raise ValueError(f"{name} must be of type {wanted}")
         said = tool.run(**arguments)
