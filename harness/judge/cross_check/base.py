@@ -211,14 +211,14 @@ def longest(readings: Iterable[Reading]) -> Reading:
 
 
 def calls_of_a_burst(device_type: str, claimed_ms: float, launches: int, held: bool) -> int:
-    """Return as many calls as make it long; behind the gate no more than the queue holds.
+    """Return as many calls as make it long; behind a device's gate no more than its queue holds.
 
     Time and launches are the candidate's word. With few calls much is allowed to each, so more
     launches than fit the time are not believed.
     """
     target_ms = _TARGET_MS[device_type] if held else _UNHELD_TARGET_MS
     wanted = min(int(target_ms / max(claimed_ms, 1e-3)) + 1, MOST_CALLS[device_type])
-    if held:
+    if held and device_type == "cuda":
         wanted = min(wanted, max(1, QUEUE // believed_launches(launches, claimed_ms)))
     return wanted
 

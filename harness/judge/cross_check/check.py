@@ -109,7 +109,7 @@ def _read(clock: WallClockCheck, result: Result, timed: Timed) -> Reading:
     while calls > 0:
         try:
             reference_launches = interleaved.launches.get(EAGER, 1)
-            return clock.read(calls, held, reference_launches, lambda call: _compare(session, call), claim_by)
+            return clock.read(calls, held, reference_launches, lambda call: _compare(clock, call), claim_by)
         except NotHeld:
             if calls == 1:
                 raise
@@ -178,17 +178,17 @@ def _load(result: Result, reading: Reading) -> float | None:
     return in_a_burst_ms / eager_ms if eager_ms and in_a_burst_ms else None
 
 
-def _compare(session: EvaluationSession, call: Called) -> None:
+def _compare(clock: WallClockCheck, call: Called) -> None:
     """Compare the outputs of one call of a burst, and what became of its inputs, as they were after it."""
-    reference, case = session.reference, call.trial
-    expected = outputs_of(reference.timed_model(), reference.setting, call.inputs, call.seed)
-    if case == reference.setting.rare and not all(map(is_finite, expected)):
+    session, setting, case = clock.session, clock.setting, call.trial
+    expected = outputs_of(clock.reference, setting, call.inputs, call.seed)
+    if case == setting.rare and not all(map(is_finite, expected)):
         return  # the function has no value there
     for index, (actual, tensor) in enumerate(zip(call.outputs, expected)):
         which = "the output of a call in a row" if len(expected) == 1 else f"output {index} of a call in a row"
         left = Left(lambda actual=actual: actual, lambda actual=actual: actual)
         session.check_output(left, tensor, which, case, index, call.drawn)
-    if reference.setting.workload.problem.overwrites_inputs:
+    if setting.workload.problem.overwrites_inputs:
         return  # they are outputs
     for index, (left, tensor) in enumerate(zip(call.inputs_left, tensors_of(call.inputs))):
         overwritten_inputs.check(left, tensor, index)

@@ -120,7 +120,7 @@ def _tells(reference: Reference, conditions: Conditions, timed: InputCase) -> tu
 
 def _on_two_seeds(workload: Workload, conditions: Conditions, action: Callable[[list[int]], Any]) -> Any:
     call = functools.partial(action, fresh_seeds(2))
-    return call_reference(workload, conditions, lambda: with_room(call), "timed inputs")
+    return call_reference(workload, conditions, call, "timed inputs")
 
 
 def _find_facts(setting: RunConfig, conditions: Conditions, is_library: bool) -> Facts:
@@ -128,7 +128,7 @@ def _find_facts(setting: RunConfig, conditions: Conditions, is_library: bool) ->
     (seed,) = fresh_seeds(1)
 
     def called(action: Callable[[], Any]) -> Any:
-        return call_reference(workload, conditions, lambda: with_room(action), "")
+        return call_reference(workload, conditions, action, "")
 
     example = called(lambda: reference.call(PUBLISHED, seed))
     called(lambda: soundness.check(reference, seed, example))
@@ -149,14 +149,30 @@ def _find_facts(setting: RunConfig, conditions: Conditions, is_library: bool) ->
     )
 
 
-def call_reference(workload: Workload, conditions: Conditions, action: Callable[[], Any], drawn: str) -> Any:
-    """Return ``action()``, which calls the reference on what is ``drawn``, '' if as published.
+def with_room(action: Callable[[], Any]) -> Any:
+    """Return ``action()``; where the device's memory is full, once more after the allocator gave back what it keeps."""
+    try:
+        return action()
+    except torch.OutOfMemoryError:
+        pass  # outside of the handler, which would hold the memory of what failed
+    torch.cuda.empty_cache()
+    return action()
+
+
+def call_reference(
+    workload: Workload,
+    conditions: Conditions,
+    action: Callable[[], Any],
+    drawn: str,
+    with_room: Callable[[Callable[[], Any]], Any] = with_room,
+) -> Any:
+    """Return ``action()``, which calls the reference on what is ``drawn``, '' if as published, ``with_room``.
 
     Raises ProblemError where that fails, and MachineFault where memory or the device is to blame.
     """
     try:
         with within("the reference", conditions.reference_s):
-            return action()
+            return with_room(action)
     except (CandidateFailure, MachineFault, ProblemError):
         raise
     except Exception as error:
@@ -166,13 +182,3 @@ def call_reference(workload: Workload, conditions: Conditions, action: Callable[
             f"the reference of {workload.problem.id} ({workload.name}, {conditions.precision}) fails on "
             f"{conditions.device}{which}: {type(error).__name__}: {error}"
         ) from error
-
-
-def with_room(action: Callable[[], Any]) -> Any:
-    """Return ``action()``; where the device's memory is full, once more after the allocator gave back what it keeps."""
-    try:
-        return action()
-    except torch.OutOfMemoryError:
-        pass  # outside of the handler, which would hold the memory of what failed
-    torch.cuda.empty_cache()
-    return action()

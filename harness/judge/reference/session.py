@@ -32,7 +32,6 @@ class ReferenceSession:
 
     def time_reference(self, seeds: list[int], held: bool = True) -> Round:
         """Time the eager reference on the inputs that are timed."""
-        self.wait_for_quiet()
         self.timer.wait_for_bandwidth()
         case = self.reference.setting.timed
         return self._of_reference(lambda: self.reference.play(seeds, self.timer, held), case)
@@ -70,7 +69,7 @@ class ReferenceSession:
         self.wait_for_quiet()
         drawn = "" if case == PUBLISHED else str(case)
         workload = self.reference.setting.workload
-        played = call_reference(workload, self.conditions, lambda: self.with_room(action), drawn)
+        played = call_reference(workload, self.conditions, action, drawn, self.with_room)
         self.bound_cache()
         return played
 
