@@ -16,7 +16,8 @@ from harness.result import CandidateFailure, Status
 
 RULE = "forged_clock"
 RELATIVE = {"cuda": 0.03, "cpu": 0.5}
-ABSOLUTE_MS = {"cuda": 0.003, "cpu": 0.05}  # the gap between two kernels, and what is not known of it
+# The gap between two kernels, and what is not known of it; on a CPU what Python takes to answer a request, 0.03 to 0.1.
+ABSOLUTE_MS = {"cuda": 0.003, "cpu": 0.1}
 BURST_MS = {"cuda": 0.4, "cpu": 0.0}  # of a whole burst: until the device begins it, and until its outputs are read
 BURST_SHARE = 0.35  # of a call, at most: how many of them make a burst depends on what the candidate says
 # A candidate may see to it that the reference takes long. On a CPU it excuses waiting for a core, not work.

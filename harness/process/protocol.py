@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import socket
 import struct
+from collections.abc import Callable
 from typing import Any
 
 from harness.json_text import parse_json
@@ -36,12 +37,16 @@ def encoded(message: dict[str, Any]) -> bytes:
     return _LENGTH.pack(len(data)) + data
 
 
-def receive(connection: socket.socket) -> dict[str, Any]:
-    """The next message; blocks. Raises Closed or Garbled."""
+def receive(connection: socket.socket, begin: Callable[[], None] = lambda: None) -> dict[str, Any]:
+    """The next message; blocks, and calls ``begin`` when there are bytes of it. Raises Closed or Garbled."""
     reader = Reader()
-    while (message := reader.message()) is None:
-        reader.feed(connection.recv(reader.wanted()))
-    return message
+    data = connection.recv(reader.wanted())
+    begin()
+    while True:
+        reader.feed(data)
+        if (message := reader.message()) is not None:
+            return message
+        data = connection.recv(reader.wanted())
 
 
 class Reader:

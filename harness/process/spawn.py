@@ -110,21 +110,13 @@ def split_off(module: str, connection: socket.socket, ours: socket.socket) -> Fo
     return Forked(pid)
 
 
-def close_all_but(kept: list[int], opened: list[int] | None = None) -> None:
-    """Close what a fork has inherited, except standard streams and ``kept``.
-
-    ``opened`` are its parent's ``descriptors``, where a confined one forks: it may not see its own.
-    """
+def close_all_but(kept: list[int]) -> None:
+    """Close what a fork has inherited, except standard streams and ``kept``."""
     gc.freeze()  # collected later, a socket of the parent would close what has its number by then
-    for descriptor in descriptors() if opened is None else opened:
+    for descriptor in map(int, os.listdir("/proc/self/fd")):
         if descriptor > 2 and descriptor not in kept:
             with contextlib.suppress(OSError):  # the listing's own descriptor
                 os.close(descriptor)
-
-
-def descriptors() -> list[int]:
-    """The descriptors that this process has open."""
-    return list(map(int, os.listdir("/proc/self/fd")))
 
 
 class Forked:

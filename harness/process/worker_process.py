@@ -116,17 +116,20 @@ class Worker:
         self.check_rest()
         if message.get("op") in _CHECKED_BEFORE:
             self._check_limits(runs=False)
+        data = memoryview(protocol.encoded(message))
+        if self._met:  # it wakes to a request that is there: it could work unseen while that is sent
+            data = data[self._send_at_once(data) :]
         self._signal(signal.SIGCONT)
         try:
-            return self._exchange(message, timeout_s)
+            return self._exchange(data, timeout_s)
         finally:
             self._rest.stop(lambda: self._signal(signal.SIGSTOP))
 
-    def _exchange(self, message: dict[str, Any], timeout_s: float) -> dict[str, Any]:
+    def _exchange(self, data: memoryview, timeout_s: float) -> dict[str, Any]:
         deadline = time.monotonic() + timeout_s
         if not self._met:
             self._meet(timeout_s)
-        self._send(message, timeout_s)
+        self._send(data, timeout_s)
         while True:
             if (answer := self._wait_for_message(deadline)) is not None:
                 if self._build is None or "build" not in answer:
@@ -222,9 +225,17 @@ class Worker:
             self._must_have_had_a_parent()
             error.killed_by = error.killed_by or self.killed_by
 
-    def _send(self, message: dict[str, Any], timeout_s: float) -> None:
+    def _send_at_once(self, data: memoryview) -> int:
+        """Return how many bytes of it there was room for: it need not read them yet."""
+        self._channel.settimeout(0.0)
+        try:
+            return self._channel.send(data)
+        except OSError:  # no room, or it is dead
+            return 0
+
+    def _send(self, data: memoryview, timeout_s: float) -> None:
         """Send it as far as the worker reads; that it is dead or reads too little the wait for its answer finds out."""
-        data, deadline = memoryview(protocol.encoded(message)), time.monotonic() + timeout_s
+        deadline = time.monotonic() + timeout_s
         self._channel.settimeout(CHECK_EVERY_S)
         while data and time.monotonic() < deadline:
             try:
@@ -248,7 +259,7 @@ class Worker:
             while not wait([building], CHECK_EVERY_S).done:
                 self._check_limits()
         took = time.monotonic() - begin
-        self._send(building.result(), timeout_s)
+        self._send(memoryview(protocol.encoded(building.result())), timeout_s)
         return took
 
     def _check_limits(self, runs: bool = True) -> None:

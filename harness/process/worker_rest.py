@@ -12,7 +12,6 @@ from harness.process.procfs import (
     descendants,
     identities,
     tasks,
-    tasks_that_stop,
     turns,
 )
 from harness.result import CandidateFailure, Status
@@ -35,14 +34,14 @@ class WorkerRest:
         self._is_watched = False  # whether anybody waits for it to rest, as on a CPU
         self._present: set[tuple[int, str]] = set()  # its processes right after it was stopped
         self._turns: dict[str, tuple[int, int, int]] = {}  # how their threads had had a core then: see ``turns``
-        self._ran_ns: dict[int, int] = {}  # their CPU times when they were last told to stop
-        self._stopped = 0.0  # the moment of that
+        self._stopped = 0.0  # the moment when they were last told to stop
+        self._ran_ns: dict[int, int] = {}  # their CPU times right after it
 
     def stop(self, send: Callable[[], None]) -> None:
         """Have ``send`` stop its processes, and note how they were."""
-        self._ran_ns = cpu_times_ns(self._family)
         send()
         self._stopped = time.perf_counter()
+        self._ran_ns = cpu_times_ns(self._family)  # not before: they would work unseen while a crowd is looked at
         self._present = identities(descendants(self._pid)) if self._is_watched else set()
 
     def wait(self, has_ended: Callable[[], bool]) -> float:
@@ -91,9 +90,9 @@ class WorkerRest:
         return runs_unasked.check(then, cpu_times_ns(family), resumed)
 
     @property
-    def crowd(self) -> tuple[int, int]:
-        """Threads of its first process, and processes at the last ``wait``: all have to stop after each answer."""
-        return len(tasks(self._pid)), sum(map(bool, map(tasks_that_stop, self._family)))
+    def threads(self) -> int:
+        """Threads of its first process now: all have to stop after each answer."""
+        return len(tasks(self._pid))
 
 
 def _slices(of_threads: dict[str, tuple[int, int, int]]) -> int:

@@ -69,7 +69,7 @@ def run(channel: socket.socket, fds: list[int]) -> None:
     }
     while True:
         try:
-            request = protocol.receive(channel)
+            request = protocol.receive(channel, rehearsal.begin)
         except protocol.Closed:
             return
         operation = operations[request.pop("op")]

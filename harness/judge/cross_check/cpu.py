@@ -2,8 +2,8 @@
 
 A call ends when none of the worker's processes runs any more. Its outputs are read at that moment in the worker's
 memory. The overhead of request, answer and coming to rest is measured in turn with the calls, by a worker that never
-held a candidate, and subtracted. The medians of both count: to make them lie a candidate has to leave out half of its
-calls, which comparing a sample of outputs finds.
+held a candidate, and subtracted, but for what a candidate could spare itself. The medians of both count: to make them
+lie a candidate has to leave out half of its calls, which comparing a sample of outputs finds.
 """
 
 from __future__ import annotations
@@ -51,14 +51,12 @@ _TRIES, _PATIENCE_S, _PATIENCE_BEFORE_REJECTION_S = 9, 2.0, 5.0
 _LEAST_TRIES = 3  # readings before the time counts
 _LEAST_READINGS = 2  # where others come to the cores, the overhead in one of them may hide what a candidate does
 _WARM_UP_CALLS, _LEAST_REHEARSALS = 2, 8  # calls; the median of eight bears three that others disturb
-_CALLS_AFTER_GROWTH = 4  # of a crowd that pay for its start; two and more show no more of it
 _PATIENCE_FOR_KERNEL_S = 1.0  # seconds before each burst, where the cores came to rest before the candidate
 _REFERENCE_MS = 40.0  # ms that the reference is called for, four bursts long
-_MOST_A_CORE = 4  # threads and processes of the worker without a candidate
 
 
 class CpuRehearsal(Rehearsal):
-    """Calls that do nothing, made by a worker of as many threads and processes as the candidate's."""
+    """Calls that do nothing, made by a worker of as many threads as the candidate's."""
 
     def __init__(self, judge: ReferenceSession, timeout_s: float, fork: Fork):
         super().__init__(judge, timeout_s, shared_file())
@@ -69,14 +67,20 @@ class CpuRehearsal(Rehearsal):
         self.idle.close()
         super().close()
 
-    def calls(self, count: int, crowd: tuple[int, int]) -> list[_Call]:
-        """Make ``count`` such calls; after each all of a ``crowd`` of threads and processes have to stop."""
-        threads, processes = (min(size, _MOST_A_CORE * usable_cores()) for size in crowd)
-        grew = self._ask(op="hold", threads=threads, processes=processes)["grew"]
+    def calls(self, count: int, threads: int) -> list[_Call]:
+        """Make ``count`` such calls; after each all of so many ``threads`` have to stop, at most one a core.
+
+        More would wait for a core, for which those of a candidate need not be in its way, and nor are processes.
+        """
+        self._ask(op="hold", threads=min(threads, usable_cores()))
         self.idle.rest()
-        unmeasured = _CALLS_AFTER_GROWTH if grew else 0
-        made = [_timed(self.idle, self._ask, "rehearse", seed)[0] for seed in fresh_seeds(unmeasured + count)]
-        return made[unmeasured:]
+        return [self._empty_call(seed) for seed in fresh_seeds(count)]
+
+    def _empty_call(self, seed: int) -> _Call:
+        """Make one; what Python takes in its process is no part of it, as a candidate may do without."""
+        call, own = _timed(self.idle, self._ask, "rehearse", seed)
+        cpu_ms, busiest_ms = (max(0.0, ms - own["cpu_ms"]) for ms in (call.cpu_ms, call.busiest_ms))
+        return _Call(max(0.0, call.took_ms - own["wall_ms"]), cpu_ms, busiest_ms)
 
     def free_bytes(self) -> int:
         return available_memory_bytes()
@@ -142,7 +146,7 @@ class CpuWallClockCheck(WallClockCheck):
                 called.append(Called(case, inputs, drawn, seed, self._left(answer), left))
             if call in rehearsed:
                 count = -(-_LEAST_REHEARSALS // len(rehearsed))
-                empty += self.rehearsal.calls(count, self.session.worker.rested.crowd)
+                empty += self.rehearsal.calls(count, self.session.worker.rested.threads)
         # medians of both: where others come to the cores, calls and empty calls wait alike
         (took_ms, *cpu_ms), (without_ms, *without_cpu_ms) = map(_medians, (made, empty))
         cpu_ms, busiest_ms = (max(0.0, ms - without) for ms, without in zip(cpu_ms, without_cpu_ms))
@@ -195,8 +199,8 @@ def _timed(worker: Worker, ask: Callable, op: str, seed: int) -> tuple[_Call, di
 
     CPU time since the last rest is the call's own: others' inputs lay there already.
     """
-    begin, cpu_ms = time.perf_counter(), worker.rested.cpu_ms
-    unasked_ms = worker.check_rest()
+    cpu_ms, unasked_ms = worker.rested.cpu_ms, worker.check_rest()
+    begin = time.perf_counter()
     answer = ask(op=op, seeds=[seed])
     took_ms = (worker.rest() - begin) * 1e3 + unasked_ms
     return _Call(took_ms, max(0.0, worker.rested.cpu_ms - cpu_ms), worker.rested.busiest_ms), answer

@@ -1,16 +1,19 @@
 """Workers: started warm, watched from outside, gone without a trace."""
 
 import contextlib
+import fcntl
 import json
 import os
 import signal
 import struct
 import subprocess
 import sys
+import termios
 import time
 
 import pytest
 
+from harness.process import worker_rest
 from harness.process.fork_server import ForkServer
 from harness.process.procfs import at_rest, descendants
 from harness.process.spawn import ROOT, scrubbed_environment
@@ -393,19 +396,69 @@ def test_a_server_that_was_split_off_ends_with_its_process(split):
     assert not any(os.path.exists(f"/proc/{pid}") for pid in pids[:2])
 
 
-def test_a_worker_without_a_candidate_has_as_many_threads_and_processes_as_it_is_told(server):
+def test_a_worker_without_a_candidate_has_as_many_threads_as_it_is_told(server):
     with server.fork({}, GIB) as worker:
-        for crowd in ((1, 1), (4, 3), (2, 1)):
-            worker.request({"op": "hold", "threads": crowd[0], "processes": crowd[1]}, 20)
+        for threads in (1, 4, 2):
+            worker.request({"op": "hold", "threads": threads}, 20)
             worker.rest()
             deadline = time.monotonic() + 5
             # who is told to end does so when it runs
-            while worker.rested.crowd != crowd and time.monotonic() < deadline:
+            while worker.rested.threads != threads and time.monotonic() < deadline:
                 worker.request({"op": "rehearse", "seeds": [1]}, 20)
                 worker.rest()
-            assert worker.rested.crowd == crowd
+            assert worker.rested.threads == threads
             answer = worker.request({"op": "rehearse", "seeds": [1, 2]}, 20)
             assert len(answer["addresses"]) == len(answer["orders"]) == 2
+
+
+def test_a_worker_says_what_python_took_to_answer_without_a_call(server):
+    with server.fork({}, GIB) as worker:
+        begin = time.perf_counter()
+        answer = worker.request({"op": "rehearse", "seeds": [1]}, 20)
+        took_ms = (time.perf_counter() - begin) * 1e3
+        assert 0 < answer["cpu_ms"] <= answer["wall_ms"] + 0.1 < took_ms + 0.1
+
+
+def test_a_request_that_fits_is_there_before_the_worker_runs(server, monkeypatch):
+    """While it was sent a handler of SIGCONT worked, unseen by the judge's clock."""
+    unread = []
+
+    def signal_and_look(number):
+        unread.append((number, fcntl.ioctl(worker._channel.fileno(), termios.TIOCOUTQ, bytes(4))))
+        send(number)
+
+    with server.fork({}, GIB) as worker:
+        worker.request({"op": "hold", "threads": 1}, 20)
+        worker.rest()
+        send = worker._signal
+        monkeypatch.setattr(worker, "_signal", signal_and_look)
+        worker.request({"op": "rehearse", "seeds": [1]}, 20)
+    at_begin, at_end = (int.from_bytes(data, sys.byteorder) for _, data in unread[:2])
+    assert [number for number, _ in unread[:2]] == [signal.SIGCONT, signal.SIGSTOP]
+    assert at_begin > 0 and at_end == 0
+
+
+def test_a_request_that_does_not_fit_at_once_arrives_whole(server):
+    with server.fork({}, GIB) as worker:
+        for _ in range(2):
+            answer = worker.request({"op": "rehearse", "seeds": list(range(300_000))}, 20)
+            assert len(answer["orders"]) == 300_000
+
+
+def test_it_is_stopped_before_its_cpu_time_is_read(server, monkeypatch):
+    """While that of a crowd was read, which takes long, it worked on."""
+    with server.fork({}, GIB) as worker:
+        worker.request({"op": "hold", "threads": 1}, 20)
+        worker.rest()
+        states = []
+
+        def read(family):
+            states.append(at_rest(family))
+            return {}
+
+        monkeypatch.setattr(worker_rest, "cpu_times_ns", read)
+        worker.rested.stop(lambda: states.append("stop"))
+        assert states[0] == "stop"
 
 
 def test_what_runs_on_after_the_answer_counts_until_it_rests(server, tmp_path):

@@ -1,7 +1,7 @@
-"""Calls without a candidate: the crowd that stands in for the candidate's threads and processes."""
+"""Calls without a candidate, and the threads that stand in for the candidate's."""
 
-import os
-from pathlib import Path
+import threading
+import time
 
 import pytest
 
@@ -12,25 +12,22 @@ from harness.worker.rehearsal import Rehearsal
 def rehearsal():
     made = Rehearsal([])
     yield made
-    made.hold(1, 1)
+    made.hold(1)
 
 
-def children():
-    return set(Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())
+def test_it_has_as_many_threads_as_it_is_told(rehearsal):
+    before = threading.active_count()
+    rehearsal.hold(4)
+    assert threading.active_count() == before + 3
+    rehearsal.hold(2)
+    deadline = time.monotonic() + 5
+    while threading.active_count() > before + 1 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert threading.active_count() == before + 1
 
 
-def test_a_crowd_that_grew_says_so(rehearsal):
-    """Calls right after it paid for its start, and all of that counted as overhead of the candidate's calls."""
-    grown = [rehearsal.hold(*crowd)["grew"] for crowd in [(1, 1), (1, 3), (1, 3), (4, 3), (2, 2), (2, 3)]]
-    assert grown == [False, True, False, True, False, True]
-
-
-def test_members_of_a_crowd_wait_before_the_next_call(rehearsal):
-    before = children()
-    rehearsal.hold(1, 4)
-    new = children() - before
-    assert len(new) == 3
-    for child in new:  # what it inherited is closed: the last that it does before it waits
-        assert len(os.listdir(f"/proc/{child}/fd")) <= 5
-    rehearsal.hold(1, 1)
-    assert not children() & new
+def test_what_python_took_counts_from_when_the_request_arrived(rehearsal):
+    rehearsal.begin()
+    time.sleep(0.02)
+    answer = rehearsal.rehearse([1])
+    assert answer["wall_ms"] > 20 > answer["cpu_ms"] > 0
