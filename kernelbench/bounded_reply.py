@@ -1,55 +1,64 @@
 """A limit to what an endpoint may send in reply to one request, and to how long it may take over it.
 
 The client limits the time between two pieces only, and keeps all of them. So an endless reply filled the memory, and
-one byte a second was waited for without an end.
+one byte a second, of a header too, was waited for without an end. The limits are of what the connection is read for,
+and it serves one request.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 MOST_BYTES = 64 << 20  # a million tokens are 4 MiB; streamed, each comes with some 300 bytes around it
+HEADERS = {"Accept-Encoding": "identity", "Connection": "close"}  # compression would hide the size
+_CONNECTED = ("connect_tcp.complete", "connect_unix_socket.complete", "start_tls.complete")
 
 
 class TooMuch(Exception):
     """A reply beyond the limits."""
 
 
-class _Bounded:
-    """A stream of httpx, which its client reads."""
+class _Limits:
+    """Limits of one reply, over all streams of its connection: a proxy's, and the one that is encrypted in it."""
 
-    def __init__(self, stream: Any, longest_s: float):
-        self._stream = stream
-        self._longest_s = longest_s
-        self._end = time.monotonic() + longest_s
+    def __init__(self, longest_s: float):
+        self._longest_s, self._end, self._taken = longest_s, time.monotonic() + longest_s, 0
 
-    def __iter__(self) -> Iterator[bytes]:
-        taken = 0
-        for piece in self._stream:
-            taken += len(piece)
-            if taken > MOST_BYTES:
+    def see(self, event: str, of_event: dict[str, Any]) -> None:
+        """Limit what is read from a stream that was opened; a function of httpx's extension ``trace``."""
+        if event.endswith(_CONNECTED):
+            stream = of_event["return_value"]
+            stream.read = self._limited(stream.read)
+
+    def _limited(self, read: Callable[..., bytes]) -> Callable[..., bytes]:
+        def limited(max_bytes: int, timeout: float | None = None) -> bytes:
+            left_s = max(1e-3, self._end - time.monotonic())
+            try:
+                data = read(max_bytes, left_s if timeout is None else min(timeout, left_s))
+            finally:
+                if time.monotonic() > self._end:
+                    raise TooMuch(f"its reply took longer than {self._longest_s:g} s") from None
+            self._taken += len(data)
+            if self._taken > MOST_BYTES:
                 raise TooMuch(f"its reply has more than {MOST_BYTES:,} bytes")
-            if time.monotonic() > self._end:
-                raise TooMuch(f"its reply took longer than {self._longest_s:g} s")
-            yield piece
+            return data
 
-    def close(self) -> None:
-        self._stream.close()
+        return limited
 
 
-def bounding(longest_s: float) -> Callable[[Any], None]:
-    """Return a hook of httpx for responses that have no body yet: of each, TooMuch is raised while it is read.
+def hooks(longest_s: float) -> dict[str, list[Callable[[Any], None]]]:
+    """Return hooks of httpx for requests with ``HEADERS``, whose replies may take ``longest_s`` seconds.
 
-    ``longest_s`` counts from its headers on. The request must not ask for compression, which would hide the size.
+    TooMuch is raised while a reply is read.
     """
 
-    def bound(response: Any) -> None:
+    def bound(request: Any) -> None:
+        request.extensions["trace"] = _Limits(longest_s).see
+
+    def refuse_compressed(response: Any) -> None:
         if response.headers.get("content-encoding", "identity") != "identity":
             raise TooMuch("its reply is compressed, and was not to be")
-        # of httpx, or of httpx2, which openai has used since its version 3; a stream must be one of theirs
-        kind = next(base for base in type(response.stream).__mro__ if base.__name__ == "SyncByteStream")
-        response.stream = type("Bounded", (_Bounded, kind), {})(response.stream, longest_s)
 
-    return bound
+    return {"request": [bound], "response": [refuse_compressed]}

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from kernelbench.bounded_reply import TooMuch, bounding
+from kernelbench import bounded_reply
 
 _MOST_CHARACTERS = 1 << 20  # of a text; a quarter of a million tokens
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.5, 60.0
@@ -86,8 +86,8 @@ class Endpoint:
             raise ModelError(f"{key_variable} is not set: put the key there, or name an endpoint with --base-url")
         self._client = openai.OpenAI(
             base_url=base_url, api_key=key or "none", max_retries=0, timeout=timeout_s,
-            default_headers={"Accept-Encoding": "identity"},
-            http_client=openai.DefaultHttpxClient(event_hooks={"response": [bounding(_TIMES_WAITED * timeout_s)]}),
+            default_headers=bounded_reply.HEADERS,
+            http_client=openai.DefaultHttpxClient(event_hooks=bounded_reply.hooks(_TIMES_WAITED * timeout_s)),
         )  # fmt: skip
         self.model, self.base_url = model, str(self._client.base_url)
         self.fields = fields or {}
@@ -168,7 +168,7 @@ class Endpoint:
         return "".join(pieces), finish_reason, usage, [called[index] for index in sorted(called)]
 
     def _raise_if_final(self, error: Exception) -> None:
-        if isinstance(error.__cause__ or error, TooMuch):
+        if isinstance(error.__cause__ or error, bounded_reply.TooMuch):
             raise ModelError(f"{self.base_url} is no endpoint to work with: {error.__cause__ or error}") from None
         status = getattr(error, "status_code", None)
         if status in (401, 403):

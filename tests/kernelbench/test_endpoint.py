@@ -2,6 +2,8 @@
 
 import contextlib
 import gzip
+import itertools
+import socket
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -240,6 +242,47 @@ def test_an_answer_that_comes_byte_by_byte_has_an_end(raw, stream):
 
     with pytest.raises(ModelError, match="its reply took longer than 2 s"):
         Endpoint("model", raw(write), timeout_s=0.5, stream=stream).complete(HELLO, {})
+
+
+@pytest.mark.parametrize(
+    "begin, more",
+    [
+        ("HTTP/1.1 200 OK\r\nX-Long: ", "x"),
+        ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5;", "x"),
+        ("", "HTTP/1.1 103 Early Hints\r\n\r\n"),
+    ],
+    ids=["header", "extension of a chunk", "informational answers"],
+)
+def test_an_answer_whose_body_never_begins_has_an_end(serve_bytes, begin, more):
+    address = serve_bytes(itertools.chain([begin.encode()], itertools.repeat(more.encode())))
+    with pytest.raises(ModelError, match="its reply took longer than 2 s"):
+        Endpoint("model", address, timeout_s=0.5).complete(HELLO, {})
+
+
+@pytest.fixture
+def serve_bytes():
+    """Serve these pieces, one each 50 ms, whatever is asked."""
+    ended, servers = threading.Event(), []
+
+    def serve(pieces):
+        server = socket.create_server(("127.0.0.1", 0))
+        servers.append(server)
+
+        def answer():
+            with contextlib.suppress(OSError), server.accept()[0] as connection:
+                connection.recv(1 << 16)
+                for piece in pieces:
+                    connection.sendall(piece)
+                    if ended.wait(0.05):
+                        return
+
+        threading.Thread(target=answer, daemon=True).start()
+        return f"http://127.0.0.1:{server.getsockname()[1]}/v1"
+
+    yield serve
+    ended.set()
+    for server in servers:
+        server.close()
 
 
 def test_an_answer_that_is_compressed_unasked_is_not_unpacked(raw):
