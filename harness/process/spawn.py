@@ -17,6 +17,8 @@ import traceback
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from harness.process.sandbox.import_path import import_path
+
 # What servers may know of our environment: workers are forked from some, and can read all that these were started
 # with. So no key to anything is among it, whatever its name.
 _PASSED_ON = re.compile(
@@ -45,7 +47,7 @@ def start_server(
     it, so a thread of this process starts it that lasts as long as the process.
     """
     # -I and an explicit path: neither environment nor working directory decides what is imported
-    path = [str(ROOT), *filter(None, sys.path)]
+    path = [str(ROOT), *import_path()]
     # tearing PyTorch down takes a second and frees nothing that the end of a process does not
     start = (
         f"import os, sys; sys.path[:] = {path!r}\nfrom {module} import serve; serve({connection.fileno()})\n"

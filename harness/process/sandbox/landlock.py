@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.process.sandbox import libc
+from harness.process.sandbox.import_path import import_path
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same numbers on every architecture
 _VERSION_FLAG, _PATH_BENEATH = 1, 1
@@ -86,7 +87,7 @@ def system_paths() -> list[str]:
     paths = {*_READABLE, *(f"/etc/{name}" for name in _READABLE_IN_ETC)}
     paths |= {str(harness), sys.prefix, sys.base_prefix, sys.exec_prefix}
     # the checkout itself is not: runs and their results may lie there
-    paths |= {path for path in sys.path if path and not harness.is_relative_to(Path(path).resolve())}
+    paths |= {path for path in import_path() if not harness.is_relative_to(Path(path).resolve())}
     for name in _PATH_VARIABLES:
         paths |= {path for path in os.environ.get(name, "").split(os.pathsep) if path.startswith("/") and path != "/"}
     with open("/proc/self/maps") as maps:

@@ -1,0 +1,84 @@
+"""Places of packages that candidates may read: not where a script lies, nor where somebody works."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from harness.process.sandbox.import_path import import_path
+from harness.process.spawn import ROOT
+
+PRINT = f"""
+import sys
+sys.path.append({str(ROOT)!r})
+from harness.process.sandbox.import_path import import_path
+print("\\n".join(import_path()))
+"""
+WORKER = f"""
+import os, sys
+sys.path.append({str(ROOT)!r})
+from harness.process.fork_server import ForkServer
+path = os.path.join(os.path.dirname(os.path.realpath(__file__)), "candidate.py")
+with ForkServer() as server, server.fork({{}}, 2 << 30, readable=[path]) as worker:
+    worker.request({{"op": "import", "solution": path}}, 60)
+print(worker.output.decode())
+"""
+CANDIDATE = """
+for name in (".env", "runs/results.jsonl"):
+    try:
+        print("read", open(__file__.replace("candidate.py", name)).read())
+    except OSError as error:
+        print(error.strerror)
+"""
+
+
+def printed(*arguments, cwd, **env):
+    done = subprocess.run(
+        [sys.executable, *arguments], cwd=cwd, env=os.environ | env, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_packages_of_this_python_are_among_them():
+    import torch
+
+    assert os.path.dirname(os.path.dirname(torch.__file__)) in import_path()
+    assert os.path.dirname(os.__file__) in import_path()
+
+
+@pytest.mark.parametrize("how", ["script", "module", "command"])
+def test_the_folder_of_a_script_and_the_working_directory_are_not(tmp_path, how):
+    (tmp_path / "grade.py").write_text(PRINT)
+    arguments = {"script": ["grade.py"], "module": ["-m", "grade"], "command": ["-c", PRINT]}[how]
+    found = printed(*arguments, cwd=tmp_path, PYTHONPATH="")
+    assert found and str(tmp_path) not in found and str(ROOT) not in found
+
+
+def test_pythonpath_names_places_of_packages_but_for_where_somebody_works(tmp_path):
+    site, work = tmp_path / "site", tmp_path / "project" / "kernels"
+    site.mkdir()
+    work.mkdir(parents=True)
+    found = printed("-c", PRINT, cwd=work, PYTHONPATH=f"{site}:{work.parent}:")
+    assert str(site) in found
+    assert not {str(work), str(work.parent)} & {*found}
+
+
+def test_what_a_pth_file_names_is_one(tmp_path, monkeypatch):
+    packages, elsewhere = tmp_path / "site-packages", tmp_path / "elsewhere"
+    packages.mkdir()
+    elsewhere.mkdir()
+    (packages / "one.pth").write_text(f"# a comment\nimport os\n{elsewhere}\n")
+    monkeypatch.setattr(sys, "path", [*sys.path, str(packages), str(elsewhere), str(tmp_path)])
+    assert {str(packages), str(elsewhere)} <= {*import_path()} and str(tmp_path) not in import_path()
+
+
+def test_a_candidate_of_a_script_reads_nothing_beside_it(tmp_path):
+    """With `kernelbench.evaluate` in a script all below its folder was open: it was the first place of imports."""
+    (tmp_path / ".env").write_text("KEY=1")
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "results.jsonl").write_text("{}")
+    (tmp_path / "candidate.py").write_text(CANDIDATE)
+    (tmp_path / "grade.py").write_text(WORKER)
+    assert printed("grade.py", cwd=tmp_path)[:2] == ["Permission denied", "Permission denied"]
