@@ -14,7 +14,7 @@ MAX_ENTRIES = 200_000  # in a directory of solutions: 250 problems with 100 samp
 MAX_SAMPLE = 999_999_999  # fits all formats that results are written in
 MAX_FINDINGS = 200  # of one solution: a reviewer reads no more
 MAX_FINDING_CHARACTERS = 120
-MAX_MESSAGE_CHARACTERS = 10_000  # a model that is to repair the code reads it all
-MAX_LOG_CHARACTERS = 200_000  # of compiler or process output
+MAX_MESSAGE_BYTES = 10_000  # in a record, where a smiley has 12; a model that is to repair the code reads it all
+MAX_LOG_BYTES = 200_000  # in a record, of compiler or process output
 
 HEAD_BYTES = 64 << 10  # of a source, in which its `kb:` comment is looked for

@@ -6,8 +6,10 @@ solution by content, the device, the versions, the method and every sample.
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import functools
+import json
 import re
 import unicodedata
 from dataclasses import dataclass, field
@@ -15,7 +17,7 @@ from enum import Enum
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
-from harness.limits import MAX_LOG_CHARACTERS, MAX_MESSAGE_CHARACTERS
+from harness.limits import MAX_LOG_BYTES, MAX_MESSAGE_BYTES
 from harness.record.fields import RESULT
 
 FORMAT = 2
@@ -82,14 +84,23 @@ def _escape(character: str) -> str:
 
 
 def _shown(text: str, most: int) -> str:
-    """Printable, and without its middle where it is long: how it begins and how it ends says most."""
+    """Return it printable, and without its middle where it has more than ``most`` bytes in a record.
+
+    How it begins and how it ends says most.
+    """
     if len(text) <= most:
         text = printable(text)
-    if len(text) <= most:
+    if len(json.dumps(text)) <= most:
         return text
     half = most // 2
-    begin, end = printable(text[:half])[:half], printable(text[-half:])[-half:]
-    return f"{begin}\n[{len(text) - 2 * half} characters left out]\n{end}"
+    begin, end = _begin(printable(text[:half]), half), _begin(printable(text[-half:])[::-1], half)[::-1]
+    return f"{begin}\n[{len(text) - len(begin) - len(end)} characters left out]\n{end}"
+
+
+def _begin(text: str, most: int) -> str:
+    """Return as many of its first characters as have ``most`` bytes in a record."""
+    fits = bisect.bisect_right(range(len(text) + 1), most, key=lambda length: len(json.dumps(text[:length])))
+    return text[: max(0, fits - 1)]
 
 
 def first_line(text: str) -> str:
@@ -109,8 +120,8 @@ class CandidateFailure(Exception):
     def __init__(self, status: Status, message: str, log: str = "", rule: str | None = None):
         super().__init__(message)
         self.status = status
-        self.message = _shown(message, MAX_MESSAGE_CHARACTERS) or "no reason was given"
-        self.log = _shown(log, MAX_LOG_CHARACTERS)
+        self.message = _shown(message, MAX_MESSAGE_BYTES) or "no reason was given"
+        self.log = _shown(log, MAX_LOG_BYTES)
         self.rule = rule
         self.killed_by = ""
 

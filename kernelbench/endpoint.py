@@ -8,6 +8,7 @@ not only the one that met it.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import os
 import random
@@ -19,7 +20,8 @@ from typing import Any
 
 from kernelbench import bounded_reply
 
-_MOST_CHARACTERS = 1 << 20  # of a text; a quarter of a million tokens
+_MOST_CHARACTERS = 1 << 20  # of an answer, with its tool calls; a quarter of a million tokens
+MOST_CALLS = 32  # of tools in one answer; later ones are left out, as if the model had not made them
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.5, 60.0
 _TIMES_WAITED = 4  # a whole answer may take so many times what is waited for a piece of it
 _LONGEST_ASKED_S = 600.0  # by a Retry-After header; who asks for more is asked again by hand
@@ -141,8 +143,10 @@ class Endpoint:
         answer = self._client.chat.completions.create(model=self.model, messages=messages, extra_body=sampling)
         try:
             choice = answer.choices[0]
-            called = [_tool_call(call) for call in getattr(choice.message, "tool_calls", None) or []]
-            return _text(choice.message.content), _text(choice.finish_reason) or None, answer.usage, called
+            text = _text(choice.message.content)
+            asked = itertools.islice(getattr(choice.message, "tool_calls", None) or [], MOST_CALLS)
+            called = _bounded(text, [_tool_call(call) for call in asked])
+            return text, _text(choice.finish_reason) or None, answer.usage, called
         except (AttributeError, IndexError, TypeError):
             raise _Garbled(f"an answer without choices: {_shown(answer)}") from None
 
@@ -165,7 +169,8 @@ class Endpoint:
                     raise _Garbled(f"a piece of another form: {_shown(chunk)}") from None
         if finish_reason is None:
             raise _Garbled("a stream that ended in the middle of its answer")
-        return "".join(pieces), finish_reason, usage, [called[index] for index in sorted(called)]
+        text = "".join(pieces)
+        return text, finish_reason, usage, _bounded(text, [called[index] for index in sorted(called)[:MOST_CALLS]])
 
     def _raise_if_final(self, error: Exception) -> None:
         if isinstance(error.__cause__ or error, bounded_reply.TooMuch):
@@ -216,6 +221,14 @@ def _text(value: Any) -> str:
     if len(value) > _MOST_CHARACTERS:
         raise _Garbled(f"an answer of {len(value):,} characters; at most {_MOST_CHARACTERS:,} are kept")
     return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _bounded(text: str, called: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the tool calls of an answer; raises _Garbled where they and its ``text`` are too long together."""
+    characters = len(text) + sum(len(part) for call in called for part in call.values())
+    if characters > _MOST_CHARACTERS:
+        raise _Garbled(f"an answer of {characters:,} characters; at most {_MOST_CHARACTERS:,} are kept")
+    return called
 
 
 def _tokens(usage: Any, name: str) -> int | None:

@@ -246,7 +246,8 @@ def _content(result: Result) -> tuple[str, str]:
 def append_line(path: Path, record: dict[str, Any]) -> None:
     """Add one record to a log, whole and on the disk; WriteError where there is no room, and the log is as before.
 
-    A link is refused: in a run directory of others it may lead to any file of ours.
+    Nor does a log grow beyond what is read of one. A link is refused: in a run directory of others it may lead to any
+    file of ours.
     """
     line = (json.dumps(record) + "\n").encode()
     try:
@@ -256,6 +257,11 @@ def append_line(path: Path, record: dict[str, Any]) -> None:
         raise WriteError(f"cannot open {path}: {reason}; put it right and continue with --resume") from error
     try:
         size = os.fstat(descriptor).st_size
+        if size + len(line) > MOST_LOG_BYTES:
+            raise WriteError(
+                f"{path} is full: it has {size:,} bytes, and no more than {MOST_LOG_BYTES:,} are read of a log. "
+                "Everything up to here is kept; go on in another directory"
+            )
         try:
             written = os.write(descriptor, line)
             if written < len(line):

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from kernelbench.endpoint import Endpoint, ModelError
+from kernelbench.endpoint import MOST_CALLS, Endpoint, ModelError
 
 HELLO = [{"role": "user", "content": "How are you"}]
 
@@ -59,6 +59,10 @@ def test_what_passes_is_tried_again(served, stand_in, stream):
     assert done.completion_tokens == 3
 
 
+def tool_call(arguments):
+    return {"id": "1", "type": "function", "function": {"name": "a", "arguments": arguments}}
+
+
 @pytest.mark.parametrize(
     "message, finish_reason",
     [
@@ -68,6 +72,7 @@ def test_what_passes_is_tried_again(served, stand_in, stream):
         ({"content": "a" * (1 << 20) + "a"}, "stop"),
         ({"tool_calls": [{"id": "1", "type": "function", "function": {"name": 3, "arguments": "{}"}}]}, "tool_calls"),
         ({"tool_calls": [{"id": "1", "type": "function", "function": {"name": "a", "arguments": {}}}]}, "tool_calls"),
+        ({"content": "", "tool_calls": [tool_call("a" * (1 << 19)), tool_call("a" * (1 << 19))]}, "tool_calls"),
     ],
 )
 def test_an_answer_that_cannot_be_kept_is_asked_for_again(served, stand_in, message, finish_reason):
@@ -76,6 +81,16 @@ def test_an_answer_that_cannot_be_kept_is_asked_for_again(served, stand_in, mess
     _, endpoint = served(stand_in.Fault(body=body), "fine, thank you")
     done = endpoint.complete(HELLO, {})
     assert (done.text, done.tries) == ("fine, thank you", 2)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_of_tool_calls_the_first_are_kept(served, stand_in, stream):
+    """A million of them, which nobody had offered, made a log that was too large to continue the run."""
+    called = [tool_call("{}") | {"index": index} for index in range(MOST_CALLS + 5)]
+    message = {"role": "assistant", "content": "", "tool_calls": called}
+    body = {"choices": [{"index": 0, "delta" if stream else "message": message, "finish_reason": "tool_calls"}]}
+    _, endpoint = served(stand_in.Fault(body=body), stream=stream)
+    assert len(endpoint.complete(HELLO, {}).tool_calls) == MOST_CALLS
 
 
 def test_halves_of_characters_are_joined_or_marked(served, stand_in):

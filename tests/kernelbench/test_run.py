@@ -260,6 +260,18 @@ def test_a_full_disk_is_an_error_that_says_what_is_kept(tmp_path, monkeypatch):
     assert (tmp_path / LOG).read_bytes() == b""
 
 
+def test_a_log_does_not_grow_beyond_what_is_read_of_one(tmp_path, monkeypatch):
+    """It did, and everything in it was lost to whoever wanted to go on."""
+    run = Run.create(tmp_path, CONFIGURATION)
+    run.append(result())
+    before = (tmp_path / LOG).read_bytes()
+    monkeypatch.setattr("kernelbench.run.MOST_LOG_BYTES", 2 * len(before) - 1)
+    with pytest.raises(WriteError, match=f"{LOG} is full: .* Everything up to here is kept; go on in another"):
+        run.append(result())
+    assert (tmp_path / LOG).read_bytes() == before
+    assert len(Run.load(tmp_path).results) == 1
+
+
 def test_a_log_of_others_that_is_a_link_is_not_written_through(tmp_path):
     run = Run.create(tmp_path / "r", CONFIGURATION)
     notes = tmp_path / "notes"

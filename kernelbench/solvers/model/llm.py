@@ -9,12 +9,11 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
-from kernelbench.endpoint import About, Endpoint, Message, ModelError
+from kernelbench.endpoint import MOST_CALLS, About, Endpoint, Message, ModelError
 from kernelbench.solvers.log.journal import Call, Diverged, Journal, digest
 from kernelbench.solvers.model import answers, tools
 from kernelbench.solvers.model.tools import Tool
 
-MOST_CALLS = 32  # of tools in one answer; later ones are left out, as if the model had not made them
 MOST_TURNS = 16  # model calls of one question with tools: a model that never answers ends here
 
 

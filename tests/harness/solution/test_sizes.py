@@ -14,7 +14,7 @@ from harness.compile import BuildContext, build
 from harness.integrity.static import findings
 from harness.judge.conditions import Conditions
 from harness.judge.record import failed_result
-from harness.limits import MAX_FINDINGS, MAX_LOG_CHARACTERS, MAX_SAMPLE, MAX_SOURCE_BYTES
+from harness.limits import MAX_FINDINGS, MAX_LOG_BYTES, MAX_SAMPLE, MAX_SOURCE_BYTES
 from harness.process import protocol
 from harness.result import CandidateFailure, Status
 from harness.solution.discover import SolutionError, discover, files_of, read_solution
@@ -195,11 +195,20 @@ def test_so_many_findings_as_a_reviewer_reads_the_gravest_of_them(write):
     assert [finding.line for finding in found] == sorted(finding.line for finding in found)
 
 
+@pytest.mark.parametrize("text", ["\U0001f600", "\x1b", "\u2018a\u2019 "])
+def test_a_log_has_a_limit_in_the_bytes_of_a_record(text):
+    """Of nine hundred logs of smileys a run's log was so large that nobody read it any more."""
+    log = "begin " + text * 300_000 + " end"
+    shown = CandidateFailure(Status.RUNTIME_ERROR, "", log).log
+    assert 0.9 * MAX_LOG_BYTES < len(json.dumps(shown)) < MAX_LOG_BYTES + 100
+    assert shown.startswith("begin ") and shown.endswith(" end") and "characters left out" in shown
+
+
 def test_a_record_of_the_largest_of_everything_is_a_message(write, problem):
     statement = f"os.environ[{'x' * 500!r}]\n"
     solution = read_solution(write("import os\n" + statement * 400))
     failure = CandidateFailure(Status.RUNTIME_ERROR, "\x1b" * 10_000_000, "\x1b" * 10_000_000)
-    assert len(failure.log) < MAX_LOG_CHARACTERS + 100
+    assert len(failure.log) < MAX_LOG_BYTES + 100
     result = failed_result(
         problem("1/19").workload("small"), solution, Conditions(torch.device("cpu"), 60, GIB), failure
     )

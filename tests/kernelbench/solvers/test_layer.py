@@ -8,10 +8,10 @@ import pytest
 from candidates import RIGHT, WRONG, answer, candidate
 from logs import NO_LOGS, no_log
 
+from kernelbench.endpoint import MOST_CALLS
 from kernelbench.metrics import settled
 from kernelbench.run import RunError
 from kernelbench.solvers.log.journal import Diverged, Journal, Note
-from kernelbench.solvers.model.llm import MOST_CALLS
 from kernelbench.solvers.orchestrator import starting_kernels
 from kernelbench.solvers.plan import SolverError
 from kernelbench.solvers.schedule.limits import Limits
