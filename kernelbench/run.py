@@ -70,6 +70,10 @@ class WriteError(RunError, MachineFault):
     """The run directory cannot be written: no room, no permission."""
 
 
+class FullLog(WriteError):
+    """A log of the run has as much as is read of one."""
+
+
 @dataclass
 class Run:
     """An open run directory. ``results`` are those already in the log, in order."""
@@ -258,7 +262,7 @@ def append_line(path: Path, record: dict[str, Any]) -> None:
     try:
         size = os.fstat(descriptor).st_size
         if size + len(line) > MOST_LOG_BYTES:
-            raise WriteError(
+            raise FullLog(
                 f"{path} is full: it has {size:,} bytes, and no more than {MOST_LOG_BYTES:,} are read of a log. "
                 "Everything up to here is kept; go on in another directory"
             )

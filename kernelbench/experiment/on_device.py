@@ -9,13 +9,14 @@ from kernelbench.endpoint import Endpoint
 from kernelbench.evaluation.executor import Options
 from kernelbench.evaluation.stored_baselines import parse as parse_baselines
 from kernelbench.experiment.outcomes import judged
-from kernelbench.experiment.plan import Ceilings, Cell, Experiment, ExperimentError, Model, Variant
+from kernelbench.experiment.plan import LIMITS, Ceilings, Cell, Experiment, ExperimentError, Model, Variant
 from kernelbench.metrics.scheduling import Trace
 from kernelbench.review import labels
 from kernelbench.run import Run
 from kernelbench.run_sources import trajectory_of
 from kernelbench.scheduling.traces import calls_of, traces
 from kernelbench.solvers import script
+from kernelbench.solvers.log.journal import Journal
 from kernelbench.solvers.orchestrator import solve
 from kernelbench.solvers.plan import Plan, Solver
 from kernelbench.solvers.program import Program
@@ -47,6 +48,20 @@ def run(experiment: Experiment, cell: Cell, folder: Path, rest: Ceilings) -> End
     )  # fmt: skip
     limited = next((why for why in outcome.stopped.values() if "limit" in why), "")
     return Ended(of_folder(folder, outcome.problems), outcome.failures, limited)
+
+
+def spent_in(folder: Path) -> dict[str, float]:
+    """Return what a run directory has cost so far, by the names of LIMITS; what is not known counts as 0."""
+    if not folder.exists():
+        return dict.fromkeys(LIMITS, 0.0)
+    journal = Journal(folder)
+    calls = journal.calls.values()
+    return {
+        "attempts": float(len(journal.attempts)),
+        "tokens": float(sum(count or 0 for call in calls for count in call.tokens.values())),
+        "usd": sum(call.cost_usd or 0.0 for call in calls),
+        "seconds": journal.seconds_before,
+    }
 
 
 def solver_of(variant: Variant) -> Solver:

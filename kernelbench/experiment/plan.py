@@ -67,6 +67,9 @@ class Conditions:
     at_once: int = 16
 
 
+LIMITS = ("attempts", "tokens", "usd", "seconds")
+
+
 @dataclass(frozen=True)
 class Ceilings:
     """Limits of the whole experiment; None is no limit. A unit of work in flight ends, and may exceed them."""

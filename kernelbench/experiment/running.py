@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 
 from kernelbench.experiment import on_device, on_landscape
 from kernelbench.experiment.outcomes import Finished
-from kernelbench.experiment.plan import Ceilings, Cell, Experiment
+from kernelbench.experiment.plan import LIMITS, Ceilings, Cell, Experiment
 from kernelbench.experiment.store import Store
+from kernelbench.run import FullLog, RunError, WriteError
 
-LIMITS = ("attempts", "tokens", "usd", "seconds")
 _WORTH_WORKERS = 16  # runs; a worker takes 1 s to start, a run of 10 problems about as long
 
 
@@ -40,13 +40,23 @@ def run(experiment: Experiment, store: Store, told: Callable[[Finished], None] =
 
 
 def _on_device(experiment: Experiment, store: Store, progress: Progress) -> Iterator[Finished]:
+    begun = {cell: _spent_in(store, cell) for cell in store.left()}  # by runs that are not finished, which counts too
     for cell in store.left():
-        rest = remaining(experiment.limits, store)
+        others = [cost for other, cost in begun.items() if other != cell]  # its own the run counts itself
+        rest = remaining(experiment.limits, store, others)
         progress.ceiling = _reached(rest)
         if progress.ceiling:
             return
         begin = time.monotonic()
-        ended = on_device.run(experiment, cell, store.run_folder(cell), rest)
+        try:
+            ended = on_device.run(experiment, cell, store.run_folder(cell), rest)
+        except RunError as error:
+            if isinstance(error, WriteError) and not isinstance(error, FullLog):
+                raise  # the others could not be written either
+            progress.unfinished[cell] = str(error)
+            continue
+        finally:
+            begun[cell] = _spent_in(store, cell)
         if ended.limited:
             progress.ceiling = ended.limited
             return
@@ -54,7 +64,16 @@ def _on_device(experiment: Experiment, store: Store, progress: Progress) -> Iter
             problem, reason = next(iter(ended.failures.items()))
             progress.unfinished[cell] = f"{len(ended.failures)} problem(s), first {problem}: {reason}"
             continue
+        del begun[cell]
         yield Finished(cell, ended.traces, round(time.monotonic() - begin, 3))
+
+
+def _spent_in(store: Store, cell: Cell) -> dict[str, float]:
+    """Return what the run directory of a cell has cost so far; nothing of one that cannot be read nor continued."""
+    try:
+        return on_device.spent_in(store.run_folder(cell))
+    except RunError:
+        return dict.fromkeys(LIMITS, 0.0)
 
 
 def _on_landscape(experiment: Experiment, store: Store, progress: Progress) -> Iterator[Finished]:
@@ -89,10 +108,13 @@ def spent(runs: Iterator[Finished] | list[Finished]) -> dict[str, float]:
     return total
 
 
-def remaining(limits: Ceilings, store: Store) -> Ceilings:
-    """Return what is left of the ceilings after the finished runs."""
-    used = spent(store.finished.values())
-    left = {name: None if limit is None else limit - used[name] for name, limit in vars(limits).items()}
+def remaining(limits: Ceilings, store: Store, others: Iterable[dict[str, float]] = ()) -> Ceilings:
+    """Return what is left of the ceilings after the finished runs and these costs of ``others``."""
+    costs = [spent(store.finished.values()), *others]
+    left = {
+        name: None if limit is None else limit - sum(cost[name] for cost in costs)
+        for name, limit in vars(limits).items()
+    }
     return Ceilings(**left)
 
 

@@ -258,3 +258,54 @@ solver = "template"
     assert (folder / "results.jsonl").exists()
     (one,) = finished(tmp_path / "out").values()
     assert [trace.problem for trace in one.traces] == ["1/19"] and spent([one])["attempts"] == 2
+
+
+FAILING = """
+name = "failing"
+problems = "1/19"
+budget = 3
+seeds = [0, 1, 2, 3]
+[model]
+name = "model"
+base_url = "{address}"
+price = [1.0, 1.0]
+[evaluation]
+device = "cpu"
+timeout = 20
+[limits]
+attempts = 2
+[[variant]]
+name = "a"
+solver = "refine"
+"""
+
+
+def attempts_in(folder):
+    return sum(len(path.read_text().splitlines()) for path in folder.glob("runs/*/*/trajectory.jsonl"))
+
+
+@pytest.mark.slow
+def test_what_runs_that_failed_have_spent_counts_against_the_limits(kb, tmp_path, stand_in):
+    """It did not: each run could spend as much as the whole experiment may, and again with each --resume."""
+    refusal = stand_in.Fault(400, "no")
+    with stand_in.StandIn(lambda request, number: refusal if number % 2 == 0 else "no code") as server:
+        text = FAILING.format(address=server.base_url)
+        done = kb(text)
+        assert done.exit_code == 3 and "limit of 1 attempts is reached" in done.output, done.output
+        assert "not finished: a" in done.output
+        assert attempts_in(tmp_path / "out") == 2
+        again = kb(text, "--resume")
+        assert again.exit_code == 3 and "limit of 1 attempts is reached" in again.output, again.output
+        assert attempts_in(tmp_path / "out") == 2
+
+
+@pytest.mark.slow
+def test_a_run_directory_that_cannot_be_read_leaves_the_other_runs_alone(kb, tmp_path, stand_in):
+    with stand_in.StandIn(lambda request, number: "no code") as server:
+        text = FAILING.format(address=server.base_url).replace("attempts = 2", "").replace("budget = 3", "budget = 1")
+        assert kb(text).exit_code == 0
+        (tmp_path / "out/cells.jsonl").write_text("")
+        (tmp_path / "out/runs/a/s1_r0/calls.jsonl").write_text("none\n")
+        done = kb(text, "--resume")
+        assert done.exit_code == 3 and "calls.jsonl is damaged" in done.output, done.output
+        assert {cell.seed for cell in finished(tmp_path / "out")} == {0, 2, 3}
