@@ -8,8 +8,10 @@ kernelbench's own sandbox, so the task asks for none of Inspect's.
 
 from __future__ import annotations
 
+import atexit
 import functools
 import os
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -59,15 +61,17 @@ def kernels(
 def _solver(device: str | None, tools: bool) -> list[Solver]:
     if not tools:
         return [generate()]
-    arguments = ["-m", "kernelbench", "mcp", *(["--device", device] if device else [])]
+    folder = tempfile.mkdtemp(prefix="kb-inspect-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    # a model has no files but those that it keeps: what tools say of others would tell it their lines
+    arguments = ["-m", "kernelbench", "mcp", "--files", folder, *(["--device", device] if device else [])]
     server = mcp_server_stdio(name="kernelbench", command=sys.executable, args=arguments, env=dict(os.environ))
-    return [use_tools(keep(), mcp_tools(server)), generate()]
+    return [use_tools(keep(folder), mcp_tools(server)), generate()]
 
 
 @tool
-def keep() -> Tool:
-    """Keep sources where the tools of ``kb mcp`` can read them: a model has no files here."""
-    folder = tempfile.TemporaryDirectory(prefix="kb-inspect-")  # goes with the tool
+def keep(folder: str) -> Tool:
+    """Keep sources below ``folder``, where the tools of ``kb mcp`` can read them: a model has no files here."""
 
     async def execute(source: str, kind: str = "py") -> str:
         """Keep a source in a file and return its path, which check, try, time, findings and profile take.
@@ -80,7 +84,7 @@ def keep() -> Tool:
             raise ToolError(f"kind must be one of {', '.join(tasks.KINDS)}, not {kind!r}")
         if fault := fault_of(source):
             raise ToolError(fault)
-        path = Path(tempfile.mkdtemp(dir=folder.name), f"kernel.{kind}")
+        path = Path(tempfile.mkdtemp(dir=folder), f"kernel.{kind}")
         path.write_text(source, encoding="utf-8")
         return str(path)
 

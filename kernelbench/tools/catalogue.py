@@ -7,6 +7,7 @@ machine is a RuntimeError, and no verdict on the file.
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -32,11 +33,15 @@ Precision = Literal["fp32", "fp16", "bf16"]
 
 @dataclass(frozen=True)
 class Tools:
-    """The tools with what whoever starts them has decided: the folder of problems, and conditions of evaluations."""
+    """The tools with what whoever starts them has decided: the folder of problems, and conditions of evaluations.
+
+    ``files`` is the folder in which files lie; without it any file is taken, as for callers who can read them all.
+    """
 
     problem_dir: Path | None
     conditions: dict[str, Any]
     idle_s: float
+    files: Path | None = None
 
     def problems(self, selector: str = "all") -> dict[str, Any]:
         """List problems: 1/19, 1/1-20, level2, llm, smoke, sound, all, or several after commas."""
@@ -130,7 +135,7 @@ class Tools:
 
     def findings(self, file: str, everything: bool = False) -> dict[str, Any]:
         """List what a reviewer should look at in a source: line, rule and why. A finding is no verdict."""
-        path = Path(file)
+        path = self._taken(file)
         if path.suffix not in SUFFIXES or not path.is_file():
             raise ValueError(f"{file} is no source of a solution: expected a file ending in {', '.join(SUFFIXES)}")
         with _mistakes():
@@ -138,9 +143,19 @@ class Tools:
         shown = [replace(one, file=file) for one in found if everything or one.severity != INFO]
         return {"findings": [one.to_json() for one in shown]}
 
+    def _taken(self, file: str) -> Path:
+        """Return the path of a file; ValueError for one that the caller may not have read."""
+        if self.files is None:
+            return Path(file)
+        real = Path(os.path.realpath(file))
+        if not real.is_relative_to(os.path.realpath(self.files)):
+            raise ValueError(f"{file} does not lie in {self.files}, and no other files are taken")
+        return real
+
     def _attempt(
         self, file: str, problem: str | None, workload: str | None, precision: str
     ) -> tuple[dict[str, Any], Result | None]:
+        file = str(self._taken(file))
         folder = self.problem_dir and str(self.problem_dir)
         conditions = {**self.conditions, "workload": workload, "precision": precision}
         try:

@@ -19,7 +19,9 @@ from kernelbench.cli.library_option import library_option
               help="Seconds that one step of a solution may take.")  # fmt: skip
 @click.option("--idle", type=Number(min=1), default=IDLE_S, show_default=True,
               help="Seconds without a call after which judge and builder end.")  # fmt: skip
-def command(device, problem_dir, track, timeout, idle) -> None:
+@click.option("--files", type=click.Path(exists=True, file_okay=False, path_type=Path),
+              help="Take files in this folder only, where an agent may not read others.")  # fmt: skip
+def command(device, problem_dir, track, timeout, idle, files) -> None:
     """Offer problems, show, starter, check, try, time, sol, findings and profile to a coding agent over MCP.
 
     It speaks on standard input and output. Register it with the agent as the command `kb mcp`.
@@ -37,4 +39,5 @@ def command(device, problem_dir, track, timeout, idle) -> None:
         fail(f"the MCP server needs a package ({error.name}): pip install 'kernelbench[mcp]'", UNFIT)
     from kernelbench.tools.catalogue import Tools
 
-    server(Tools(problem_dir, {"device": device, "track": track, "timeout_s": timeout}, idle)).run("stdio")
+    conditions = {"device": device, "track": track, "timeout_s": timeout}
+    server(Tools(problem_dir, conditions, idle, files)).run("stdio")

@@ -54,11 +54,15 @@ def test_a_model_may_ask_the_judge_before_it_answers(tmp_path, tmp_path_factory,
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("run")))  # short: it is part of a socket's path
     request.addfinalizer(warm_client.stop)
 
+    others = tmp_path / "others.py"
+    others.write_text("API_KEY = 'secret' (\n")
+
     def judged(messages, tools, choice, config):
-        """Keep a wrong kernel, have it judged, and answer with the right one."""
+        """Keep a wrong kernel, have it judged, ask about a file of others, and answer with the right kernel."""
         told = [message.text for message in messages if message.role == "tool"]
-        calls = [("keep", {"source": WRONG}), ("try", {"file": (told or [""])[0], "problem": "1/19"})]
-        output = ModelOutput.for_tool_call("m", *calls[len(told)]) if len(told) < 2 else said(answer(GOOD))
+        tried = [("try", {"file": file, "problem": "1/19"}) for file in ((told or [""])[0], str(others))]
+        calls = [("keep", {"source": WRONG}), *tried, ("findings", {"file": str(others)})]
+        output = ModelOutput.for_tool_call("m", *calls[len(told)]) if len(told) < 4 else said(answer(GOOD))
         output.usage = ModelUsage(output_tokens=1)
         return output
 
@@ -66,15 +70,17 @@ def test_a_model_may_ask_the_judge_before_it_answers(tmp_path, tmp_path_factory,
     task = kernels(problems="1/19", device="cpu", track="open", tools=True)
     (log,) = inspect_ai.eval(task, model=model, log_dir=str(tmp_path), display="none")
     assert log.status == "success", log.error
-    _, verdict = [message for message in log.samples[0].messages if message.role == "tool"]
+    _, verdict, *refused = [message for message in log.samples[0].messages if message.role == "tool"]
     assert verdict.error is None and '"wrong_value"' in verdict.text
+    assert len(refused) == 2 and all("no other files are taken" in one.error.message for one in refused)
+    assert "secret" not in str(log.samples[0].messages)
     (score,) = scores(log)
     assert score.value["correct"] == 1
 
 
-def test_a_source_that_cannot_be_kept_is_told_to_the_model():
+def test_a_source_that_cannot_be_kept_is_told_to_the_model(tmp_path):
     """Any other error of a tool ends the whole evaluation."""
-    kept = keep()
+    kept = keep(str(tmp_path))
     with pytest.raises(ToolError, match="lone surrogate"):
         anyio.run(kept, "half \ud800")
     with pytest.raises(ToolError, match="kind must be one of"):

@@ -115,3 +115,22 @@ async def test_mistakes_are_told_and_the_server_goes_on(client, tmp_path):
     missing = await call(client, "try", file=str(tmp_path / "gone.py"))
     assert missing["exit_status"] == 2 and missing["status"] == "not_evaluated"
     assert (await call(client, "check", file=str(tmp_path / "gone.py")))["passes"] is None
+
+
+@pytest.mark.parametrize("name", ["findings", "try_", "check", "time", "profile"])
+def test_files_elsewhere_are_not_taken_where_a_folder_is_named(tmp_path, name):
+    """A model without files of its own was told lines of any source of the user's."""
+    own, other = tmp_path / "own", tmp_path / "other.py"
+    own.mkdir()
+    other.write_text("API_KEY = 'secret' (\n")
+    (own / "link.py").symlink_to(other)
+    tool = getattr(Tools(None, {"device": "cpu"}, 60, own), name)
+    for file in (other, own / "link.py", own / "../other.py"):
+        with pytest.raises(ValueError, match="no other files are taken"):
+            tool(str(file))
+
+
+def test_a_file_of_the_folder_that_is_named_is_taken(tmp_path):
+    file = tmp_path / "kernel.py"
+    file.write_text(GOOD)
+    assert Tools(None, {"device": "cpu"}, 60, tmp_path).findings(str(file)) == {"findings": []}
