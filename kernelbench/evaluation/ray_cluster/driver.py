@@ -15,7 +15,7 @@ from harness.result import CandidateFailure, first_line
 from harness.solution.discover import Solution
 from kernelbench import __version__
 from kernelbench.evaluation.executor import EnvironmentUnfit, Evaluated, Options, Pair, Skipped, Status
-from kernelbench.evaluation.ray_cluster.file_transfer import pack
+from kernelbench.evaluation.ray_cluster.file_transfer import pack, pack_nothing
 
 try:
     import ray
@@ -147,6 +147,7 @@ class Evaluation:
         self._sources: dict[ProblemFile, Any] = {}
         self._parcels: dict[Solution, Any] = {}
         self.left: dict[Solution, tuple[ProblemFile, str | None]] = {}  # with the workload
+        self._skipped: list[Skipped] = []  # before anything was done
         self._waiting: deque[tuple[Solution, Any]] = deque()
         self._building: dict[Any, Solution] = {}
         self._running: dict[Any, tuple[Solution, Any, tuple[str, int]]] = {}
@@ -158,18 +159,23 @@ class Evaluation:
         for file in {file for file, _ in pairs} - self._sources.keys():
             self._sources[file] = ray.put(file.path.read_bytes())
         self.left |= {solution: (file, workload) for file, solution in pairs}
+        solutions = [solution for _, solution in pairs]
         if failure:
-            built = Built(failure=(failure.status, failure.message, failure.log))
-            for _, solution in pairs:
-                self._parcels[solution] = ray.put(pack(solution))
-                self._waiting.append((solution, built))
+            for solution in solutions:
+                self._record(solution, failure)
         else:
-            self._submit_builds([solution for _, solution in pairs])
+            self._submit_builds(solutions)
         self._news = time.monotonic()
 
     def step(self, timeout_s: float) -> Iterator[Evaluated | Skipped]:
         """Wait up to ``timeout_s`` seconds for news, and return what has ended."""
         cluster = self._cluster
+        skipped, self._skipped = self._skipped, []
+        for item in skipped:
+            del self.left[item.solution]
+            yield item
+        if not self.left:
+            return
         if cluster._on_gpus or not self._building:
             cluster._recruit()
             self._hand_out()
@@ -199,7 +205,14 @@ class Evaluation:
         largest = max((node["Resources"].get("memory", 0) for node in ray.nodes() if node["Alive"]), default=0)
         costs = {solution: compile_cost(solution) for solution in solutions}
         for solution, cost in sorted(costs.items(), key=lambda item: item[1].seconds):
-            self._parcels[solution] = ray.put(pack(solution))
+            try:
+                self._parcels[solution] = ray.put(pack(solution))
+            except CandidateFailure as failure:
+                self._record(solution, failure)
+                continue
+            except OSError as error:
+                self._skipped.append(Skipped(solution, f"it cannot be read: {error.strerror}"))
+                continue
             if cost == NOTHING:
                 self._waiting.append((solution, Built()))
                 continue
@@ -207,15 +220,18 @@ class Evaluation:
             ref = placed.remote(self._parcels[solution], options, cluster._arch, cluster.torch_version)
             self._building[ref] = solution
 
+    def _record(self, solution: Solution, failure: CandidateFailure) -> None:
+        """Have a node write the record of a solution that has failed already."""
+        self._parcels[solution] = ray.put(pack_nothing(solution))
+        self._waiting.append((solution, Built(failure=(failure.status, failure.message, failure.log))))
+
     def _take_build(self, ref) -> None:
         solution = self._building.pop(ref)
         try:
             # Put again by the driver, which outlives every node: else it would be lost with the node that built it.
             built = ray.put(ray.get(ref))
-        except RayTaskError:
-            raise
         except RayError:
-            built = Built()  # its nodes were lost time and again; the one that evaluates builds it
+            built = Built()  # its nodes failed, or were lost time and again; the one that evaluates builds it
         self._waiting.append((solution, built))
 
     def _hand_out(self) -> None:
@@ -232,8 +248,9 @@ class Evaluation:
         solution, built, slot = self._running.pop(ref)
         try:
             item = ray.get(ref)
-        except RayTaskError:
-            raise
+        except RayTaskError as error:  # as on a full disk; its device is still there
+            self._cluster._idle.append(slot)
+            return Skipped(solution, f"a node could not evaluate it: {error.cause!r}")
         except RayError as error:
             self._cluster._timers.pop(slot)
             self._lost[solution] += 1

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import errno
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.process import owned_folders
+from harness.result import CandidateFailure, Status
 from harness.solution.discover import Solution
+from harness.solution.includes import read_bytes
 from harness.solution.visible_files import own_files
+
+MOST_BYTES = 64 << 20  # of one solution, all its files together: the memory of the driver and of Ray holds many
+_MOST_PATH_BYTES = 3_000  # below a node's folder; Linux takes 4,095 in all
 
 
 @dataclass(frozen=True)
@@ -32,9 +39,44 @@ class Parcel:
 
 
 def pack(solution: Solution) -> Parcel:
-    """The solution and the files of its folder that it may see."""
+    """Return the solution and the files of its folder that it may see; without those that we may not read.
+
+    Raises OSError where its own cannot be read, and CandidateFailure where they are too large to travel.
+    """
     root = solution.root.resolve()
-    files = {path.relative_to(root).as_posix(): path.read_bytes() for path in own_files(solution)}
-    path = solution.path.relative_to(solution.root)
-    files[path.as_posix()] = solution.path.read_bytes()  # where it is a link to a file of its folder, too
-    return Parcel(dataclasses.replace(solution, path=path, neighbours=frozenset()), files)
+    own, *others = own_files(solution)
+    places = {path.relative_to(root).as_posix(): path for path in others}
+    # its own by the name that was found, which may be a link to a file of its folder
+    places |= {path.as_posix(): own for path in (own.relative_to(root), solution.path.relative_to(solution.root))}
+    files: dict[str, bytes] = {}
+    left = MOST_BYTES
+    for name, path in places.items():
+        if len(os.fsencode(name)) > _MOST_PATH_BYTES:
+            raise _refusal(f"the path {name[:100]}... is too long")
+        try:
+            files[name] = read_bytes(path, left)
+        except OSError as error:
+            if error.errno == errno.EFBIG:
+                raise _refusal("its file and those that it names are too large") from None
+            if path == own:
+                raise
+            continue
+        left -= len(files[name])
+    return Parcel(_for_a_node(solution), files)
+
+
+def pack_nothing(solution: Solution) -> Parcel:
+    """Return the solution without its files, for a record of its failure."""
+    return Parcel(_for_a_node(solution), {})
+
+
+def _for_a_node(solution: Solution) -> Solution:
+    return dataclasses.replace(solution, path=solution.path.relative_to(solution.root), neighbours=frozenset())
+
+
+def _refusal(reason: str) -> CandidateFailure:
+    return CandidateFailure(
+        Status.BUILD_ERROR,
+        f"{reason} to send to a node: at most {MOST_BYTES >> 20} MiB, and paths of {_MOST_PATH_BYTES:,} bytes; "
+        "--executor local takes more",
+    )

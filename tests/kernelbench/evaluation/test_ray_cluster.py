@@ -1,5 +1,7 @@
 """A real Ray cluster of several nodes on this machine: the same records, no shared files, a node that is lost."""
 
+import dataclasses
+import errno
 import json
 import subprocess
 import sys
@@ -157,6 +159,70 @@ def test_a_parcel_holds_what_the_solution_names_and_no_more(tmp_path):
     with parcel.unpacked() as unpacked:
         assert (unpacked.path.parent / "parts" / "kernel.cu").exists() and unpacked.sha256 == solution.sha256
     assert not unpacked.path.exists()
+
+
+def test_a_parcel_leaves_out_what_cannot_be_read(tmp_path, monkeypatch):
+    pytest.importorskip("ray")
+    from kernelbench.evaluation.ray_cluster import file_transfer
+
+    read = file_transfer.read_bytes
+
+    def refuse(path, most):
+        if path.name == "notes.txt":
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return read(path, most)
+
+    (tmp_path / "notes.txt").write_text("mine")
+    (tmp_path / "1_19.py").write_text("open('notes.txt')\n" + WRONG)
+    (solution,) = discover(tmp_path).solutions
+    assert set(file_transfer.pack(solution).files) == {"1_19.py", "notes.txt"}
+    monkeypatch.setattr(file_transfer, "read_bytes", refuse)
+    assert set(file_transfer.pack(solution).files) == {"1_19.py"}
+
+
+def test_a_solution_that_cannot_travel_fails_alone(cluster, tmp_path):
+    """Of sparse files all of the driver's memory was taken, and a path too long for a node ended the run."""
+    folder = tmp_path / "solutions"
+    folder.mkdir()
+    with open(folder / "data.bin", "wb") as file:
+        file.truncate(80 << 20)
+    (folder / "1_19_s1.py").write_text("NAMED = 'data.bin'\n" + WRONG)
+    deep = folder
+    while len(str(deep)) < 3_700:
+        deep /= "d" * 200
+    deep.mkdir(parents=True)
+    (deep / "1_19_s2.py").write_text(WRONG)
+    (folder / "1_19.py").write_text(WRONG)
+    outcome = evaluate(cluster, folder, tmp_path / "run")
+    assert not outcome.skipped
+    found = {result.solution["sample"]: result for result in outcome.run.latest()}
+    assert [found[sample].status.value for sample in range(3)] == ["wrong_value", "build_error", "build_error"]
+    assert "too large to send to a node: at most 64 MiB" in found[1].message
+    assert "is too long to send to a node" in found[2].message
+
+
+def test_a_task_that_fails_on_a_node_leaves_the_other_solutions_alone(cluster, tmp_path):
+    """A full disk of one node ended the run; here a file has a name that cannot be written there."""
+    from kernelbench.evaluation.ray_cluster import driver
+
+    folder = tmp_path / "solutions"
+    folder.mkdir()
+    for sample in range(2):
+        (folder / f"1_19_s{sample}.py").write_text(f"# {sample}\n{WRONG}")
+    pack = driver.pack
+
+    def damaged(solution):
+        parcel = pack(solution)
+        if solution.sample == 1:
+            return dataclasses.replace(parcel, files={"../" * 40 + "proc/nothing": b""})
+        return parcel
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(driver, "pack", damaged)
+        outcome = evaluate(cluster, folder, tmp_path / "run")
+    assert [result.solution["sample"] for result in outcome.run.latest()] == [0]
+    (skipped,) = outcome.skipped
+    assert skipped.solution.sample == 1 and "a node could not evaluate it" in skipped.reason
 
 
 def test_solutions_that_come_one_by_one_are_evaluated_as_on_one_host(cluster):
