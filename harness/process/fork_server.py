@@ -84,7 +84,11 @@ class ForkServer:
         with self._lock:
             self._start()
             try:
-                socket.send_fds(self._control, [json.dumps(request).encode()], fds)
+                # in a file: what a candidate may read can be longer than a message
+                with os.fdopen(os.memfd_create("request"), "wb") as file:
+                    file.write(json.dumps(request).encode())
+                    file.flush()
+                    socket.send_fds(self._control, [b"?"], [file.fileno(), *fds])
                 data = self._control.recv(4096)
             except OSError:  # it is gone, or does not answer
                 data = b""

@@ -31,6 +31,15 @@ def send(connection: socket.socket, message: dict[str, Any]) -> None:
     connection.sendall(encoded(message))
 
 
+def send_at_once(connection: socket.socket, data: memoryview) -> int:
+    """Return how many bytes of ``data`` there was room for; the peer need not read them yet."""
+    connection.settimeout(0.0)
+    try:
+        return connection.send(data)
+    except OSError:  # no room, or nobody is there
+        return 0
+
+
 def encoded(message: dict[str, Any]) -> bytes:
     """One message as it is sent."""
     data = json.dumps(message).encode()

@@ -24,7 +24,7 @@ from harness.faults import MachineFault
 from harness.memory import process_memory
 from harness.process import memory_cgroup, protocol, worker_limits
 from harness.process.owned_folders import disk_use, make_folder, remove_large, remove_tree
-from harness.process.procfs import descendants, is_ending, wait_until_gone
+from harness.process.procfs import descendants, identities, is_ending, wait_until_gone
 from harness.process.spawn import scrubbed_environment
 from harness.process.worker_failures import OUTPUT_BYTES, describe_death, reported_failure
 from harness.process.worker_limits import CHECK_EVERY_S, WorkerLimits
@@ -74,6 +74,7 @@ class Worker:
         folders = [self.scratch, *self._kept]
         self._limits = WorkerLimits(options.memory_bytes, self._group is not None, folders)
         self._pid = self._started(start, options)
+        self._identity = identities([self._pid])
         self._rest = WorkerRest(self._pid)
         self._selector = selectors.DefaultSelector()
         for fd in (self._channel.fileno(), self._output_fd, self._status_fd):
@@ -118,7 +119,7 @@ class Worker:
             self._check_limits(runs=False)
         data = memoryview(protocol.encoded(message))
         if self._met:  # it wakes to a request that is there: it could work unseen while that is sent
-            data = data[self._send_at_once(data) :]
+            data = data[protocol.send_at_once(self._channel, data) :]
         self._signal(signal.SIGCONT)
         try:
             return self._exchange(data, timeout_s)
@@ -225,14 +226,6 @@ class Worker:
             self._must_have_had_a_parent()
             error.killed_by = error.killed_by or self.killed_by
 
-    def _send_at_once(self, data: memoryview) -> int:
-        """Return how many bytes of it there was room for: it need not read them yet."""
-        self._channel.settimeout(0.0)
-        try:
-            return self._channel.send(data)
-        except OSError:  # no room, or it is dead
-            return 0
-
     def _send(self, data: memoryview, timeout_s: float) -> None:
         """Send it as far as the worker reads; that it is dead or reads too little the wait for its answer finds out."""
         deadline = time.monotonic() + timeout_s
@@ -321,6 +314,9 @@ class Worker:
             self._take_output()
         code = int(data) if data else -signal.SIGKILL
         self._orphaned = not data
+        if self._orphaned and identities([self._pid]) <= self._identity:  # nobody else does, and nobody leaves a group
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._pid, signal.SIGKILL)
         if data and not self._killed and -code in _FOREIGN and not self._ran_out():
             self.killed_by = signal.Signals(-code).name
         return code
@@ -334,11 +330,9 @@ class Worker:
         self._killed = not is_ending(self._pid)
         try:
             os.killpg(self._pid, signal.SIGKILL)
-        except ProcessLookupError:
-            try:  # it has no group of its own yet
+        except ProcessLookupError:  # it has no group of its own yet
+            with contextlib.suppress(ProcessLookupError):
                 os.kill(self._pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
         deadline = time.monotonic() + GONE_S
         while self._exit_code is None:
             ready = {key.fd for key, _ in self._selector.select(max(0.0, deadline - time.monotonic()))}

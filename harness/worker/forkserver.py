@@ -2,9 +2,9 @@
 
 Importing torch takes seconds and a fork milliseconds, so one such server serves
 a whole run. It talks to ``harness.process.fork_server`` over a SOCK_SEQPACKET socket: a
-request is one JSON object plus file descriptors, in this order: the worker's
-channel, its output pipe, a pipe for its exit status, and whatever else the
-worker is to inherit. A request without descriptors asks how workers are confined.
+request is file descriptors, in this order: a file that holds one JSON object, the
+worker's channel, its output pipe, a pipe for its exit status, and whatever else the
+worker is to inherit. One with the file alone asks how workers are confined.
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ from harness.process.procfs import end_with_parent, go_first
 from harness.process.spawn import close_all_but
 
 _PR_SET_CHILD_SUBREAPER = 36
-_MAX_REQUEST_BYTES = 1 << 17
-_MAX_FDS = 16
+_MAX_FDS = 17
 _FIRST_TO_GO = 1000  # where the system is short of memory, a worker goes before judges, and these before others
 _NICENESS = 10  # of what runs in the background: a tenth of the time of a core that another wants
 
@@ -51,18 +50,35 @@ def warm_up() -> None:
 
 
 def serve(control_fd: int) -> None:
-    """Serve until the other end of the socket closes; then kill every worker, and remove what it wrote."""
+    """Serve until the other end of the socket closes, or a failure; kill every worker, and remove what it wrote."""
     warm_up()
     layers = sandbox.available()
     sandbox.protect()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     # Orphans of a worker come to us, so that they can be found and killed.
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    control = socket.socket(fileno=control_fd)
+    control, server = socket.socket(fileno=control_fd), os.getpid()
     selector = selectors.DefaultSelector()
     selector.register(control, selectors.EVENT_READ)
     workers: dict[int, tuple[int, int]] = {}  # pidfd -> (pid, exit-status pipe)
     folders: list[Path] = []  # of workers, which their owner removes if it lives
+    try:
+        _answer(control, selector, workers, folders, layers)
+    finally:
+        if os.getpid() == server:
+            _end_all([pid for pid, _ in workers.values()])
+    for folder in folders:
+        if folder.is_dir():  # its owner was killed
+            remove_tree(folder)
+
+
+def _answer(
+    control: socket.socket,
+    selector: selectors.BaseSelector,
+    workers: dict[int, tuple[int, int]],
+    folders: list[Path],
+    layers: dict[str, str],
+) -> None:
     while True:
         for key, _ in selector.select():
             if key.fd in workers:
@@ -73,15 +89,16 @@ def serve(control_fd: int) -> None:
                 if not workers:
                     _kill_orphans()
                 continue
-            data, fds, _, _ = socket.recv_fds(control, _MAX_REQUEST_BYTES, _MAX_FDS)
+            data, fds, _, _ = socket.recv_fds(control, 1, _MAX_FDS)
             if not data:
-                _end_all([pid for pid, _ in workers.values()], folders)
                 return
+            with os.fdopen(fds.pop(0), "rb") as file:
+                file.seek(0)
+                request = json.load(file)
             if not fds:
                 control.send(json.dumps(layers).encode())
                 continue
-            request = json.loads(data)
-            folders = [folder for folder in folders if folder.is_dir()] + [Path(request["cwd"])]
+            folders[:] = [folder for folder in folders if folder.is_dir()] + [Path(request["cwd"])]
             try:
                 pid = os.fork()
             except OSError as error:  # too many processes, no memory
@@ -151,15 +168,13 @@ def _leave_the_cores() -> None:
     os.nice(_NICENESS)
 
 
-def _end_all(pids: list[int], folders: list[Path]) -> None:
-    """Kill all workers; remove their folders if their owner was killed."""
+def _end_all(pids: list[int]) -> None:
+    """Kill all workers, and what they started."""
     for pid in pids:
         _kill_group(pid)
         with contextlib.suppress(ChildProcessError):
             os.waitpid(pid, 0)
-    for folder in folders:
-        if folder.is_dir():
-            remove_tree(folder)
+    _kill_orphans()
 
 
 def _reap(pid: int, status_fd: int) -> None:

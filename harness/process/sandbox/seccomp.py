@@ -9,6 +9,7 @@ import ctypes
 import itertools
 import os
 import platform
+import signal
 import struct
 
 from harness.process.sandbox import libc, system_calls
@@ -153,7 +154,7 @@ def _prctl_test() -> list[Instruction]:
         (_LOAD, 0, 0, _ARGUMENTS_AT),
         (_JUMP_EQUAL, 0, 4, libc.PR_SET_PDEATHSIG),
         (_LOAD, 0, 0, _ARGUMENTS_AT + 8),
-        (_JUMP_EQUAL, 0, 1, _SIGCONT),
+        (_JUMP_EQUAL, 1, 0, signal.SIGKILL),  # another, or none, and it would outlive the process that forked it
         (_RETURN, 0, 0, _REFUSE),
         (_RETURN, 0, 0, _ALLOW),
         *_among(system_calls.OPTIONS_OF_A_PROCESS, _ALLOW, _REFUSE),

@@ -76,6 +76,7 @@ ATTEMPTS = {
         "import array, fcntl\nfcntl.ioctl(1, 0x8901, array.array('i', [os.getpid()]))  # FIOSETOWN",
         "assert ctypes.CDLL(None).prctl(36, 0, 0, 0, 0) == 0",
         "assert ctypes.CDLL(None).prctl(1, signal.SIGCONT, 0, 0, 0) == 0  # PR_SET_PDEATHSIG",
+        "assert ctypes.CDLL(None).prctl(1, 0, 0, 0, 0) == 0  # PR_SET_PDEATHSIG",
         # what the kernel keeps in no account, frees by itself or looks for
         "assert ctypes.CDLL(None).syscall(444, None, 0, 1) >= 0  # landlock_create_ruleset, its version",
         "import struct\nprogram = ctypes.create_string_buffer(struct.pack('HBBI', 6, 0, 0, 0), 8)\n"

@@ -5,6 +5,7 @@ import fcntl
 import json
 import os
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -13,9 +14,10 @@ import time
 
 import pytest
 
+from harness.faults import MachineFault
 from harness.process import worker_rest
 from harness.process.fork_server import ForkServer
-from harness.process.procfs import at_rest, descendants
+from harness.process.procfs import at_rest, descendants, tasks_that_stop
 from harness.process.spawn import ROOT, scrubbed_environment
 from harness.result import CandidateFailure, Status
 
@@ -467,3 +469,47 @@ def test_what_runs_on_after_the_answer_counts_until_it_rests(server, tmp_path):
         if at_rest(descendants(worker._pid)):
             pytest.skip("it has ended already")
         assert worker.rest() > answered
+
+
+def test_a_request_may_be_longer_than_a_message_of_the_system(server, tmp_path):
+    """A solution with 450 headers in a long path ended the process that forks workers, and others' workers with it."""
+    folder = tmp_path
+    while len(str(folder)) < 3_000:
+        folder /= "d" * 200
+    folder.mkdir(parents=True)
+    readable = [folder / f"{number}.h" for number in range(500)]
+    for path in readable:
+        path.touch()
+    with server.fork({}, GIB) as other, server.fork({}, GIB, readable=readable) as worker:
+        assert worker.request({"op": "hold", "threads": 1}, 20) == {"ok": True}
+        assert other.request({"op": "hold", "threads": 1}, 20) == {"ok": True}
+
+
+LEAVES_A_CHILD = """
+import os, time
+if os.fork() == 0:
+    while True:
+        time.sleep(0.01)
+"""
+
+
+@pytest.mark.parametrize("how", ["killed", "failed"])
+def test_nothing_of_a_worker_outlives_the_process_that_forked_it(tmp_path, how):
+    path = tmp_path / "module.py"
+    path.write_text(LEAVES_A_CHILD)
+    with ForkServer() as server, server.fork({}, 2 * GIB, readable=[path]) as worker:
+        worker.request({"op": "import", "solution": str(path)}, 20)
+        family = descendants(worker._pid)
+        assert len(family) == 2
+        if how == "killed":
+            os.kill(server._process.pid, signal.SIGKILL)
+        else:
+            with open(os.devnull, "rb") as nothing:
+                socket.send_fds(server._control, [b"?"], [nothing.fileno()])
+        server._process.wait(20)
+        with pytest.raises(MachineFault):
+            worker.request({"op": "hold", "threads": 1}, 20)
+        deadline = time.monotonic() + 10
+        while any(map(tasks_that_stop, family)) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert not any(map(tasks_that_stop, family))
