@@ -86,13 +86,15 @@ class Run:
 
     @classmethod
     def create(cls, path: Path, config: dict[str, Any]) -> Run:
-        """A new run; RunError where ``path`` holds one already."""
+        """A new run; RunError where ``path`` holds one already, or anything else, which would be taken for its own."""
         if path.exists() and not path.is_dir():
             raise RunError(f"{path} is a file, and a run is a directory; choose another --out")
         if (path / CONFIG).exists():
             raise RunError(f"{path} holds a run already; continue it with --resume, or choose another --out")
         if os.path.lexists(path / LOG):
             raise RunError(f"{path} has a {LOG} and no {CONFIG} that says of what; choose another --out")
+        if others := _others_in(path):
+            raise RunError(f"{path} has {others} already, and a new run begins in an empty folder; choose another --out")
         try:
             path.mkdir(parents=True, exist_ok=True)
             write_whole(path / CONFIG, _text(config), through_links=False)
@@ -313,6 +315,14 @@ def whole_lines(path: Path, repair: bool = False) -> tuple[list[bytes], bool]:
     if rest and repair:
         os.truncate(path, len(data) - len(rest))
     return whole.splitlines(), bool(rest)
+
+
+def _others_in(folder: Path) -> str:
+    """Return the first name in a folder; '' if it is not there or empty but for hidden files, such as drafts."""
+    try:
+        return next((name for name in sorted(os.listdir(folder)) if not name.startswith(".")), "")
+    except OSError:
+        return ""  # who writes there hears of it
 
 
 def result_order(result: Result) -> tuple[int, int, int]:
