@@ -89,7 +89,10 @@ class Endpoint:
         self._client = openai.OpenAI(
             base_url=base_url, api_key=key or "none", max_retries=0, timeout=timeout_s,
             default_headers=bounded_reply.HEADERS,
-            http_client=openai.DefaultHttpxClient(event_hooks=bounded_reply.hooks(_TIMES_WAITED * timeout_s)),
+            http_client=openai.DefaultHttpxClient(
+                event_hooks=bounded_reply.hooks(_TIMES_WAITED * timeout_s),
+                follow_redirects=False,  # which would send prompts to whatever address an endpoint names
+            ),
         )  # fmt: skip
         self.model, self.base_url = model, str(self._client.base_url)
         self.fields = fields or {}

@@ -94,7 +94,7 @@ class Run:
         if os.path.lexists(path / LOG):
             raise RunError(f"{path} has a {LOG} and no {CONFIG} that says of what; choose another --out")
         if others := _others_in(path):
-            raise RunError(f"{path} has {others} already, and a new run begins in an empty folder; choose another --out")
+            raise RunError(f"{path} has {others}, and a new run begins in an empty folder; choose another --out")
         try:
             path.mkdir(parents=True, exist_ok=True)
             write_whole(path / CONFIG, _text(config), through_links=False)

@@ -60,9 +60,11 @@ def ids(selector: str, root: Path | None = None) -> list[ProblemId]:
 def _chosen(selector: str, root: Path, files: list[ProblemFile]) -> list[ProblemFile]:
     problems = {problem.id: problem for problem in files}
     chosen: set[ProblemId] = set()
+    found: dict[str, set[ProblemId]] = {}  # each is looked for once: a run of others may name one thousands of times
     parts = re.split(r"([,&~])", "," + selector)
     for operation, part in zip(parts[1::2], parts[2::2]):
-        named = _named(part.strip(), problems, root)
+        name = part.strip()
+        named = found[name] = found[name] if name in found else _named(name, problems, root)
         if operation == ",":
             chosen |= named
         elif operation == "&":

@@ -75,6 +75,8 @@ class KernelEnvironment(Environment[KernelAction, KernelObservation, KernelState
         problem = self._state.problem
         if not problem:
             raise ValueError("call reset first: it chooses the problem")
+        if not self._left():
+            raise ValueError(f"the episode is over: its {self._attempts} attempts are used up; call reset")
         try:
             grade = self._grade(problem, action)
         except EvaluationError as error:

@@ -31,7 +31,7 @@ _WAIT_S = 20.0  # of one request for answers
 _TIMEOUT = httpx2.Timeout(30.0, read=_WAIT_S + 30.0)
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 10.0  # between tries to reach a service that restarts
 _MAX_IDS = 500  # in one request for answers
-_LATER = (429, 502, 503, 504)
+_BUSY = 429  # and all from 500 on may be otherwise soon: a proxy says them of a service that restarts
 
 Step = tuple[str, dict[str, Any]] | float  # what to post and where, or how long to pause
 Worth = Callable[[Result], Reward]
@@ -184,15 +184,17 @@ class Evaluator:
         pause, since = _FIRST_PAUSE_S, time.monotonic()
         while True:
             response = yield path, body
-            if isinstance(response, httpx2.Response) and response.status_code not in _LATER:
-                return _content(response)
-            if isinstance(response, httpx2.Response):  # it is there, and busy
-                since = time.monotonic()
-                yield _asked_pause_s(response, pause)
-            elif time.monotonic() - since > self._patience_s:
+            wait_s = pause
+            if isinstance(response, httpx2.Response):
+                if response.status_code != _BUSY and response.status_code < 500:
+                    return _content(response)
+                if response.status_code == _BUSY:  # it is there
+                    since = time.monotonic()
+                wait_s = _asked_pause_s(response, pause)
+                response = httpx2.TransportError(f"HTTP status {response.status_code}")
+            if time.monotonic() - since > self._patience_s:
                 raise response
-            else:
-                yield pause
+            yield wait_s
             pause = min(_LONGEST_PAUSE_S, 2 * pause)
 
 
@@ -205,7 +207,7 @@ def _asked_pause_s(response: httpx2.Response, usual: float) -> float:
 def _content(response: httpx2.Response) -> dict[str, Any]:
     """Return the reply's content, or raise what its error stands for."""
     if response.is_success:
-        return response.json()
+        return _object(response)
     try:
         error = response.json()["error"]
     except (ValueError, KeyError, TypeError):
@@ -214,6 +216,18 @@ def _content(response: httpx2.Response) -> dict[str, Any]:
         raise PermissionError(error["message"])
     kind = ProblemError if error["code"] == "no_workload" else ValueError
     raise kind(error["message"])
+
+
+def _object(response: httpx2.Response) -> dict[str, Any]:
+    """Return a reply's content; ValueError where it is not of a service's form."""
+    try:
+        content = response.json()
+    except ValueError:
+        content = None
+    fields = {"answers": dict, "unknown": list} if response.url.path.endswith("/answers") else {"id": str}
+    if not isinstance(content, dict) or not all(isinstance(content.get(n), kind) for n, kind in fields.items()):
+        raise ValueError(f"{response.url} does not answer as an evaluation service does: {response.text[:200]!r}")
+    return content
 
 
 def _only(graded: list[Reward | EvaluationError]) -> Reward:

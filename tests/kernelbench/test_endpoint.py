@@ -300,6 +300,20 @@ def serve_bytes():
         server.close()
 
 
+def test_prompts_go_to_no_other_address_than_the_endpoints(serve_bytes):
+    asked = []
+
+    def pieces():
+        asked.append("elsewhere")
+        yield b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
+
+    elsewhere = serve_bytes(pieces())
+    head = f"HTTP/1.1 307 Temporary Redirect\r\nLocation: {elsewhere}\r\ncontent-length: 0\r\n\r\n"
+    with pytest.raises(ModelError, match="HTTP 307"):
+        Endpoint("model", serve_bytes([head.encode()])).complete(HELLO, {})
+    assert not asked
+
+
 def test_an_answer_that_is_compressed_unasked_is_not_unpacked(raw):
     def write(handler):
         handler.wfile.write(gzip.compress(b" " * (1 << 20)))

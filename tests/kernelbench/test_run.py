@@ -265,7 +265,7 @@ def test_a_full_disk_is_an_error_that_says_what_is_kept(tmp_path, monkeypatch):
 def test_a_new_run_begins_in_an_empty_folder(tmp_path, name, resume):
     """Reviews that a pull request had brought to the place of a run were taken for the run's."""
     (tmp_path / name).touch()
-    with pytest.raises(RunError, match=f"has {name} already, and a new run begins in an empty folder"):
+    with pytest.raises(RunError, match=f"has {name}, and a new run begins in an empty folder"):
         Run.open(tmp_path, CONFIGURATION, resume)
     (tmp_path / name).rename(tmp_path / f".{name}")  # the draft of a file that was being written
     Run.open(tmp_path, CONFIGURATION, resume).close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
@@ -15,6 +16,7 @@ from kernelbench.solvers.model import answers, tools
 from kernelbench.solvers.model.tools import Tool
 
 MOST_TURNS = 16  # model calls of one question with tools: a model that never answers ends here
+_MOST_CHARACTERS = 2 << 20  # of a conversation with tools, half a million tokens; each call logs all of it
 
 
 @dataclass(frozen=True)
@@ -143,12 +145,13 @@ class Llm:
         else:
             sampling = {**sampling, "tools": [tool.to_json() for tool in offered]}
         for turn in range(MOST_TURNS):
-            if turn == MOST_TURNS - 1:  # the last one is to answer
+            last = turn == MOST_TURNS - 1 or len(json.dumps(messages)) > _MOST_CHARACTERS
+            if last:  # it is to answer
                 sampling = {**sampling, "tool_choice": "none"} if protocol == tools.OPENAI else sampling
             answer = self._answer(self._numbered(messages, sampling, after_last), kind)
             wanted = answer.call.tool_calls if protocol == tools.OPENAI else tools.calls_in(answer.text)
             wanted = wanted[:MOST_CALLS]
-            if not wanted:
+            if last or not wanted:
                 break
             said = [self._tool_said(answer.call.number, index, call, offered) for index, call in enumerate(wanted)]
             messages = [*messages, *tools.exchange(protocol, answer.text, wanted, said)]

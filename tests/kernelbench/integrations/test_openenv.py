@@ -63,6 +63,9 @@ def test_an_episode_ends_with_its_attempts():
     environment = KernelEnvironment("1/19", attempts=1, **CONDITIONS)
     environment.reset()
     assert environment.step(KernelAction(source=WRONG)).done
+    with pytest.raises(ValueError, match="the episode is over: its 1 attempts are used up"):
+        environment.step(KernelAction(source=WRONG))
+    assert environment.state.best == 0.0 and environment.state.step_count == 1
 
 
 def test_a_fault_of_the_machine_has_no_reward_and_costs_no_attempt(monkeypatch):

@@ -5,7 +5,9 @@ import json
 import os
 import signal
 import socket
+import threading
 from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx2
 import pytest
@@ -187,3 +189,45 @@ def test_a_service_that_is_not_there_is_a_fault_of_the_machine():
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
         with pytest.raises(EvaluationError, match="no sign of the service"):
             Evaluator(url, "0" * 64, patience_s=0.1).reward("1/19", GOOD)
+
+
+@pytest.fixture
+def proxy():
+    """Serve this status and content, whatever is asked."""
+    servers = []
+
+    def serve(status, content=b"", **headers):
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self):
+                self.rfile.read(int(self.headers["content-length"]))
+                self.send_response(status)
+                self.send_header("content-length", str(len(content)))
+                for name, value in headers.items():
+                    self.send_header(name.replace("_", "-"), value)
+                self.end_headers()
+                self.wfile.write(content)
+
+            def log_message(self, *_):
+                pass
+
+        servers.append(ThreadingHTTPServer(("127.0.0.1", 0), Handler))
+        threading.Thread(target=servers[-1].serve_forever, args=(0.05,), daemon=True).start()
+        return f"http://127.0.0.1:{servers[-1].server_port}"
+
+    yield serve
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 504])
+def test_a_proxy_whose_service_is_gone_is_no_sign_of_it(proxy, status):
+    """Its words were one, so that a trainer waited for ever."""
+    with pytest.raises(EvaluationError, match=f"no sign of the service at .* for 0.5 s: HTTP status {status}"):
+        Evaluator(proxy(status, Retry_After="0.1"), "0" * 64, patience_s=0.5).reward("1/19", GOOD)
+
+
+@pytest.mark.parametrize("content", [b"[]", b"<html>hello</html>", b'{"id": 1}'])
+def test_an_answer_of_something_else_says_so(proxy, content):
+    with pytest.raises(ValueError, match="does not answer as an evaluation service does"):
+        Evaluator(proxy(200, content), "0" * 64).reward("1/19", GOOD)

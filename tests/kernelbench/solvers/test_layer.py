@@ -261,6 +261,22 @@ def test_one_answer_calls_no_more_tools_than_a_person_would_wait_for(solved, wri
     assert not outcome.failures and sum(fact["key"].startswith("tool:") for fact in facts) == MOST_CALLS
 
 
+@pytest.mark.parametrize("protocol", ["openai", "text"])
+def test_a_conversation_that_is_too_long_to_log_again_and_again_ends(solved, write, stand_in, protocol):
+    """Each call logs all of it: sixteen turns of an endpoint that fills its answers were 3.9 GB."""
+    call = json.dumps({"name": "look", "arguments": {"n": 1}})
+
+    def answer_of(request, number):
+        filled = "x" * (900 << 10)
+        if protocol == "openai":
+            return stand_in.Answer(filled, tool_calls=[("look", json.dumps({"n": 1}))])
+        return f"{filled}\n```tool\n{call}\n```"
+
+    with stand_in.StandIn(answer_of) as server:
+        outcome = solved(write(TOOLS), server, settings={"tools": protocol})
+    assert len(lines(outcome.run.path / "calls.jsonl")) <= 4 * len(lines(outcome.run.path / "trajectory.jsonl"))
+
+
 def test_a_model_without_that_protocol_calls_tools_in_plain_text(solved, write, stand_in):
     def answer_of(request, number):
         assert "tools" not in request
