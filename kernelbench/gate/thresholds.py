@@ -100,10 +100,21 @@ def check_outcome(
             _add_build(check, skipped.reason, *next(reports))
             if (solution := skipped.solution).by_comment:
                 check.undecided.append(f"its comment, device={solution.device}, keeps it from being evaluated here")
+            if device := _left(solution, against):
+                check.undecided.append(f"it was evaluated on {device} in {against.path}, and is for another device now")
         else:
             check.undecided.append(skipped.reason)
         checks.append(check)
     return checks
+
+
+def _left(solution: Solution, against: Run | None) -> str:
+    """Return the kind of device, another than it is for now, that the earlier run evaluated it on; '' for none."""
+    kinds = [
+        r.device.get("type", "") for r in (against.latest() if against else [])
+        if (r.problem, r.solution["name"]) == (str(solution.problem), solution.name)
+    ]  # fmt: skip
+    return next((kind for kind in kinds if kind != solution.device), "")
 
 
 def for_elsewhere(outcome: Outcome) -> list[Solution]:

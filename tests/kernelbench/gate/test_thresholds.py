@@ -180,6 +180,26 @@ def test_a_comment_alone_does_not_keep_a_solution_from_being_checked(tmp_path):
     assert exit_status([check]) == 3 and "its comment, device=cuda, keeps it" in check.undecided[0]
 
 
+def test_what_was_evaluated_here_before_and_is_for_another_device_now_is_undecided(tmp_path):
+    """An import of Triton that never runs is enough for that, and a wrong solution passed."""
+    (tmp_path / "1_1.py").write_text("if 0: import triton\n")
+    solution = read_solution(tmp_path / "1_1.py")
+    skipped = Skipped(solution, "needs a GPU", elsewhere=True)
+    found = outcome(tmp_path / "run", skipped=[skipped])
+    builds = [(True, "built only")]
+
+    def before(kind):
+        one = result("1/1", 1.0, name=solution.name)
+        one.device = {"type": kind}
+        return run(tmp_path / kind, one)
+
+    (check,) = check_outcome(found, Limits(), before("cpu"), builds)
+    assert exit_status([check]) == 3 and "it was evaluated on cpu in" in check.undecided[0]
+    for earlier in (before("cuda"), None):
+        (check,) = check_outcome(found, Limits(), earlier, builds)
+        assert not check.undecided
+
+
 def test_a_tenth_slower_is_a_regression_and_the_same_is_none(tmp_path):
     before = run(tmp_path / "before", result("1/1", 1.0, name="relu.cu", seed=1))
     assert broken(result("1/1", 1.0, name="relu.cu", seed=2), REGRESSION, before) == []
