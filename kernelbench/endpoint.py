@@ -35,6 +35,10 @@ class ModelError(Exception):
     """A model that cannot be asked, and what to do about it."""
 
 
+class RequestRefused(ModelError):
+    """A model that does not take this request, and may take others: it is too long, for example."""
+
+
 @dataclass(frozen=True)
 class Completion:
     text: str
@@ -191,7 +195,7 @@ class Endpoint:
         if getattr(error, "code", None) == "insufficient_quota":
             raise ModelError(f"{self.base_url}: the account's quota is used up: {_described(error)}") from None
         if status is not None and status < 500 and status not in _TRANSIENT:
-            raise ModelError(f"{self.base_url} refuses the request (HTTP {status}): {_described(error)}") from None
+            raise RequestRefused(f"{self.base_url} refuses the request (HTTP {status}): {_described(error)}") from None
 
     def _asked_wait_s(self, error: Exception) -> float | None:
         """Return the seconds that the endpoint asks to wait; ModelError where that is longer than anybody waits."""

@@ -29,6 +29,10 @@ _REVIEW = shape(
 )
 
 
+class Unanswered(Exception):
+    """One solution that the reviewer has no answer for, and why; it may have one for others."""
+
+
 class ReviewError(RunError):
     """Reviews that cannot be made or read, and what to do about it."""
 

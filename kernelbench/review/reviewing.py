@@ -8,7 +8,7 @@ from harness.result import Result
 from kernelbench.review import record
 from kernelbench.review.bounds import bounds_of
 from kernelbench.review.labels import by_measurement
-from kernelbench.review.record import Review, ReviewError
+from kernelbench.review.record import Review, Unanswered
 from kernelbench.review.reviewer import Reviewer
 from kernelbench.run import Run
 from kernelbench.run_sources import reference_of, source_of
@@ -29,16 +29,21 @@ def missing(run: Run, model: str) -> list[Result]:
     ]
 
 
-def review(run: Run, reviewer: Reviewer, results: list[Result]) -> Iterator[Review]:
-    """Review after review, each in the log before the next one is asked for. Raises ReviewError."""
+def review(run: Run, reviewer: Reviewer, results: list[Result]) -> Iterator[Review | Unanswered]:
+    """Review after review, each in the log before the next one is asked for; or why there is none of a solution.
+
+    Raises ReviewError where there will be none of the others either.
+    """
     for result in results:
         source, reference = source_of(run, result), reference_of(run, result.problem)
+        name = f"{result.problem} {result.solution['name']}"
         if source is None or reference is None:
-            name = result.solution["name"]
-            raise ReviewError(
-                f"the source of {result.problem} {name} as it was evaluated is not here; evaluate it again with "
-                "`kb eval --resume`"
-            )
-        answer = reviewer.review(result, source, reference["source"], bounds_of(run, result))
+            yield Unanswered(f"{name} as it was evaluated is not here; evaluate it again with `kb eval --resume`")
+            continue
+        try:
+            answer = reviewer.review(result, source, reference["source"], bounds_of(run, result))
+        except Unanswered as error:
+            yield Unanswered(f"{name}: {error}")
+            continue
         record.append(run.path, answer)
         yield answer

@@ -14,7 +14,7 @@ from kernelbench.cli.model_options import model_options
 from kernelbench.endpoint import ModelError
 from kernelbench.metrics import outcomes
 from kernelbench.review import labels, record, rules
-from kernelbench.review.record import ReviewError
+from kernelbench.review.record import ReviewError, Unanswered
 from kernelbench.review.reviewer import Reviewer
 from kernelbench.review.reviewing import missing, review
 from kernelbench.run import Run, RunError
@@ -37,8 +37,8 @@ def command(path: Path, by_rules: bool, endpoint_of, max_usd: float, as_json: bo
 
     A model gets the sources of candidates and references, measurements, the operator table and bounds. Answers go
     into reviews.jsonl in the run's directory and change no result; what was answered once is not asked again. Rules
-    send nothing, and leave open what they cannot decide. Exit status: 0 done, 3 the endpoint or the budget ended it
-    early.
+    send nothing, and leave open what they cannot decide. Exit status: 0 done, 3 some are not reviewed, for the
+    endpoint, the model or the budget.
 
     \b
     Examples:
@@ -58,19 +58,23 @@ def command(path: Path, by_rules: bool, endpoint_of, max_usd: float, as_json: bo
         todo = missing(run, endpoint.model)
     except (RunError, ReviewError, ModelError) as error:
         fail(error, WRONG_USAGE)
-    stopped = None
+    stopped, unanswered = None, []
     try:
-        reviewer = Reviewer(endpoint, max_usd)
-        for _ in tqdm(review(run, reviewer, todo), total=len(todo), unit="review", file=sys.stderr, disable=None):
-            pass
+        reviews = review(run, Reviewer(endpoint, max_usd), todo)
+        for one in tqdm(reviews, total=len(todo), unit="review", file=sys.stderr, disable=None):
+            unanswered += [one] if isinstance(one, Unanswered) else []
     except ReviewError as error:
         stopped = error
     except KeyboardInterrupt:
         say("interrupted; every answer is kept", err=True)
         sys.exit(INTERRUPTED)
     _show(run, as_json)
+    for one in unanswered:
+        say(f"not reviewed: {one}", err=True)
     if stopped:
         fail(stopped, UNFIT)
+    if unanswered:
+        sys.exit(UNFIT)
 
 
 def _show(run: Run, as_json: bool) -> None:

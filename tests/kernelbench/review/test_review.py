@@ -185,7 +185,33 @@ def test_the_budget_ends_it_and_what_was_answered_is_kept(run, endpoint):
 def test_a_changed_source_is_not_reviewed(run, endpoint, tmp_path):
     (tmp_path / "solutions" / "1_19_0.py").write_text("something else")
     done = review(run, endpoint)
-    assert done.exit_code == 3 and "as it was evaluated is not here" in done.output and not endpoint.requests
+    assert done.exit_code == 3 and "1_19_0.py as it was evaluated is not here" in done.output
+    assert set(said(done)) == {"1_19_1.py", "1_19_2.py"}
+    assert "something else" not in str(endpoint.requests)
+
+
+@pytest.mark.parametrize("how", ["refused", "talked round", "too expensive"])
+def test_a_solution_that_gets_no_answer_leaves_the_others_reviewed(run, endpoint, stand_in, tmp_path, how):
+    """Whoever came first and sent the model too much, or talked it into prose, kept all others out of the review."""
+    refusal = {"refused": stand_in.Fault(400, "too long"), "talked round": "Well, well."}.get(how, FAIR)
+    others = endpoint.answer
+
+    def answer(request, key):
+        others(request, key)
+        said = refusal if "# 0" in request["messages"][1]["content"] else json.dumps(FAIR)
+        return stand_in.Answer(said) if isinstance(said, str) else said
+
+    endpoint.answer = answer
+    more = []
+    if how == "too expensive":
+        source = f"# 0\n{SOURCE}" + "#" * 400_000
+        (tmp_path / "solutions" / "1_19_0.py").write_text(source)
+        run.results[0].solution["sha256"] = hashlib.sha256(source.encode()).hexdigest()
+        (run.path / "results.jsonl").write_text("".join(json.dumps(r.to_json()) + "\n" for r in run.results))
+        more = ["--price", "10,10", "--max-usd", "1"]
+    done = review(run, endpoint, *more)
+    assert done.exit_code == 3 and "not reviewed: 1/19 1_19_0.py: " in done.stderr, done.output
+    assert set(said(done)) == {"1_19_1.py", "1_19_2.py"}
 
 
 @pytest.mark.slow
