@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import stat
 import struct
 import sys
 from dataclasses import dataclass
@@ -20,7 +22,12 @@ _ALL_RIGHTS_LATER = (1 << 15) - 1
 _TCP = 0b11  # bind, connect
 _SCOPES = 0b11  # abstract sockets, signals
 
-_READABLE = ("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/opt", "/sys", "/nix")
+_READABLE = (
+    "/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/opt", "/nix",
+    # not what the kernel says of processes to its superuser, below kernel/debug, kernel/tracing and fs/cgroup
+    "/sys/devices", "/sys/class", "/sys/bus", "/sys/module", "/sys/dev", "/sys/kernel/mm",
+)  # fmt: skip
+_OF_OTHERS = ("locks", "keys", "key-users", "sched_debug", "timer_list")  # below /proc
 _READABLE_IN_ETC = (
     "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "nsswitch.conf", "passwd", "group", "hosts",
     "host.conf", "localtime", "timezone", "locale.alias", "os-release", "debian_version", "mime.types", "nvidia",
@@ -59,6 +66,8 @@ def restrict(confinement: Confinement) -> str:
             _allow(ruleset, path, rights & (_EXECUTE | _READ_FILE | _READ_DIR), in_place=True)
         for folder in {os.path.dirname(path) for path in confinement.readable if path.endswith(".py")}:
             _allow(ruleset, folder, rights & _READ_DIR, in_place=True)  # a module is imported by looking for its name
+        if confinement.devices:  # CUDA was never seen to start with less of it
+            _allow(ruleset, "/sys", rights & (_READ_FILE | _READ_DIR))
         for path in proc_paths():
             _allow(ruleset, path, rights & (_READ_FILE | _READ_DIR))
         for path in (*_DEVICES, *(gpu_devices() if confinement.devices else ())):
@@ -97,8 +106,13 @@ def system_paths() -> list[str]:
 
 
 def proc_paths() -> list[str]:
-    """Return what /proc says of the machine and of this process: command lines of others are none of its business."""
-    return [f"/proc/{name}" for name in os.listdir("/proc") if not name.isdigit()]
+    """Return what /proc tells any user of the machine, and of this process: of others it may know nothing."""
+    found = []
+    for name in os.listdir("/proc"):
+        if not name.isdigit() and name not in _OF_OTHERS:
+            with contextlib.suppress(OSError):  # what is gone meanwhile
+                found += [f"/proc/{name}"] if os.stat(f"/proc/{name}").st_mode & stat.S_IROTH else []
+    return found
 
 
 def gpu_devices() -> list[Path]:

@@ -43,6 +43,10 @@ ATTEMPTS = {
         "os.readlink(f'/proc/{{judge}}/fd/0')",
         "open(f'/proc/{{judge}}/cmdline').read()",
         "open('/proc/1/status').read()",
+        "open('/proc/locks').read()",
+        "open('/proc/slabinfo').read()",
+        "os.listdir('/sys/kernel')  # debug and tracing, which tell root of all processes",
+        "os.listdir('/sys/fs/cgroup')",
         "os.listdir('/proc')",
     ],
     "system_calls": [
@@ -181,6 +185,7 @@ def test_what_an_honest_candidate_needs_is_there(attempt):
         "assert subprocess.run(['c++', '--version'], stdout=subprocess.DEVNULL).returncode == 0\n"
         "assert subprocess.run(['sh', '-c', 'sleep 0 & wait'], start_new_session=True).returncode == 0\n"
         "open('/dev/null', 'w').write('x'); open('/proc/self/status').read(); os.urandom(4)\n"
+        "open('/sys/devices/system/cpu/online').read(); os.listdir('/sys/bus'); os.listdir('/sys/class')\n"
         "open('/proc/cpuinfo').read(); open('/proc/self/maps').read(); open('/proc/thread-self/stat').read()\n"
         "import multiprocessing; multiprocessing.get_context('spawn').Process(target=print).start()\n"
         "assert subprocess.run([os.sys.executable, '-c', 'import torch; torch.ones(9)']).returncode == 0\n"
