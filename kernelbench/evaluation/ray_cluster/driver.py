@@ -15,7 +15,7 @@ from harness.result import CandidateFailure, first_line
 from harness.solution.discover import Solution
 from kernelbench import __version__
 from kernelbench.evaluation.executor import EnvironmentUnfit, Evaluated, Options, Pair, Skipped, Status
-from kernelbench.evaluation.ray_cluster.file_transfer import pack, pack_nothing
+from kernelbench.evaluation.ray_cluster.file_transfer import links_below, pack, pack_nothing
 
 try:
     import ray
@@ -204,9 +204,10 @@ class Evaluation:
         task = ray.remote(build_parcel)
         largest = max((node["Resources"].get("memory", 0) for node in ray.nodes() if node["Alive"]), default=0)
         costs = {solution: compile_cost(solution) for solution in solutions}
+        links = {root: links_below(root) for root in {solution.root for solution in solutions}}
         for solution, cost in sorted(costs.items(), key=lambda item: item[1].seconds):
             try:
-                self._parcels[solution] = ray.put(pack(solution))
+                self._parcels[solution] = ray.put(pack(solution, links[solution.root]))
             except CandidateFailure as failure:
                 self._record(solution, failure)
                 continue

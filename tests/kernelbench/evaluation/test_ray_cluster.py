@@ -146,7 +146,7 @@ def test_a_cluster_that_is_not_there_is_one_clear_error_at_once(tmp_path):
 
 def test_a_parcel_holds_what_the_solution_names_and_no_more(tmp_path):
     pytest.importorskip("ray")
-    from kernelbench.evaluation.ray_cluster.file_transfer import pack
+    from kernelbench.evaluation.ray_cluster.file_transfer import links_below, pack
 
     (tmp_path / "parts").mkdir()
     (tmp_path / "parts" / "kernel.cu").write_text('#include "common.cuh"')
@@ -154,8 +154,10 @@ def test_a_parcel_holds_what_the_solution_names_and_no_more(tmp_path):
     (tmp_path / "1_23.py").write_text("")
     (tmp_path / "1_19.py").write_text("from torch.utils.cpp_extension import load\nload('a', ['parts/kernel.cu'])")
     solution = discover(tmp_path).solutions[0]
-    parcel = pack(solution)
-    assert set(parcel.files) == {"1_19.py", "parts/kernel.cu", "common.cuh"}
+    (tmp_path / "linked.cuh").symlink_to("common.cuh")
+    (tmp_path / "elsewhere.cuh").symlink_to("1_23.py")
+    parcel = pack(solution, links_below(tmp_path))
+    assert set(parcel.files) == {"1_19.py", "linked.cuh", "parts/kernel.cu", "common.cuh"}
     with parcel.unpacked() as unpacked:
         assert (unpacked.path.parent / "parts" / "kernel.cu").exists() and unpacked.sha256 == solution.sha256
     assert not unpacked.path.exists()
@@ -175,9 +177,9 @@ def test_a_parcel_leaves_out_what_cannot_be_read(tmp_path, monkeypatch):
     (tmp_path / "notes.txt").write_text("mine")
     (tmp_path / "1_19.py").write_text("open('notes.txt')\n" + WRONG)
     (solution,) = discover(tmp_path).solutions
-    assert set(file_transfer.pack(solution).files) == {"1_19.py", "notes.txt"}
+    assert set(file_transfer.pack(solution, {}).files) == {"1_19.py", "notes.txt"}
     monkeypatch.setattr(file_transfer, "read_bytes", refuse)
-    assert set(file_transfer.pack(solution).files) == {"1_19.py"}
+    assert set(file_transfer.pack(solution, {}).files) == {"1_19.py"}
 
 
 def test_a_solution_that_cannot_travel_fails_alone(cluster, tmp_path):
@@ -211,8 +213,8 @@ def test_a_task_that_fails_on_a_node_leaves_the_other_solutions_alone(cluster, t
         (folder / f"1_19_s{sample}.py").write_text(f"# {sample}\n{WRONG}")
     pack = driver.pack
 
-    def damaged(solution):
-        parcel = pack(solution)
+    def damaged(solution, links):
+        parcel = pack(solution, links)
         if solution.sample == 1:
             return dataclasses.replace(parcel, files={"../" * 40 + "proc/nothing": b""})
         return parcel
