@@ -18,6 +18,7 @@ from typing import Any
 
 from harness.compile import Artefact, BuildContext, CacheError, build
 from harness.compile.cost import NOTHING, Cost, expected_cost
+from harness.faults import MachineFault
 from harness.problem.module import ProblemFile
 from harness.process.fork_server import ForkServer
 from harness.process.procfs import available_memory_bytes, usable_cores
@@ -30,6 +31,7 @@ from kernelbench.evaluation.judge_process import EVALUATE, Judge, asked, open_ju
 from kernelbench.ucutlass.codegen.build.translate import translators
 
 _MEMORY_SHARE = 0.75  # of what is available at the start, for compilers; the rest for judges and candidates
+_NO_ROOM = ("No space left on device", "Disk quota exceeded")  # as compilers say it
 _COMPILERS = 2  # of a CUDA extension, side by side
 
 Phase = Callable[[str], None]
@@ -204,16 +206,16 @@ class BuildQueue:
                 raise order.failure
             if order.solution is None:
                 return None, None
-            artefact = self._built_in_time(order)
+            artefact = self._built_in_turn(order)
             return artefact, order.known(artefact)
 
-    def _built_in_time(self, order: Order) -> Artefact:
-        """Build; once more with the machine to itself where it took too long beside others, which had the cores."""
+    def _built_in_turn(self, order: Order) -> Artefact:
+        """Build; once more with the machine to itself where others may be to blame, who had the cores or the disk."""
         with self._memory.taken(self.cost(order.solution).memory_bytes) as beside_others:
             try:
                 return self._built_once(order)
-            except CandidateFailure as failure:
-                if failure.status is not Verdict.TIMEOUT or not beside_others():
+            except (CandidateFailure, MachineFault) as failure:
+                if not _may_be_of_others(failure) or not beside_others():
                     raise
         with self._memory.taken(None):
             return self._built_once(order)
@@ -294,6 +296,13 @@ class BuildQueue:
             self._built.put(None)
         self._pool.shutdown(wait=False, cancel_futures=True)
         self._server.close()  # ends the builds that run, which the pool would wait for
+
+
+def _may_be_of_others(failure: CandidateFailure | MachineFault) -> bool:
+    """Return whether a build may have failed for want of cores or of room, which others took."""
+    if isinstance(failure, MachineFault) or failure.status is Verdict.TIMEOUT:
+        return True
+    return any(text in failure.message + failure.log for text in _NO_ROOM)
 
 
 def builds_at_once(device_type: str, judges: int) -> int:

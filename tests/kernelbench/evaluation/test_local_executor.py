@@ -13,6 +13,7 @@ import victims
 
 from harness.compile import BuildContext, build
 from harness.compile.cost import NOTHING, expected_cost
+from harness.faults import MachineFault
 from harness.problem.module import ProblemId
 from harness.result import CandidateFailure, Status
 from harness.solution.discover import read_solution
@@ -295,9 +296,18 @@ def test_who_takes_all_memory_is_alone_and_others_are_told_apart():
     assert entered
 
 
+@pytest.mark.parametrize(
+    "failure",
+    [
+        CandidateFailure(Status.TIMEOUT, "the build took longer than 1 s"),
+        CandidateFailure(Status.BUILD_ERROR, "it failed", "fatal error: error writing to x.s: No space left on device"),
+        MachineFault("no room in /tmp: 0 MB are free"),
+    ],
+    ids=["cores", "disk", "full disk"],
+)
 @pytest.mark.parametrize("alone", [True, False])
-def test_a_build_that_took_too_long_beside_others_is_tried_once_more_by_itself(solutions, monkeypatch, alone):
-    """Another candidate's loops at import had the cores: an honest neighbour's build took too long."""
+def test_a_build_that_others_may_have_spoilt_is_tried_once_more_by_itself(solutions, monkeypatch, alone, failure):
+    """Another candidate's loops at import had the cores, or its files the disk: an honest neighbour's build failed."""
     pairs = solutions(WRONG) if alone else solutions(WRONG, WRONG)
     slow, together, tries = pairs[0][1], threading.Barrier(len(pairs)), []
 
@@ -306,14 +316,18 @@ def test_a_build_that_took_too_long_beside_others_is_tried_once_more_by_itself(s
             together.wait(30)
         tries.append(solution)
         if solution is slow and tries.count(slow) == 1:
-            raise CandidateFailure(Status.TIMEOUT, "the build took longer than 1 s")
+            raise failure
         return build(solution, context, problem)
 
     monkeypatch.setattr("kernelbench.evaluation.local_executor.build", too_slow_beside_others)
     pipeline = Pipeline(Options(device="cpu", workload="small", timeout_s=20, jobs=2))
-    statuses = {item.solution.name: item.result.status for item in pipeline.evaluate(pairs)}
+    ended = {item.solution.name: item for item in pipeline.evaluate(pairs)}[slow.name]
     pipeline.close()
-    assert statuses[slow.name] == ("timeout" if alone else "wrong_value") and tries.count(slow) == 2 - alone
+    assert tries.count(slow) == 2 - alone
+    if alone and isinstance(failure, MachineFault):
+        assert isinstance(ended, Skipped) and "no room" in ended.reason
+    else:
+        assert ended.result.status is (failure.status if alone else Status.WRONG_VALUE)
 
 
 def test_what_goes_wrong_about_one_candidate_ends_that_one_only(solutions, monkeypatch):
