@@ -22,7 +22,10 @@ from kernelbench.service.submission import Submission
 MAX_TRIES = 3  # starts of one evaluation; the service or its machine ended in all of them
 KEEP_S = 24 * 3600.0  # an answer that nobody has fetched meanwhile is for nobody
 QUEUED, RUNNING, DONE = "queued", "running", "done"
+MOST_BYTES = 4 << 30  # of the queue on disk, or half of what there is room for; an answer with a full log has 0.2 MB
+_RESERVE_BYTES = 16 << 20  # given back where the disk is full: what is removed is logged first
 _IN_A_ROW = 64  # of one group before another one has its turn; a change of judges takes seconds
+_AT_ONCE = 100  # answers that are removed in one step
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS submissions (
     seq INTEGER PRIMARY KEY AUTOINCREMENT, client TEXT NOT NULL, id TEXT NOT NULL, priority INTEGER NOT NULL,
@@ -54,6 +57,10 @@ class Store:
             for pragma in ("journal_mode = WAL", "synchronous = FULL", "auto_vacuum = INCREMENTAL"):
                 self._database.execute(f"PRAGMA {pragma}")
             self._database.executescript(_SCHEMA)
+            disk = os.statvfs(folder)
+            self._most_bytes = min(MOST_BYTES, (disk.f_bavail * disk.f_frsize + self._bytes()) // 2)
+            self._reserve = folder / "reserve"
+            self._keep_reserve()
         except BlockingIOError:
             raise StoreError(f"another service has {folder}; choose another folder") from None
         except (OSError, sqlite3.Error) as error:
@@ -149,12 +156,44 @@ class Store:
         return dict(self._database.execute(query, (QUEUED, RUNNING)))
 
     def forget_old(self, now: float | None = None) -> None:
-        """Remove answers that are older than a day, and give their room back."""
+        """Remove answers that are older than a day, or too many, and give their room back.
+
+        Of too many the oldest go, of the client who has most. Where the disk is full there is a reserve for this.
+        """
+        try:
+            self._forget((now or time.time()) - KEEP_S)
+        except sqlite3.OperationalError:
+            self._reserve.unlink(missing_ok=True)
+            self._forget((now or time.time()) - KEEP_S)
+        self._keep_reserve()
+
+    def _forget(self, limit: float) -> None:
         with self._change() as database:
-            limit = (now or time.time()) - KEEP_S
             database.execute("DELETE FROM submissions WHERE state = ? AND ended < ?", (DONE, limit))
+            while self._bytes() > self._most_bytes and self._forget_of_largest(database):
+                pass
         with self._lock:
             self._database.execute("PRAGMA incremental_vacuum")
+            self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def _bytes(self) -> int:
+        pages, free, size = (
+            self._database.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in ("page_count", "freelist_count", "page_size")
+        )
+        return (pages - free) * size
+
+    def _forget_of_largest(self, database: sqlite3.Connection) -> bool:
+        """Remove some answers of the client whose answers are largest together; return False where there are none."""
+        largest = (
+            "SELECT client FROM submissions WHERE state = ? GROUP BY client ORDER BY SUM(LENGTH(answer)) DESC LIMIT 1"
+        )
+        oldest = f"SELECT seq FROM submissions WHERE state = ? AND client = ({largest}) ORDER BY ended LIMIT {_AT_ONCE}"
+        return database.execute(f"DELETE FROM submissions WHERE seq IN ({oldest})", (DONE, DONE)).rowcount > 0
+
+    def _keep_reserve(self) -> None:
+        with contextlib.suppress(OSError), open(self._reserve, "wb") as file:  # there may be no room now
+            os.posix_fallocate(file.fileno(), 0, _RESERVE_BYTES)
 
     def close(self) -> None:
         """Close the file; what runs is queued again by the next one who opens it."""

@@ -1,5 +1,6 @@
 """The queue on disk: order, back-pressure, one answer each, and what a service that was killed leaves."""
 
+import sqlite3
 import threading
 import time
 
@@ -130,6 +131,44 @@ def test_old_answers_are_forgotten_and_nothing_that_waits(store):
     assert answers(store, 1)[0]
     store.forget_old(time.time() + KEEP_S + 1)
     assert answers(store, 1, 2) == ({}, [f"{2:032x}"], [f"{1:032x}"])
+
+
+def answer(store, name, client, text):
+    store.add(submission(name, client=client))
+    seq, _, _ = store.take()
+    store.answer(seq, {"text": text})
+
+
+def test_of_too_many_answers_the_oldest_go_of_who_has_most(tmp_path, monkeypatch):
+    """One client's answers filled the disk, and nobody was served any more."""
+    monkeypatch.setattr("kernelbench.service.store.MOST_BYTES", 2 << 20)
+    monkeypatch.setattr("kernelbench.service.store._AT_ONCE", 1)
+    store = Store(tmp_path, most=100)
+    for name in range(4):
+        answer(store, name, "loud", "x" * (1 << 20))
+    answer(store, 9, "quiet", "y")
+    store.forget_old()
+    found, _, unknown = answers(store, 0, 1, 2, 3, client="loud")
+    assert [int(name, 16) for name in unknown] == [0, 1, 2] and len(found) == 1
+    assert answers(store, 9, client="quiet")[0]
+    assert store._bytes() < 2 << 20
+    store.close()
+
+
+def test_where_the_disk_is_full_there_is_a_reserve_to_remove_what_is_old(store, tmp_path, monkeypatch):
+    """Removing needs room first, so that a full disk stayed full when answers were old enough."""
+    answer(store, 1, "c", "x")
+    reserve, forget = tmp_path / "reserve", store._forget
+    assert reserve.stat().st_size == 16 << 20
+
+    def needs_room(limit):
+        if reserve.exists():
+            raise sqlite3.OperationalError("database or disk is full")
+        forget(limit)
+
+    monkeypatch.setattr(store, "_forget", needs_room)
+    store.forget_old(time.time() + KEEP_S + 1)
+    assert answers(store, 1)[2] and reserve.stat().st_size == 16 << 20
 
 
 def test_threads_take_each_submission_once(store):
