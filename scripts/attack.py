@@ -13,12 +13,11 @@ changed, secrets around it that it told, and an evaluation that did not end as i
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 
-from harness.result import printable
 from harness.solution.discover import SolutionError
+from kernelbench import escaping
 from kernelbench.redteam.attack import Limits, attack
 from kernelbench.redteam.box import NoBox
 
@@ -39,10 +38,10 @@ def main() -> None:
         print(f"{options.program}: {error}", file=sys.stderr)
         sys.exit(3 if isinstance(error, NoBox) else 2)
     if options.json:
-        print(json.dumps(report.to_json(), indent=2))
+        print(escaping.json_text(report.to_json()))
     else:
-        print(printable(f"{report.status} {report.speedup} {report.message}".strip()))
-        print("\n".join(printable(f"got: {gain}") for gain in report.gains) or "got nothing")
+        print(escaping.terminal(f"{report.status} {report.speedup} {report.message}".strip()))
+        print("\n".join(escaping.terminal(f"got: {gain}") for gain in report.gains) or "got nothing")
     sys.exit(1 if report.gains else 0)
 
 

@@ -27,6 +27,7 @@ from harness.record.shape import (
 
 PROBLEM = kind("LEVEL/NUMBER", str, fits=re.compile(r"[0-9]{1,9}/[0-9]{1,9}").fullmatch)
 VERDICT = or_none(one_of("faster", "slower", "tie", "unstable"))
+_MOST_BASELINES = 16  # of one result; views have columns for each
 _COUNT, _ROUNDS = count(), count(1, 1_000_000_000)  # rounds: far beyond what the time of an evaluation allows
 
 # Of the candidate and of each baseline. Times are in ms.
@@ -87,6 +88,7 @@ _RANGES = ("memory_clock_mhz", "power_w", "sm_clock_mhz", "temperature_c")
 
 RESULT = shape(
     {
+        "baselines": kind(f"an object of at most {_MOST_BASELINES}", dict, fits=lambda of: len(of) <= _MOST_BASELINES),
         "baselines.*": OBJECT,
         **{f"baselines.*.{name}": of for name, of in _TIMING.items()},
         "build.cached": FLAG,

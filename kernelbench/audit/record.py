@@ -12,7 +12,7 @@ from harness.json_text import parse_json
 from harness.limits import MAX_ARCHIVE_BYTES
 from harness.problem.module import ProblemError, ProblemFile
 from harness.record.fields import PROBLEM
-from harness.record.shape import LIST, NUMBER, OBJECT, TEXT, count, shape
+from harness.record.shape import LIST, NUMBER, OBJECT, TEXT, count, or_none, shape
 from harness.solution.includes import digest_of, read_bytes
 from kernelbench.run import write_whole
 
@@ -22,7 +22,11 @@ _PUBLISHED = "published inputs, initial weights"
 _AUDIT = shape(
     {
         "problem!": PROBLEM, "name!": TEXT, "sha256!": TEXT, "workload!": TEXT, "sizes!": OBJECT, "operators": OBJECT,
-        "mutants": count(), "killed": count(), "killed_as_published": count(), "equivalent": count(), "trials": LIST,
+        "flops": or_none(count()), "bytes": or_none(count()), "published_flops": or_none(count()),
+        "published_bytes": or_none(count()), "outputs": LIST, "outputs[]": LIST, "outputs[][]": count(),
+        "operators.*": count(), "trials[]": TEXT, "answers.*[]": TEXT, "explained.*": TEXT, "survivors[]": TEXT,
+        "without_effect[]": TEXT, "mutants": count(), "killed": count(), "killed_as_published": count(),
+        "equivalent": count(), "trials": LIST,
         "answers": OBJECT, "answers.*": LIST, "explained": OBJECT, "survivors": LIST, "without_effect": LIST,
         "error": TEXT, "method": count(), "seconds": NUMBER,
     }

@@ -30,9 +30,9 @@ _DEFINITION = shape({"variant": LIST, "variant[]": OBJECT, "variant[].name!": TE
 
 
 class Store:
-    """The finished runs of an experiment; ``finished`` is by cell."""
+    """The finished runs of an experiment; ``finished`` is by cell. Without ``writes`` they are only looked at."""
 
-    def __init__(self, folder: Path, experiment: Experiment, resume: bool):
+    def __init__(self, folder: Path, experiment: Experiment, resume: bool, writes: bool = True):
         self.folder, self.experiment = folder, experiment
         definition = json.loads(json.dumps(dataclasses.asdict(experiment)))
         path = folder / DEFINITION
@@ -44,12 +44,13 @@ class Store:
                 raise ExperimentError(f"{folder} holds an experiment: continue it with --resume, or choose --out")
             _same(_read(path), definition, folder)
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            write_whole(path, json.dumps(definition, indent=2) + "\n", through_links=False)
-            (folder / CELLS).touch()
+            if writes:
+                folder.mkdir(parents=True, exist_ok=True)
+                write_whole(path, json.dumps(definition, indent=2) + "\n", through_links=False)
+                (folder / CELLS).touch()
         except OSError as error:
             raise ExperimentError(f"cannot write {folder}: {error.strerror}") from None
-        self.finished = finished(folder)
+        self.finished = finished(folder, repair=writes)
 
     def add(self, one: Finished) -> None:
         """Keep a finished run; it is on the disk then."""
@@ -65,11 +66,14 @@ class Store:
         return [cell for cell in self.experiment.cells() if cell not in self.finished]
 
 
-def finished(folder: Path) -> dict[Cell, Finished]:
-    """Return the finished runs of an experiment's directory. Raises ExperimentError."""
+def finished(folder: Path, repair: bool = True) -> dict[Cell, Finished]:
+    """Return the finished runs of an experiment's directory; ``repair`` cuts a half-written line off their log.
+
+    Raises ExperimentError.
+    """
     path = folder / CELLS
     try:
-        lines, _ = whole_lines(path, repair=True)
+        lines, _ = whole_lines(path, repair)
         found = [Finished.from_json(parse_json(line)) for line in lines]
     except FileNotFoundError:
         return {}

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from harness.integrity.library_only import TRACKS
 from harness.solution.includes import read_source
-from kernelbench import EvaluationError, reward
+from kernelbench import EvaluationError, escaping, reward
 from kernelbench.integrations import tasks
 
 CORRECT, WRONG, UNFIT = 0, 1, 3  # exit statuses, as of ``kb try``
@@ -54,12 +54,12 @@ def main() -> None:
     try:
         grade, record = judge(given.problem, given.solution, device=given.device, track=given.track)
     except EvaluationError as error:
-        sys.stderr.write(f"error: not evaluated: {error}\n")
+        sys.stderr.write(escaping.terminal(f"error: not evaluated: {error}") + "\n")
         sys.exit(UNFIT)
     given.out.mkdir(parents=True, exist_ok=True)
     (given.out / "grade.json").write_text(json.dumps({"grade": grade.to_json(), "record": record}, indent=2))
     (given.out / "reward.json").write_text(json.dumps({"reward": grade.value, **grade.metrics()}))
-    sys.stdout.write(f"{grade.label}: {grade.feedback}\n")
+    sys.stdout.write(escaping.terminal(f"{grade.label}: {grade.feedback}") + "\n")
     sys.exit(CORRECT if grade.correct else WRONG)
 
 

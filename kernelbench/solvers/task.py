@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.result import Result
+from kernelbench import escaping
 from kernelbench.endpoint import Message
 from kernelbench.metrics import settled
 from kernelbench.run import write_whole
@@ -205,6 +206,7 @@ class Task:
         if self._services.folder is not None:
             path = self._services.folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
+            text = text if path.suffix == ".json" else escaping.terminal(text)
             write_whole(path, text, through_links=False)
 
     @property

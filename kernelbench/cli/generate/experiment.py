@@ -51,7 +51,7 @@ def command(file: Path, out: Path | None, resume: bool, dry_run: bool) -> None:
         experiment = plan.read(file)
         out = out or _RUNS / experiment.name
         if dry_run:
-            _say_costs(experiment, Store(out, experiment, True) if (out / DEFINITION).exists() else None)
+            _say_costs(experiment, Store(out, experiment, True, writes=False) if (out / DEFINITION).exists() else None)
             return
         store = Store(out, experiment, resume)
         progress = _run(experiment, store)

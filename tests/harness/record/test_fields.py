@@ -39,6 +39,7 @@ def test_there_are_committed_results():
         ("baselines.eager.interval", [1.0, math.nan], "baselines.eager.interval must be two numbers"),
         ("baselines.eager.verdict", ["tie"], "baselines.eager.verdict must be one of faster, slower, tie, unstable"),
         ("baselines.eager", None, "baselines.eager must be an object"),
+        ("baselines", {str(number): {} for number in range(17)}, "baselines must be an object of at most 16"),
         ("workload.sizes", "n=1", "workload.sizes must be an object"),
         ("workload.flops", [1], "workload.flops must be a finite number"),
         ("held_out", [True], "held_out[0] must be an object"),

@@ -157,3 +157,20 @@ def test_an_audit_of_others_that_is_none_is_one_clear_error(tmp_path, line):
     (tmp_path / "audit.jsonl").write_text(line + "\n")
     with pytest.raises(ProblemError, match="audit.jsonl holds no audit"):
         AuditFile(tmp_path / "audit.jsonl")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"published_flops": "x"}, {"published_bytes": []}, {"answers": {"zeros": [1, 2]}}, {"without_effect": [1]},
+        {"trials": [{}]}, {"outputs": [["x"]]}, {"explained": {"zeros": 1}}, {"operators": {"mm": "x"}},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_each_field_of_an_audit_of_others_is_checked(tmp_path, wrong):
+    record = json.loads((suite.problem_root() / "audit.jsonl").read_text().splitlines()[0])
+    (tmp_path / "audit.jsonl").write_text(json.dumps(record) + "\n")
+    AuditFile(tmp_path / "audit.jsonl")
+    (tmp_path / "audit.jsonl").write_text(json.dumps(record | wrong) + "\n")
+    with pytest.raises(ProblemError, match=f"audit.jsonl holds no audit .*{next(iter(wrong))}"):
+        AuditFile(tmp_path / "audit.jsonl")

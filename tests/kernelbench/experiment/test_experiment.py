@@ -230,8 +230,12 @@ def test_a_dry_run_says_what_it_will_cost_and_runs_nothing(kb, tmp_path):
     assert done.exit_code == 0 and not (tmp_path / "out").exists()
     assert "32,000" in done.output and "16.00" in done.output and "estimate" in done.output
     kb(LANDSCAPE)
+    with open(tmp_path / "out/cells.jsonl", "a") as log:
+        log.write('{"half')  # another process writes it at this moment
+    before = {path: path.read_bytes() for path in (tmp_path / "out").iterdir() if path.is_file()}
     left = kb(LANDSCAPE.replace("[0, 1]", "[0, 1, 2]"), "--dry-run")
     assert "measured" in left.output and " 16 " in left.output
+    assert before == {path: path.read_bytes() for path in (tmp_path / "out").iterdir() if path.is_file()}
 
 
 def test_a_mistake_in_the_file_is_wrong_usage(kb):
