@@ -74,7 +74,7 @@ _TIMING: dict[str, Kind] = {
     "run_to_run_rel": NUMBER,
     "samples": _COUNT,
     "samples_ms": POSITIVES,
-    "sem": FIGURE,
+    "sem": or_none(FIGURE),
     "speedup": or_none(POSITIVE),
     "stability": TEXT,
     "std_ms": NUMBER,

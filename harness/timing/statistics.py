@@ -20,12 +20,13 @@ def summarise(rounds_ms: list[list[float]]) -> dict[str, Any]:
     q1, median, q3 = np.percentile(samples, [25, 50, 75])
     mean = float(samples.mean())
     std = float(samples.std(ddof=1)) if len(samples) > 1 else 0.0
+    sem = relative_standard_error(means)
     return {
         "median_ms": float(median),
         "mean_ms": mean,
         "std_ms": std,
         "cv": coefficient_of_variation(means),
-        "sem": relative_standard_error(means),
+        "sem": sem if math.isfinite(sem) else None,  # of one round nobody knows it
         "min_ms": float(samples.min()),
         "max_ms": float(samples.max()),
         "q1_ms": float(q1),

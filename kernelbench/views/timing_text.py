@@ -98,7 +98,7 @@ def _statistics(result: Result) -> str:
         "min .. max": lambda t: f"{ms(t['min_ms'])} .. {ms(t['max_ms'])}" if {"min_ms", "max_ms"} <= t.keys() else "",
         "mean": lambda t: ms(t["mean_ms"]) if "mean_ms" in t else "",
         "CV": lambda t: f"{100 * t['cv']:.2f} %" if "cv" in t else "",
-        "sem": lambda t: f"{100 * t['sem']:.2f} %" if "sem" in t else "",
+        "sem": lambda t: f"{100 * t['sem']:.2f} %" if t.get("sem") is not None else "",
         "calls": lambda t: str(t.get("samples", "")) + (f" in {t['rounds']} rounds" if "rounds" in t else ""),
         "ended": _ended,
         "stability": lambda t: t.get("stability", ""),

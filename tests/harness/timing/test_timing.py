@@ -39,6 +39,7 @@ def test_summary_of_a_case_worked_by_hand():
     assert summary["std_ms"] == pytest.approx((50 / 4) ** 0.5)
     assert summary["cv"] == pytest.approx((50 / 4) ** 0.5 / 4)
     assert summary["sem"] == pytest.approx((50 / 4) ** 0.5 / 4 / 5**0.5)
+    assert summarise([[5.0]])["sem"] is None, "Infinity is no JSON"
     assert (summary["min_ms"], summary["q1_ms"], summary["q3_ms"], summary["max_ms"]) == (1.0, 2.0, 4.0, 10.0)
     assert summary["samples"] == 5 and summary["samples_ms"] == [1.0, 2.0, 3.0, 4.0, 10.0]
 
