@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 from typing import Any
 
+from harness.faults import MachineFault
+from harness.process.procfs import cpu_times_ns
 from harness.result import CandidateFailure, Status
 
 OUTPUT_BYTES = 64 << 10  # that are kept of what a worker prints
@@ -29,6 +31,20 @@ def describe_death(code: int, output: str) -> str:
     else:  # faulthandler's stack, innermost call first
         told = [line for line in lines[fatal:] if line.strip() and "thread 0x" not in line][:_DEATH_LINES]
     return "\n".join([f"the process {how} before it answered", *told])
+
+
+def endless(family: list[int], before_ns: dict[int, int], waited_s: float) -> Exception:
+    """Return what it means that a worker was not gone so many seconds after SIGKILL.
+
+    ``before_ns`` is the CPU time of its ``family`` before. Where the kernel works at its end, what the candidate had it
+    hold is to blame, such as a hundred thousand locks of a file; where it waits, a driver or a disk.
+    """
+    ran_s = sum(now - before_ns.get(process, now) for process, now in cpu_times_ns(family).items()) / 1e9
+    if ran_s > waited_s / 2:
+        return CandidateFailure(
+            Status.CRASHED, f"to end it takes more than {waited_s:g} s of the kernel's time: it holds too much"
+        )
+    return MachineFault(f"a worker does not end within {waited_s:g} s of SIGKILL: a driver or a disk hangs")
 
 
 def reported_failure(error: Any, output: str) -> CandidateFailure:

@@ -24,9 +24,9 @@ from harness.faults import MachineFault
 from harness.memory import process_memory
 from harness.process import memory_cgroup, protocol, worker_limits
 from harness.process.owned_folders import disk_use, make_folder, remove_large, remove_tree
-from harness.process.procfs import descendants, identities, is_ending, wait_until_gone
+from harness.process.procfs import cpu_times_ns, descendants, identities, is_ending, wait_until_gone
 from harness.process.spawn import scrubbed_environment
-from harness.process.worker_failures import OUTPUT_BYTES, describe_death, reported_failure
+from harness.process.worker_failures import OUTPUT_BYTES, describe_death, endless, reported_failure
 from harness.process.worker_limits import CHECK_EVERY_S, WorkerLimits
 from harness.process.worker_rest import WorkerRest
 from harness.result import CandidateFailure, Status
@@ -326,7 +326,7 @@ class Worker:
         if self._exit_code is not None:
             return
         family = descendants(self._pid)
-        self.left["processes"] = max(0, len(family) - 1)
+        begun_ns, self.left["processes"] = cpu_times_ns(family), max(0, len(family) - 1)
         self._killed = not is_ending(self._pid)
         try:
             os.killpg(self._pid, signal.SIGKILL)
@@ -337,7 +337,7 @@ class Worker:
         while self._exit_code is None:
             ready = {key.fd for key, _ in self._selector.select(max(0.0, deadline - time.monotonic()))}
             if not ready:
-                raise MachineFault(f"a worker does not end within {GONE_S:g} s of SIGKILL: a driver or a disk hangs")
+                raise endless(family, begun_ns, GONE_S)
             if self._output_fd in ready:
                 self._take_output()
             if self._status_fd in ready:

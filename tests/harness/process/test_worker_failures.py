@@ -1,0 +1,26 @@
+"""A worker that does not end: whose fault that is."""
+
+import os
+import time
+
+from harness.faults import MachineFault
+from harness.process.procfs import cpu_times_ns
+from harness.process.worker_failures import endless
+from harness.result import CandidateFailure, Status
+
+
+def test_who_has_the_kernel_work_at_its_end_fails_by_itself():
+    """Ninety thousand locks of a file took minutes to close: a wrong candidate was not evaluated instead."""
+    me = [os.getpid()]
+    before = cpu_times_ns(me)
+    while time.process_time_ns() - before[me[0]] < 60_000_000:
+        pass
+    failure = endless(me, before, waited_s=0.1)
+    assert isinstance(failure, CandidateFailure) and failure.status is Status.CRASHED
+    assert "more than 0.1 s of the kernel's time" in failure.message
+
+
+def test_who_waits_for_a_driver_or_a_disk_is_the_machines():
+    me = [os.getpid()]
+    assert isinstance(endless(me, cpu_times_ns(me), waited_s=30.0), MachineFault)
+    assert isinstance(endless([], {}, waited_s=30.0), MachineFault)
