@@ -30,7 +30,7 @@ ids() { echo "$2" | sed "s#[0-9][0-9]*#$1/&#g"; }
 order() { kb doctor --ceilings; }
 tests() { python -m pytest -q -m gpu -p no:cacheprovider tests/harness/timing tests/harness/judge tests/harness/memory \
     tests/harness/tensors \
-    tests/harness/process/test_sandbox.py; }
+    tests/harness/process/sandbox/test_sandbox.py; }
 # Profiles inside the sandbox, by CUPTI and by ncu where it is there.
 profiles() { python -m pytest -q -rs -m gpu -p no:cacheprovider tests/harness/judge/test_profile.py; }
 extensions() { python -m pytest -q -m gpu -p no:cacheprovider tests/harness/compile/test_extensions.py; }
