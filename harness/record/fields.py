@@ -150,7 +150,7 @@ RESULT = shape(
         "versions.*": or_none(TEXT),
         "workload.bytes": or_none(NUMBER),
         "workload.flops": or_none(NUMBER),
-        "workload.name": TEXT,
+        "workload.name!": TEXT,
         "workload.sizes": or_none(OBJECT),
         "workload.timed": FLAG,
     }
