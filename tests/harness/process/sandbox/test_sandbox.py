@@ -132,7 +132,8 @@ ATTEMPTS = {
         "import array, fcntl\nfile, flags = os.open({own!r}, 0), array.array('i', [0])\n"
         "fcntl.ioctl(file, 0x80086601, flags); fcntl.ioctl(file, 0x40086602, flags)  # FS_IOC_{{GET,SET}}FLAGS",
         "os.listxattr({own!r})",
-        "import fcntl\none, other = open('own', 'w'), open('own', 'w')\nfcntl.flock(one, fcntl.LOCK_EX)\ntaken = False\n"
+        "import fcntl\none, other = open('own', 'w'), open('own', 'w')\n"
+        "fcntl.flock(one, fcntl.LOCK_EX)\ntaken = False\n"
         "try: fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)\nexcept BlockingIOError: taken = True\nassert taken",
         "import fcntl\nfile = open('own', 'w'); fcntl.lockf(file, fcntl.LOCK_EX)\n"
         "other = \"import fcntl; fcntl.lockf(open('own', 'w'), fcntl.LOCK_EX | fcntl.LOCK_NB)\"\n"
