@@ -23,8 +23,9 @@ def evaluate_held_out(
     """Return what became of a candidate on ``count`` held-out workloads; fewer where the problem has no more.
 
     One that the reference does not take, or that does not fit the memory, is replaced by the next. A machine that fails
-    more than once ends it, whether it says so or an operator of the judge does: whether it can go on is for the caller
-    to find out, who has a result already.
+    more than once ends it. Where an operator of the judge says so, what was found is kept: whether it can go on is for
+    the caller to find out, who has a result already. A MachineFault is raised: a candidate may have made it, where it
+    would have been found out.
     """
     found: list[dict[str, Any]] = []
     faults = 0
@@ -40,6 +41,8 @@ def evaluate_held_out(
             if not isinstance(error, MachineFault) and not is_of_machine(error):
                 raise
             faults += 1
+            if faults > _FAULTS and isinstance(error, MachineFault):
+                raise
         if faults > _FAULTS:
             break
     return found

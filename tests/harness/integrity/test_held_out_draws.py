@@ -54,9 +54,20 @@ def test_a_failure_of_the_candidate_is_an_entry(held_out):
     assert [entry["status"] for entry in held_out([Status.WRONG_VALUE, Status.OK], 2)] == ["wrong_value", "ok"]
 
 
-@pytest.mark.parametrize("fault", [MachineFault("lost"), torch.OutOfMemoryError("CUDA out of memory")])
-def test_a_machine_that_fails_again_ends_it_and_what_was_found_is_kept(fault, held_out):
-    assert len(held_out([Status.OK, fault], 5)) == 1 and len(held_out.asked) == 3
+def test_an_operator_that_fails_again_ends_it_and_what_was_found_is_kept(held_out):
+    found = held_out([Status.OK, torch.OutOfMemoryError("CUDA out of memory")], 5)
+    assert len(found) == 1 and len(held_out.asked) == 3
+
+
+def test_a_worker_that_fails_by_the_machine_again_is_the_machines_fault(held_out):
+    """A candidate that was right at the published sizes only made one at others, and kept its verdict."""
+    with pytest.raises(MachineFault):
+        held_out([Status.OK, MachineFault("a worker does not end"), MachineFault("a worker does not end")], 5)
+    assert len(held_out.asked) == 3
+
+
+def test_one_fault_of_the_machine_is_none(held_out):
+    assert len(held_out([MachineFault("lost"), Status.OK], 3)) == 3
 
 
 def test_an_error_of_the_judge_itself_is_raised(held_out):
