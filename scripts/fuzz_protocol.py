@@ -194,7 +194,7 @@ def fuzz_logs(count: int, seed: int) -> Counter:
     """Return how so many damaged results logs were read; raises AssertionError for anything but results or RunError."""
     chance, endings = random.Random(seed), Counter()
     solution = {"name": "a.py", "sample": 0, "kind": "py", "language": "pytorch", "sha256": ""}
-    record = Result("1/19", "relu", {}, solution, "ok").__dict__
+    record = Result("1/19", "relu", {"name": "small"}, solution, "ok").__dict__
     honest = (json.dumps(record) + "\n").encode() * 3
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder)
