@@ -197,7 +197,7 @@ def test_so_many_findings_as_a_reviewer_reads_the_gravest_of_them(write):
 
 @pytest.mark.parametrize("text", ["\U0001f600", "\x1b", "\u2018a\u2019 "])
 def test_a_log_has_a_limit_in_the_bytes_of_a_record(text):
-    """Of nine hundred logs of smileys a run's log was so large that nobody read it any more."""
+    """Nine hundred logs of smileys made a run's log so large that nobody read it any more."""
     log = "begin " + text * 300_000 + " end"
     shown = CandidateFailure(Status.RUNTIME_ERROR, "", log).log
     assert 0.9 * MAX_LOG_BYTES < len(json.dumps(shown)) < MAX_LOG_BYTES + 100

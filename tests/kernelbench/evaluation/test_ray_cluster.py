@@ -183,7 +183,7 @@ def test_a_parcel_leaves_out_what_cannot_be_read(tmp_path, monkeypatch):
 
 
 def test_a_solution_that_cannot_travel_fails_alone(cluster, tmp_path):
-    """Of sparse files all of the driver's memory was taken, and a path too long for a node ended the run."""
+    """Sparse files took all of the driver's memory, and a path too long for a node ended the run."""
     folder = tmp_path / "solutions"
     folder.mkdir()
     with open(folder / "data.bin", "wb") as file:
