@@ -27,9 +27,8 @@ def import_path() -> list[str]:
     named = {*_of_variable(), *_of_files(path for path in sys.path if _holds_packages(path))}
     return [
         path
-        for path in sys.path
+        for path in filter(None, sys.path)
         if path in named or _holds_packages(path) or any(Path(os.path.realpath(path)).is_relative_to(r) for r in roots)
-        if path
     ]
 
 
