@@ -12,7 +12,7 @@ from kernelbench.experiment.outcomes import judged
 from kernelbench.experiment.plan import LIMITS, Ceilings, Cell, Experiment, ExperimentError, Model, Variant
 from kernelbench.metrics.scheduling import Trace
 from kernelbench.review import labels
-from kernelbench.run import Run
+from kernelbench.run import Run, RunError
 from kernelbench.run_sources import trajectory_of
 from kernelbench.scheduling.traces import calls_of, traces
 from kernelbench.solvers import script
@@ -51,10 +51,14 @@ def run(experiment: Experiment, cell: Cell, folder: Path, rest: Ceilings) -> End
 
 
 def spent_in(folder: Path) -> dict[str, float]:
-    """Return what a run directory has cost so far, by the names of LIMITS; what is not known counts as 0."""
-    if not folder.exists():
+    """Return what a run directory has cost so far, by the names of LIMITS; what is not known counts as 0.
+
+    So does one that is not there, or that can neither be read nor continued.
+    """
+    try:
+        journal = Journal(folder if folder.exists() else None)
+    except RunError:
         return dict.fromkeys(LIMITS, 0.0)
-    journal = Journal(folder)
     calls = journal.calls.values()
     return {
         "attempts": float(len(journal.attempts)),

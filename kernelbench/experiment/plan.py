@@ -67,9 +67,6 @@ class Conditions:
     at_once: int = 16
 
 
-LIMITS = ("attempts", "tokens", "usd", "seconds")
-
-
 @dataclass(frozen=True)
 class Ceilings:
     """Limits of the whole experiment; None is no limit. A unit of work in flight ends, and may exceed them."""
@@ -78,6 +75,9 @@ class Ceilings:
     tokens: int | None = None
     usd: float | None = None
     seconds: float | None = None
+
+
+LIMITS = tuple(field.name for field in dataclasses.fields(Ceilings))
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,8 @@ def run(experiment: Experiment, store: Store, told: Callable[[Finished], None] =
 
 
 def _on_device(experiment: Experiment, store: Store, progress: Progress) -> Iterator[Finished]:
-    begun = {cell: _spent_in(store, cell) for cell in store.left()}  # by runs that are not finished, which counts too
+    # of runs that are not finished, which counts too
+    begun = {cell: on_device.spent_in(store.run_folder(cell)) for cell in store.left()}
     for cell in store.left():
         others = [cost for other, cost in begun.items() if other != cell]  # its own the run counts itself
         rest = remaining(experiment.limits, store, others)
@@ -54,26 +55,18 @@ def _on_device(experiment: Experiment, store: Store, progress: Progress) -> Iter
             if isinstance(error, WriteError) and not isinstance(error, FullLog):
                 raise  # the others could not be written either
             progress.unfinished[cell] = str(error)
+            begun[cell] = on_device.spent_in(store.run_folder(cell))
             continue
-        finally:
-            begun[cell] = _spent_in(store, cell)
         if ended.limited:
             progress.ceiling = ended.limited
             return
         if ended.failures:
             problem, reason = next(iter(ended.failures.items()))
             progress.unfinished[cell] = f"{len(ended.failures)} problem(s), first {problem}: {reason}"
+            begun[cell] = on_device.spent_in(store.run_folder(cell))
             continue
         del begun[cell]
         yield Finished(cell, ended.traces, round(time.monotonic() - begin, 3))
-
-
-def _spent_in(store: Store, cell: Cell) -> dict[str, float]:
-    """Return what the run directory of a cell has cost so far; nothing of one that cannot be read nor continued."""
-    try:
-        return on_device.spent_in(store.run_folder(cell))
-    except RunError:
-        return dict.fromkeys(LIMITS, 0.0)
 
 
 def _on_landscape(experiment: Experiment, store: Store, progress: Progress) -> Iterator[Finished]:

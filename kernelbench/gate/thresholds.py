@@ -110,11 +110,8 @@ def check_outcome(
 
 def _left(solution: Solution, against: Run | None) -> str:
     """Return the kind of device, another than it is for now, that the earlier run evaluated it on; '' for none."""
-    kinds = [
-        r.device.get("type", "") for r in (against.latest() if against else [])
-        if (r.problem, r.solution["name"]) == (str(solution.problem), solution.name)
-    ]  # fmt: skip
-    return next((kind for kind in kinds if kind != solution.device), "")
+    before = _results_before(str(solution.problem), solution.name, against) if against else []
+    return next((kind for r in before if (kind := r.device.get("type", "")) != solution.device), "")
 
 
 def for_elsewhere(outcome: Outcome) -> list[Solution]:
@@ -193,8 +190,12 @@ def _regression(result: Result, before: Result, limit: float) -> list[str]:
     ]
 
 
+def _results_before(problem: str, name: str, against: Run) -> list[Result]:
+    return [r for r in against.latest() if (r.problem, r.solution["name"]) == (problem, name)]
+
+
 def _before(result: Result, against: Run) -> Result | None:
-    same = [r for r in against.latest() if (r.problem, r.solution["name"]) == (result.problem, result.solution["name"])]
+    same = _results_before(result.problem, result.solution["name"], against)
     on_it = [r for r in same if r.workload.get("name") == result.workload.get("name")]
     return next(iter(on_it or same), None)
 

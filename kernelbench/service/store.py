@@ -160,11 +160,12 @@ class Store:
 
         Of too many the oldest go, of the client who has most. Where the disk is full there is a reserve for this.
         """
+        limit = (now or time.time()) - KEEP_S
         try:
-            self._forget((now or time.time()) - KEEP_S)
+            self._forget(limit)
         except sqlite3.OperationalError:
             self._reserve.unlink(missing_ok=True)
-            self._forget((now or time.time()) - KEEP_S)
+            self._forget(limit)
         self._keep_reserve()
 
     def _forget(self, limit: float) -> None:
@@ -192,7 +193,7 @@ class Store:
         return database.execute(f"DELETE FROM submissions WHERE seq IN ({oldest})", (DONE, DONE)).rowcount > 0
 
     def _keep_reserve(self) -> None:
-        with contextlib.suppress(OSError), open(self._reserve, "wb") as file:  # there may be no room now
+        with contextlib.suppress(OSError), open(self._reserve, "ab") as file:  # there may be no room now
             os.posix_fallocate(file.fileno(), 0, _RESERVE_BYTES)
 
     def close(self) -> None:

@@ -202,7 +202,7 @@ class Task:
         return {**self._tags, "unit": self._units}
 
     def keep(self, name: str, text: str) -> None:
-        """Write a file about this problem into the run's directory, for people to read."""
+        """Write a file about this problem into the run's directory, for people to read: all but JSON is escaped."""
         if self._services.folder is not None:
             path = self._services.folder / name
             path.parent.mkdir(parents=True, exist_ok=True)

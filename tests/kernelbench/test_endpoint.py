@@ -6,7 +6,6 @@ import itertools
 import socket
 import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -205,34 +204,9 @@ def test_the_key_comes_from_the_environment(served, monkeypatch):
 
 
 @pytest.fixture
-def raw():
-    """The base URL of a server that sends what the function writes after the headers of an answer."""
-    servers = []
-
-    def raw(write, **headers):
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self):
-                self.rfile.read(int(self.headers["content-length"]))
-                self.send_response(200)
-                self.send_header("content-type", "application/json")
-                for name, value in headers.items():
-                    self.send_header(name.replace("_", "-"), value)
-                self.end_headers()
-                with contextlib.suppress(OSError):
-                    write(self)
-
-            def log_message(self, *_):
-                pass
-
-        servers.append(ThreadingHTTPServer(("127.0.0.1", 0), Handler))
-        servers[-1].daemon_threads = True
-        threading.Thread(target=servers[-1].serve_forever, args=(0.05,), daemon=True).start()
-        return f"http://127.0.0.1:{servers[-1].server_port}/v1"
-
-    yield raw
-    for server in servers:
-        server.shutdown()
-        server.server_close()
+def raw(answering):
+    """An endpoint that answers with what is written, and these headers."""
+    return lambda write, **headers: answering(write, content_type="application/json", **headers) + "/v1"
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -5,9 +5,7 @@ import json
 import os
 import signal
 import socket
-import threading
 from concurrent.futures import ThreadPoolExecutor
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx2
 import pytest
@@ -192,32 +190,13 @@ def test_a_service_that_is_not_there_is_a_fault_of_the_machine():
 
 
 @pytest.fixture
-def proxy():
+def proxy(answering):
     """Serve this status and content, whatever is asked."""
-    servers = []
 
     def serve(status, content=b"", **headers):
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self):
-                self.rfile.read(int(self.headers["content-length"]))
-                self.send_response(status)
-                self.send_header("content-length", str(len(content)))
-                for name, value in headers.items():
-                    self.send_header(name.replace("_", "-"), value)
-                self.end_headers()
-                self.wfile.write(content)
+        return answering(lambda handler: handler.wfile.write(content), status, content_length=len(content), **headers)
 
-            def log_message(self, *_):
-                pass
-
-        servers.append(ThreadingHTTPServer(("127.0.0.1", 0), Handler))
-        threading.Thread(target=servers[-1].serve_forever, args=(0.05,), daemon=True).start()
-        return f"http://127.0.0.1:{servers[-1].server_port}"
-
-    yield serve
-    for server in servers:
-        server.shutdown()
-        server.server_close()
+    return serve
 
 
 @pytest.mark.parametrize("status", [500, 502, 503, 504])
