@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from harness.process.sandbox.landlock import system_paths
-from harness.solution.includes import digest_of, read_source
+from harness.solution.includes import digest_of, read_source, real_path
 
 _MOST_FILES = 20_000
 _WORD = re.compile(r"(?:\\.|[^\s\\])+")
@@ -58,8 +58,8 @@ def of_the_system(
     found: dict[str, str] = {}
     for name in list(dict.fromkeys(read))[:_MOST_FILES]:
         try:
-            path = Path(os.path.realpath(generated / name))
-        except ValueError:
+            path = real_path(generated / name)
+        except (OSError, ValueError):
             raise UnforeseenFile(f"{name!r:.80} is not the name of a file") from None
         if path in own or path.is_relative_to(generated):
             continue

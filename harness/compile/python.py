@@ -47,7 +47,7 @@ def _private_caches(solution: Solution, context: BuildContext) -> dict[str, str]
 def _facts(solution: Solution) -> dict[str, Any]:
     """Return ``source_facts.python``; raise CandidateFailure where the source is no Python, or too much to read."""
     try:
-        facts = apart("harness.solution.source_facts:python", str(solution.path))
+        facts = apart("harness.solution.source_facts:python", str(solution.path), str(solution.root))
     except TooMuch as much:
         raise CandidateFailure(Status.BUILD_ERROR, f"to parse {solution.path.name} takes {much}") from None
     except ApartError as error:

@@ -22,7 +22,7 @@ from harness.limits import (
 )
 from harness.problem.module import ProblemId
 from harness.result import printable
-from harness.solution.includes import digest_of, read_head, too_large
+from harness.solution.includes import digest_of, read_head, real_path, too_large
 from harness.solution.naming import NoProblem, SolutionError, clashes, mapping, said_in
 
 SUFFIXES = (".py", ".cu", ".cpp", ".dsl")
@@ -167,7 +167,7 @@ def read_solution(
 
     Raises SolutionError where the file maps to no problem, or is a link that leads out of ``root``.
     """
-    real, top = Path(os.path.realpath(path)), Path(os.path.realpath(root or path.parent))
+    real, top = real_path(path), Path(os.path.realpath(root or path.parent))
     if root and not real.is_relative_to(top):
         raise SolutionError("links to a file outside of the directory of solutions: put the file itself there")
     sha256, head, refused = _beginning(path)
@@ -281,12 +281,12 @@ def _is_shown(path: Path, root: Path) -> bool:
     return not any(part.startswith(".") or part == "__pycache__" for part in path.relative_to(root).parts)
 
 
-def files_of(path: Path) -> set[Path]:
-    """The files beside it that the source at ``path`` includes, imports or names; without those that cannot be read."""
+def files_of(path: Path, root: Path) -> set[Path]:
+    """The files below ``root`` that the source at ``path`` takes in by name; without those that cannot be read."""
     if path.suffix == PREBUILT_SUFFIX:
         return set()
     try:
-        return set(map(Path, apart("harness.solution.source_facts:files", str(path))))
+        return set(map(Path, apart("harness.solution.source_facts:files", str(path), str(root))))
     except (TooMuch, ApartError):
         return set()
 

@@ -9,7 +9,7 @@ import ast
 import os
 from pathlib import Path
 
-from harness.solution.includes import local_includes, read_source
+from harness.solution.includes import local_includes, read_source, real_path
 
 NOT_PYTHON = (SyntaxError, ValueError, MemoryError, RecursionError)  # of ast.parse: the last two where it is too deep
 
@@ -27,43 +27,46 @@ def parsed(source: str) -> ast.AST | None:
         return None  # the build says what is wrong
 
 
-def taken_in(path: Path, source: str, tree: ast.AST | None) -> dict[Path, str]:
-    """Path and text of the files that a source includes, imports, or that strings in Python name from its folder on."""
+def taken_in(path: Path, source: str, tree: ast.AST | None, root: Path) -> dict[Path, str]:
+    """Path and text of the files that a source includes, imports, or that strings in Python name from its folder on.
+
+    Only those below the real path ``root`` are opened: no others are the solution's.
+    """
     try:
         if path.suffix == ".py":
-            return _of_python(path, tree) if tree else {}
-        return local_includes(source, path.parent, [])
+            return _of_python(path, tree, root) if tree else {}
+        return local_includes(source, path.parent, [], lambda file: file.is_relative_to(root))
     except (ValueError, OSError):
         return {}  # the build says what is wrong
 
 
-def _of_python(path: Path, tree: ast.AST) -> dict[Path, str]:
+def _of_python(path: Path, tree: ast.AST, root: Path) -> dict[Path, str]:
     """Path and text of the files that a module names, of those beside it that it imports, and of what those name."""
-    files = _named_files(tree, path.parent)
-    for file, text in _modules(path, tree).items():
+    files = _named_files(tree, path.parent, root)
+    for file, text in _modules(path, tree, root).items():
         files[file] = text
         if inner := parsed(text):
-            files |= _named_files(inner, path.parent)
+            files |= _named_files(inner, path.parent, root)
     return files
 
 
-def trees_of(path: Path, tree: ast.AST) -> list[ast.AST]:
-    """The tree of the module at ``path``, and those of the modules beside it that it imports."""
+def trees_of(path: Path, tree: ast.AST, root: Path) -> list[ast.AST]:
+    """The tree of the module at ``path``, and those of the modules beside it, below ``root``, that it imports."""
     try:
-        texts = _modules(path, tree).values()
+        texts = _modules(path, tree, root).values()
     except (ValueError, OSError):
         return [tree]
     return [tree, *filter(None, map(parsed, texts))]
 
 
-def _modules(path: Path, tree: ast.AST) -> dict[Path, str]:
+def _modules(path: Path, tree: ast.AST, root: Path) -> dict[Path, str]:
     """Path and text of the modules in the folder of ``path`` that it imports, and that those import."""
     found: dict[Path, str] = {}
     todo = [tree]
     while todo:
         for file in imported_files(todo.pop(), [path.parent]):
             file = file.resolve()
-            if file not in found and file != path.resolve():
+            if file not in found and file != path.resolve() and file.is_relative_to(root):
                 found[file] = read_source(file)
                 todo += filter(None, [parsed(found[file])])
     return found
@@ -84,15 +87,17 @@ def named_below(path: Path, tree: ast.AST) -> set[Path]:
     return files
 
 
-def _named_files(tree: ast.AST, folder: Path) -> dict[Path, str]:
+def _named_files(tree: ast.AST, folder: Path, root: Path) -> dict[Path, str]:
+    def is_read(file: Path) -> bool:
+        return file.is_relative_to(root) and file.is_file()  # most texts are no sources: devices are no error
+
     constants = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
     files: dict[Path, str] = {}
     for text in (value for value in constants if isinstance(value, str)):
-        files |= local_includes(text, folder, [], os.path.isfile)  # most texts are no sources: devices are no error
-        if text.endswith(_SOURCE_SUFFIXES) and os.path.isfile(folder / text):
-            path = (folder / text).resolve()
+        files |= local_includes(text, folder, [], is_read)
+        if text.endswith(_SOURCE_SUFFIXES) and is_read(path := real_path(folder / text)):
             files[path] = read_source(path)
-            files |= local_includes(files[path], path.parent, [])
+            files |= local_includes(files[path], path.parent, [], is_read)
     return files
 
 

@@ -58,7 +58,7 @@ def local_includes(
                 raise OSError(errno.E2BIG, f"its includes and include paths name more than {MAX_LOOKUPS:,} places")
             if not _is_there(path):
                 continue
-            file = Path(os.path.realpath(path))
+            file = real_path(path)
             if file in found or not allowed(file):
                 continue
             data = read_bytes(file, MAX_HEADER_BYTES, in_place=True)
@@ -92,6 +92,14 @@ def _names(source: str) -> Iterator[tuple[str, bool]]:
 def _is_there(path: str) -> bool:
     """Return whether it is a file, or a device or pipe, which ``read_bytes`` then refuses instead of the compiler."""
     return os.path.exists(path) and not os.path.isdir(path)
+
+
+def real_path(path: str | os.PathLike[str]) -> Path:
+    """``os.path.realpath`` of a path that others chose; OSError where one link leads to another too often."""
+    try:
+        return Path(os.path.realpath(path))
+    except RecursionError:
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path)) from None
 
 
 def read_source(path: Path, most: int = MAX_SOURCE_BYTES) -> str:
@@ -133,21 +141,26 @@ def read_head(path: Path, most: int, in_place: bool = False) -> tuple[bytes, int
 
 
 def open_plain(path: Path, in_place: bool = False) -> BinaryIO:
-    """Open a file that is no pipe, which would keep us waiting, and no device, which would never end; else OSError.
+    """Open a plain file; OSError for a pipe, which would keep us waiting, and for a device, which may act on it.
 
     With ``in_place`` the path must be the real one, which a candidate that owns its folders may make a link to
     somewhere else at any time.
     """
-    file = open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
-    reason = ""
-    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        reason = "it is not a plain file"
-    elif in_place and os.readlink(f"/proc/self/fd/{file.fileno()}") != str(path):
-        reason = "it became a link to another file"
-    if reason:
-        file.close()
-        raise OSError(errno.EINVAL, reason, str(path))
-    return file
+    place = os.open(path, os.O_PATH | os.O_CLOEXEC)  # nothing learns that it was looked at
+    try:
+        reason = ""
+        if not stat.S_ISREG(os.fstat(place).st_mode):
+            reason = "it is not a plain file"
+        elif in_place and os.readlink(f"/proc/self/fd/{place}") != str(path):
+            reason = "it became a link to another file"
+        if reason:
+            raise OSError(errno.EINVAL, reason, str(path))
+        try:
+            return open(os.open(f"/proc/self/fd/{place}", os.O_RDONLY | os.O_CLOEXEC), "rb")
+        except OSError as error:
+            raise OSError(error.errno, os.strerror(error.errno), str(path)) from None
+    finally:
+        os.close(place)
 
 
 def too_large(size: int, cap: int) -> str:

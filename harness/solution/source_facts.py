@@ -30,12 +30,12 @@ def facts(path: str, root: str) -> dict[str, Any]:
 
     The record shows their digests. So these are files only that the solution may see, as far as it alone tells.
     """
-    file = Path(path)
+    file, top = Path(path), Path(root).resolve()
     source = read_source(file)
     tree = parsed(source) if file.suffix == ".py" else None
-    language, device = _describe(file.suffix, source, trees_of(file, tree) if tree else [])
-    own = {*taken_in(file, source, tree), *(named_below(file, tree) if tree else ())}
-    return {"language": language, "device": device, "taken_in": _digests(file, own, Path(root))}
+    language, device = _describe(file.suffix, source, trees_of(file, tree, top) if tree else [])
+    own = {*taken_in(file, source, tree, top), *(named_below(file, tree) if tree else ())}
+    return {"language": language, "device": device, "taken_in": _digests(file, own, top)}
 
 
 def libraries(path: str, root: str) -> dict[str, Any]:
@@ -43,11 +43,12 @@ def libraries(path: str, root: str) -> dict[str, Any]:
     return {"taken_in": _digests(Path(path), libraries_beside(Path(path)), Path(root))}
 
 
-def files(path: str) -> list[str]:
-    """The files beside it that a source includes, imports or names; without those that cannot be read."""
+def files(path: str, root: str) -> list[str]:
+    """The files below ``root`` that a source includes, imports or names; without those that cannot be read."""
     file = Path(path)
     source = read_source(file)
-    return list(map(str, taken_in(file, source, parsed(source) if file.suffix == ".py" else None)))
+    tree = parsed(source) if file.suffix == ".py" else None
+    return list(map(str, taken_in(file, source, tree, Path(root).resolve())))
 
 
 def named(path: str) -> list[str]:
@@ -62,14 +63,14 @@ def imported(path: str, root: str) -> list[str]:
     return [os.path.realpath(file) for file in imported_files(tree, [Path(root)])] if tree else []
 
 
-def python(path: str) -> dict[str, Any]:
+def python(path: str, root: str) -> dict[str, Any]:
     """Return for a Python source its syntax ``error``, '' without one, and whether it ``builds`` extensions."""
     file = Path(path)
     try:
         tree = ast.parse(read_source(file), file.name)
     except NOT_PYTHON as error:
         return {"error": _syntax_message(error, file), "builds": False}
-    return {"error": "", "builds": any(map(uses_extensions, trees_of(file, tree)))}
+    return {"error": "", "builds": any(map(uses_extensions, trees_of(file, tree, Path(root).resolve())))}
 
 
 def why_no_python(code: str) -> str | None:

@@ -78,7 +78,9 @@ def named_neighbours(solution: Solution) -> list[Path]:
 def _all_named(solution: Solution) -> set[Path]:
     """Real paths of what it takes in, wherever; raises OSError."""
     path = solution.path.resolve()
-    return libraries_beside(path) if path.suffix == PREBUILT_SUFFIX else {*files_of(solution.path), *_named(path)}
+    if path.suffix == PREBUILT_SUFFIX:
+        return libraries_beside(path)
+    return {*files_of(solution.path, solution.root), *_named(path)}
 
 
 def _named(path: Path) -> set[Path]:

@@ -14,7 +14,7 @@ Saved = dict[Path, tuple[int, int] | None]
 
 def saved(path: Path) -> Saved:
     """Return when ``path`` and each file that it includes, imports or names was saved, and its size."""
-    return _states([path, *files_of(path)] if path.is_file() else [path])
+    return _states([path, *files_of(path, path.parent)] if path.is_file() else [path])
 
 
 def wait_for_change(path: Path, seen: Saved) -> None:

@@ -51,7 +51,7 @@ def _build(solution: Solution, context: BuildContext, problem: Path | None) -> B
 
 def _parse(solution: Solution) -> Build:
     try:
-        error = apart("harness.solution.source_facts:python", str(solution.path))["error"]
+        error = apart("harness.solution.source_facts:python", str(solution.path), str(solution.root))["error"]
     except (TooMuch, ApartError) as failed:  # what parsing takes is the candidate's affair
         error = f"it cannot be read: {failed}"
     return (False, error) if error else (True, "only its syntax was checked")

@@ -18,6 +18,7 @@ from harness.problem.module import ProblemError, ProblemId
 from harness.result import Result
 from harness.sol import clock
 from harness.solution.discover import SUFFIXES, SolutionError, read_solution
+from harness.solution.includes import real_path
 from kernelbench import suite
 from kernelbench.attempt import warm_client
 from kernelbench.attempt.report import UNFIT, not_evaluated
@@ -147,7 +148,10 @@ class Tools:
         """Return the path of a file; ValueError for one that the caller may not have read."""
         if self.files is None:
             return Path(file)
-        real = Path(os.path.realpath(file))
+        try:
+            real = real_path(file)
+        except OSError as error:
+            raise ValueError(f"{file} cannot be read: {error.strerror}") from None
         if not real.is_relative_to(os.path.realpath(self.files)):
             raise ValueError(f"{file} does not lie in {self.files}, and no other files are taken")
         return real

@@ -15,7 +15,7 @@ from typing import Any
 from harness.compile.dependencies import is_the_systems
 from harness.compile.extension.flags import FLAGS, SEARCHED, paths, taken_apart
 from harness.solution.discover import Solution
-from harness.solution.includes import Lookups, local_includes, read_bytes
+from harness.solution.includes import Lookups, local_includes, read_bytes, real_path
 
 FUNCTIONS = ("load", "load_inline")
 
@@ -76,11 +76,12 @@ class Request:
     def key_parts(self) -> list[str]:
         """Everything that decides what is built, except for compilers and versions; raises Refused."""
         keyed = {name: value for name, value in self.arguments.items() if name not in (*_UNKEYED, *_BY_CONTENT)}
-        files, folders = self.files(), self._folders()
+        files = self.files()
         with self._reading():
+            folders = self._folders()
             digests = sorted(f"{_place(path, folders)}\0{_digest(path)}" for path in files)
-        includes = _listed(self.arguments.get("extra_include_paths"))
-        theirs = [path if is_the_systems(Path(os.path.realpath(path))) else "" for path in includes]
+            includes = _listed(self.arguments.get("extra_include_paths"))
+            theirs = [path if is_the_systems(real_path(path)) else "" for path in includes]
         parts = [self.function, json.dumps(keyed, sort_keys=True), json.dumps(theirs)]
         if files or "" in theirs:
             # The owner of a file may swap it under the compiler, so such a build is never shared with others.
@@ -122,7 +123,7 @@ class Request:
                 yield from ((text, None) for text in self.arguments.get(name) or [])
             return
         for path in dict.fromkeys(self.arguments.get("sources") or []):
-            real = Path(os.path.realpath(path))
+            real = real_path(path)
             texts[real] = read_bytes(real, in_place=True).decode(errors="replace")
             yield texts[real], real.parent
 
@@ -145,8 +146,8 @@ class Request:
         if not os.path.isabs(path):
             return False
         try:
-            real, root = Path(os.path.realpath(path)), self.solution.root.resolve()
-        except ValueError:  # no path at all
+            real, root = real_path(path), self.solution.root.resolve()
+        except (OSError, ValueError):  # no path at all
             return False
         holds_own = real.is_relative_to(root) and any(file.is_relative_to(real) for file in self.own)
         return self._is_own(real) or holds_own or is_the_systems(real)
@@ -160,8 +161,8 @@ class Request:
 
     def _folders(self) -> list[Path]:
         """Real paths of the folders that hold its sources, and of those in which headers are looked for."""
-        sources = [Path(os.path.realpath(source)).parent for source in self.arguments.get("sources") or []]
-        return [*sources, *(Path(os.path.realpath(folder)) for folder in self._searched())]
+        sources = [real_path(source).parent for source in self.arguments.get("sources") or []]
+        return [*sources, *(real_path(folder) for folder in self._searched())]
 
 
 def _place(path: Path, folders: list[Path]) -> str:

@@ -15,7 +15,7 @@ from harness.limits import MAX_ENTRIES
 from harness.process import owned_folders
 from harness.result import CandidateFailure, Status
 from harness.solution.discover import Solution
-from harness.solution.includes import read_bytes
+from harness.solution.includes import read_bytes, real_path
 from harness.solution.visible_files import own_files
 
 MOST_BYTES = 64 << 20  # of one solution, all its files together: the memory of the driver and of Ray holds many
@@ -46,7 +46,8 @@ def links_below(root: Path) -> dict[Path, list[Path]]:
     for folder, _, names in itertools.islice(os.walk(root), MAX_ENTRIES):
         for path in (Path(folder, name) for name in names):
             if path.is_symlink():
-                found.setdefault(Path(os.path.realpath(path)), []).append(path)
+                with contextlib.suppress(OSError):
+                    found.setdefault(real_path(path), []).append(path)
     return found
 
 

@@ -240,6 +240,16 @@ def test_sources_that_come_and_go_are_the_candidates_fault(builder, tmp_path):
             look()
 
 
+@pytest.mark.parametrize("named", ["sources", "extra_include_paths", "extra_cflags"])
+def test_links_to_links_without_end_are_the_candidates_fault(builder, tmp_path, named):
+    """Python followed each of 3,000 in the last one's call, until it could not: kernelbench had failed."""
+    for number in range(3_000):
+        (tmp_path / f"{number}.cpp").symlink_to(tmp_path / f"{number + 1}.cpp")
+    first = str(tmp_path / "0.cpp")
+    arguments = {"name": "x", "sources": [], named: [f"-I{first}" if named == "extra_cflags" else first]}
+    assert "not the solution's own file" in builder({"function": "load", "arguments": arguments}, tmp_path)["message"]
+
+
 def test_places_for_headers_are_counted_over_all_sources(builder, tmp_path):
     """A limit for each of 500 sources held up the judge for minutes."""
     folders = [tmp_path / str(number) for number in range(100)]

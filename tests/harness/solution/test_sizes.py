@@ -1,9 +1,11 @@
 """Sizes and shapes of what candidates write: whatever they are, one candidate fails, soon, and the run goes on."""
 
+import contextlib
 import json
 import os
 import resource
 import signal
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,8 +19,10 @@ from harness.judge.record import failed_result
 from harness.limits import MAX_FINDINGS, MAX_LOG_BYTES, MAX_SAMPLE, MAX_SOURCE_BYTES
 from harness.process import protocol
 from harness.result import CandidateFailure, Status
+from harness.solution import includes
 from harness.solution.discover import SolutionError, discover, files_of, read_solution
 from harness.solution.includes import local_includes
+from harness.solution.source_facts import facts
 from harness.solution.visible_files import own_files, own_texts
 
 GIB = 1 << 30
@@ -97,6 +101,16 @@ def test_links_in_circles_pipes_and_devices_are_no_solutions_and_nobody_waits_fo
     assert {path.name for path, _ in found.unmapped} == {"around", "1_20.py", "1_21.py", "1_23.py", "1_24.cu"}
 
 
+def test_links_to_links_without_end_are_told_with_the_others(write, tmp_path):
+    write(MODEL)
+    for number in range(3_000):
+        (tmp_path / f"1_20_{number}.py").symlink_to(tmp_path / f"1_20_{number + 1}.py")
+    write(MODEL + "FILE = '1_20_0.py'\n", "1_21.py")
+    found = discover(tmp_path)
+    assert [solution.name for solution in found.solutions] == ["1_19.py", "1_21.py"]
+    assert len(found.unmapped) == 3_000
+
+
 def test_folders_in_folders_without_end_are_walked(write, tmp_path):
     write(MODEL)
     folder = os.open(tmp_path, os.O_RDONLY)
@@ -119,7 +133,7 @@ def test_a_file_of_a_terabyte_is_a_build_error_with_the_cap(tmp_path, context, s
     message = refused(path, context)
     assert f"{1 << 40:,} bytes, and the limit is {MAX_SOURCE_BYTES:,}" in message
     solution = read_solution(path)
-    assert findings(solution)[0].rule == "unreadable" and files_of(path) == set()
+    assert findings(solution)[0].rule == "unreadable" and files_of(path, tmp_path) == set()
     with pytest.raises(OSError, match="too large"):
         own_texts(solution)
 
@@ -233,6 +247,42 @@ def test_an_include_that_has_no_end_is_a_build_error(write, tmp_path, context, n
     path = write(f'#include "{name}"\nextern "C" void solution() {{}}\n', "1_19.cpp")
     message = refused(path, replace(context, timeout_s=20))
     assert "not a plain file" in message or "too large" in message
+
+
+@pytest.mark.parametrize("place", ["solutions", "elsewhere"])
+@pytest.mark.parametrize("suffix", ["cpp", "py"])
+def test_a_pipe_that_a_source_names_is_not_opened(tmp_path, context, suffix, place):
+    """To open is to act: a writer that waits is let through, and a device may rewind, reset or start a timer."""
+    for name in ("solutions", "elsewhere"):
+        (tmp_path / name).mkdir()
+    pipe, path = tmp_path / place / "pipe.h", tmp_path / "solutions" / f"1_19.{suffix}"
+    os.mkfifo(pipe)
+    writer = subprocess.Popen(["sh", "-c", ': > "$0"', str(pipe)])
+    include = f'#include "{pipe}"'
+    path.write_text(f"{include}\n" if suffix == "cpp" else f"SOURCE = {include!r}\nFILE = {str(pipe)!r}\n{MODEL}")
+    try:
+        solution, = discover(tmp_path / "solutions").solutions
+        findings(solution)
+        own_texts(solution)
+        with contextlib.suppress(CandidateFailure):
+            build(solution, replace(context, timeout_s=20))
+        assert writer.poll() is None
+    finally:
+        writer.kill()
+        writer.wait()
+
+
+@pytest.mark.parametrize("suffix", ["cpp", "py"])
+def test_files_outside_of_the_directory_of_solutions_are_not_opened(write, tmp_path, monkeypatch, suffix):
+    (tmp_path / "solutions").mkdir()
+    write("int x;\n", "mine.h")
+    write("x = 1\n", "mine.py")
+    include, opened = f'#include "{tmp_path}/mine.h"', []
+    source = f"{include}\n" if suffix == "cpp" else f"A, B = {include!r}, {str(tmp_path / 'mine.py')!r}\n{MODEL}"
+    path = write(source, f"solutions/1_19.{suffix}")
+    monkeypatch.setattr(includes, "open_plain", lambda file, *_: opened.append(file.name) or file.open("rb"))
+    facts(str(path), str(path.parent))
+    assert set(opened) == {path.name}
 
 
 def test_headers_have_a_cap_together(tmp_path):
