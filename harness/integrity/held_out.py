@@ -12,7 +12,7 @@ from harness.problem.held_out import HeldOut, held_out
 from harness.problem.module import ProblemError, Workload
 from harness.result import Result, first_line
 
-_FAULTS = 1  # of the machine, as a workload that needs more memory than was foreseen
+_TRIES = 2  # of one workload, where the machine fails: who would be found out on it must not get another instead
 _SPARE = 3  # draws for each that is wanted, where the reference does not take some
 
 
@@ -22,28 +22,29 @@ def evaluate_held_out(
 ) -> list[dict[str, Any]]:  # fmt: skip
     """Return what became of a candidate on ``count`` held-out workloads; fewer where the problem has no more.
 
-    One that the reference does not take, or that does not fit the memory, is replaced by the next. A machine that fails
-    more than once ends it. Where an operator of the judge says so, what was found is kept: whether it can go on is for
-    the caller to find out, who has a result already. A MachineFault is raised: a candidate may have made it, where it
-    would have been found out.
+    One that the reference does not take, or that does not fit the memory, is replaced by the next: that is found
+    before the candidate starts. Where the machine fails, the same one is tried again; a second failure ends it. Where
+    an operator of the judge says so, what was found is kept: whether it can go on is for the caller to find out, who
+    has a result already. A MachineFault is raised: a candidate may have made it, where it would have been found out.
     """
     found: list[dict[str, Any]] = []
-    faults = 0
     for draw, one in enumerate(held_out(workload, seed)):
         if len(found) == count or draw == _SPARE * count:
             break
         held = dataclasses.replace(conditions, structure=one.draw)
-        try:
-            found.append(_entry(one, evaluate(workload.with_sizes(one.changed), held)))
-        except (ProblemError, NoRoom):
-            continue
-        except Exception as error:
-            if not isinstance(error, MachineFault) and not is_of_machine(error):
-                raise
-            faults += 1
-            if faults > _FAULTS and isinstance(error, MachineFault):
-                raise
-        if faults > _FAULTS:
+        for left in reversed(range(_TRIES)):
+            try:
+                found.append(_entry(one, evaluate(workload.with_sizes(one.changed), held)))
+            except (ProblemError, NoRoom):
+                pass
+            except Exception as error:
+                if not isinstance(error, MachineFault) and not is_of_machine(error):
+                    raise
+                if left:
+                    continue
+                if isinstance(error, MachineFault):
+                    raise
+                return found
             break
     return found
 

@@ -66,8 +66,12 @@ def test_a_worker_that_fails_by_the_machine_again_is_the_machines_fault(held_out
     assert len(held_out.asked) == 3
 
 
-def test_one_fault_of_the_machine_is_none(held_out):
-    assert len(held_out([MachineFault("lost"), Status.OK], 3)) == 3
+@pytest.mark.parametrize("fault", [MachineFault("lost"), torch.OutOfMemoryError("CUDA out of memory")])
+def test_a_workload_on_which_the_machine_failed_is_tried_again_and_not_replaced(held_out, fault):
+    """A candidate that is wrong there could make a fault of the machine, and another workload took its place."""
+    found = held_out([fault, Status.WRONG_VALUE, Status.OK], 3)
+    assert [entry["status"] for entry in found] == ["wrong_value", "ok", "ok"]
+    assert held_out.asked[0] == held_out.asked[1] and len(held_out.asked) == 4
 
 
 def test_an_error_of_the_judge_itself_is_raised(held_out):
