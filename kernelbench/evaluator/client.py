@@ -108,6 +108,8 @@ class Conditions:
             raise ValueError(f"baselines must be a tuple of names, got {self.baselines!r}")
         for name in self.baselines:
             _check("baseline", name, BASELINES)
+            if self.baselines.count(name) > 1:
+                raise ValueError(f"baselines name {name} more than once")
         _check("precision", self.precision, PRECISIONS)
         _check("track", self.track, (None, *TRACKS))
         _check("executor", self.executor, tuple(EXECUTORS))

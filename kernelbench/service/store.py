@@ -22,7 +22,7 @@ from kernelbench.service.submission import Submission
 MAX_TRIES = 3  # starts of one evaluation; the service or its machine ended in all of them
 KEEP_S = 24 * 3600.0  # an answer that nobody has fetched meanwhile is for nobody
 QUEUED, RUNNING, DONE = "queued", "running", "done"
-MOST_BYTES = 4 << 30  # of the queue on disk, or half of what there is room for; an answer with a full log has 0.2 MB
+MOST_BYTES = 2 << 30  # of jobs, and of answers, or a quarter of what there is room for; one with a full log has 0.2 MB
 _RESERVE_BYTES = 16 << 20  # given back where the disk is full: what is removed is logged first
 _IN_A_ROW = 64  # of one group before another one has its turn; a change of judges takes seconds
 _AT_ONCE = 100  # answers that are removed in one step
@@ -50,6 +50,7 @@ class Store:
     def __init__(self, folder: Path, most: int):
         self._lock, self._most = threading.Lock(), most
         self._group, self._row = "", 0  # what ran last, and how many of it in a row
+        self._of_jobs = 0  # bytes of what waits or runs
         try:
             self._owner = open(os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
             fcntl.flock(self._owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -58,7 +59,7 @@ class Store:
                 self._database.execute(f"PRAGMA {pragma}")
             self._database.executescript(_SCHEMA)
             disk = os.statvfs(folder)
-            self._most_bytes = min(MOST_BYTES, (disk.f_bavail * disk.f_frsize + self._bytes()) // 2)
+            self._most_bytes = min(MOST_BYTES, (disk.f_bavail * disk.f_frsize + self._bytes()) // 4)
             self._reserve = folder / "reserve"
             self._keep_reserve()
         except BlockingIOError:
@@ -72,23 +73,26 @@ class Store:
         with self._change() as database:
             given_up = json.dumps({"unevaluated": _GIVEN_UP})
             database.execute(
-                "UPDATE submissions SET state = ?, answer = ?, ended = ? WHERE state = ? AND tries >= ?",
+                "UPDATE submissions SET state = ?, answer = ?, ended = ?, job = '' WHERE state = ? AND tries >= ?",
                 (DONE, given_up, time.time(), RUNNING, MAX_TRIES),
             )
             database.execute("UPDATE submissions SET state = ? WHERE state = ?", (QUEUED, RUNNING))
+            self._of_jobs = database.execute("SELECT COALESCE(SUM(LENGTH(job)), 0) FROM submissions").fetchone()[0]
 
     def add(self, submission: Submission) -> bool:
         """Accept a submission; return False where it was accepted before. Raises Full."""
+        job = json.dumps(submission.job)
         with self._change() as database:
             key = (submission.client, submission.id)
             if database.execute("SELECT 1 FROM submissions WHERE client = ? AND id = ?", key).fetchone():
                 return False
-            if sum(self._counts().values()) >= self._most:
+            if sum(self._counts().values()) >= self._most or self._of_jobs + len(job) > self._most_bytes:
                 raise Full
             database.execute(
                 'INSERT INTO submissions (client, id, priority, "group", state, job, accepted) VALUES (?,?,?,?,?,?,?)',
-                (*key, submission.priority, submission.group, QUEUED, json.dumps(submission.job), time.time()),
+                (*key, submission.priority, submission.group, QUEUED, job, time.time()),
             )
+            self._of_jobs += len(job)
             return True
 
     def take(self) -> tuple[int, dict[str, Any], float] | None:
@@ -127,12 +131,15 @@ class Store:
     def answer(self, seq: int, answer: dict[str, Any]) -> tuple[str, str]:
         """Store the answer of what runs, once; return its client and id."""
         with self._change() as database:
+            query = "SELECT client, id, LENGTH(job) FROM submissions WHERE seq = ?"
+            client, name, job = database.execute(query, (seq,)).fetchone()
             # what the job was is not needed any more
-            database.execute(
+            changed = database.execute(
                 "UPDATE submissions SET state = ?, answer = ?, ended = ?, job = '' WHERE seq = ? AND state = ?",
                 (DONE, json.dumps(answer), time.time(), seq, RUNNING),
             )
-            return database.execute("SELECT client, id FROM submissions WHERE seq = ?", (seq,)).fetchone()
+            self._of_jobs -= job * changed.rowcount
+            return client, name
 
     def answers(self, client: str, ids: Sequence[str], most: int) -> tuple[dict[str, Any], list[str], list[str]]:
         """Return up to ``most`` answers by id, the ids that still wait, and those that this client never sent."""
@@ -171,7 +178,7 @@ class Store:
     def _forget(self, limit: float) -> None:
         with self._change() as database:
             database.execute("DELETE FROM submissions WHERE state = ? AND ended < ?", (DONE, limit))
-            while self._bytes() > self._most_bytes and self._forget_of_largest(database):
+            while self._bytes() - self._of_jobs > self._most_bytes and self._forget_of_largest(database):
                 pass
         with self._lock:
             self._database.execute("PRAGMA incremental_vacuum")
@@ -207,9 +214,12 @@ class Store:
         """One change, on the disk as a whole or not at all."""
         with self._lock:
             self._database.execute("BEGIN IMMEDIATE")
+            of_jobs = self._of_jobs
             try:
                 yield self._database
+                self._database.execute("COMMIT")
             except BaseException:
-                self._database.execute("ROLLBACK")
+                self._of_jobs = of_jobs
+                if self._database.in_transaction:  # a full disk has ended it
+                    self._database.execute("ROLLBACK")
                 raise
-            self._database.execute("COMMIT")

@@ -128,6 +128,7 @@ def test_without_a_token_nobody_gets_in(service, monkeypatch):
         ("/v1/evaluations", body(conditions={"cv_target": None}), (422, "bad_conditions")),
         ("/v1/evaluations", body(conditions={"cv_target": [1]}), (422, "bad_conditions")),
         ("/v1/evaluations", body(conditions={"baselines": None}), (422, "bad_conditions")),
+        ("/v1/evaluations", body(conditions={"baselines": ["eager", "compile", "compile"]}), (422, "bad_conditions")),
         ("/v1/evaluations", body(conditions={"clock_mhz": "x"}), (422, "bad_conditions")),
         ("/v1/evaluations", body(conditions={"workload": ["small"]}), (422, "no_workload")),
         ("/v1/evaluations", body(conditions={"workload": "huge"}), (422, "no_workload")),

@@ -155,6 +155,47 @@ def test_of_too_many_answers_the_oldest_go_of_who_has_most(tmp_path, monkeypatch
     store.close()
 
 
+def test_large_jobs_fill_the_queue_and_push_out_no_answers(tmp_path, monkeypatch):
+    """Sources that waited counted as answers: those of one client cost another its answer."""
+    monkeypatch.setattr("kernelbench.service.store.MOST_BYTES", 2 << 20)
+    store, large = Store(tmp_path, most=100), {"source": "x" * (1 << 19)}
+    answer(store, 9, "quiet", "y")
+    added = 0
+    with pytest.raises(Full):
+        for name in range(100):
+            store.add(Submission(f"{name:032x}", "loud", 0, "g", large))
+            added += 1
+    store.forget_old()
+    assert added == 3 and answers(store, 9, client="quiet")[0]
+    store.close()
+    store = Store(tmp_path, most=100)  # another start counts what is there
+    with pytest.raises(Full):
+        store.add(Submission("a" * 32, "loud", 0, "g", large))
+    store.answer(store.take()[0], {})
+    assert store.add(Submission("a" * 32, "loud", 0, "g", large))
+    store.close()
+
+
+def test_a_change_that_fails_leaves_the_count_of_bytes(store, monkeypatch):
+    class Disk:
+        in_transaction = False  # as SQLite ends it where the disk is full
+
+        def __init__(self, database):
+            self._database = database
+
+        def execute(self, query, *values):
+            if query == "COMMIT":
+                self._database.execute("ROLLBACK")
+                raise sqlite3.OperationalError("database or disk is full")
+            return self._database.execute(query, *values)
+
+    with monkeypatch.context() as context:
+        context.setattr(store, "_database", Disk(store._database))
+        with pytest.raises(sqlite3.OperationalError, match="disk is full"):
+            store.add(submission(1))
+    assert store._of_jobs == 0 and store.add(submission(1)) and store._of_jobs > 0
+
+
 def test_where_the_disk_is_full_there_is_a_reserve_to_remove_what_is_old(store, tmp_path, monkeypatch):
     """Removing needs room first, so that a full disk stayed full when answers were old enough."""
     answer(store, 1, "c", "x")
