@@ -147,15 +147,17 @@ class Endpoint:
     def _request(self, messages, sampling) -> tuple[str, str | None, Any, list[dict[str, Any]]]:
         if self._stream:
             return self._streamed(messages, sampling)
-        answer = self._client.chat.completions.create(model=self.model, messages=messages, extra_body=sampling)
+        create = self._client.chat.completions.with_raw_response.create
+        response = create(model=self.model, messages=messages, extra_body=sampling)
         try:
+            answer = response.parse()  # its fields are arguments of functions of the package, so some fail in it
             choice = answer.choices[0]
             text = _text(choice.message.content)
             asked = itertools.islice(getattr(choice.message, "tool_calls", None) or [], MOST_CALLS)
             called = _bounded(text, [_tool_call(call) for call in asked])
             return text, _text(choice.finish_reason) or None, answer.usage, called
-        except (AttributeError, IndexError, TypeError):
-            raise _Garbled(f"an answer without choices: {_shown(answer)}") from None
+        except (AttributeError, IndexError, NameError, TypeError):
+            raise _Garbled(f"an answer without choices: {_shown(response.http_response.text)}") from None
 
     def _streamed(self, messages, sampling) -> tuple[str, str | None, Any, list[dict[str, Any]]]:
         pieces, finish_reason, usage = [], None, None
@@ -164,16 +166,16 @@ class Endpoint:
         with self._client.chat.completions.create(
             model=self.model, messages=messages, extra_body=sampling, **options
         ) as stream:
-            for chunk in stream:
-                try:
+            try:
+                for chunk in stream:
                     usage = getattr(chunk, "usage", None) or usage
                     for choice in getattr(chunk, "choices", None) or []:
                         pieces.append(_text(choice.delta.content))
                         for part in getattr(choice.delta, "tool_calls", None) or []:
                             _add_part(called, part)
                         finish_reason = _text(choice.finish_reason) or finish_reason
-                except (AttributeError, TypeError):
-                    raise _Garbled(f"a piece of another form: {_shown(chunk)}") from None
+            except (AttributeError, NameError, TypeError) as error:
+                raise _Garbled(f"a piece of another form: {error}") from None
         if finish_reason is None:
             raise _Garbled("a stream that ended in the middle of its answer")
         text = "".join(pieces)

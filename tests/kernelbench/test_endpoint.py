@@ -122,6 +122,17 @@ def test_a_streamed_piece_that_cannot_be_kept_ends_the_answer(served, stand_in, 
     assert (done.text, done.tries) == ("fine, thank you", 2)
 
 
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("field", ["_fields_set", "_BaseModel__cls", "self", "values"])
+def test_fields_that_the_package_takes_for_arguments_are_the_endpoints_fault(served, stand_in, stream, field):
+    """They ended `kb review` with a traceback."""
+    message = {"role": "assistant", "content": "fine", field: 1}
+    choice = {"index": 0, "delta" if stream else "message": message, "finish_reason": "stop", field: 1}
+    _, endpoint = served(stand_in.Fault(body={"choices": [choice], field: 1}), "fine, thank you", stream=stream)
+    done = endpoint.complete(HELLO, {})
+    assert done.text in ("fine", "fine, thank you")
+
+
 def test_an_answer_nested_too_deep_is_asked_for_again(served, stand_in):
     content = []
     for _ in range(900):
