@@ -8,7 +8,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,13 +40,17 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Request:
-    """``own`` are the real paths of the solution's files; what it wrote itself lies in ``scratch``."""
+    """``own`` are the real paths of the solution's files; what it wrote itself lies in ``scratch``.
+
+    ``sources`` are the real paths of those of the request, looked up once: what it wrote it may put a link for, too.
+    """
 
     function: str
     arguments: dict[str, Any]
     solution: Solution
     own: tuple[Path, ...]
     scratch: Path
+    sources: tuple[Path, ...] = ()
 
     @classmethod
     def checked(cls, request: dict[str, Any], solution: Solution, own: list[Path], scratch: Path) -> Request:
@@ -65,13 +69,11 @@ class Request:
         arguments = arguments | {name: _listed(arguments[name]) for name in (*_TEXTS, *_LISTS) if name in arguments}
         made = cls(function, arguments, solution, tuple(own), Path(os.path.realpath(scratch)))
         try:
-            named = list(made._named())
+            for path in made._named():
+                made._own_or_the_systems(path)
         except ValueError as error:
             raise Refused(str(error)) from None
-        for path in named:
-            if not made._may_name(path):
-                raise Refused(f"{path} is not the solution's own file and not the system's: put it beside the solution")
-        return made
+        return replace(made, sources=tuple(map(made._own_or_the_systems, arguments.get("sources") or ())))
 
     def key_parts(self) -> list[str]:
         """Everything that decides what is built, except for compilers and versions; raises Refused."""
@@ -122,10 +124,9 @@ class Request:
             for name in ("cpp_sources", "cuda_sources"):
                 yield from ((text, None) for text in self.arguments.get(name) or [])
             return
-        for path in dict.fromkeys(self.arguments.get("sources") or []):
-            real = real_path(path)
-            texts[real] = read_bytes(real, in_place=True).decode(errors="replace")
-            yield texts[real], real.parent
+        for path in dict.fromkeys(self.sources):
+            texts[path] = read_bytes(path, in_place=True).decode(errors="replace")
+            yield texts[path], path.parent
 
     def _searched(self) -> list[Path]:
         search = list(_listed(self.arguments.get("extra_include_paths")))
@@ -136,21 +137,19 @@ class Request:
         return taken_apart(_listed(self.arguments.get(name)), for_nvcc=name == "extra_cuda_cflags")
 
     def _named(self) -> Iterator[str]:
-        """Every path in the request."""
-        for name in _BY_CONTENT:
-            yield from _listed(self.arguments.get(name))
+        """Every path in the request but its sources."""
+        yield from _listed(self.arguments.get("extra_include_paths"))
         for name in FLAGS:
             yield from paths(self._flags(name))
 
-    def _may_name(self, path: str) -> bool:
-        if not os.path.isabs(path):
-            return False
-        try:
+    def _own_or_the_systems(self, path: str) -> Path:
+        """Return the real path of one that the request names; raises Refused for what is not its own to name."""
+        with contextlib.suppress(OSError, ValueError):  # no path at all
             real, root = real_path(path), self.solution.root.resolve()
-        except (OSError, ValueError):  # no path at all
-            return False
-        holds_own = real.is_relative_to(root) and any(file.is_relative_to(real) for file in self.own)
-        return self._is_own(real) or holds_own or is_the_systems(real)
+            holds_own = real.is_relative_to(root) and any(file.is_relative_to(real) for file in self.own)
+            if os.path.isabs(path) and (self._is_own(real) or holds_own or is_the_systems(real)):
+                return real
+        raise Refused(f"{path} is not the solution's own file and not the system's: put it beside the solution")
 
     def _is_own(self, real: Path) -> bool:
         return real in self.own or real.is_relative_to(self.scratch)
@@ -161,8 +160,7 @@ class Request:
 
     def _folders(self) -> list[Path]:
         """Real paths of the folders that hold its sources, and of those in which headers are looked for."""
-        sources = [real_path(source).parent for source in self.arguments.get("sources") or []]
-        return [*sources, *(real_path(folder) for folder in self._searched())]
+        return [*(source.parent for source in self.sources), *(real_path(folder) for folder in self._searched())]
 
 
 def _place(path: Path, folders: list[Path]) -> str:

@@ -250,6 +250,22 @@ def test_links_to_links_without_end_are_the_candidates_fault(builder, tmp_path, 
     assert "not the solution's own file" in builder({"function": "load", "arguments": arguments}, tmp_path)["message"]
 
 
+def test_a_source_that_becomes_a_link_is_not_followed(builder, tmp_path):
+    """Swapped for a link after it was checked, it let the compiler read, and quote, any file of the user's."""
+    scratch, secret = tmp_path / "scratch", tmp_path / "secret.txt"
+    scratch.mkdir()
+    secret.write_text("the password")
+    path = scratch / "a.cpp"
+    path.write_text(PLAIN)
+    request = {"function": "load", "arguments": {"name": "x", "sources": [str(path)]}}
+    made = Request.checked(request, builder.solution, [builder.solution.path], scratch)
+    path.unlink()
+    path.symlink_to(secret)
+    for look in (made.files, made.key_parts):
+        with pytest.raises(Refused, match="it became a link to another file"):
+            look()
+
+
 def test_places_for_headers_are_counted_over_all_sources(builder, tmp_path):
     """A limit for each of 500 sources held up the judge for minutes."""
     folders = [tmp_path / str(number) for number in range(100)]
