@@ -148,8 +148,10 @@ def open_plain(path: Path, in_place: bool = False) -> BinaryIO:
     """
     place = os.open(path, os.O_PATH | os.O_CLOEXEC)  # nothing learns that it was looked at
     try:
-        reason = ""
-        if not stat.S_ISREG(os.fstat(place).st_mode):
+        mode, reason = os.fstat(place).st_mode, ""
+        if stat.S_ISDIR(mode):
+            raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not stat.S_ISREG(mode):
             reason = "it is not a plain file"
         elif in_place and os.readlink(f"/proc/self/fd/{place}") != str(path):
             reason = "it became a link to another file"

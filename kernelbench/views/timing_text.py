@@ -88,7 +88,7 @@ def _speedup(name: str, baseline: dict[str, Any]) -> str:
 def series(result: Result) -> dict[str, dict[str, Any]]:
     """The solution and the baselines, by name, as far as there are samples of them."""
     timings = {"solution": result.timing or {}, **result.baselines}
-    return {name: timing for name, timing in timings.items() if timing.get("samples_ms")}
+    return {name: timing for name, timing in timings.items() if timing.get("samples_ms") and "median_ms" in timing}
 
 
 def _statistics(result: Result) -> str:
