@@ -49,6 +49,7 @@ class WorkerLimits:
         self._memory_bytes, self._has_group, self._folders = memory_bytes, has_group, folders
         self._shared_bytes, self._kernel_bytes = shared_memory_bytes(), kernel_memory_bytes()
         self._hiding = 0  # processes, at the last check
+        self._named_bytes = 0  # of its files in folders that lie in memory, at the last look
         self._mappings, self._mappings_due = Mappings(), 0.0
         self._begun = self._shows = False
         self._place: int | None = None
@@ -82,17 +83,21 @@ class WorkerLimits:
         files = open_files(family, _MAX_DESCRIPTORS, brake)
         self._check_open(files)
         nameless = self._mappings.nameless | files.nameless
+        if look := time.monotonic() - self._disk_checked > _DISK_EVERY_S:
+            self._check_disk(sum(size for in_memory, size in nameless.values() if not in_memory))
+            self._disk_checked = time.monotonic()
         # a file in memory is in both figures, as far as it is mapped
-        shared = max(shared, sum(size for in_memory, size in nameless.values() if in_memory))
+        in_memory = self._named_bytes + sum(size for in_memory, size in nameless.values() if in_memory)
+        shared = max(shared, in_memory)
         used = private + shared + files.buffer_bytes + self._mappings.kernel_bytes
         if used > self._memory_bytes:
             limit = f"the limit is {self._memory_bytes / 1e9:.1f} GB"
             raise CandidateFailure(
                 Status.OUT_OF_MEMORY, f"the process took {used / 1e9:.1f} GB of host memory; {limit}"
             )
-        if time.monotonic() - self._disk_checked > _DISK_EVERY_S:
-            self._check_disk(shared, sum(size for in_memory, size in nameless.values() if not in_memory))
-            self._disk_checked = time.monotonic()
+        if look:
+            self._check_kernel_memory()
+            self._check_shared_memory(shared)
 
     def _check_place(self, family: list[int]) -> None:
         """CUDA has to write next to where this is set."""
@@ -118,16 +123,15 @@ class WorkerLimits:
         if self._shows and before and self._hiding:
             raise _crashed(f"{self._hiding} of its processes hide what they have open (PR_SET_DUMPABLE)")
 
-    def _check_disk(self, shared: int, nameless: int) -> None:
+    def _check_disk(self, nameless: int) -> None:
         uses = [disk_use(folder, most=MAX_FILES) for folder in self._folders]
+        self._named_bytes = sum(use.bytes for use, folder in zip(uses, self._folders) if lies_in_memory(folder))
         files, size = sum(use.files for use in uses), sum(use.bytes for use in uses) + nameless
         if files > MAX_FILES or size > MAX_DISK_BYTES:
             limit = f"the limit is {MAX_FILES} and {MAX_DISK_BYTES / 1e9:.1f} GB"
             raise _crashed(f"it wrote {files} files of {size / 1e9:.1f} GB together; {limit}")
         if hidden := next((use.hidden for use in uses if use.hidden), ""):
             raise _crashed(f"its files cannot be counted: it made {hidden}")
-        self._check_kernel_memory()
-        self._check_shared_memory(shared + (size if any(map(lies_in_memory, self._folders)) else 0))
 
     def _check_kernel_memory(self) -> None:
         """Raise MachineFault if the kernel's memory grew by more than a worker may take: nothing says whose it is."""

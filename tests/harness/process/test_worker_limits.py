@@ -100,6 +100,15 @@ def test_a_candidate_stays_the_first_to_be_ended_when_memory_is_short(server, ru
         assert error.status is Status.LOAD_ERROR and "Permission denied" in error.message
 
 
+def test_files_count_as_memory_where_their_folder_lies_in_it(run, monkeypatch):
+    """A tmpfs as folder of temporary files, as some systems have, held five gigabytes under a limit of one."""
+    monkeypatch.setattr("tempfile.tempdir", "/dev/shm")
+    write = "open('big', 'wb').write(bytes(600 << 20))\n"
+    error = failing(run, "os.chdir(os.environ['TMPDIR'])\n" + write, memory_bytes=GIB // 2)
+    assert error.status is Status.OUT_OF_MEMORY and "0.5 GB" in error.message
+    run("os.chdir(os.environ['TMPDIR'])\n" + write + "time.sleep(1.5)" + END)
+
+
 def test_who_keeps_hiding_what_it_has_open_is_ended(monkeypatch):
     monkeypatch.setattr("harness.process.worker_limits.CHECK_EVERY_S", 0)
     limits = WorkerLimits(64 * GIB, False, [])
