@@ -77,7 +77,7 @@ def bootstrap(
     return Interval(float(low), float(high))
 
 
-@functools.lru_cache(maxsize=32)
+@functools.lru_cache(maxsize=8)
 def _drawn_counts(problems: int) -> np.ndarray:
     """Return how often each problem is drawn, shape (RESAMPLES, problems); the same for runs that are compared."""
     rng = np.random.default_rng(_SEED)

@@ -20,6 +20,7 @@ from kernelbench.metrics import fast_p, settled
 from kernelbench.metrics.intervals import LEVEL, RESAMPLES, Interval, bootstrap, log_speedup_variance
 
 _NAN = float("nan")
+_MOST_RIVALS = 1000  # of one problem, that are drawn again and again
 
 
 @dataclass(frozen=True)
@@ -220,6 +221,8 @@ def _drawn(
         if first is None or np.isnan(speedups[i]):
             continue
         rivals = [one for one in those if one is first or _may_win(one, first)]
+        if len(rivals) > _MOST_RIVALS:
+            rivals = sorted(rivals, key=_order, reverse=True)[:_MOST_RIVALS]
         values, lows, sds = (np.array([getattr(r, name) for r in rivals]) for name in ("settled", "low", "log_sd"))
         if not sds.any():
             continue

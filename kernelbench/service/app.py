@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import math
 import sqlite3
 from collections import defaultdict
@@ -120,7 +121,9 @@ class Service:
                 found, waiting, unknown = await run_in_threadpool(self._store.answers, client, ids, MAX_ANSWERS)
                 left = end - asyncio.get_running_loop().time()
                 if found or unknown or left <= 0 or await request.is_disconnected():
-                    return JSONResponse({"answers": found, "waiting": waiting, "unknown": unknown})
+                    # in ASCII: a record may have halves of characters, and figures that are infinite
+                    text = json.dumps({"answers": found, "waiting": waiting, "unknown": unknown})
+                    return Response(text, media_type="application/json")
                 with contextlib.suppress(asyncio.TimeoutError):
                     await asyncio.wait_for(event.wait(), left)
         finally:

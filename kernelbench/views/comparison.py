@@ -59,11 +59,14 @@ def compare(before: Run, after: Run) -> list[Difference]:
     pairs = [best_of_each_problem(run.solutions()) for run in (before, after)]
     latest = {result.problem: result for run in (before, after) for result in sorted(run.solutions(), key=result_order)}
     label_of = [labels.of_run(run) for run in (before, after)]
+    statuses: dict[str, set[str]] = {}
+    for result in after.solutions():
+        statuses.setdefault(result.problem, set()).add(result.status.value)
     differences = [
         replace(
             difference(
                 pairs[0].get(problem), pairs[1].get(problem), problem, latest[problem].problem_name,
-                _why(after, problem),
+                ", ".join(sorted(statuses.get(problem, ()))) or "no solution",
             ),
             label_before=_label(pairs[0].get(problem), label_of[0]),
             label_after=_label(pairs[1].get(problem), label_of[1]),
@@ -105,11 +108,6 @@ def _direction(ratio: float, interval: Interval | None) -> Change:
     """A tie is what the interval cannot tell from 1; without samples, only equality."""
     low, high = interval or (ratio, ratio)
     return Change.FASTER if low > 1 else Change.SLOWER if high < 1 else Change.TIE
-
-
-def _why(run: Run, problem: str) -> str:
-    statuses = sorted({result.status.value for result in run.solutions() if result.problem == problem})
-    return ", ".join(statuses) or "no solution"
 
 
 def render(before: Run, after: Run, form: str) -> str:

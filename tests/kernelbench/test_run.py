@@ -175,6 +175,17 @@ def test_a_damaged_configuration_is_named(tmp_path, content, message):
         Run.load(tmp_path)
 
 
+def test_a_run_of_too_many_problems_is_not_read(tmp_path, monkeypatch):
+    """Draws for the intervals of 50,000 problems took 6 GB."""
+    monkeypatch.setattr("kernelbench.run._MOST_PROBLEMS", 1)
+    run = Run.create(tmp_path, CONFIGURATION)
+    run.append(result("1/19"))
+    assert len(Run.load(tmp_path).results) == 1
+    run.append(result("1/20"))
+    with pytest.raises(RunError, match="results of 2 problems, and at most 1 are read"):
+        Run.load(tmp_path)
+
+
 def test_a_file_is_no_run(tmp_path):
     (tmp_path / "kernel.py").write_text("")
     for use in (Run.load, lambda path: Run.create(path, CONFIGURATION)):

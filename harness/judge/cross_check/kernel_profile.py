@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.result import CandidateFailure, Status
+from harness.result import CandidateFailure, Status, printable
 
 _MOST_KERNELS = 100  # as harness.timing.cupti keeps
 _NAME_CHARACTERS = 500  # likewise
@@ -32,7 +32,8 @@ def believed_launches(launches: int, call_ms: float) -> int:
 def _kernel(kernel: Any) -> dict[str, Any]:
     if not isinstance(kernel, dict) or not isinstance(kernel.get("name"), str):
         raise _garbled()
-    found = {"name": kernel["name"][:_NAME_CHARACTERS]} | {name: _number(kernel.get(name)) for name in _NUMBERS}
+    found = {name: _number(kernel.get(name)) for name in _NUMBERS}
+    found = {"name": printable(kernel["name"][:_NAME_CHARACTERS])} | found
     for name in ("grid", "block"):
         sizes = kernel.get(name)
         if not isinstance(sizes, list) or len(sizes) > 3:

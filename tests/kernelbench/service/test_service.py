@@ -143,6 +143,22 @@ def test_bad_requests_get_an_error_that_says_why(service, path, content, expecte
     assert post(service, path, content) == expected
 
 
+def test_an_answer_with_halves_of_characters_and_infinite_figures_is_sent(tmp_path):
+    """It failed, for ever, and with it every request that asked for it and for others."""
+    odd = "{'result': {'name': 'k' + chr(0xd800), 'sem': float('inf')}}"
+    patch = f"from kernelbench.service.dispatcher import Dispatcher; Dispatcher._evaluated = lambda self, job: {odd}"
+    serving = Serving(tmp_path, code=patch)
+    try:
+        assert post(serving, "/v1/evaluations", body())[0] == 202
+        asked = json.dumps({"ids": ["0" * 32], "wait_s": 20})
+        headers = {"Authorization": f"Bearer {serving.token}"}
+        response = httpx2.post(serving.url + "/v1/answers", content=asked, headers=headers, timeout=30)
+        assert response.status_code == 200
+        assert response.json()["answers"] == {"0" * 32: {"result": {"name": "k\ud800", "sem": float("inf")}}}
+    finally:
+        assert serving.end() == 0
+
+
 def test_a_body_without_a_length_is_read_within_the_limit_only(service):
     pieces = (b"x" * (1 << 20) for _ in range(20))
     assert post(service, "/v1/evaluations", pieces)[0] == 413

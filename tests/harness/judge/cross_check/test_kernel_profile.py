@@ -72,3 +72,9 @@ def test_what_is_no_profile_is_the_candidates_failure(changed):
 def test_what_is_no_time_is_the_candidates_failure(value):
     with pytest.raises(CandidateFailure):
         number(value)
+
+
+def test_names_of_kernels_are_text_that_can_be_sent_and_shown():
+    named = KERNEL | {"name": "k\ud800\x1b[2J" + "x" * 1000}
+    kernel, = kernel_profile.checked(ANSWER | {"kernels": [named]})["kernels"]
+    assert kernel["name"].startswith(r"k\ud800\x1b[2Jxx") and len(kernel["name"]) < 600
