@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import secrets
 import stat
 import tempfile
 import time
@@ -19,6 +20,7 @@ from pathlib import Path
 PREFIX = "kb-scratch-"
 _MAX_KEPT_BYTES, _MAX_KEPT_FILES = 256 << 20, 5_000  # of a folder that a next process finds again
 _MAX_DEPTH = 64  # of folders in folders; caches of compilers have five
+_MOST_MOVED = 1_000_000  # folders of one that is removed, to which somebody may be adding
 _YOUNG_S = 60.0  # between making a folder and locking it
 
 
@@ -109,43 +111,62 @@ def _count_in(folder: Path | str, parent: int | None, use: DiskUse, most: int, d
 def remove_tree(root: Path) -> None:
     """Delete a folder whatever somebody put into it: no rights, folders nested beyond the longest path.
 
-    Folders move up before they are emptied, so that no path grows. Nobody may write there any more.
+    Folders move up before they are emptied, so that no path grows. All is done by descriptors: who still writes there
+    may put a link to anywhere in the place of a folder.
     """
-    pending = [root]
-    while pending:
-        folder = pending.pop()
-        for entry in _entries(folder):
+    with contextlib.suppress(OSError), _opened(root) as top:
+        _empty(top)
+    with contextlib.suppress(OSError):
+        root.rmdir()
+
+
+def _empty(top: int) -> None:
+    """Remove what lies in an open folder; raises OSError where it cannot be listed."""
+    moved, removed = 0, True
+    while removed and moved <= _MOST_MOVED and (folders := _folders_left(top)):
+        removed = False
+        for name in folders:
             with contextlib.suppress(OSError):
-                if not entry.is_dir(follow_symlinks=False):
-                    os.unlink(entry.path)
-                    continue
-                os.chmod(entry.path, 0o700)
-                if folder != root:
-                    place = tempfile.mkdtemp(dir=root)
-                    os.rename(entry.path, place)
-                    pending.append(Path(place))
-                else:
-                    pending.append(Path(entry.path))
-    for folder in (*map(Path, _entries(root)), root):
+                with _opened(name, top) as folder:
+                    for below in _folders_left(folder):
+                        with contextlib.suppress(OSError), _opened(below, folder):  # which gives the rights to move it
+                            os.rename(below, secrets.token_hex(16), src_dir_fd=folder, dst_dir_fd=top)
+                            moved += 1
+                os.rmdir(name, dir_fd=top)
+                removed = True
+
+
+def _folders_left(folder: int) -> list[str]:
+    """Remove the files in an open folder; return the names of the folders there."""
+    with os.scandir(folder) as entries:
+        found = list(entries)
+    folders = []
+    for entry in found:
         with contextlib.suppress(OSError):
-            folder.rmdir()
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(entry.name)
+            else:
+                os.unlink(entry.name, dir_fd=folder)
+    return folders
 
 
-def _entries(folder: Path) -> list[os.DirEntry]:
+@contextlib.contextmanager
+def _opened(folder: Path | str, parent: int | None = None) -> Iterator[int]:
+    """Open a folder, of which what was in there may have taken the rights; raises OSError for a link."""
+    place = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
     try:
-        os.chmod(folder, 0o700)
-        with os.scandir(folder) as entries:
-            return list(entries)
-    except OSError:
-        return []
+        os.chmod(f"/proc/self/fd/{place}", 0o700)
+        descriptor = os.open(f"/proc/self/fd/{place}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    finally:
+        os.close(place)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def _remove_if_abandoned(path: Path) -> None:
     """Raises OSError where the owner lives."""
-    os.chmod(path, 0o700)  # what was in there may have taken its rights
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    try:
+    with _opened(path) as descriptor:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         remove_tree(path)
-    finally:
-        os.close(descriptor)

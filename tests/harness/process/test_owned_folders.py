@@ -1,5 +1,6 @@
 """Temporary folders of processes that were killed: removed, and no others."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -151,3 +152,28 @@ def test_a_folder_goes_whatever_is_in_it(tmp_path):
     deep.chmod(0)
     remove_tree(root)
     assert not root.exists() and (outside / "kept").exists()
+
+
+def test_a_folder_that_becomes_a_link_while_it_is_removed_is_not_followed(tmp_path, monkeypatch):
+    """Two workers had one folder of a language's cache: the second put a link there while the first was cleared up."""
+    victim, root, listed = tmp_path / "documents", tmp_path / "kept", os.scandir
+    for folder in (victim, root / "sub"):
+        folder.mkdir(parents=True)
+        (folder / "file").write_text("mine")
+    victim.chmod(0o750)
+
+    def list_and_swap(place):
+        entries = listed(place)
+        if (root / "sub").is_dir() and not (root / "sub").is_symlink():
+            kept = list(entries)
+            (root / "sub").rename(root / "moved")
+            (root / "sub").symlink_to(victim)
+            return contextlib.nullcontext(kept)
+        return entries
+
+    monkeypatch.setattr(os, "scandir", list_and_swap)
+    remove_tree(root)
+    monkeypatch.undo()
+    assert (victim / "file").read_text() == "mine" and victim.stat().st_mode & 0o777 == 0o750
+    remove_tree(root)
+    assert not root.exists() and (victim / "file").exists()
