@@ -86,7 +86,9 @@ def _answer(
                 pid, status_fd = workers.pop(key.fd)
                 _reap(pid, status_fd)
                 os.close(key.fd)
-                if not workers:
+                if workers:
+                    _bury_orphans({pid for pid, _ in workers.values()})
+                else:
                     _kill_orphans()
                 continue
             data, fds, _, _ = socket.recv_fds(control, 1, _MAX_FDS)
@@ -189,11 +191,22 @@ def _reap(pid: int, status_fd: int) -> None:
     os.close(status_fd)
 
 
+def _children() -> list[int]:
+    with open(f"/proc/self/task/{os.getpid()}/children") as children:
+        return [int(pid) for pid in children.read().split()]
+
+
+def _bury_orphans(workers: set[int]) -> None:
+    """Free the numbers of children that have ended and are no ``workers``; of those that run nobody knows whose."""
+    for pid in _children():
+        if pid not in workers:
+            os.waitpid(pid, os.WNOHANG)
+
+
 def _kill_orphans() -> None:
     """Kill every child that is left while no worker is alive: a candidate hid it in a new session."""
     for _ in range(100):
-        with open(f"/proc/self/task/{os.getpid()}/children") as children:
-            orphans = [int(pid) for pid in children.read().split()]
+        orphans = _children()
         if not orphans:
             return
         for pid in orphans:
