@@ -66,8 +66,6 @@ def restrict(confinement: Confinement) -> str:
             _allow(ruleset, path, rights & (_EXECUTE | _READ_FILE | _READ_DIR), in_place=True)
         for folder in {os.path.dirname(path) for path in confinement.readable if path.endswith(".py")}:
             _allow(ruleset, folder, rights & _READ_DIR, in_place=True)  # a module is imported by looking for its name
-        if confinement.devices:  # CUDA was never seen to start with less of it
-            _allow(ruleset, "/sys", rights & (_READ_FILE | _READ_DIR))
         for path in proc_paths():
             _allow(ruleset, path, rights & (_READ_FILE | _READ_DIR))
         for path in (*_DEVICES, *(gpu_devices() if confinement.devices else ())):
