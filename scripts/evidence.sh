@@ -7,7 +7,7 @@
 # A step writes its files into DIR and says how long it took; one that fails does not stop the others. GPUS=2 uses two
 # GPUs for `hostile` and `scaling`; `kernelbench` needs KERNELBENCH=DIR, a checkout of it; `archive` needs ARCHIVE=FILE,
 # as CUDA-L1's h100.jsonl, and continues in ARCHIVE_RUN=DIR for ARCHIVE_SECONDS at a time, from what is kept in
-# ARCHIVE_FROM=DIR if it is given. `tritonbench` needs TRITONBENCH=DIR, a checkout of TritonBench, and continues in
+# ARCHIVE_FROM=DIR if it is given, which was made in an ARCHIVE_RUN of the same name. `tritonbench` needs TRITONBENCH=DIR, a checkout of TritonBench, and continues in
 # TRITONBENCH_RUN=DIR for TRITONBENCH_SECONDS at a time. Python is $PYTHON or python3.
 set -u
 
