@@ -13,7 +13,7 @@ import secrets
 import stat
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,15 +56,52 @@ def sweep(parent: Path | None = None, young_s: float = _YOUNG_S) -> None:
                     _remove_if_abandoned(path)
 
 
-def remove_large(folders: Iterable[Path]) -> tuple[int, int]:
-    """Remove folders that are kept for a next process and have grown too large; return files and bytes removed."""
-    files = size = 0
-    for folder in folders:
-        kept = disk_use(folder, most=_MAX_KEPT_FILES)
-        if kept.files > _MAX_KEPT_FILES or kept.bytes > _MAX_KEPT_BYTES or kept.hidden:
-            remove_tree(folder)
-            files, size = files + kept.files, size + kept.bytes
-    return files, size
+class KeptFolders:
+    """Folders that a next process finds again, each in the hands of one process at a time.
+
+    In the place of one that another process has, whose candidate may have the same source, there is a new one in
+    ``scratch``. ``paths`` are those to write to.
+    """
+
+    def __init__(self, folders: Iterable[Path], scratch: Path):
+        self._locks: dict[Path, int] = {}
+        self._instead: dict[str, str] = {}
+        self.paths: list[Path] = []
+        for number, folder in enumerate(folders):
+            try:
+                self._locks[folder] = _held(folder)
+                self.paths.append(folder)
+            except OSError:  # another has it, it is gone, or the file system has no locks
+                new = scratch / f"kept-{number}"
+                new.mkdir()
+                self._instead[str(folder)] = str(new)
+
+    def environment(self, variables: Mapping[str, str]) -> dict[str, str]:
+        """Return ``variables`` with the new folders for those that others have."""
+        return {name: self._instead.get(value, value) for name, value in variables.items()}
+
+    def close(self) -> tuple[int, int]:
+        """Give the folders back, and remove those that have grown too large; return files and bytes removed."""
+        files = size = 0
+        for folder, descriptor in self._locks.items():
+            kept = disk_use(folder, most=_MAX_KEPT_FILES)
+            if kept.files > _MAX_KEPT_FILES or kept.bytes > _MAX_KEPT_BYTES or kept.hidden:
+                remove_tree(folder)
+                files, size = files + kept.files, size + kept.bytes
+            os.close(descriptor)
+        self._locks.clear()
+        return files, size
+
+
+def _held(folder: Path) -> int:
+    """Return the descriptor of a folder that nobody else has; raises OSError."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 @dataclass

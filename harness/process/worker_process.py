@@ -23,7 +23,7 @@ from typing import Any
 from harness.faults import MachineFault
 from harness.memory import process_memory
 from harness.process import memory_cgroup, protocol, worker_limits
-from harness.process.owned_folders import disk_use, make_folder, remove_large, remove_tree
+from harness.process.owned_folders import KeptFolders, disk_use, make_folder, remove_tree
 from harness.process.procfs import cpu_times_ns, descendants, identities, is_ending, wait_until_gone
 from harness.process.spawn import scrubbed_environment
 from harness.process.worker_failures import OUTPUT_BYTES, describe_death, endless, reported_failure
@@ -68,10 +68,10 @@ class Worker:
         self._exit_code: int | None = None
         self._met = False
         self._reader = protocol.Reader()
-        self._kept = list(options.writable)
         self.scratch, self._scratch_lock = make_folder()  # its temporary directory, where it is started too
+        self._kept = KeptFolders(options.writable, self.scratch)
         self._group = memory_cgroup.make(options.memory_bytes)
-        folders = [self.scratch, *self._kept]
+        folders = [self.scratch, *self._kept.paths]
         self._limits = WorkerLimits(options.memory_bytes, self._group is not None, folders)
         self._pid = self._started(start, options)
         self._identity = identities([self._pid])
@@ -87,12 +87,12 @@ class Worker:
         self._status_fd, status_fd = os.pipe()
         request = {
             "group": str(self._group.folder) if self._group else None,
-            "env": scrubbed_environment(str(self.scratch)) | options.env,
+            "env": scrubbed_environment(str(self.scratch)) | self._kept.environment(options.env),
             "cwd": str(self.scratch),
             "background": options.background,
             "confinement": {
                 "readable": list(map(str, options.readable)),
-                "writable": [str(self.scratch), *map(str, self._kept)],
+                "writable": [str(self.scratch), *map(str, self._kept.paths)],
                 "devices": options.devices,
                 "max_file_bytes": worker_limits.MAX_DISK_BYTES,
             },
@@ -198,15 +198,15 @@ class Worker:
             os.close(self._output_fd)
             os.close(self._status_fd)
             use = disk_use(self.scratch, most=worker_limits.MAX_FILES)
-            self._remove_folders()
-            kept_files, kept_size = remove_large(self._kept)
+            kept_files, kept_size = self._remove_folders()
             self.left |= {"files": use.files + kept_files, "bytes": use.bytes + kept_size}
 
-    def _remove_folders(self) -> None:
+    def _remove_folders(self) -> tuple[int, int]:
         if self._group:
             self._group.close()
         remove_tree(self.scratch)
         os.close(self._scratch_lock)
+        return self._kept.close()
 
     def _ran_out(self) -> bool:
         """Return whether the kernel ended something of it at its limit of memory, which is nobody else's doing."""

@@ -70,6 +70,8 @@ PRETENDED: dict[str, Numbers] = {
     # rights and times of any file that its user owns, which Landlock does not see; linkers and copies set some
     "chmod": (90, None), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452), "utime": (132, None),
     "utimes": (235, None), "futimesat": (261, None), "utimensat": (280, 88),
+    # the cores that it runs on are those of its evaluation: beside it others evaluate on others
+    "sched_setaffinity": (203, 122),
     # where memory lies, which the kernel keeps in no account
     "mbind": (237, 235), "set_mempolicy": (238, 237), "set_mempolicy_home_node": (450, 450),
     # filters of sockets, and buffers: what lies in buffers is seen by their number only
@@ -85,7 +87,7 @@ UNKNOWN: dict[str, Numbers] = {"clone3": (435, 435)}
 
 # By process: only 0, which is oneself, or one's own number as the argument with this index.
 OWN_ONLY: dict[str, tuple[Numbers, int]] = {
-    "sched_setaffinity": ((203, 122), 0), "sched_setscheduler": ((144, 119), 0), "sched_setparam": ((142, 118), 0),
+    "sched_setscheduler": ((144, 119), 0), "sched_setparam": ((142, 118), 0),
     "sched_setattr": ((314, 274), 0), "prlimit64": ((302, 261), 0),
 }  # fmt: skip
 # Of one process, not of all of a group or a user: numbers, and PRIO_PROCESS and IOPRIO_WHO_PROCESS.

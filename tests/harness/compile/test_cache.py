@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.compile.cache import Cache, CacheError, built_bytes, key_of
-from harness.process.owned_folders import remove_large
+from harness.process.owned_folders import KeptFolders
 from harness.solution.includes import digest_of
 
 ROOT = Path(__file__).parents[3]
@@ -147,7 +147,7 @@ def test_a_private_folder_that_a_candidate_nested_deep_harms_nobody(cache):
     subprocess.run([sys.executable, "-c", code, folder], check=True)
     assert cache.statistics().size_bytes == 0  # it is too deep to be counted
     cache.trim()
-    assert remove_large([folder])[0] > 60 and not folder.exists()
+    assert KeptFolders([folder], cache.root).close()[0] > 60 and not folder.exists()
     subprocess.run([sys.executable, "-c", code, cache.private_folder("triton")], check=True)
     cache.clear()
     assert not folder.exists() and cache.statistics().size_bytes == 0

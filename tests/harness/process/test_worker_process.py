@@ -125,6 +125,26 @@ def test_a_folder_that_is_kept_counts_and_goes_when_it_is_too_full(server, tmp_p
     assert kept.exists() == (files == 5) and (worker.left["files"] > 20) == (files == 50)
 
 
+def test_a_folder_that_is_kept_is_in_the_hands_of_one_worker(server, tmp_path):
+    """Two evaluations of one source shared a folder, and with it work: the second computed half of the first's."""
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    path = tmp_path / "module.py"
+    path.write_text("import os; open(os.environ['KEPT'] + '/mine', 'x').close()\nclass ModelNew: pass\n")
+
+    def fork():
+        return server.fork({"KEPT": str(kept)}, GIB, readable=[path], writable=[kept])
+
+    with fork() as one, fork() as two:
+        for worker in (one, two):
+            worker.request({"op": "import", "solution": str(path)}, 20)
+        assert (kept / "mine").exists() and list(two.scratch.rglob("mine"))
+    (kept / "mine").unlink()
+    with fork() as third:
+        third.request({"op": "import", "solution": str(path)}, 20)
+    assert (kept / "mine").exists()
+
+
 def test_too_many_files_in_a_folder_that_is_kept_end_the_candidate(server, tmp_path, monkeypatch):
     monkeypatch.setattr("harness.process.worker_limits.MAX_FILES", 50)
     kept = tmp_path / "kept"

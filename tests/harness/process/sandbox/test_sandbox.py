@@ -57,7 +57,7 @@ ATTEMPTS = {
         "socket.socket(socket.AF_NETLINK, socket.SOCK_RAW)",
         "os.kill(judge, 0)",
         "os.kill(os.getppid(), signal.SIGKILL)",
-        "os.sched_setaffinity(judge, {{0}})",
+        "os.sched_setscheduler(judge, os.SCHED_BATCH, os.sched_param(0))",
         "os.setpriority(os.PRIO_PROCESS, judge, 19)",
         "os.setpriority(os.PRIO_USER, 0, 19)",
         "os.setpriority(os.PRIO_PGRP, 0, 19)",
@@ -192,7 +192,9 @@ def test_what_an_honest_candidate_needs_is_there(attempt):
         "open('/proc/cpuinfo').read(); open('/proc/self/maps').read(); open('/proc/thread-self/stat').read()\n"
         "import multiprocessing; multiprocessing.get_context('spawn').Process(target=print).start()\n"
         "assert subprocess.run([os.sys.executable, '-c', 'import torch; torch.ones(9)']).returncode == 0\n"
-        "a, b = socket.socketpair(); os.sched_setaffinity(0, os.sched_getaffinity(0))\n"
+        "a, b = socket.socketpair()\n"
+        "cores = os.sched_getaffinity(0); os.sched_setaffinity(0, {min(cores)})\n"
+        "assert os.sched_getaffinity(0) == cores, 'others are evaluated on other cores'\n"
         "threading.Thread(target=print, args=('done',)).start()\n"
         "torch.ones(1000, 1000) @ torch.ones(1000, 1000)"
     )
