@@ -11,7 +11,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-MOST_BYTES = 64 << 20  # a million tokens are 4 MiB; streamed, each comes with some 300 bytes around it
+MOST_BYTES = 64 << 20  # of a stream: a million tokens are 4 MiB, and each comes with some 300 bytes around it
+MOST_WHOLE_BYTES = 8 << 20  # of what is one JSON text, which may take thirty times as much memory
 HEADERS = {"Accept-Encoding": "identity", "Connection": "close"}  # compression would hide the size
 _CONNECTED = ("connect_tcp.complete", "connect_unix_socket.complete", "start_tls.complete")
 
@@ -23,8 +24,9 @@ class TooMuch(Exception):
 class _Limits:
     """Limits of one reply, over all streams of its connection: a proxy's, and the one that is encrypted in it."""
 
-    def __init__(self, longest_s: float):
-        self._longest_s, self._end, self._taken = longest_s, time.monotonic() + longest_s, 0
+    def __init__(self, longest_s: float, most_bytes: int):
+        self._longest_s, self._most_bytes = longest_s, most_bytes
+        self._end, self._taken = time.monotonic() + longest_s, 0
 
     def see(self, event: str, of_event: dict[str, Any]) -> None:
         """Limit what is read from a stream that was opened; a function of httpx's extension ``trace``."""
@@ -41,21 +43,21 @@ class _Limits:
                 if time.monotonic() > self._end:
                     raise TooMuch(f"its reply took longer than {self._longest_s:g} s") from None
             self._taken += len(data)
-            if self._taken > MOST_BYTES:
-                raise TooMuch(f"its reply has more than {MOST_BYTES:,} bytes")
+            if self._taken > self._most_bytes:
+                raise TooMuch(f"its reply has more than {self._most_bytes:,} bytes")
             return data
 
         return limited
 
 
-def hooks(longest_s: float) -> dict[str, list[Callable[[Any], None]]]:
-    """Return hooks of httpx for requests with ``HEADERS``, whose replies may take ``longest_s`` seconds.
+def hooks(longest_s: float, most_bytes: int) -> dict[str, list[Callable[[Any], None]]]:
+    """Return hooks of httpx for requests with ``HEADERS``: limits of the seconds and bytes that a reply may take.
 
     TooMuch is raised while a reply is read.
     """
 
     def bound(request: Any) -> None:
-        request.extensions["trace"] = _Limits(longest_s).see
+        request.extensions["trace"] = _Limits(longest_s, most_bytes).see
 
     def refuse_compressed(response: Any) -> None:
         if response.headers.get("content-encoding", "identity") != "identity":

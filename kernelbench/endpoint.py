@@ -8,16 +8,17 @@ not only the one that met it.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import math
 import os
 import random
 import threading
 import time
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import Any
 
+from harness.json_text import parse_json
 from kernelbench import bounded_reply
 
 _MOST_CHARACTERS = 1 << 20  # of an answer, with its tool calls; a quarter of a million tokens
@@ -90,11 +91,12 @@ class Endpoint:
         key = os.environ.get(key_variable)
         if not key and base_url is None:
             raise ModelError(f"{key_variable} is not set: put the key there, or name an endpoint with --base-url")
+        most_bytes = bounded_reply.MOST_BYTES if stream else bounded_reply.MOST_WHOLE_BYTES
         self._client = openai.OpenAI(
             base_url=base_url, api_key=key or "none", max_retries=0, timeout=timeout_s,
             default_headers=bounded_reply.HEADERS,
             http_client=openai.DefaultHttpxClient(
-                event_hooks=bounded_reply.hooks(_TIMES_WAITED * timeout_s),
+                event_hooks=bounded_reply.hooks(_TIMES_WAITED * timeout_s, most_bytes),
                 follow_redirects=False,  # which would send prompts to whatever address an endpoint names
             ),
         )  # fmt: skip
@@ -145,37 +147,41 @@ class Endpoint:
         self._client.close()
 
     def _request(self, messages, sampling) -> tuple[str, str | None, Any, list[dict[str, Any]]]:
+        """Text, reason of its end, usage and tool calls of one reply, as an endpoint sent them.
+
+        The package's objects of a reply take 600 times its size, and some of its fields for arguments of functions.
+        """
         if self._stream:
             return self._streamed(messages, sampling)
         create = self._client.chat.completions.with_raw_response.create
-        response = create(model=self.model, messages=messages, extra_body=sampling)
+        text = create(model=self.model, messages=messages, extra_body=sampling).http_response.text
         try:
-            answer = response.parse()  # its fields are arguments of functions of the package, so some fail in it
-            choice = answer.choices[0]
-            text = _text(choice.message.content)
-            asked = itertools.islice(getattr(choice.message, "tool_calls", None) or [], MOST_CALLS)
-            called = _bounded(text, [_tool_call(call) for call in asked])
-            return text, _text(choice.finish_reason) or None, answer.usage, called
-        except (AttributeError, IndexError, NameError, TypeError):
-            raise _Garbled(f"an answer without choices: {_shown(response.http_response.text)}") from None
+            answer = parse_json(text)
+            choice = answer["choices"][0]
+            said = _text(choice["message"].get("content"))
+            asked = (choice["message"].get("tool_calls") or [])[:MOST_CALLS]
+            called = _bounded(said, [_tool_call(call) for call in asked])
+            return said, _text(choice.get("finish_reason")) or None, answer.get("usage"), called
+        except (AttributeError, LookupError, TypeError):
+            raise _Garbled(f"an answer without choices: {text[:200]!r}") from None
 
     def _streamed(self, messages, sampling) -> tuple[str, str | None, Any, list[dict[str, Any]]]:
         pieces, finish_reason, usage = [], None, None
         called: dict[int, dict[str, Any]] = {}
         options = {"stream": True, "stream_options": {"include_usage": True}}
-        with self._client.chat.completions.create(
-            model=self.model, messages=messages, extra_body=sampling, **options
-        ) as stream:
-            try:
-                for chunk in stream:
-                    usage = getattr(chunk, "usage", None) or usage
-                    for choice in getattr(chunk, "choices", None) or []:
-                        pieces.append(_text(choice.delta.content))
-                        for part in getattr(choice.delta, "tool_calls", None) or []:
+        create = self._client.chat.completions.with_streaming_response.create
+        with create(model=self.model, messages=messages, extra_body=sampling, **options) as response:
+            for text in _events(response.iter_lines()):
+                try:
+                    chunk = parse_json(text)
+                    usage = chunk.get("usage") or usage
+                    for choice in chunk.get("choices") or []:
+                        pieces.append(_text(choice["delta"].get("content")))
+                        for part in choice["delta"].get("tool_calls") or []:
                             _add_part(called, part)
-                        finish_reason = _text(choice.finish_reason) or finish_reason
-            except (AttributeError, NameError, TypeError) as error:
-                raise _Garbled(f"a piece of another form: {error}") from None
+                        finish_reason = _text(choice.get("finish_reason")) or finish_reason
+                except (AttributeError, LookupError, TypeError):
+                    raise _Garbled(f"a piece of another form: {text[:200]!r}") from None
         if finish_reason is None:
             raise _Garbled("a stream that ended in the middle of its answer")
         text = "".join(pieces)
@@ -240,27 +246,40 @@ def _bounded(text: str, called: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return called
 
 
+def _events(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the data of a stream of events, each of which has one line of it."""
+    for line in lines:
+        if line.startswith("data:"):
+            data = line.removeprefix("data:").strip()
+            if data == "[DONE]":
+                return
+            if len(data) > bounded_reply.MOST_WHOLE_BYTES:
+                raise _Garbled(f"a piece of {len(data):,} characters")
+            yield data
+
+
 def _tokens(usage: Any, name: str) -> int | None:
     """Return a count of tokens; None where the endpoint gives none that can be one."""
-    count = getattr(usage, name, None)
+    count = usage.get(name) if isinstance(usage, dict) else None
     return count if type(count) is int and 0 <= count < 1 << 53 else None
 
 
 def _tool_call(call: Any) -> dict[str, Any]:
+    function = call["function"]
     return {
-        "id": _text(call.id), "name": _text(call.function.name), "arguments": _text(call.function.arguments),
+        "id": _text(call.get("id")), "name": _text(function.get("name")), "arguments": _text(function.get("arguments")),
     }  # fmt: skip
 
 
 def _add_part(called: dict[int, dict[str, Any]], part: Any) -> None:
     """Add a streamed piece of a tool call: its first piece has id and name, all have pieces of the arguments."""
-    if type(part.index) is not int:
+    if type(part["index"]) is not int:
         raise _Garbled("a tool call without a number")
-    call = called.setdefault(part.index, {"id": "", "name": "", "arguments": ""})
-    call["id"] = _text(part.id) or call["id"]
-    if part.function:
-        call["name"] = _text(part.function.name) or call["name"]
-        call["arguments"] += _text(part.function.arguments)
+    call = called.setdefault(part["index"], {"id": "", "name": "", "arguments": ""})
+    call["id"] = _text(part.get("id")) or call["id"]
+    if function := part.get("function"):
+        call["name"] = _text(function.get("name")) or call["name"]
+        call["arguments"] += _text(function.get("arguments"))
 
 
 def _retry_after_s(error: Exception) -> float | None:
@@ -275,14 +294,6 @@ def _retry_after_s(error: Exception) -> float | None:
         return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
     except (ValueError, OverflowError):
         return None
-
-
-def _shown(value: Any) -> str:
-    """Return the beginning of what an endpoint sent; some nests it deeper than can be printed."""
-    try:
-        return repr(str(value)[:200])
-    except RecursionError:
-        return f"a {type(value).__name__} nested too deep"
 
 
 def _described(error: Exception) -> str:

@@ -6,6 +6,7 @@ import itertools
 import socket
 import threading
 import time
+import tracemalloc
 
 import pytest
 
@@ -222,7 +223,8 @@ def raw(answering):
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_an_endless_answer_is_not_kept(raw, monkeypatch, stream):
-    monkeypatch.setattr("kernelbench.bounded_reply.MOST_BYTES", 1 << 20)
+    for limit in ("MOST_BYTES", "MOST_WHOLE_BYTES"):
+        monkeypatch.setattr(f"kernelbench.bounded_reply.{limit}", 1 << 20)
 
     def write(handler):
         while True:
@@ -230,6 +232,24 @@ def test_an_endless_answer_is_not_kept(raw, monkeypatch, stream):
 
     with pytest.raises(ModelError, match="its reply has more than 1,048,576 bytes"):
         Endpoint("model", raw(write), stream=stream).complete(HELLO, {})
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_reply_of_many_small_parts_takes_little_memory(raw, stream):
+    """Objects of the package for each of them took 600 times the size of the reply."""
+    body = b'{"choices": [' + b"{}," * 1_000_000 + b"{}]}"
+
+    def write(handler):
+        handler.wfile.write(b"data: " + body + b"\n\n" if stream else body)
+
+    endpoint = Endpoint("model", raw(write), stream=stream)
+    endpoint.tries = 1
+    tracemalloc.start()
+    with pytest.raises(ModelError, match="_Garbled"):
+        endpoint.complete(HELLO, {})
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 100 * len(body)
 
 
 @pytest.mark.parametrize("stream", [False, True])
