@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import hmac
 import os
+import secrets
 import threading
 import uuid
 from collections.abc import Iterator
@@ -149,17 +151,21 @@ class Feed:
 
 
 class Server(ThreadingHTTPServer):
-    """Answers on 127.0.0.1; ``port`` 0 takes a free one. OSError where the port is taken."""
+    """Answers on 127.0.0.1; ``port`` 0 takes a free one. OSError where the port is taken.
+
+    The address has a secret in it: other users of this machine reach the port, too.
+    """
 
     daemon_threads = True
 
     def __init__(self, feed: Feed, port: int):
         super().__init__(("127.0.0.1", port), _Handler)
         self.feed = feed
+        self.folder = f"/{secrets.token_urlsafe(24)}/"
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/"
+        return f"http://127.0.0.1:{self.server_port}{self.folder}"
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -169,8 +175,13 @@ class _Handler(BaseHTTPRequestHandler):
         if self.headers.get("Host", "").rpartition(":")[0] not in _HOSTS:  # a foreign name that leads here
             self._answer(HTTPStatus.FORBIDDEN, "text/plain", "this server answers to 127.0.0.1 only\n")
             return
+        folder = self.server.folder
+        if not hmac.compare_digest(self.path[: len(folder)].encode(), folder.encode()):
+            text = "the address of the run is the one that `kb serve` prints, as a whole\n"
+            self._answer(HTTPStatus.FORBIDDEN, "text/plain", text)
+            return
         try:
-            address = urlsplit(self.path)
+            address = urlsplit(self.path[len(folder) - 1 :])
             if address.path == "/":
                 self._answer(HTTPStatus.OK, "text/html", self.server.feed.page())
             elif address.path == "/data":

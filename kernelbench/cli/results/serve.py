@@ -18,7 +18,8 @@ from kernelbench.suite import SelectorError
 def command(run: Path, port: int) -> None:
     """Show a run in the browser while it is going: new results appear as they come.
 
-    It answers on 127.0.0.1 only. To see a run on another machine: ssh -L 8000:127.0.0.1:8000 MACHINE.
+    It answers on 127.0.0.1 only, and to the printed address, which nobody guesses. To see a run on another machine:
+    ssh -L 8000:127.0.0.1:8000 MACHINE.
 
     \b
     Examples:

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import urllib.error
+import urllib.parse
 import urllib.request
 
 import pytest
@@ -25,7 +26,7 @@ def serving(path):
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             line = process.stdout.readline()
-            yield process, re.search(r"http://127\.0\.0\.1:\d+/", line)[0]
+            yield process, re.search(r"http://127\.0\.0\.1:\d+/\S+/", line)[0]
         finally:
             process.kill()
 
@@ -142,9 +143,20 @@ def test_it_answers_only_what_it_has_and_only_to_this_machine(tmp_path):
         for address in ("detail/1", "detail/-1", "results.jsonl", "../config.json", "detail/x", "data?since=x"):
             assert get(url + address)[0] in (400, 404), address
         assert get(url, Host="evil.example:80")[0] == 403
-        with socket.create_connection(("127.0.0.1", int(url.split(":")[2].strip("/")))) as connection:
-            connection.sendall(b"GET http://[/ HTTP/1.0\r\nHost: localhost:1\r\n\r\n")  # no address at all
+        address = urllib.parse.urlsplit(url)
+        with socket.create_connection((address.hostname, address.port)) as connection:
+            request = f"GET {address.path}/[ HTTP/1.0\r\nHost: localhost:1\r\n\r\n"  # no address at all
+            connection.sendall(request.encode())
             assert b" 400 " in connection.recv(100)
+
+
+def test_it_answers_only_who_was_told_its_address(tmp_path):
+    """Another user of the machine, who cannot read the run, read it at the port."""
+    made = run(tmp_path / "r", result("1/1", 0.5))
+    with serving(made.path) as (_, url):
+        address = urllib.parse.urlsplit(url)
+        for path in ("/", "/data?since=0", "/detail/0", address.path[:-2] + "/", "/" + "é"):
+            assert get(urllib.parse.urljoin(url, urllib.parse.quote(path, "/?=")))[0] == 403, path
 
 
 def test_ctrl_c_ends_it_quietly(tmp_path):
