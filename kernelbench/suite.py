@@ -18,6 +18,7 @@ SUBSETS = {
     "2/9,2/28,2/29,2/37,2/40,2/41,2/53,2/56,2/59,2/62,2/63,2/66,2/70,2/76,2/81,2/86,2/88,2/94,2/97,2/99,"
     "3/1-3,3/43,3/44,3/48-50",
 }  # fmt: skip
+_MOST_PARTS = 1_000  # of a selector
 SOUND = "sound"  # those that pass the audit: nothing trivial passes, and most mutants are found
 _SOUND_GRADES = ("A", "B")
 
@@ -60,11 +61,11 @@ def ids(selector: str, root: Path | None = None) -> list[ProblemId]:
 def _chosen(selector: str, root: Path, files: list[ProblemFile]) -> list[ProblemFile]:
     problems = {problem.id: problem for problem in files}
     chosen: set[ProblemId] = set()
-    found: dict[str, set[ProblemId]] = {}  # each is looked for once: a run of others may name one thousands of times
     parts = re.split(r"([,&~])", "," + selector)
+    if len(parts) // 2 > _MOST_PARTS:  # in a run of others
+        raise SelectorError(f"a selector of {len(parts) // 2:,} parts, and at most {_MOST_PARTS:,} are taken")
     for operation, part in zip(parts[1::2], parts[2::2]):
-        name = part.strip()
-        named = found[name] = found[name] if name in found else _named(name, problems, root)
+        named = _named(part.strip(), problems, root)
         if operation == ",":
             chosen |= named
         elif operation == "&":

@@ -9,7 +9,7 @@ import ast
 import os
 from pathlib import Path
 
-from harness.solution.includes import local_includes, read_source, real_path
+from harness.solution.includes import Lookups, local_includes, read_source, real_path
 
 NOT_PYTHON = (SyntaxError, ValueError, MemoryError, RecursionError)  # of ast.parse: the last two where it is too deep
 
@@ -77,13 +77,14 @@ def named_below(path: Path, tree: ast.AST) -> set[Path]:
     constants = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
     texts = sorted(text for text in constants if isinstance(text, str) and text)[:_MOST_NAMES]
     names = [text for text in texts if "\n" not in text]
-    folders = [folder for name in names if os.path.isdir(folder := path.parent / name)][:_MOST_FOLDERS]
-    search = [path.parent, *folders]
-    files = {file.resolve() for folder in search for name in names if os.path.isfile(file := folder / name)}
     root = path.parent.resolve()
+    folders = {folder.resolve() for name in names if os.path.isdir(folder := path.parent / name)} - {root}
+    search = [path.parent, *sorted(folders)[:_MOST_FOLDERS]]
+    files = {file.resolve() for folder in search for name in names if os.path.isfile(file := folder / name)}
+    lookups = Lookups()
     sources = [file for file in sorted(files) if file.suffix in _INCLUDING and file.is_relative_to(root)]
     for text, beside in [*((text, None) for text in texts), *((read_source(file), file.parent) for file in sources)]:
-        files |= local_includes(text, beside, search, lambda file: file.is_relative_to(root)).keys()
+        files |= local_includes(text, beside, search, lambda file: file.is_relative_to(root), lookups).keys()
     return files
 
 
@@ -93,11 +94,12 @@ def _named_files(tree: ast.AST, folder: Path, root: Path) -> dict[Path, str]:
 
     constants = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
     files: dict[Path, str] = {}
+    lookups = Lookups()
     for text in (value for value in constants if isinstance(value, str)):
-        files |= local_includes(text, folder, [], is_read)
+        files |= local_includes(text, folder, [], is_read, lookups)
         if text.endswith(_SOURCE_SUFFIXES) and is_read(path := real_path(folder / text)):
             files[path] = read_source(path)
-            files |= local_includes(files[path], path.parent, [], is_read)
+            files |= local_includes(files[path], path.parent, [], is_read, lookups)
     return files
 
 

@@ -28,7 +28,10 @@ def judge(problem: str, folder: Path, device: str, **conditions: str) -> tuple[t
     the machine is at fault.
     """
     kinds = tasks.KINDS_ON[device.partition(":")[0]]
-    left = [path for kind in tasks.KINDS if (path := folder / f"kernel.{kind}").is_file() and not path.is_symlink()]
+    try:
+        left = [path for kind in tasks.KINDS if (path := folder / f"kernel.{kind}").is_file() and not path.is_symlink()]
+    except OSError as error:  # the agent took the rights of its folder
+        return tasks.Grade(0.0, NO_SOLUTION, f"cannot look into {folder.name}: {error.strerror}"), None
     if len(left) != 1 or left[0].suffix[1:] not in kinds:
         names = ", ".join(path.name for path in left) or "none"
         message = f"expected one file {' or '.join(f'kernel.{kind}' for kind in kinds)}, found {names}"

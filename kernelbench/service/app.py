@@ -50,6 +50,7 @@ class Service:
         self._store, self._intake, self._tokens = store, intake, tokens
         self._dispatcher, self._metrics = dispatcher, metrics
         self._waiting: dict[str, set[asyncio.Event]] = defaultdict(set)  # by client
+        self._parsing = asyncio.Lock()
 
     def app(self) -> Starlette:
         """Return the ASGI application."""
@@ -160,7 +161,8 @@ class Service:
         if data is None:
             raise too_large
         try:
-            return parse_json(data)
+            async with self._parsing:  # one after the other, and the loop goes on meanwhile
+                return await run_in_threadpool(parse_json, data)
         except ValueError as error:
             raise Refused(400, "no_json", f"the body is no JSON: {error}") from None
 

@@ -14,6 +14,7 @@ def pyplot(what: str):
     try:
         import matplotlib
 
+        matplotlib.rcdefaults()  # not those of a file in this folder, which may be a run of others
         matplotlib.use("Agg")
         from matplotlib import pyplot
     except ImportError as error:

@@ -16,15 +16,23 @@ _STYLES = {"terminal": "simple", "markdown": "github"}
 
 
 def table(
-    headers: Sequence[str], rows: Iterable[Sequence[Any]], form: str, align: Sequence[str] | None = None
+    headers: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    form: str,
+    align: Sequence[str] | None = None,
+    widths: Sequence[int | None] | None = None,
 ) -> str:
-    """``form`` is terminal or markdown; ``align`` is of the columns, where there are rows."""
-    rows = list(rows)
-    if form == "markdown":
-        headers = [escaping.markdown(header) for header in headers]
-        rows = [[escaping.markdown(str(cell)) for cell in row] for row in rows]
-    alignment = align if rows else None
-    return tabulate(rows, headers, tablefmt=_STYLES[form], colalign=alignment, disable_numparse=True)
+    """``form`` is terminal or markdown; ``align`` and the largest ``widths`` are of the columns, where there are rows.
+
+    What was written by others is text: none of it is a number or a sequence that drives a terminal.
+    """
+    escaped = escaping.markdown if form == "markdown" else escaping.terminal
+    rows = [[escaped(str(cell)) for cell in row] for row in rows]
+    alignment, widths = (align, widths) if rows else (None, None)
+    headers = [escaped(header) for header in headers]
+    return tabulate(
+        rows, headers, tablefmt=_STYLES[form], colalign=alignment, maxcolwidths=widths, disable_numparse=True
+    )
 
 
 def to_json(data: Any) -> str:

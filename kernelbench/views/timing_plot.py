@@ -23,7 +23,7 @@ def draw(result: Result, path: Path) -> None:
         calls, each = timing["samples_ms"], timing.get("calls_a_round", 1)
         (line,) = course.plot([i / each for i in range(len(calls))], calls, ".", markersize=3, alpha=0.4)
         means = round_means_ms(timing)
-        label = f"{name}: {timing['median_ms']:.4g} ms"
+        label = f"{escaping.picture(name)}: {timing['median_ms']:.4g} ms"
         course.step(range(len(means) + 1), [*means, means[-1]], where="post", color=line.get_color(), label=label)
         course.axhline(timing["median_ms"], color=line.get_color(), linewidth=0.8, linestyle="--")
         shares.hist(calls, bins=40, histtype="stepfilled", alpha=0.5, color=line.get_color(), label=label)

@@ -17,6 +17,8 @@ from kernelbench.run import CONFIG, LOG, Run, RunError, WriteError, write_whole
 
 CONFIGURATION = {"solutions": "s", "problem_dir": None, "workload": None, "precision": "fp32", "device": "cpu"}
 
+EXTRA = {"problems": {}, "baselines": {"compile": {}}}
+
 
 def result(problem="1/1", name="a.py", sha256="0", status=Status.OK, **more):
     solution = {"name": name, "sample": 0, "kind": "py", "language": "pytorch", "sha256": sha256, **more}
@@ -175,14 +177,15 @@ def test_a_damaged_configuration_is_named(tmp_path, content, message):
         Run.load(tmp_path)
 
 
-def test_a_run_of_too_many_problems_is_not_read(tmp_path, monkeypatch):
-    """Draws for the intervals of 50,000 problems took 6 GB."""
-    monkeypatch.setattr("kernelbench.run._MOST_PROBLEMS", 1)
+@pytest.mark.parametrize("limit", ["problems", "baselines"])
+def test_a_run_of_too_much_is_not_read(tmp_path, monkeypatch, limit):
+    """Draws for the intervals of 50,000 problems took 6 GB, and those over 14,400 baselines 23 GB."""
+    monkeypatch.setattr(f"kernelbench.run._MOST_{limit.upper()}", 1)
     run = Run.create(tmp_path, CONFIGURATION)
-    run.append(result("1/19"))
+    run.append(replace(result("1/19"), baselines={"eager": {}}))
     assert len(Run.load(tmp_path).results) == 1
-    run.append(result("1/20"))
-    with pytest.raises(RunError, match="results of 2 problems, and at most 1 are read"):
+    run.append(replace(result("1/20" if limit == "problems" else "1/19"), baselines={"eager": {}, **EXTRA[limit]}))
+    with pytest.raises(RunError, match=f"results of 2 {limit}, and at most 1 are read"):
         Run.load(tmp_path)
 
 

@@ -43,6 +43,13 @@ def test_a_part_that_matches_nothing_is_an_error(root, selector):
         suite.find(selector, root)
 
 
+def test_a_selector_has_a_thousand_parts_at_most(root):
+    """One of 80,000, in the configuration of a run of others, took 10 GB."""
+    assert suite.find(",".join(["1/1"] * 1_000), root)
+    with pytest.raises(suite.SelectorError, match="1,001 parts, and at most 1,000 are taken"):
+        suite.find(",".join(["1/1"] * 1_001), root)
+
+
 def test_nothing_left_is_an_error(root):
     with pytest.raises(suite.SelectorError, match="no problem is left"):
         suite.find("level1~all", root)

@@ -60,8 +60,9 @@ class Request:
             raise Refused("the request is not one of load or load_inline")
         if not_ours := next((name for name in _NOT_OURS if arguments.get(name)), None):
             raise Refused(f"{not_ours} is no argument of an extension that is built for a candidate")
-        if not _NAME.fullmatch(str(arguments.get("name"))):
-            raise Refused(f"the name of an extension must be an identifier, not {arguments.get('name')!r}")
+        name = arguments.get("name")
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise Refused(f"the name of an extension must be an identifier, not {name!r:.80}")
         if not all(_is_texts(arguments.get(name)) for name in (*_TEXTS, *_LISTS)):
             raise Refused("sources, flags and include paths of an extension are strings or lists of strings")
         if reason := _excess(arguments):

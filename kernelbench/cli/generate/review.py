@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import click
-from tabulate import tabulate
 from tqdm import tqdm
 
 from kernelbench.cli import INTERRUPTED, UNFIT, WRONG_USAGE, Number, fail, say, say_json
@@ -18,6 +17,7 @@ from kernelbench.review.record import ReviewError, Unanswered
 from kernelbench.review.reviewer import Reviewer
 from kernelbench.review.reviewing import missing, review
 from kernelbench.run import Run, RunError
+from kernelbench.views import tables
 
 _TRIES, _TIMEOUT_S = 5, 120  # somebody is waiting
 
@@ -95,7 +95,8 @@ def _show(run: Run, as_json: bool) -> None:
     if as_json:
         say_json(rows)
         return
-    say(tabulate([tuple(row.values()) for row in rows], list(rows[0]) if rows else (), maxcolwidths=50))
+    columns = list(rows[0]) if rows else []
+    say(tables.table(columns, [tuple(row.values()) for row in rows], "terminal", widths=[50] * len(columns)))
     spent = sum(one.usd for one in record.load(run.path))
     bands = outcomes.bands(results, labels.band_of(of))
     say("\n" + ", ".join(f"{count} {band}" for band, count in bands.items() if count))

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import click
-from tabulate import tabulate
 
 from harness.integrity.library_only import LEAST_SHARE
 from harness.integrity.origin import Origin
@@ -16,6 +15,7 @@ from harness.problem.module import ProblemId
 from harness.solution.discover import SUFFIXES, Solution, read_solution
 from kernelbench.cli import WRONG_USAGE, fail, say, say_json
 from kernelbench.machine import ncu
+from kernelbench.views import tables
 
 
 @click.command("findings")
@@ -47,7 +47,8 @@ def command(paths: tuple[Path, ...], everything: bool, log: Path | None, as_json
         say_json({"findings": listed, "kernels": kernels} if log else listed)
         return
     rows = [(f"{f.file}:{f.line}", f.severity, f.rule, f.code, f.to_json()["explanation"]) for f in found]
-    say(tabulate(rows, ("where", "severity", "rule", "code", "why"), maxcolwidths=[40, None, None, 40, 50]))
+    columns = ("where", "severity", "rule", "code", "why")
+    say(tables.table(columns, rows, "terminal", widths=[40, None, None, 40, 50]))
     say(f"\n{len(found)} finding(s) in {len(paths)} file(s)")
     if log:
         _tell(kernels)
@@ -77,7 +78,7 @@ def _kernels(log: Path, solution: Solution) -> list[dict]:
 def _tell(kernels: list[dict]) -> None:
     rows = [(k["name"], k["launches"], f"{k['share']:.1%}", "its own" if k["own"] else "a library's") for k in kernels]
     columns = ("kernel", "launches", "of the time", "whose")
-    say("\n" + tabulate(rows, columns, maxcolwidths=[70, None, None, None]))
+    say("\n" + tables.table(columns, rows, "terminal", widths=[70, None, None, None]))
     share = sum(kernel["share"] for kernel in kernels if kernel["own"])
     only = ": in the track 'kernels' it would be rejected as library_only" if share < LEAST_SHARE else ""
     say(f"\nits own kernels take {share:.1%} of the time{only}")

@@ -207,10 +207,11 @@ def test_a_request_that_names_a_path_of_somebody_else_is_refused(builder, tmp_pa
      ({"extra_cflags": ["-fplu${x}gin=x"]}, "characters that a shell acts on"),
      ({"extra_cflags": ["-O2 -fplugin=x"]}, "-fplugin=x is not among the flags"),
      ({"extra_cuda_cflags": ["-ccbin x"]}, "-ccbin is not among the flags"),
+     ({"name": None}, "the name of an extension must be an identifier, not None"),
      ({"build_directory": "/tmp"}, "build_directory is no argument"),
      ({"extra_sycl_cflags": ["-fplugin=x"]}, "extra_sycl_cflags is no argument")],
     ids=["items", "characters", "path", "a line of ninja's", "a variable of ninja's", "commands", "variable", "plugin",
-         "compiler", "place", "another compiler"],
+         "compiler", "name", "place", "another compiler"],
 )  # fmt: skip
 def test_a_request_of_too_many_too_long_or_unknown_flags_is_refused(builder, tmp_path, arguments, message):
     assert message in builder(inline(**arguments), tmp_path)["message"]

@@ -11,6 +11,7 @@ from warm_kb import KB
 
 from kernelbench import suite
 from kernelbench.formats import harbor
+from kernelbench.integrations import harbor as harbor_judge
 
 WRONG = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, *inputs): return torch.zeros(3)\n"
 BROKEN = ("wrong_shape", "load_error")  # 2/76 has arguments of its constructor
@@ -56,6 +57,12 @@ def test_without_one_solution_the_reward_is_nothing_and_says_why(tasks, tmp_path
     done, reward = run(tasks[0] / "tests" / "test.sh", tmp_path)
     assert done.returncode == 1 and reward["reward"] == 0
     assert "expected one file kernel.py or kernel.cpp, found" in done.stdout
+
+
+def test_a_folder_that_cannot_be_looked_into_has_no_solution():
+    """An agent took the rights of its folder, and was not scored where its solution was wrong."""
+    grade, record = harbor_judge.judge("1/19", Path("x" * 5_000), "cpu")
+    assert (grade.label, grade.value, record) == (harbor_judge.NO_SOLUTION, 0.0, None)
 
 
 @pytest.mark.slow

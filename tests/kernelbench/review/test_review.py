@@ -109,6 +109,15 @@ def test_rules_ask_no_model_and_are_asked_once(run):
         assert len(load(run.path)) == 1
 
 
+@pytest.mark.parametrize("reason", ["\x1b[0m", "", "1e400", "\x1b[31mred"])
+def test_a_reason_is_shown_whatever_it_is(run, endpoint, reason):
+    """One that was an escape sequence and nothing else ended every later review of the run."""
+    endpoint.replies = [GAMING | {"reason": reason}]
+    command = ["review", str(run.path), "--model", "m", "--base-url", endpoint.base_url]
+    done = CliRunner().invoke(main, command)
+    assert done.exit_code == 0 and "fake_transpose" in done.output and "\x1b" not in done.output
+
+
 def test_one_reviewer_is_named(run):
     for more in ([], ["--rules", "--model", "m", "--base-url", "http://127.0.0.1:9/v1"]):
         done = CliRunner().invoke(main, ["review", str(run.path), *more])
