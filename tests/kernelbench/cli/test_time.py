@@ -278,6 +278,19 @@ def test_counters_of_a_real_kernel(solution):
     assert kernel["launches"] == 1 and kernel["ns"] > 0 and 0 < kernel["dram_percent"] <= 100
 
 
+def test_names_of_others_are_drawn_as_they_are(tmp_path, monkeypatch):
+    """They were formulas, nested as deep as one likes; and a file in the folder, a run's perhaps, chose who draws."""
+    pytest.importorskip("matplotlib")
+    from kernelbench.views.timing_plot import draw
+
+    (tmp_path / "matplotlibrc").write_text("text.usetex: True\n")
+    monkeypatch.chdir(tmp_path)
+    made = result("1/1", 1.0)
+    made.baselines["$" + r"\sqrt{" * 200 + "1" + "}" * 200 + "$"] = dict(made.baselines["eager"])
+    draw(made, tmp_path / "t.svg")
+    assert (tmp_path / "t.svg").stat().st_size
+
+
 def test_what_was_not_timed_has_no_picture(tmp_path):
     from kernelbench.views.timing_plot import draw
 
