@@ -202,6 +202,9 @@ class Workload:
     problem: Problem = field(repr=False)
     changed: dict[str, Any] = field(default_factory=dict)  # of its sizes, where they are not the ones under this name
 
+    def __hash__(self) -> int:
+        return hash((self.name, repr(self.sizes), self.problem))
+
     def with_sizes(self, changed: dict[str, Any]) -> Workload:
         """Return this workload with some sizes changed: arguments of the module's functions, or its constants."""
         return Workload(self.name, {**self.sizes, **changed}, self.problem, {**self.changed, **changed})

@@ -33,7 +33,7 @@ def headroom(
     except ValueError as error:
         return {"unavailable": str(error)}
     try:
-        analysis = _analysed(workload.problem.module, workload.problem, workload.name, dtype)
+        analysis = _analysed(workload.problem.module, workload, dtype)
         return compare(analysis, limits, median_ms, clock)
     except ProblemError as error:
         return {"unavailable": str(error)}
@@ -42,9 +42,9 @@ def headroom(
 
 
 @functools.lru_cache(maxsize=256)
-def _analysed(module: ModuleType, problem: Problem, workload: str, dtype: torch.dtype) -> Analysis:
+def _analysed(module: ModuleType, workload: Workload, dtype: torch.dtype) -> Analysis:
     """Analyse a workload of a loaded module once for all its candidates: a network of level 3 takes a second."""
-    return analyse(problem.workload(workload), dtype)
+    return analyse(workload, dtype)
 
 
 def compare(analysis: Analysis, limits: Limits, median_ms: float, clock: Clock) -> dict[str, Any]:

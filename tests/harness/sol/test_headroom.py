@@ -29,6 +29,15 @@ def test_a_reference_that_cannot_be_traced_has_no_bound(workload, monkeypatch):
     assert "cannot be traced" in found["unavailable"]
 
 
+def test_each_size_of_a_workload_has_its_own_bounds(problem, monkeypatch):
+    """Held-out sizes share the name: honest kernels were below the floor of the published size."""
+    monkeypatch.setattr("harness.sol.headroom.limits_at_hand", lambda device: H100)
+    published = problem("1/1").workload("full")
+    other = published.with_sizes({"n": 2 * published.sizes["n"]})
+    floors = [headroom(one, torch.float32, torch.device("cpu"), 1.0, {})["t_floor_ms"] for one in (published, other)]
+    assert floors[1] > 6 * floors[0]
+
+
 def test_a_measured_time_beside_the_bounds(matmul):
     conditions = {"sm_clock_mhz": {"median": 1500}, "memory_clock_mhz": {"median": 2619}}
     found = compare(matmul, H100, 2.0, choose(H100, conditions))
