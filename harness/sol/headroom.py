@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from harness.problem.module import Problem, ProblemError, Workload
+from harness.problem.module import ProblemError, Workload
 from harness.sol.bounds import Analysis, analyse, floor, speed_of_light
 from harness.sol.clock import Clock, choose
 from harness.sol.hardware import Limits, limits_at_hand
