@@ -96,10 +96,16 @@ def _is_there(path: str) -> bool:
 
 def real_path(path: str | os.PathLike[str]) -> Path:
     """``os.path.realpath`` of a path that others chose; OSError where one link leads to another too often."""
+    too_often = OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+    try:
+        os.stat(path)  # which follows 40 links, and realpath any number
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise too_often from None
     try:
         return Path(os.path.realpath(path))
-    except RecursionError:
-        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path)) from None
+    except RecursionError:  # it was changed in between
+        raise too_often from None
 
 
 def read_source(path: Path, most: int = MAX_SOURCE_BYTES) -> str:

@@ -29,7 +29,7 @@ _ENDED = {
 def page(result: Result, counters: Sequence[dict[str, Any]] | str | None = None) -> str:
     """``counters`` are those of ``nsight``, or why there are none."""
     parts = [_head(result)]
-    if result.timing and "samples_ms" in result.timing:
+    if result.timing and {"samples_ms", "median_ms"} <= result.timing.keys():
         parts += [
             _section("Time of a call, over rounds", _statistics(result)),
             _section("Calls of the solution", histogram(result.timing["samples_ms"])),
