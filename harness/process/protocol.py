@@ -70,6 +70,14 @@ class Reader:
             return _LENGTH.size - len(self._buffer)
         return min(self._length() + _LENGTH.size - len(self._buffer), 1 << 20)
 
+    def take(self, connection: socket.socket) -> dict[str, Any] | None:
+        """Take in what has arrived; return the message once it is whole."""
+        try:
+            self.feed(connection.recv(self.wanted()))
+        except (BlockingIOError, TimeoutError):  # the system tells of urgent data, and gives none (MSG_OOB)
+            return None
+        return self.message()
+
     def feed(self, data: bytes) -> None:
         if not data:
             raise Closed

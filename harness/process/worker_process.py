@@ -282,8 +282,7 @@ class Worker:
         if self._channel.fileno() in ready:
             try:
                 for _ in range(2):  # its length and the rest, at once: checking limits in between would take time
-                    self._reader.feed(self._channel.recv(self._reader.wanted()))
-                    if (message := self._reader.message()) is not None or not self._arrives():
+                    if (message := self._reader.take(self._channel)) is not None or not self._arrives():
                         return message
             except (protocol.Closed, ConnectionError):
                 self._selector.unregister(self._channel.fileno())

@@ -318,6 +318,22 @@ def test_forged_garbage_is_the_candidates_failure(server, tmp_path, data):
     assert error.status is Status.CRASHED and "garbage" in error.message
 
 
+URGENT = """
+import gc, socket, time
+channel = next(o for o in gc.get_objects() if type(o) is socket.socket and o.fileno() >= 0)
+for _ in range(3):
+    channel.send(b"x", socket.MSG_OOB)
+    time.sleep(0.3)
+raise ValueError("its own")
+"""
+
+
+def test_urgent_data_is_no_fault_of_the_machine(server, tmp_path):
+    """The judge failed over a byte that the system tells of and does not give: a wrong result had no verdict."""
+    error = failing(server, tmp_path, URGENT)
+    assert error.status in (Status.LOAD_ERROR, Status.CRASHED), error.message
+
+
 def test_a_forged_status_cannot_be_ok(server, tmp_path):
     body = json.dumps({"error": {"status": "ok", "message": "fine"}}).encode()
     error = failing(server, tmp_path, GARBAGE.format(data=struct.pack("!I", len(body)) + body))
