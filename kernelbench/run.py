@@ -24,7 +24,7 @@ from harness.solution.discover import Solution
 from harness.solution.includes import digest_of
 from kernelbench import __version__
 from kernelbench.metrics.workloads import together
-from kernelbench.run_folder import foreign, read_own
+from kernelbench.run_folder import foreign, read_lines, read_own
 
 CONFIG = "config.json"
 LOG = "results.jsonl"
@@ -316,11 +316,10 @@ def whole_lines(path: Path, repair: bool = False) -> tuple[list[bytes], bool]:
 
     Raises OSError for a link, for what is no plain file, and for one that is too large to be a log.
     """
-    data = read_own(path, MOST_LOG_BYTES)
-    whole, _, rest = data.rpartition(b"\n")
-    if rest and repair:
-        os.truncate(path, len(data) - len(rest))
-    return whole.splitlines(), bool(rest)
+    lines, torn = read_lines(path, MOST_LOG_BYTES)
+    if torn and repair:
+        os.truncate(path, sum(map(len, lines)) + len(lines))
+    return lines, bool(torn)
 
 
 def _others_in(folder: Path) -> str:

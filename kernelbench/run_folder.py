@@ -8,14 +8,15 @@ from pathlib import Path
 
 from harness.solution.includes import read_bytes
 
+_MOST_LINES = 1_000_000  # 250 problems with a hundred samples of forty lines each
 WORKSPACES = "workspaces"  # has a folder for each problem, in which a solver's program does as it likes
 
 
-def foreign(folder: Path) -> str:
+def foreign(folder: Path, depth: int = 0) -> str:
     """Return the first thing in a run or an experiment that is neither folder nor file, and what; '' without one.
 
     Links to files do no harm: whoever writes in a run replaces or refuses them. What lies in the workspaces of programs
-    is not looked at.
+    is not looked at: of a run its folder of that name, or of each of the runs that lie ``depth`` folders below.
     """
     folders = [folder]
     while folders:
@@ -30,7 +31,7 @@ def foreign(folder: Path) -> str:
                 if os.path.isdir(path):
                     return f"{path} is a link"
             elif entry.is_dir():
-                folders += [path] if here.name != WORKSPACES else []
+                folders += [path] if path.relative_to(folder).parts[depth:-1] != (WORKSPACES,) else []
             elif not entry.is_file():
                 return f"{path} cannot be read: it is not a plain file"
     return ""
@@ -41,3 +42,15 @@ def read_own(path: Path, most: int) -> bytes:
     if path.is_symlink():
         raise OSError(errno.ELOOP, "it is not a plain file, but a link", str(path))
     return read_bytes(path, most)
+
+
+def read_lines(path: Path, most: int) -> tuple[list[bytes], bytes]:
+    """Return the lines of a log, and what stands behind the last; raises OSError also for too many lines.
+
+    Each is an object: a line of one byte takes 40.
+    """
+    data = read_own(path, most)
+    if (count := data.count(b"\n")) > _MOST_LINES:
+        raise OSError(errno.EFBIG, f"it is too large: {count:,} lines, and the limit is {_MOST_LINES:,}", str(path))
+    *lines, rest = data.split(b"\n")
+    return lines, rest

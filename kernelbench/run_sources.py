@@ -23,7 +23,7 @@ from harness.solution.discover import PREBUILT_SUFFIX, Solution
 from harness.solution.includes import read_bytes, read_head
 from kernelbench import suite
 from kernelbench.run import MOST_LOG_BYTES, Run, RunError, WriteError, write_whole
-from kernelbench.run_folder import read_own
+from kernelbench.run_folder import read_lines
 
 SOURCES = "sources"
 REFERENCES = "references"
@@ -87,7 +87,8 @@ def trajectory_of(run: Run) -> list[dict[str, Any]]:
     """The attempts that a solver logged, in order. Raises RunError for a log that is no plain file, or too large."""
     path = run.path / TRAJECTORY
     try:
-        return attempts_in(read_own(path, MOST_LOG_BYTES).splitlines())
+        lines, rest = read_lines(path, MOST_LOG_BYTES)
+        return attempts_in([*lines, rest])
     except FileNotFoundError:
         return []
     except OSError as error:

@@ -22,6 +22,7 @@ from kernelbench.run import append_line, whole_lines, write_whole
 from kernelbench.run_folder import foreign, read_own
 
 DEFINITION, CELLS, RUNS, FIGURES = "experiment.json", "cells.jsonl", "runs", "figures"
+_DEPTH = 3  # of a run: runs/VARIANT/CELL
 # What may change when an experiment is continued. Variants may be added.
 _FREE = ("limits", "estimate", "compare_with", "curves", "seeds", "repeats", "variant")
 
@@ -36,7 +37,7 @@ class Store:
         self.folder, self.experiment = folder, experiment
         definition = json.loads(json.dumps(dataclasses.asdict(experiment)))
         path = folder / DEFINITION
-        others = f"{folder / CELLS} is a link" if (folder / CELLS).is_symlink() else foreign(folder)
+        others = f"{folder / CELLS} is a link" if (folder / CELLS).is_symlink() else foreign(folder, _DEPTH)
         if others:
             raise ExperimentError(f"{others}: choose another --out")
         if path.exists():

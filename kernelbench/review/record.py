@@ -14,7 +14,7 @@ from harness.record.shape import NUMBER, TEXT, one_of, shape
 from harness.result import Result
 from kernelbench.metrics.outcomes import GAMING, MINOR_ISSUES, NO_ISSUES
 from kernelbench.run import RunError
-from kernelbench.run_folder import read_own
+from kernelbench.run_folder import read_lines
 
 LOG = "reviews.jsonl"
 _MOST_BYTES = 256 << 20  # chosen: 100,000 reviews of 2.5 kB
@@ -81,13 +81,13 @@ class Review:
 def load(run: Path) -> list[Review]:
     """Raises ReviewError where a line is no review."""
     try:
-        lines = read_own(run / LOG, _MOST_BYTES).decode(errors="replace").splitlines()
+        lines, rest = read_lines(run / LOG, _MOST_BYTES)
     except FileNotFoundError:
         return []
     except OSError as error:
         raise ReviewError(f"{run / LOG} cannot be read: {error.strerror}") from None
     reviews = []
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate([*lines, rest] if rest else lines, start=1):
         try:
             reviews.append(Review.from_json(parse_json(line)))
         except ValueError as error:

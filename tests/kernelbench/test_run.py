@@ -14,6 +14,7 @@ from harness.result import Result, Status
 from harness.solution.discover import Solution
 from kernelbench.evaluation import unevaluated
 from kernelbench.run import CONFIG, LOG, Run, RunError, WriteError, write_whole
+from kernelbench.run_folder import foreign
 
 CONFIGURATION = {"solutions": "s", "problem_dir": None, "workload": None, "precision": "fp32", "device": "cpu"}
 
@@ -239,9 +240,10 @@ def test_a_configuration_that_is_a_link_is_neither_read_nor_written(tmp_path):
     assert mine.read_text() == before
 
 
-@pytest.mark.parametrize("place", ["solutions", "sources", "workspaces/1_19"])
-def test_a_folder_of_others_that_is_a_link_is_not_written_into(tmp_path, place):
-    run = Run.create(tmp_path / "r", CONFIGURATION)
+@pytest.mark.parametrize("name", ["r", "workspaces"])
+@pytest.mark.parametrize("place", ["solutions", "sources", "workspaces/1_19", "solutions/level1"])
+def test_a_folder_of_others_that_is_a_link_is_not_written_into(tmp_path, place, name):
+    run = Run.create(tmp_path / name, CONFIGURATION)
     link = run.path / place
     link.parent.mkdir(exist_ok=True)
     link.symlink_to(tmp_path)
@@ -251,6 +253,18 @@ def test_a_folder_of_others_that_is_a_link_is_not_written_into(tmp_path, place):
     (run.path / "workspaces/1_20/venv").mkdir(parents=True)
     (run.path / "workspaces/1_20/venv/lib").symlink_to(tmp_path)  # of a program that made it there
     Run.open(run.path, CONFIGURATION, resume=True).close()
+
+
+def test_workspaces_of_an_experiment_are_those_of_its_runs(tmp_path):
+    """A folder of that name anywhere, the experiment's own too, was not looked into."""
+    for folder in ("runs/a/s0_r0/workspaces/1_19/venv", "workspaces/runs", "runs/workspaces"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "runs/a/s0_r0/workspaces/1_19/venv/lib").symlink_to(tmp_path)
+    assert foreign(tmp_path, depth=3) == ""
+    for place in ("workspaces/runs/a", "runs/workspaces/s0_r0"):
+        (tmp_path / place).symlink_to(tmp_path)
+        assert foreign(tmp_path, depth=3) == f"{tmp_path / place} is a link"
+        (tmp_path / place).unlink()
 
 
 def test_a_link_that_leads_to_itself_is_no_folder(tmp_path):
@@ -353,3 +367,13 @@ def test_a_run_of_others_that_holds_no_plain_files_is_refused_at_once(tmp_path, 
     if name == "results.jsonl" and kind == "a pipe":
         with pytest.raises(RunError, match="cannot be read"):
             Run.open(run.path, CONFIGURATION, resume=True)
+
+
+def test_a_log_of_more_lines_than_runs_have_is_not_read(tmp_path):
+    """Each line is an object: five hundred megabytes of ends of lines took five gigabytes."""
+    run = Run.create(tmp_path, CONFIGURATION)
+    run.append(result())
+    with open(tmp_path / LOG, "ab") as file:
+        file.write(b"\n" * 1_000_001)
+    with pytest.raises(RunError, match="it is too large: 1,000,002 lines, and the limit is 1,000,000"):
+        Run.load(tmp_path)
