@@ -6,6 +6,7 @@ every run, on a landscape the problems of a seed share its authors. Intervals dr
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -140,7 +141,8 @@ def _attempt_fast_p(pool: Pool, r: float) -> list[list[float]]:
                 if counts(a) and a.speedup is not None and a.speedup >= r
             )  # fmt: skip
             first.append(next(good, None))
-    return [[a, sum(f is not None and f <= a for f in first) / len(first)] for a in range(1, most + 1)]
+    done = itertools.accumulate(map(Counter(first).__getitem__, range(1, most + 1)))
+    return [[a, count / len(first)] for a, count in enumerate(done, 1)]
 
 
 def _cv(pool: Pool) -> dict[str, float | None]:

@@ -23,9 +23,11 @@ FORMAT = 1
 FAILED = "failed"
 BANDS = (FAILED, outcomes.UNREVIEWED, *outcomes.BANDS)
 _ATTEMPT = (or_none(POSITIVE), or_none(POSITIVE), or_none(POSITIVE), NUMBER, one_of("", *BANDS))
+_MOST_PROBLEMS = 1_000  # four times the suite; each has a thousand draws in each figure of a report
 _FINISHED = shape(
     {
-        "variant!": TEXT, "seed!": count(), "repeat!": count(), "seconds!": NUMBER, "problems!": LIST,
+        "variant!": TEXT, "seed!": count(), "repeat!": count(), "seconds!": NUMBER,
+        "problems!": kind(f"a list of at most {_MOST_PROBLEMS:,}", list, fits=lambda of: len(of) <= _MOST_PROBLEMS),
         "problems[]": OBJECT, "problems[].problem!": PROBLEM, "problems[].sol_fp16_ms!": or_none(POSITIVE),
         "problems[].units!": LIST, "problems[].units[]": OBJECT, "problems[].units[].tokens!": or_none(NUMBER),
         "problems[].units[].usd!": or_none(NUMBER), "problems[].units[].attempts!": LIST,

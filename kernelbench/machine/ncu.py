@@ -35,7 +35,7 @@ METRICS = {
 _PLACES = ("/usr/local/cuda/bin/ncu", "/opt/nvidia/nsight-compute/*/ncu")
 _MOST_LAUNCHES = 200
 _TOLD_LINES, _TOLD_CHARACTERS = 8, 2000
-_MOST_LOG_BYTES = 64 << 20
+_MOST_LOG_BYTES, _MOST_COLUMNS = 64 << 20, 2_000  # ncu has some 1,500 metrics
 
 
 class NsightError(Exception):
@@ -99,7 +99,10 @@ def read(output: str, errors: str = "") -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     if headers and lines[headers[0]].startswith('"ID"'):
         try:
-            found = _launches(csv.DictReader(io.StringIO("\n".join(lines[headers[0] :]))))
+            table = csv.DictReader(io.StringIO("\n".join(lines[headers[0] :])))
+            if (columns := len(table.fieldnames or ())) > _MOST_COLUMNS:  # each row is filled up to them
+                raise NsightError(f"its table has {columns:,} columns, and at most {_MOST_COLUMNS:,} are read")
+            found = _launches(table)
         except csv.Error as error:
             raise NsightError(f"its table is damaged ({error}): take it again") from None
     if not found:

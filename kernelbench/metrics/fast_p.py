@@ -51,8 +51,10 @@ def fast_p_curve(speedups: Values) -> list[tuple[float, float]]:
     next r, and falls right behind it. Without problems there is the point (0, 0) only.
     """
     values = _array(speedups)
-    steps = sorted({0.0, *values[~np.isnan(values)].tolist()})
-    return [(r, fast_p(values, r)) for r in steps]
+    known = np.sort(values[~np.isnan(values)])
+    steps = sorted({0.0, *known.tolist()})
+    beyond = len(known) - np.searchsorted(known, steps, side="right")
+    return [(r, float(count) / max(1, len(values))) for r, count in zip(steps, beyond)]
 
 
 def signed_area(speedups: Values, others: Values, weights: np.ndarray | None = None) -> Figure:

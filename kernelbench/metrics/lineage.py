@@ -51,8 +51,9 @@ def steps(results: Iterable[Result], attempts: Iterable[dict[str, Any]]) -> list
         Lines of ``trajectory.jsonl``.
     """
     measured = {(r.problem, r.solution["sample"]): r for r in together(r for r in results if r.confirms is None)}
-    lines = sorted(attempts, key=lambda line: (_key(line["problem"]), line["sample"]))
-    return [_step(line, measured) for line in lines if (line["problem"], line["sample"]) in measured]
+    line_of = {(line["problem"], line["sample"]): line for line in attempts}  # one that repeats is no other attempt
+    made = sorted(measured.keys() & line_of.keys(), key=lambda key: (_key(key[0]), key[1]))
+    return [_step(line_of[key], measured) for key in made]
 
 
 def _step(line: dict[str, Any], measured: dict[tuple[str, int], Result]) -> Step:
@@ -165,14 +166,17 @@ def _fallback(speedups: Sequence[float], problems: int) -> float | None:
 
 def over_attempts(found: Sequence[Step], problems: Sequence[str], most: int) -> list[float | None]:
     """Return the fallback mean after each number of attempts, from 1 to ``most``."""
-    grouped = by_problem(found)
     best: dict[str, Step | None] = dict.fromkeys(problems)
-    curves = []
+    grouped = {problem: steps for problem, steps in by_problem(found).items() if problem in best}
+    curves: list[float | None] = []
     for attempts in range(most):
-        for problem in problems:
-            steps_of = grouped.get(problem, [])
-            if attempts < len(steps_of):
-                best[problem] = best_of([step for step in (best[problem], steps_of[attempts]) if step])
+        grouped = {problem: steps for problem, steps in grouped.items() if attempts < len(steps)}
+        before = list(map(best.get, grouped))
+        for problem, steps in grouped.items():
+            best[problem] = best_of([step for step in (best[problem], steps[attempts]) if step])
+        if curves and before == list(map(best.get, grouped)):
+            curves.append(curves[-1])
+            continue
         speedups = [step.speedup for step in map(best.get, problems) if step and step.speedup]
         curves.append(_fallback(speedups, len(problems)))
     return curves

@@ -99,11 +99,11 @@ def _unit_of(line: Line) -> int | None:
 
 def _costs(units: list, keys: list, tried: list[Line], asked: list[Line]) -> dict[Any, tuple]:
     """Return tokens and USD of each unit, None where they are not known."""
-    spent = defaultdict(list)
+    spent, known = defaultdict(list), set(units)
     if asked and all(set(line.get("tags") or {}) & set(_TAGS) for line in asked):
         for line in asked:
             key = _unit_of(line)
-            spent[key if key in units else units[0] if key < units[0] else units[-1]].append(line)
+            spent[key if key in known else units[0] if key < units[0] else units[-1]].append(line)
     else:
         for key, line in zip(keys, tried):
             spent[key].append(line)

@@ -31,6 +31,7 @@ from harness.solution.discover import Solution
 from harness.timing import cupti
 
 _CALLS = 3  # of which the one with the median span is shown
+_LOG_CHARACTERS = 1 << 18  # as harness.worker.programs keeps, if it is asked
 _COUNTERS = ("wall_s", "cpu_s", "minor_faults", "major_faults", "voluntary_switches", "involuntary_switches")
 
 
@@ -116,4 +117,4 @@ def _by_ncu(
         answer = session.ask(op="profiler", command=ncu, root=str(ROOT), job=json.dumps(job))
     except CandidateFailure as failure:
         return f"ncu did not end: {failure.message}"
-    return str(answer.get("log", ""))
+    return str(answer.get("log", ""))[:_LOG_CHARACTERS]
