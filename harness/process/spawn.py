@@ -69,6 +69,21 @@ def start_server(
     return process
 
 
+def pipe_of_others() -> tuple[int, int]:
+    """A pipe for what an untrusted process writes: reading ``what_is_there`` never waits."""
+    ours, theirs = os.pipe()
+    os.set_blocking(ours, False)
+    return ours, theirs
+
+
+def what_is_there(pipe: int, most: int) -> bytes | None:
+    """Return what can be read now, b'' at the end; None where somebody else, who opened it too, was first."""
+    try:
+        return os.read(pipe, most)
+    except BlockingIOError:
+        return None
+
+
 def environment() -> dict[str, str]:
     """Return what a server is started with of this process's environment."""
     return {k: v for k, v in os.environ.items() if _PASSED_ON.fullmatch(k) and not _SECRET.search(k)}

@@ -25,7 +25,7 @@ from harness.memory import process_memory
 from harness.process import memory_cgroup, protocol, worker_limits
 from harness.process.owned_folders import KeptFolders, disk_use, make_folder, remove_tree
 from harness.process.procfs import cpu_times_ns, descendants, identities, is_ending, wait_until_gone
-from harness.process.spawn import scrubbed_environment
+from harness.process.spawn import pipe_of_others, scrubbed_environment, what_is_there
 from harness.process.worker_failures import OUTPUT_BYTES, describe_death, endless, reported_failure
 from harness.process.worker_limits import CHECK_EVERY_S, WorkerLimits
 from harness.process.worker_rest import WorkerRest
@@ -83,7 +83,7 @@ class Worker:
     def _started(self, start: Start, options: WorkerOptions) -> int:
         """Return the number of its process, the other end of its channel and pipes."""
         self._channel, channel = socket.socketpair()
-        self._output_fd, output_fd = os.pipe()
+        self._output_fd, output_fd = pipe_of_others()
         self._status_fd, status_fd = os.pipe()
         request = {
             "group": str(self._group.folder) if self._group else None,
@@ -298,19 +298,18 @@ class Worker:
         return any(key.fd == self._channel.fileno() for key, _ in self._selector.select(0))
 
     def _take_output(self) -> None:
-        data = os.read(self._output_fd, OUTPUT_BYTES)
-        if not data:
+        data = what_is_there(self._output_fd, OUTPUT_BYTES)
+        if data == b"":
             self._selector.unregister(self._output_fd)
-        self.output += data
+        self.output += data or b""
         del self.output[:-OUTPUT_BYTES]
 
     def _read_exit_code(self) -> int:
         self._selector.unregister(self._status_fd)
         data = os.read(self._status_fd, 64)
-        while self._output_fd in self._selector.get_map() and any(
-            key.fd == self._output_fd for key, _ in self._selector.select(0)
-        ):
-            self._take_output()
+        for _ in range(16):  # more than a pipe holds; who writes on is nobody to wait for
+            if self._output_fd in {key.fd for key, _ in self._selector.select(0)}:
+                self._take_output()
         code = int(data) if data else -signal.SIGKILL
         self._orphaned = not data
         if self._orphaned and identities([self._pid]) <= self._identity:  # nobody else does, and nobody leaves a group

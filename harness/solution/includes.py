@@ -11,14 +11,16 @@ import hashlib
 import os
 import re
 import stat
+import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
 from harness.limits import MAX_HEADER_BYTES, MAX_INCLUDED_BYTES, MAX_INCLUDED_FILES, MAX_LOOKUPS, MAX_SOURCE_BYTES
 
 _PIECE_BYTES = 1 << 20
+_LOOKUPS_S = 10.0  # of processor time; a hundred thousand places take a tenth of that
 _CONTINUED = re.compile(r"\\[ \t]*\r?\n")
 _HASHES = ("#", "%:", "??=")  # by which a line of the preprocessor begins
 _NAME = re.compile(r'"(?P<quoted>[^"\n]+)"|<(?P<angled>[^<>\n]+)>')
@@ -26,9 +28,18 @@ _NAME = re.compile(r'"(?P<quoted>[^"\n]+)"|<(?P<angled>[^<>\n]+)>')
 
 @dataclass
 class Lookups:
-    """Places where headers were looked for, of sources that are read one after the other."""
+    """Places where headers were looked for, of sources that are read one after the other, by one thread."""
 
     count: int = 0
+    begun_s: float = field(default_factory=time.thread_time)
+
+    def one_more(self) -> None:
+        """Raise OSError where it is too many, or takes the processor long: a path may lead through links of links."""
+        self.count += 1
+        if self.count > MAX_LOOKUPS:
+            raise OSError(errno.E2BIG, f"its includes and include paths name more than {MAX_LOOKUPS:,} places")
+        if time.thread_time() - self.begun_s > _LOOKUPS_S:
+            raise OSError(errno.E2BIG, f"to look for what it includes takes more than {_LOOKUPS_S:g} s")
 
 
 def local_includes(
@@ -53,9 +64,7 @@ def local_includes(
     while pending:
         text, beside = pending.pop()
         for path in _places(text, beside, search):
-            lookups.count += 1
-            if lookups.count > MAX_LOOKUPS:
-                raise OSError(errno.E2BIG, f"its includes and include paths name more than {MAX_LOOKUPS:,} places")
+            lookups.one_more()
             if not _is_there(path):
                 continue
             file = real_path(path)
@@ -95,17 +104,23 @@ def _is_there(path: str) -> bool:
 
 
 def real_path(path: str | os.PathLike[str]) -> Path:
-    """``os.path.realpath`` of a path that others chose; OSError where one link leads to another too often."""
-    too_often = OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
-    try:
-        os.stat(path)  # which follows 40 links, and realpath any number
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise too_often from None
-    try:
-        return Path(os.path.realpath(path))
-    except RecursionError:  # it was changed in between
-        raise too_often from None
+    """Return the real path of one that others chose, as the system finds it: ``realpath`` may take seconds for that.
+
+    Of what is not there it is that of the folder which is, and the rest. Raises OSError where the system finds none,
+    as behind more than 40 links.
+    """
+    here, rest = os.fspath(path), []
+    while True:
+        try:
+            place = os.open(here, os.O_PATH | os.O_CLOEXEC)
+        except (FileNotFoundError, NotADirectoryError):
+            here, name = os.path.split(here.rstrip("/"))
+            here, rest = here or ("." if not os.path.isabs(path) else "/"), [name, *rest]
+            continue
+        try:
+            return Path(os.path.normpath(os.path.join(os.readlink(f"/proc/self/fd/{place}"), *rest)))
+        finally:
+            os.close(place)
 
 
 def read_source(path: Path, most: int = MAX_SOURCE_BYTES) -> str:
