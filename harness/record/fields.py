@@ -28,6 +28,11 @@ from harness.record.shape import (
 PROBLEM = kind("LEVEL/NUMBER", str, fits=re.compile(r"[0-9]{1,9}/[0-9]{1,9}").fullmatch)
 VERDICT = or_none(one_of("faster", "slower", "tie", "unstable"))
 _MOST_BASELINES = 16  # of one result; views have columns for each
+_MOST_SAMPLES = 20_000  # of one timing, which draws a thousand times as many; 200 rounds have 1,600
+_SAMPLES = kind(
+    f"{POSITIVES.words}, at most {_MOST_SAMPLES:,}", list,
+    fits=lambda entries: len(entries) <= _MOST_SAMPLES and POSITIVES.fits(entries),
+)  # fmt: skip
 _COUNT, _ROUNDS = count(), count(1, 1_000_000_000)  # rounds: far beyond what the time of an evaluation allows
 
 # Of the candidate and of each baseline. Times are in ms.
@@ -73,7 +78,7 @@ _TIMING: dict[str, Kind] = {
     "rounds": _COUNT,
     "run_to_run_rel": NUMBER,
     "samples": _COUNT,
-    "samples_ms": POSITIVES,
+    "samples_ms": _SAMPLES,
     "sem": or_none(FIGURE),
     "speedup": or_none(POSITIVE),
     "stability": TEXT,
@@ -171,7 +176,7 @@ BASELINE = shape(
         "started!": TEXT,
         "timing!": or_none(OBJECT),
         **{f"timing.{name}" + "!" * (name in _COMPARED): of for name, of in _TIMING.items()},
-        "timing.samples_ms!": kind(POSITIVES.words, list, fits=lambda entries: entries and POSITIVES.fits(entries)),
+        "timing.samples_ms!": kind(_SAMPLES.words, list, fits=lambda entries: entries and _SAMPLES.fits(entries)),
         "versions!": OBJECT,
         "versions.torch!": TEXT,
         "workload!": OBJECT,

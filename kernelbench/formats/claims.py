@@ -89,13 +89,15 @@ def load(path: Path) -> list[Claim]:
         lines = read_source(path, MAX_JSON_BYTES).splitlines()
     except OSError as error:
         raise ClaimsError(f"cannot read {path}: {error.strerror}; `kb import` writes it beside solutions/") from None
-    found = []
+    found: dict[tuple[str, str], Claim] = {}
     for place, line in enumerate(lines, start=1):
         try:
-            found.append(_claim(parse_json(line)))
+            claim = _claim(parse_json(line))
         except (ValueError, KeyError, TypeError, AttributeError):
             raise ClaimsError(f"{path}, line {place}, is no claim; import the archive again") from None
-    return found
+        if found.setdefault((claim.problem, claim.solution), claim) is not claim:
+            raise ClaimsError(f"{path}, line {place}, is a second claim of {claim.problem} {claim.solution}")
+    return list(found.values())
 
 
 def _claim(record: dict[str, Any]) -> Claim:

@@ -15,6 +15,7 @@ from kernelbench.metrics.fast_p import baseline_of
 
 LEVEL = 0.95
 RESAMPLES = 1000
+_EXACT = 1000  # samples
 _SEED = 0  # a view of the same log says the same
 
 
@@ -157,12 +158,19 @@ def log_median_variance(samples: Sequence[float]) -> float:
     if n < 2:
         return math.inf
     c = max(1, round((n + 1) / 2 - math.sqrt(n)))
-    tail = sum(math.comb(n, i) for i in range(c)) / 2**n
-    z = NormalDist().inv_cdf(1 - tail)
+    z = NormalDist().inv_cdf(1 - _fewer_than(c, n))
     ordered = sorted(samples)
     if not z or ordered[0] <= 0:
         return math.inf
     return (math.log(ordered[n - c] / ordered[c - 1]) / (2 * z)) ** 2
+
+
+@functools.lru_cache(maxsize=256)
+def _fewer_than(c: int, n: int) -> float:
+    """Return P(Binomial(n, 1/2) < c); beyond a thousand, where exact numbers have as many bits, that of a normal."""
+    if n > _EXACT:
+        return NormalDist(n / 2, math.sqrt(n) / 2).cdf(c - 0.5)
+    return sum(math.comb(n, i) for i in range(c)) / 2**n
 
 
 def log_mean_variance(timing: dict) -> float | None:

@@ -25,6 +25,7 @@ TRAITS = (UNCHANGED, LIBRARY_ONLY, REDUCED_PRECISION, GRAPH_REPLAY, MEMORY_FORMA
 _OF_RULE = {"lower_precision": REDUCED_PRECISION, "cuda_graph": GRAPH_REPLAY, "memory_format": MEMORY_FORMAT}
 _PRECISION_SETTINGS = ("tf32", "matmul_precision", "reduced_precision")  # in the name of a global setting
 _PUBLISHED = "full"
+_SAME: dict[tuple[bytes, ...], bool] = {}  # by the digests of two sources
 
 
 def traits(run: Run, result: Result, claim: Claim, label: Label) -> dict[str, str]:
@@ -57,10 +58,13 @@ def _is_unchanged(run: Run, result: Result) -> bool:
     source, reference = source_of(run, result), reference_of(run, result.problem)
     if result.solution.get("kind") != "py" or source is None or reference is None:
         return False
-    try:
-        return apart("harness.integrity.static.sameness:is_same", source, reference["source"])
-    except (TooMuch, ApartError):
-        return False
+    key = tuple(hashlib.sha256(text.encode(errors="surrogatepass")).digest() for text in (source, reference["source"]))
+    if key not in _SAME:  # many results may be of one source, which takes long to parse
+        try:
+            _SAME[key] = apart("harness.integrity.static.sameness:is_same", source, reference["source"])
+        except (TooMuch, ApartError):
+            _SAME[key] = False
+    return _SAME[key]
 
 
 def _other_sizes(run: Run, result: Result, claim: Claim) -> str:

@@ -52,6 +52,15 @@ def test_solutions_problems_and_claims_of_cuda_l1(cuda_l1, tmp_path):
     assert first.speedups == {"eager": 2.5, "cuda_graph": 1.5} and first.over == "eager"
 
 
+def test_a_claim_that_repeats_is_refused(cuda_l1, tmp_path):
+    """Each counted as one more kernel, and had its source parsed again."""
+    made = imported(cuda_l1(task(19), task(20)), tmp_path / "out")
+    log = made.path / claims.LOG
+    log.write_text(log.read_text() + log.read_text())
+    with pytest.raises(claims.ClaimsError, match="line 3, is a second claim of 1/19"):
+        claims.load(log)
+
+
 def test_tasks_without_a_solution_are_left_out_with_their_line(cuda_l1, tmp_path):
     made = imported(cuda_l1(task(1, None, score_default=None), task(2, "None"), task(3)), tmp_path / "out")
     assert made.left_out == [("line 1", "1/1 has no solution"), ("line 2", "1/2 has no solution, and a claim of 2.5x")]

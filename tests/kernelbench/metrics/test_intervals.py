@@ -3,6 +3,7 @@
 import math
 import random
 from functools import partial
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from harness.result import Result, Status
 from kernelbench.metrics import at_k, fast_p
 from kernelbench.metrics.intervals import (
     RESAMPLES,
+    _fewer_than,
     bootstrap,
     log_mean_variance,
     log_median_variance,
@@ -87,6 +89,14 @@ def test_variance_of_a_median_by_hand():
     samples = [math.exp(i) for i in range(1, 10)]
     assert log_median_variance(samples) == pytest.approx(((8 - 2) / (2 * 2.0635)) ** 2, rel=1e-3)
     assert log_median_variance([1.0]) == math.inf
+
+
+def test_the_variance_of_many_samples_is_soon_known_and_that_of_some_more():
+    """Binomials of as many bits as samples took minutes for one record of 100 kB."""
+    draw = np.random.default_rng(3)
+    exact, normal = (log_median_variance(draw.lognormal(0, 0.1, n).tolist()) for n in (1000, 20_000))
+    assert exact == pytest.approx(20 * normal, rel=0.3)
+    assert _fewer_than(470, 1000) == pytest.approx(NormalDist(500, math.sqrt(250)).cdf(469.5), rel=1e-2)
 
 
 def test_the_interval_of_a_speedup_holds_the_truth_about_as_often_as_it_says():
