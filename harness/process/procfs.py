@@ -57,9 +57,15 @@ def identities(processes: list[int]) -> set[tuple[int, str]]:
 
 
 def is_ending(process: int) -> bool:
-    """Return whether it has ended or is about to, by a signal or by itself."""
-    fields = read_text(f"/proc/{process}/stat").rpartition(")")[2].split()
-    return not fields or fields[0] in "ZX" or bool(int(fields[6]) & _PF_EXITING)
+    """Return whether it has ended or is about to, by a signal or by itself; its first thread may end alone."""
+    return all(_task_is_ending(f"/proc/{process}/task/{task}") for task in tasks(process))
+
+
+def _task_is_ending(task: str) -> bool:
+    fields = read_text(f"{task}/stat").rpartition(")")[2].split()
+    if not fields or fields[0] in "ZX" or int(fields[6]) & _PF_EXITING:
+        return True
+    return bool(int(_fields(read_text(f"{task}/status")).get("SigPnd", "0"), 16) >> (signal.SIGKILL - 1) & 1)
 
 
 def end_with_parent() -> None:
@@ -105,9 +111,9 @@ def tasks(process: int) -> list[str]:
 
 
 def tasks_that_stop(process: int) -> list[str]:
-    """Return its threads; none of one that has ended and waits for its parent, which costs nobody time."""
-    state = read_text(f"/proc/{process}/stat").rpartition(")")[2].split()[:1]
-    return [] if not state or state[0] in "ZX" else tasks(process)
+    """Return its threads but those that have ended, and wait for a parent or the others: they cost nobody time."""
+    stats = {task: read_text(f"/proc/{process}/task/{task}/stat").rpartition(")")[2].split() for task in tasks(process)}
+    return [task for task, fields in stats.items() if fields and fields[0] not in "ZX"]
 
 
 def wait_until_gone(processes: list[int], most_s: float) -> None:

@@ -3,9 +3,10 @@
 import os
 import subprocess
 import sys
+import time
 
 from harness.process import procfs
-from harness.process.procfs import _left_by_groups, is_ending, read_text, usage
+from harness.process.procfs import _left_by_groups, is_ending, read_text, tasks_that_stop, usage
 
 
 def test_nobody_uses_nothing():
@@ -43,6 +44,21 @@ def test_memory_that_is_free_is_that_of_the_smallest_control_group(tmp_path, mon
 
 def _reading(replaced):
     return lambda path: replaced[path] if path in replaced else read_text(path)
+
+
+def test_a_process_whose_first_thread_ended_runs_on():
+    """It was taken for one that somebody else had killed, and its failure was tried again."""
+    code = (
+        "import ctypes, threading, time; threading.Thread(target=lambda: (print(flush=True), time.sleep(60))).start()\n"
+        "ctypes.CDLL(None).pthread_exit(None)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        while read_text(f"/proc/{process.pid}/stat").rpartition(")")[2].split()[0] != "Z":
+            time.sleep(0.01)
+        assert not is_ending(process.pid) and len(tasks_that_stop(process.pid)) == 1
+        process.kill()
+        assert is_ending(process.pid)
 
 
 def test_a_process_that_was_killed_is_ending_before_anybody_asks_for_its_status():
