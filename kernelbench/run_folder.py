@@ -37,6 +37,12 @@ def foreign(folder: Path, depth: int = 0) -> str:
     return ""
 
 
+def linked(path: Path) -> str:
+    """Return the first link on the way to a file that nobody named, in a checkout of others perhaps; '' without one."""
+    way = (*reversed(path.parents), path)
+    return next((f"{one} is a link" for one in way if one.is_symlink()), "")
+
+
 def read_own(path: Path, most: int) -> bytes:
     """Return a file of a run; OSError for a link, which may lead to any file of its reader, a pipe and a large one."""
     if path.is_symlink():

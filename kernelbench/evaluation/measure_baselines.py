@@ -16,6 +16,7 @@ from kernelbench.evaluation.judge_process import Judge, open_judges
 from kernelbench.evaluation.stored_baselines import BaselineError, BaselineFile, BaselineKey, default_file
 from kernelbench.metrics.workloads import workloads_of
 from kernelbench.run import WriteError
+from kernelbench.run_folder import linked
 from kernelbench.views import tables
 from kernelbench.views.leaderboard import duration
 
@@ -80,7 +81,10 @@ def measure_selection(
             for workload in workloads_of(problem, options.workload, judge.device["type"])
             for configuration in configurations
         ]
-        file = _open(out or default_file(judge.device["name"], judge.device["type"]))
+        default = default_file(judge.device["name"], judge.device["type"])
+        if not out and (link := linked(default)):
+            raise WriteError(f"{link}; name the file with -o")
+        file = _open(out or default)
         todo = [case for case in cases if again or not _known(file, case, present)]
         watcher.started(judge.device, file.path, len(todo), len(cases) - len(todo))
         for case in todo:

@@ -24,7 +24,7 @@ from typing import BinaryIO
 
 from harness.json_text import parse_json
 from harness.limits import MAX_JSON_BYTES
-from harness.record.shape import shape
+from harness.record.shape import LIST, NUMBER, OBJECT, TEXT, or_none, shape
 from harness.result import Result
 from harness.solution.discover import SUFFIXES
 from harness.solution.includes import open_plain
@@ -37,7 +37,9 @@ from kernelbench.solvers.plan import SolverError
 from kernelbench.solvers.prompting import feedback
 from kernelbench.solvers.task import Task
 
-_ORIGIN = shape(ORIGIN)
+# As the journal takes them: what it would refuse is refused before anything is written.
+_ORIGIN = shape({**ORIGIN, "tokens": OBJECT, "seconds": NUMBER, "tags": OBJECT, "prompt": LIST, "prompt[]": OBJECT,
+                 "answer": or_none(TEXT)})  # fmt: skip
 
 _POLL_S = 0.05
 _SETTLED_S = 0.15  # without a change, and a file that was not moved into place counts as written

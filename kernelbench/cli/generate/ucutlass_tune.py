@@ -18,8 +18,10 @@ from kernelbench.cli.generate.ucutlass_request import (
     request,
     workload_option,
 )
+from kernelbench.run_folder import foreign, linked
 
 _LISTED = 20
+_TUNED = Path("tuned")
 
 
 @click.command("tune")
@@ -33,7 +35,7 @@ _LISTED = 20
               help="The most variants that are built: 45 s and 4 GiB each on SM90.")  # fmt: skip
 @click.option("--list", "only_list", is_flag=True, help="Only list the likeliest variants with predicted times.")
 @click.option("--gpu", default="h100-sxm", show_default=True, help="With --list and no GPU: whose limits to take.")
-@click.option("-o", "--out", type=click.Path(file_okay=False, path_type=Path), default=Path("tuned"), metavar="DIR",
+@click.option("-o", "--out", type=click.Path(file_okay=False, path_type=Path), default=_TUNED, metavar="DIR",
               help="Folder that gets best.dsl, the variants and their records.")  # fmt: skip
 @json_option
 def command(file, problem, workload, problem_dir, precision, device, builds, only_list, gpu, out, as_json) -> None:
@@ -64,6 +66,8 @@ def command(file, problem, workload, problem_dir, precision, device, builds, onl
         if only_list:
             _list(tuning.ranked(tuning.structural_variants(program), predict), size, as_json)
             return
+        if others := foreign(out) or (linked(out) if out == _TUNED else ""):
+            fail(f"{others}; choose another --out", UNFIT)
         (out / "variants").mkdir(parents=True, exist_ok=True)
         _tune(program, asked, device, builds, out, predict, as_json)
     except tuning.NotTunable as error:
@@ -147,9 +151,11 @@ def _tune(program, asked, device, builds: int, out: Path, predict, as_json: bool
         "legal_variants": found.variants, "start": _row(found.start), "best": _row(found.best), "gain": found.gain,
         "tried": [_row(one) for one in found.tried],
     }  # fmt: skip
-    write_whole(out / "best.dsl", f"# kb: problem={asked.problem}\n{source_text(found.best.program)}\n")
-    write_whole(out / "tuning.json", json.dumps(summary, indent=1) + "\n")
-    write_whole(out / "results.jsonl", "".join(json.dumps(one.to_json()) + "\n" for one in measure.records))
+    best = f"# kb: problem={asked.problem}\n{source_text(found.best.program)}\n"
+    write_whole(out / "best.dsl", best, through_links=False)
+    write_whole(out / "tuning.json", json.dumps(summary, indent=1) + "\n", through_links=False)
+    records = "".join(json.dumps(one.to_json()) + "\n" for one in measure.records)
+    write_whole(out / "results.jsonl", records, through_links=False)
     if as_json:
         say_json(summary)
     elif found.best.ms is None:

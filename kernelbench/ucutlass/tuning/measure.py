@@ -8,6 +8,7 @@ from pathlib import Path
 from harness.problem.module import ProblemFile
 from harness.result import Result, first_line
 from kernelbench.evaluator.client import Conditions, Job, evaluate_all
+from kernelbench.run import write_whole
 from kernelbench.ucutlass import ir
 from kernelbench.ucutlass.canonical import digest, source_text
 from kernelbench.ucutlass.tuning.search import Measured
@@ -29,7 +30,7 @@ class Evaluations:
 
     def _write(self, program: ir.Program) -> Path:
         path = self._folder / f"{digest(program)}.dsl"
-        path.write_text(f"# kb: problem={self._problem.id}\n{source_text(program)}\n")
+        write_whole(path, f"# kb: problem={self._problem.id}\n{source_text(program)}\n", through_links=False)
         return path
 
     def _measured(self, program: ir.Program, answer: Result | Exception) -> Measured:

@@ -259,3 +259,15 @@ def test_a_link_that_a_person_names_as_the_file_is_appended_through(tmp_path):
     file._keep = lambda record: None
     file.append({"format": 2})
     assert (tmp_path / "real.jsonl").read_text() == '{"format": 2}\n'
+
+
+@pytest.mark.parametrize("link", ["results", "results/cpu", "results/cpu/baselines.jsonl"])
+def test_a_file_that_nobody_named_is_not_written_through_a_link(tmp_path, link):
+    """It lies where the command runs, in a checkout of others perhaps."""
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / link).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / link).symlink_to(tmp_path / "elsewhere")
+    command = [*KB, "baseline", "1/19", "--configs", "eager", "--device", "cpu", "--workload", "small"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100)
+    assert done.returncode != 0 and f"{link} is a link; name the file with -o" in done.stderr, done.stderr
+    assert not list((tmp_path / "elsewhere").iterdir())

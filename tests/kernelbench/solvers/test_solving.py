@@ -285,6 +285,15 @@ def test_what_a_program_leaves_that_is_no_plain_file_is_its_error(tmp_path, name
         _candidate(tmp_path / "attempt_1.py")
 
 
+@pytest.mark.parametrize("said", [{"prompt": "text"}, {"answer": 5}, {"tokens": None}, {"seconds": None}])
+def test_what_a_journal_would_not_take_is_a_programs_error(tmp_path, said):
+    """It was written, and the run could not be continued."""
+    (tmp_path / "attempt_1.py").write_text("")
+    (tmp_path / "attempt_1.json").write_text(json.dumps(said))
+    with pytest.raises(SolverError, match=f"is no description of an attempt: {next(iter(said))} must be"):
+        _candidate(tmp_path / "attempt_1.py")
+
+
 def test_a_link_in_a_workspace_of_others_is_not_written_through(tmp_path):
     mine = tmp_path / "mine"
     mine.write_text("mine")
