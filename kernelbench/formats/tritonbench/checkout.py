@@ -59,12 +59,14 @@ def find(root: Path) -> list[ProblemFile]:
     missing = [entry for entry in found if not _module_path(entry).exists()]
     for entry, facts in zip(missing, _apart("facts", missing) if missing else ()):
         write_whole(_made(_module_path(entry)), generated.module(entry, facts))
-    return _files(found)
+    return [ProblemFile(entry.id, entry.name, _module_path(entry)) for entry in found]
 
 
 def listed(root: Path) -> list[ProblemFile]:
-    """Return the same, and run nothing: modules may not be there yet."""
-    return _files(_complete(root))
+    """Return the same with the golden files instead of modules, by their names: nothing but the statistics is read."""
+    files = [ProblemFile(problem_id, name, root / GOLDEN / f"{name}.py") for name, problem_id in names(root).items()]
+    found = [file for file in files if file.path.is_file() and (root / PERF / f"{file.name}_perf.py").is_file()]
+    return sorted(found, key=lambda file: file.id)
 
 
 def _complete(root: Path) -> list[Entry]:
@@ -72,10 +74,6 @@ def _complete(root: Path) -> list[Entry]:
     if not found:
         raise ProblemError(f"{root} holds {STATISTICS} and none of its files: {GOLDEN}/*.py and {PERF}/*_perf.py")
     return found
-
-
-def _files(found: list[Entry]) -> list[ProblemFile]:
-    return [ProblemFile(entry.id, entry.name, _module_path(entry)) for entry in found]
 
 
 def unloadable(root: Path, wanted: set[str]) -> dict[str, str]:
