@@ -22,7 +22,8 @@ from harness.process.procfs import (
 from harness.result import CandidateFailure, Status
 
 CHECK_EVERY_S = 0.1
-MAX_DISK_BYTES = 8 << 30  # in one file, and in all of a worker's files
+MAX_DISK_BYTES = 8 << 30  # in one file, and in all of a worker's files; on a smaller disk half of what is free
+_LEAST_DISK_BYTES = 256 << 20  # whoever has less room has a disk that is full
 MAX_FILES = 100_000
 _MAX_TASKS = 1024 + 16 * (os.cpu_count() or 1)  # processes and threads; a compiler or OpenMP takes a few a core
 _MAX_DESCRIPTORS = 1 << 16  # of all its processes; a worker has 6 to 30, reading so many takes 0.4 s
@@ -48,6 +49,7 @@ class WorkerLimits:
     def __init__(self, memory_bytes: int, has_group: bool, folders: list[Path]):
         self._memory_bytes, self._has_group, self._folders = memory_bytes, has_group, folders
         self._shared_bytes, self._kernel_bytes = shared_memory_bytes(), kernel_memory_bytes()
+        self.disk_bytes = min(MAX_DISK_BYTES, max(_LEAST_DISK_BYTES, min(map(_free_bytes, folders), default=0) // 2))
         self._hiding = 0  # processes, at the last check
         self._named_bytes = 0  # of its files in folders that lie in memory, at the last look
         self._mappings, self._mappings_due = Mappings(), 0.0
@@ -127,8 +129,8 @@ class WorkerLimits:
         uses = [disk_use(folder, most=MAX_FILES) for folder in self._folders]
         self._named_bytes = sum(use.bytes for use, folder in zip(uses, self._folders) if lies_in_memory(folder))
         files, size = sum(use.files for use in uses), sum(use.bytes for use in uses) + nameless
-        if files > MAX_FILES or size > MAX_DISK_BYTES:
-            limit = f"the limit is {MAX_FILES} and {MAX_DISK_BYTES / 1e9:.1f} GB"
+        if files > MAX_FILES or size > self.disk_bytes:
+            limit = f"the limit is {MAX_FILES} and {self.disk_bytes / 1e9:.1f} GB"
             raise _crashed(f"it wrote {files} files of {size / 1e9:.1f} GB together; {limit}")
         if hidden := next((use.hidden for use in uses if use.hidden), ""):
             raise _crashed(f"its files cannot be counted: it made {hidden}")
@@ -169,6 +171,11 @@ class _Brake:
     def release(self) -> None:
         if self._holds:
             self._send(signal.SIGCONT)
+
+
+def _free_bytes(folder: Path) -> int:
+    disk = os.statvfs(folder)
+    return disk.f_bavail * disk.f_frsize
 
 
 def _crashed(message: str) -> CandidateFailure:

@@ -94,7 +94,7 @@ class Worker:
                 "readable": list(map(str, options.readable)),
                 "writable": [str(self.scratch), *map(str, self._kept.paths)],
                 "devices": options.devices,
-                "max_file_bytes": worker_limits.MAX_DISK_BYTES,
+                "max_file_bytes": self._limits.disk_bytes,
             },
         }
         try:

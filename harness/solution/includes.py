@@ -90,12 +90,14 @@ def _places(source: str, beside: Path | None, search: list[Path]) -> Iterator[st
 
 def _names(source: str) -> Iterator[tuple[str, bool]]:
     """Each name that a line of the preprocessor has in quotes or angle brackets, and whether in quotes."""
-    named = {}
+    seen = set()
     for line in _CONTINUED.sub("", source).splitlines():
         if any(hash_ in line for hash_ in _HASHES):
-            names = ((match["quoted"] or match["angled"], bool(match["quoted"])) for match in _NAME.finditer(line))
-            named |= dict.fromkeys(names)
-    return iter(named)
+            for match in _NAME.finditer(line):
+                name = match["quoted"] or match["angled"], bool(match["quoted"])
+                if name not in seen:
+                    seen.add(name)
+                    yield name
 
 
 def _is_there(path: str) -> bool:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import datetime
+import errno
 import itertools
 import os
-from collections.abc import Collection, Iterator
+import time
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -33,9 +35,10 @@ from kernelbench.evaluation.executor import (
 )
 from kernelbench.evaluation.stored_baselines import BaselineKey, StoredBaselines
 from kernelbench.metrics.workloads import workloads_of
-from kernelbench.run import Run
+from kernelbench.run import Run, WriteError
 from kernelbench.views import leaderboard
 
+_ROOM_TRIES, _ROOM_S = 10, 1.0  # for what is written while a candidate may fill the disk
 _CHANGED = "one of its files changed during the run: continue with --resume when it is written"
 
 Case = tuple[ProblemFile, Solution, str]  # with the name of a workload
@@ -221,12 +224,23 @@ def _record(
         item = unless_changed(item, chosen.stamps[item.solution], _CHANGED)
     if isinstance(item, Evaluated):
         comparisons.into(item.result, file)
-        run_sources.keep(outcome.run, item.solution, file)
-        outcome.run.append(item.result)
+        _with_room(lambda: run_sources.keep(outcome.run, item.solution, file))
+        _with_room(lambda: outcome.run.append(item.result))
     else:
         outcome.skipped.append(item)
-        unevaluated.keep_skipped(outcome.run, item, file)
+        _with_room(lambda: unevaluated.keep_skipped(outcome.run, item, file))
     watcher.ended(item)
+
+
+def _with_room(write: Callable[[], None]) -> None:
+    """Write; where the disk is full, wait: a candidate that runs meanwhile may fill it, and is soon ended for that."""
+    for left in reversed(range(_ROOM_TRIES)):
+        try:
+            return write()
+        except WriteError as error:
+            if not left or getattr(error.__cause__, "errno", None) not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            time.sleep(_ROOM_S)
 
 
 def evaluate_one(
