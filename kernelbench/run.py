@@ -39,7 +39,7 @@ _TEXTS = ("problems", "device", "workload", "precision", "track", "started", "ke
 _TEXTS += ("solver", "solver_sha256", "model", "schedule", "start_sha256", "base_url")
 _MOST_CONFIG_BYTES = 1 << 20
 # Of their figures, over each baseline, there are intervals: a leaderboard of so many takes two gigabytes.
-_MOST_PROBLEMS, _MOST_BASELINES = 5_000, 16
+MOST_PROBLEMS, _MOST_BASELINES = 5_000, 16
 MOST_LOG_BYTES = 2 << 30  # chosen: 100,000 records of 20 kB
 _LINK = "it is a link, which is not written through"
 _PATH_BYTES, _NAME_BYTES = 4095, 255  # PATH_MAX without its end, and NAME_MAX, of Linux
@@ -170,7 +170,7 @@ class Run:
                     "and with --resume what it was of is evaluated again"
                 ) from None
         problems, baselines = {one.problem for one in results}, {name for one in results for name in one.baselines}
-        for what, names, most in (("problems", problems, _MOST_PROBLEMS), ("baselines", baselines, _MOST_BASELINES)):
+        for what, names, most in (("problems", problems, MOST_PROBLEMS), ("baselines", baselines, _MOST_BASELINES)):
             if len(names) > most:
                 raise RunError(f"{path} has results of {len(names):,} {what}, and at most {most:,} are read")
         return cls(path, config, results, torn)

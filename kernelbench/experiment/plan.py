@@ -16,9 +16,11 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
+from harness.solution.includes import read_bytes
 from kernelbench.solvers.landscape.parameters import SD_ERROR
 
-_MOST_RUNS = 1_000_000  # of a matrix; each is a directory
+_MOST_RUNS, _MOST_VARIANTS = 1_000_000, 1_000  # of a matrix; each is a directory
+_MOST_BYTES = 64 << 10  # of a file; its decoder takes the square of some
 
 
 class ExperimentError(Exception):
@@ -169,10 +171,10 @@ class Experiment:
 def read(path: Path) -> Experiment:
     """Return the experiment of a TOML file. Raises ExperimentError."""
     try:
-        data = _toml().loads(path.read_text(encoding="utf-8"))
+        data = _toml().loads(read_bytes(path, _MOST_BYTES).decode())
     except OSError as error:
         raise ExperimentError(f"cannot read {path}: {error.strerror}") from None
-    except ValueError as error:  # of the decoder, and of text that is no UTF-8
+    except (ValueError, RecursionError) as error:  # of the decoder, and of text that is no UTF-8
         raise ExperimentError(f"{path} is not TOML: {error}") from None
     return parse(data, str(path))
 
@@ -265,6 +267,7 @@ def _check(experiment: Experiment, where: str) -> None:
             experiment.repeats * len(experiment.seeds) * len(names) > _MOST_RUNS,
             f"has more than {_MOST_RUNS:,} runs: variants, seeds and repeats multiply",
         ),
+        (len(names) > _MOST_VARIANTS, f"has more than {_MOST_VARIANTS:,} variants"),
         (not names, "needs at least one [[variant]]"),
         (len(set(names)) < len(names), "has two variants of the same name"),
         (any("/" in name or not name.strip() for name in names), "has a variant whose name is empty or holds a '/'"),

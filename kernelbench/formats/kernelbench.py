@@ -23,10 +23,12 @@ from harness.limits import MAX_JSON_BYTES
 from harness.result import Result, Status
 from harness.solution.includes import read_source
 from kernelbench.metrics.workloads import UNKNOWN
+from kernelbench.run import MOST_PROBLEMS
 
 FAILED_MS = -1.0
 _UNEXPECTED = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
 EAGER_FILE = "baseline_time_torch"  # its name for the baseline that we call eager
+_MOST_ENTRIES = 200_000  # as of an archive
 _KEPT = "kernelbench"
 _WORKLOAD = "workload"  # our key for the sizes, among its own
 _STATISTICS = {"mean": "mean_ms", "std": "std_ms", "min": "min_ms", "max": "max_ms", "num_trials": "samples"}
@@ -64,9 +66,13 @@ def read_eval_results(
     timings = read_baseline(baseline) if baseline else {}
     name = _baseline_name(baseline) if baseline else ""
     results = []
+    if len(data) > MOST_PROBLEMS:
+        raise FormatError(f"{path} has {len(data):,} problems, and at most {MOST_PROBLEMS:,} are read")
     for problem, entries in data.items():
         if not problem.isdigit():
             raise FormatError(f"{path}: '{problem}' is no problem number")
+        if len(results) > _MOST_ENTRIES:
+            raise FormatError(f"{path} has more than {_MOST_ENTRIES:,} results")
         for entry in entries if isinstance(entries, list) else [entries]:
             if not isinstance(entry, dict):
                 raise FormatError(f"{path}: an entry of problem {problem} is no object")

@@ -55,6 +55,8 @@ def _claimed(path: Path, levels: set[int], options: ReadOptions) -> dict[tuple[s
     """Return the results that the directory claims, by problem and sample; none where it has no such file."""
     if not path.is_file():
         return {}
+    if path.is_symlink():
+        raise ArchiveError(f"{path} is a link, which may lead out of the archive: put the file itself there")
     if options.level is None and len(levels) > 1:
         raise ArchiveError(f"{path} is of one level, and the kernels are of {sorted(levels)}: give --level")
     level = options.level or min(levels)

@@ -22,7 +22,7 @@ from kernelbench.metrics.intervals import LEVEL, bootstrap
 from kernelbench.metrics.scores import Scores, figure, scores
 from kernelbench.metrics.workloads import CombinedResult
 from kernelbench.review.labels import band_of, of_run
-from kernelbench.run import Run, RunError
+from kernelbench.run import MOST_PROBLEMS, Run, RunError
 from kernelbench.views import curves, tables
 from kernelbench.views.outcome_tables import outcome_tables
 
@@ -112,6 +112,8 @@ def counted(runs: Sequence[Run], selector: str | None = None) -> list[str]:
         chosen = run.config.get("problems")
         found |= dict.fromkeys(_find(chosen, run) if chosen else ())
         found |= dict.fromkeys(result.problem for result in run.results)
+        if len(found) > MOST_PROBLEMS:  # named by a folder that a run brings
+            raise RunError(f"{run.path} counts more than {MOST_PROBLEMS:,} problems: name them with --problems")
     return sorted(found, key=_order)
 
 

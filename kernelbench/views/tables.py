@@ -11,6 +11,7 @@ from tabulate import tabulate
 
 from kernelbench import escaping
 
+_MOST_CHARACTERS = 500  # of a cell
 FORMATS = ("terminal", "markdown", "json", "csv")
 _STYLES = {"terminal": "simple", "markdown": "github"}
 
@@ -24,15 +25,20 @@ def table(
 ) -> str:
     """``form`` is terminal or markdown; ``align`` and the largest ``widths`` are of the columns, where there are rows.
 
-    What was written by others is text: none of it is a number or a sequence that drives a terminal.
+    What was written by others is text: none of it is a number or a sequence that drives a terminal, and it is cut
+    where it would make all rows as long.
     """
     escaped = escaping.markdown if form == "markdown" else escaping.terminal
-    rows = [[escaped(str(cell)) for cell in row] for row in rows]
+    rows = [[escaped(_cut(str(cell))) for cell in row] for row in rows]
     alignment, widths = (align, widths) if rows else (None, None)
     headers = [escaped(header) for header in headers]
     return tabulate(
         rows, headers, tablefmt=_STYLES[form], colalign=alignment, maxcolwidths=widths, disable_numparse=True
     )
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[: _MOST_CHARACTERS - 1]}…"
 
 
 def to_json(data: Any) -> str:

@@ -181,7 +181,7 @@ def test_a_damaged_configuration_is_named(tmp_path, content, message):
 @pytest.mark.parametrize("limit", ["problems", "baselines"])
 def test_a_run_of_too_much_is_not_read(tmp_path, monkeypatch, limit):
     """Draws for the intervals of 50,000 problems took 6 GB, and those over 14,400 baselines 23 GB."""
-    monkeypatch.setattr(f"kernelbench.run._MOST_{limit.upper()}", 1)
+    monkeypatch.setattr(f"kernelbench.run.{'' if limit == 'problems' else '_'}MOST_{limit.upper()}", 1)
     run = Run.create(tmp_path, CONFIGURATION)
     run.append(replace(result("1/19"), baselines={"eager": {}}))
     assert len(Run.load(tmp_path).results) == 1

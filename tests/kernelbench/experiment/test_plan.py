@@ -72,6 +72,8 @@ def test_the_first_variant_is_the_one_to_compare_with(written):
         (("[limits]", "[evaluation]\nat_once = -5\n[limits]"), "evaluation: at_once must be 1 or more, got -5"),
         (("[limits]", "[evaluation]\njobs = 0\n[limits]"), "evaluation: jobs must be 1 or more, got 0"),
         (("repeats = 2", "repeats = 1000000000000"), "has more than 1,000,000 runs"),
+        (("repeats = 2", "a = " + "[" * 20_000), "is not TOML"),
+        (("repeats = 2", "repeats = 2 #" + "x" * 70_000), "it is too large: "),
         (("few_shot = true", "few_shot = 1979-05-27"), "settings may hold texts, numbers"),
         (('name = "steering"', 'name = "../evil"'), "needs a name without '/'"),
         (('name = "steering"', 'name = ".."'), "needs a name without '/'"),
