@@ -12,7 +12,6 @@ from harness.problem.held_out import HeldOut, held_out
 from harness.problem.module import ProblemError, Workload
 from harness.result import Result, first_line
 
-_TRIES = 2  # of one workload, where the machine fails: who would be found out on it must not get another instead
 _SPARE = 3  # draws for each that is wanted, where the reference does not take some
 
 
@@ -32,21 +31,28 @@ def evaluate_held_out(
         if len(found) == count or draw == _SPARE * count:
             break
         held = dataclasses.replace(conditions, structure=one.draw)
-        for left in reversed(range(_TRIES)):
-            try:
-                found.append(_entry(one, evaluate(workload.with_sizes(one.changed), held)))
-            except (ProblemError, NoRoom):
-                pass
-            except Exception as error:
-                if not isinstance(error, MachineFault) and not is_of_machine(error):
-                    raise
-                if left:
-                    continue
-                if isinstance(error, MachineFault):
-                    raise
-                return found
+        other = workload.with_sizes(one.changed)
+        try:
+            found.append(_entry(one, _tried(lambda other=other, held=held: evaluate(other, held))))
+        except (ProblemError, NoRoom):
+            continue
+        except Exception as error:
+            if isinstance(error, MachineFault) or not is_of_machine(error):
+                raise
             break
     return found
+
+
+def _tried(evaluation: Callable[[], Result]) -> Result:
+    """Return its result, at the second try where the machine failed: who would be found out gets no other workload."""
+    try:
+        return evaluation()
+    except (ProblemError, NoRoom):
+        raise
+    except Exception as error:
+        if not isinstance(error, MachineFault) and not is_of_machine(error):
+            raise
+    return evaluation()
 
 
 def _entry(one: HeldOut, result: Result) -> dict[str, Any]:
