@@ -97,7 +97,9 @@ def _named_files(tree: ast.AST, folder: Path, root: Path) -> dict[Path, str]:
     lookups = Lookups()
     for text in (value for value in constants if isinstance(value, str)):
         files |= local_includes(text, folder, [], is_read, lookups)
-        if text.endswith(_SOURCE_SUFFIXES) and is_read(path := real_path(folder / text)):
+        if not text.endswith(_SOURCE_SUFFIXES) or not os.path.isfile(folder / text):
+            continue
+        if is_read(path := real_path(folder / text)):
             files[path] = read_source(path)
             files |= local_includes(files[path], path.parent, [], is_read, lookups)
     return files

@@ -4,6 +4,7 @@ import pytest
 
 from harness.result import Status
 from harness.solution.discover import read_solution
+from harness.solution.helper_files import parsed, taken_in
 
 SOLUTION = "import torch\nfrom {module} import relu\nclass ModelNew(torch.nn.Module):\n" \
            "    def forward(self, x): return relu(x)\n"  # fmt: skip
@@ -45,3 +46,11 @@ def test_the_language_of_a_helper_is_that_of_the_solution(tmp_path):
     (tmp_path / "1_19.py").write_text("import kernels")
     solution = read_solution(tmp_path / "1_19.py")
     assert (solution.language, solution.device) == ("triton", "cuda")
+
+
+def test_texts_that_are_no_names_hide_no_file(tmp_path):
+    """The system takes no name that is too long: that of one text was an error, and no file was the solution's."""
+    (tmp_path / "helper.h").write_text("int x;\n")
+    texts = ["words " * 100 + "in kernel.py", "nul \0.h", "/".join("a" * 300) + ".py", "helper.h"]
+    source = "\n".join(f"T{i} = {text!r}" for i, text in enumerate(texts))
+    assert {file.name for file in taken_in(tmp_path / "1_19.py", source, parsed(source), tmp_path)} == {"helper.h"}
