@@ -174,6 +174,8 @@ class Endpoint:
             for text in _events(response.iter_lines()):
                 try:
                     chunk = parse_json(text)
+                    if chunk.get("error"):
+                        raise _Garbled(f"an error in the middle of its answer: {text[:200]!r}")
                     usage = chunk.get("usage") or usage
                     for choice in chunk.get("choices") or []:
                         pieces.append(_text(choice["delta"].get("content")))

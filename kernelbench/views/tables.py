@@ -29,7 +29,7 @@ def table(
     where it would make all rows as long.
     """
     escaped = escaping.markdown if form == "markdown" else escaping.terminal
-    rows = [[escaped(_cut(str(cell))) for cell in row] for row in rows]
+    rows = [["" if cell is None else escaped(_cut(str(cell))) for cell in row] for row in rows]
     alignment, widths = (align, widths) if rows else (None, None)
     headers = [escaped(header) for header in headers]
     return tabulate(

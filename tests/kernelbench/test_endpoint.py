@@ -134,6 +134,14 @@ def test_fields_that_the_package_takes_for_arguments_are_the_endpoints_fault(ser
     assert done.text in ("fine", "fine, thank you")
 
 
+def test_an_error_in_a_stream_is_told_when_patience_ends(served, stand_in):
+    body = {"error": {"message": "the model is overloaded", "type": "server_error"}}
+    _, endpoint = served(stand_in.Fault(body=body), stream=True)
+    endpoint.tries = 1
+    with pytest.raises(ModelError, match="an error in the middle of its answer: .*overloaded"):
+        endpoint.complete(HELLO, {})
+
+
 def test_an_answer_nested_too_deep_is_asked_for_again(served, stand_in):
     content = []
     for _ in range(900):
