@@ -40,8 +40,8 @@ def at_rest(processes: list[int]) -> bool:
     """Return whether every thread of these is stopped or gone, and has ended its system call."""
     for process in processes:
         for task in tasks(process):
-            state = read_text(f"/proc/{process}/task/{task}/stat").rpartition(")")[2].split()[:1]
-            if state and state[0] not in "TtZX":
+            fields = _stat(f"/proc/{process}/task/{task}")
+            if fields and fields[0] not in "TtZX":
                 return False
     return True
 
@@ -50,8 +50,7 @@ def identities(processes: list[int]) -> set[tuple[int, str]]:
     """Return number and start time of each of these that is there: numbers are used again."""
     found = set()
     for process in processes:
-        fields = read_text(f"/proc/{process}/stat").rpartition(")")[2].split()
-        if fields:
+        if fields := _stat(f"/proc/{process}"):
             found.add((process, fields[19]))
     return found
 
@@ -62,7 +61,7 @@ def is_ending(process: int) -> bool:
 
 
 def _task_is_ending(task: str) -> bool:
-    fields = read_text(f"{task}/stat").rpartition(")")[2].split()
+    fields = _stat(task)
     if not fields or fields[0] in "ZX" or int(fields[6]) & _PF_EXITING:
         return True
     return bool(int(_fields(read_text(f"{task}/status")).get("SigPnd", "0"), 16) >> (signal.SIGKILL - 1) & 1)
@@ -112,7 +111,7 @@ def tasks(process: int) -> list[str]:
 
 def tasks_that_stop(process: int) -> list[str]:
     """Return its threads but those that have ended, and wait for a parent or the others: they cost nobody time."""
-    stats = {task: read_text(f"/proc/{process}/task/{task}/stat").rpartition(")")[2].split() for task in tasks(process)}
+    stats = {task: _stat(f"/proc/{process}/task/{task}") for task in tasks(process)}
     return [task for task, fields in stats.items() if fields and fields[0] not in "ZX"]
 
 
@@ -156,6 +155,11 @@ def _status(process: int) -> dict[str, str]:
         others = (_fields(read_text(f"/proc/{process}/task/{task}/status")) for task in tasks(process))
         return next((other for other in others if "RssAnon" in other), fields)
     return fields
+
+
+def _stat(place: str) -> list[str]:
+    """Return what the kernel says of a process or thread behind its name, its state first; nothing of one that is gone."""
+    return read_text(f"{place}/stat").rpartition(")")[2].split()
 
 
 def _fields(text: str) -> dict[str, str]:

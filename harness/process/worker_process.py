@@ -308,8 +308,9 @@ class Worker:
         self._selector.unregister(self._status_fd)
         data = os.read(self._status_fd, 64)
         for _ in range(16):  # more than a pipe holds; who writes on is nobody to wait for
-            if self._output_fd in {key.fd for key, _ in self._selector.select(0)}:
-                self._take_output()
+            if self._output_fd not in {key.fd for key, _ in self._selector.select(0)}:
+                break
+            self._take_output()
         code = int(data) if data else -signal.SIGKILL
         self._orphaned = not data
         if self._orphaned and identities([self._pid]) <= self._identity:  # nobody else does, and nobody leaves a group

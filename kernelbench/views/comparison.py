@@ -56,11 +56,12 @@ def compare(before: Run, after: Run) -> list[Difference]:
 
     Raises ReviewError.
     """
-    pairs = [best_of_each_problem(run.solutions()) for run in (before, after)]
-    latest = {result.problem: result for run in (before, after) for result in sorted(run.solutions(), key=result_order)}
+    solutions = [run.solutions() for run in (before, after)]
+    pairs = list(map(best_of_each_problem, solutions))
+    latest = {result.problem: result for those in solutions for result in sorted(those, key=result_order)}
     label_of = [labels.of_run(run) for run in (before, after)]
     statuses: dict[str, set[str]] = {}
-    for result in after.solutions():
+    for result in solutions[1]:
         statuses.setdefault(result.problem, set()).add(result.status.value)
     differences = [
         replace(

@@ -29,4 +29,6 @@ def save(figure, path: Path) -> None:
     except (OSError, ValueError) as error:
         raise PictureError(f"cannot write {path}: {error}") from error
     finally:
-        pyplot("a picture").close(figure)
+        from matplotlib import pyplot as opened  # it is there, for there is a figure
+
+        opened.close(figure)
