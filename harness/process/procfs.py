@@ -158,7 +158,7 @@ def _status(process: int) -> dict[str, str]:
 
 
 def _stat(place: str) -> list[str]:
-    """Return what the kernel says of a process or thread behind its name, its state first; nothing of one that is gone."""
+    """Return what the kernel says of a process or thread behind its name: first its state; nothing of who is gone."""
     return read_text(f"{place}/stat").rpartition(")")[2].split()
 
 
