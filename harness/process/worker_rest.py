@@ -16,6 +16,8 @@ from harness.process.procfs import (
 )
 from harness.result import CandidateFailure, Status
 
+Turns = tuple[int, int, int]  # see ``turns``
+
 _SETTLED_S = 1e-4  # what a thread had since the last tick is counted when it has left its core, after it is stopped
 _SPIN_S = 5e-4  # to stop takes so long at most, unless a system call has to end first
 _REST_S = 2.0  # a system call that takes longer is no candidate's business
@@ -33,7 +35,7 @@ class WorkerRest:
         self.waited = 1.0  # how many times as long that, or one that waited for a core, took
         self._is_watched = False  # whether anybody waits for it to rest, as on a CPU
         self._present: set[tuple[int, str]] = set()  # its processes right after it was stopped
-        self._turns: dict[str, tuple[int, int, int]] = {}  # how their threads had had a core then: see ``turns``
+        self._turns: dict[str, Turns] = {}  # how their threads had had a core then: see ``turns``
         self._stopped = 0.0  # the moment when they were last told to stop
         self._ran_ns: dict[int, int] = {}  # their CPU times right after it
 
@@ -71,7 +73,7 @@ class WorkerRest:
         before, self._turns = self._turns, turns(family)
         self._family, self._resting = family, times
         self.cpu_ms = sum(times.values()) / 1e6
-        since = [[now - then for now, then in zip(of, before.get(t, (0, 0, 0)))] for t, of in self._turns.items()]
+        since = [_since(before.get(thread, (0, 0, 0)), now) for thread, now in self._turns.items()]
         busiest_ns = max((ns for ns, _, _ in since), default=0)
         self.busiest_ms = busiest_ns / 1e6
         self.waited = max(ns + waited_ns for ns, waited_ns, _ in since) / busiest_ns if busiest_ns else 1.0
@@ -95,5 +97,10 @@ class WorkerRest:
         return len(tasks(self._pid))
 
 
-def _slices(of_threads: dict[str, tuple[int, int, int]]) -> int:
+def _since(then: Turns, now: Turns) -> Turns:
+    """Return what a thread had since; all that it had, where its number was another's, as after an execve."""
+    return tuple(b - a for a, b in zip(then, now)) if all(a <= b for a, b in zip(then, now)) else now
+
+
+def _slices(of_threads: dict[str, Turns]) -> int:
     return sum(count for _, _, count in of_threads.values())

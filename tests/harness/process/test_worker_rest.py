@@ -1,0 +1,50 @@
+"""How long a worker's threads had a core, and waited for one, between two moments in which it rests."""
+
+import os
+import signal
+import subprocess
+import sys
+
+from harness.process.worker_rest import WorkerRest
+
+# Its first thread works for long, its second one for a short time; then that one takes the first one's number.
+TAKES_A_NUMBER = """
+import os, threading, time
+
+def work(seconds):
+    while time.thread_time() < seconds:
+        pass
+
+def second():
+    work(0.02)
+    os.write(1, b"1")
+    os.read(0, 1)
+    os.execv("/bin/cat", ["cat"])
+
+work(0.5)
+threading.Thread(target=second).start()
+threading.Event().wait()
+"""
+
+
+def test_a_thread_that_takes_the_number_of_another_did_not_give_time_back():
+    with subprocess.Popen([sys.executable, "-c", TAKES_A_NUMBER], stdin=-1, stdout=-1) as process:
+        try:
+            rest = WorkerRest(process.pid)
+
+            def rests():
+                rest.stop(lambda: os.kill(process.pid, signal.SIGSTOP))
+                rest.wait(lambda: False)
+
+            assert process.stdout.read(1) == b"1"
+            rests()
+            assert rest.busiest_ms >= 500
+            os.kill(process.pid, signal.SIGCONT)
+            process.stdin.write(b"go")  # one byte for the thread, one for what it becomes
+            process.stdin.flush()
+            assert process.stdout.read(1) == b"o"
+            rests()
+            assert 0 < rest.busiest_ms < 500
+            assert rest.waited >= 1
+        finally:
+            process.kill()
