@@ -99,7 +99,7 @@ class Run:
             raise RunError(f"{path} has {others}, and a new run begins in an empty folder; choose another --out")
         try:
             path.mkdir(parents=True, exist_ok=True)
-            write_whole(path / CONFIG, _text(config), through_links=False)
+            write_whole(path / CONFIG, _text(config))
             (path / LOG).touch()
         except OSError as error:
             raise WriteError(f"cannot make a run directory in {path}: {error.strerror}") from error
@@ -189,7 +189,7 @@ class Run:
     def write(self, name: str, content: bytes | str) -> None:
         """Write a file of the run that is there whole or as it was before."""
         try:
-            write_whole(self.path / name, content, through_links=False)
+            write_whole(self.path / name, content)
         except OSError as error:
             reason = f"cannot write {error.filename}: {error.strerror}"
             raise WriteError(f"{reason}; put it right and continue with --resume") from error
@@ -290,17 +290,21 @@ def append_line(path: Path, record: dict[str, Any]) -> None:
         os.close(descriptor)
 
 
-def write_whole(path: Path, content: bytes | str, through_links: bool = True) -> None:
+def write_named(path: Path, content: bytes | str) -> None:
+    """``write_whole`` for a file that a person named: a link stays one, and a terminal or a pipe is written to."""
+    path = path.resolve()
+    if path.exists() and not path.is_file():
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+    else:
+        write_whole(path, content)
+
+
+def write_whole(path: Path, content: bytes | str) -> None:
     """A file that is there whole or as it was before, whatever happens meanwhile. Raises OSError that names it.
 
-    A link that a person names stays one. One in a run directory, which may be of others, is replaced: without
-    ``through_links``.
+    A link is replaced: in a run, a suite or a checkout, which may be of others, it may lead to any file of ours.
     """
     content = content.encode() if isinstance(content, str) else content
-    path = path.resolve() if through_links else path
-    if through_links and path.exists() and not path.is_file():  # a terminal or a pipe has no other to take its place
-        path.write_bytes(content)
-        return
     draft = path.with_name(f".{path.name}")
     try:
         draft.unlink(missing_ok=True)  # it may be a link, too

@@ -122,7 +122,7 @@ def _copy(path: Path, folder: Path, name: Callable[[bytes], str]) -> None:
         if _read(target) == content:
             return
         folder.mkdir(exist_ok=True)
-        write_whole(target, content, through_links=False)
+        write_whole(target, content)
     except OSError as error:
         raise WriteError(f"cannot write {target}: {error.strerror}; make room and continue with --resume") from error
 

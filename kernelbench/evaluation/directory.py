@@ -35,7 +35,8 @@ from kernelbench.evaluation.executor import (
 )
 from kernelbench.evaluation.stored_baselines import BaselineKey, StoredBaselines
 from kernelbench.metrics.workloads import workloads_of
-from kernelbench.run import Run, WriteError
+from kernelbench.run import Run, RunError, WriteError
+from kernelbench.run_folder import linked
 from kernelbench.views import leaderboard
 
 _ROOM_TRIES, _ROOM_S = 10, 1.0  # for what is written while a candidate may fill the disk
@@ -315,7 +316,9 @@ def _open_run(
 
 
 def _new_folder(name: str) -> Path:
-    """``runs/name``, or with a number behind it where somebody else was quicker."""
+    """``runs/name``, or with a number behind it where somebody else was quicker. RunError where ``runs`` is a link."""
+    if link := linked(Path("runs")):
+        raise RunError(f"{link}; name the folder with -o")
     for number in itertools.count(1):
         path = Path("runs") / (name if number == 1 else f"{name}-{number}")
         try:

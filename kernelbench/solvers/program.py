@@ -153,7 +153,7 @@ def _opened(log: Path) -> BinaryIO:
 
 def _put(workspace: Path, name: str, text: str) -> None:
     """Write a file that is there whole; a link in its place, which may be of others, is replaced."""
-    write_whole(workspace / name, text, through_links=False)
+    write_whole(workspace / name, text)
 
 
 def _attempt(workspace: Path, number: int, ended: bool) -> Path | None:

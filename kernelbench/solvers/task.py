@@ -207,7 +207,7 @@ class Task:
             path = self._services.folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             text = text if path.suffix == ".json" else escaping.terminal(text)
-            write_whole(path, text, through_links=False)
+            write_whole(path, text)
 
     @property
     def best(self) -> Result | None:

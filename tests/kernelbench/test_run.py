@@ -13,7 +13,7 @@ from harness.problem.module import ProblemId
 from harness.result import Result, Status
 from harness.solution.discover import Solution
 from kernelbench.evaluation import unevaluated
-from kernelbench.run import CONFIG, LOG, Run, RunError, WriteError, write_whole
+from kernelbench.run import CONFIG, LOG, Run, RunError, WriteError, write_named, write_whole
 from kernelbench.run_folder import foreign
 
 CONFIGURATION = {"solutions": "s", "problem_dir": None, "workload": None, "precision": "fp32", "device": "cpu"}
@@ -212,18 +212,18 @@ def test_a_file_is_written_whole_or_stays_as_it_was(tmp_path, monkeypatch):
     assert target.read_text() == "before" and list(tmp_path.iterdir()) == [target]
 
 
-def test_a_link_and_a_pipe_are_written_through(tmp_path):
+def test_a_link_and_a_pipe_that_a_person_names_are_written_through(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "target")
-    write_whole(tmp_path / "link", "text")
+    write_named(tmp_path / "link", "text")
     assert (tmp_path / "link").is_symlink() and (tmp_path / "target").read_text() == "text"
-    write_whole(Path("/dev/null"), "text")
+    write_named(Path("/dev/null"), "text")
     assert Path("/dev/null").is_char_device()
 
 
 def test_a_link_in_a_run_directory_is_replaced(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "target")
     (tmp_path / ".link").symlink_to(tmp_path / "target")
-    write_whole(tmp_path / "link", "text", through_links=False)
+    write_whole(tmp_path / "link", "text")
     assert not (tmp_path / "link").is_symlink() and (tmp_path / "link").read_text() == "text"
     assert not (tmp_path / "target").exists() and not (tmp_path / ".link").is_symlink()
 

@@ -16,7 +16,7 @@ from kernelbench.cli.grouped import GroupedCommand
 from kernelbench.evaluation.build_check import build_only
 from kernelbench.evaluation.directory import Outcome
 from kernelbench.gate import ci, thresholds
-from kernelbench.run import Run, RunError, write_whole
+from kernelbench.run import Run, RunError, write_named
 
 
 class _Arch(click.ParamType):
@@ -102,7 +102,7 @@ def _write(junit: Path | None, summary: Path | None, checks: list[thresholds.Che
     """Write the files that are wanted; whether that went well."""
     try:
         if junit:
-            write_whole(junit, ci.junit(checks))
+            write_named(junit, ci.junit(checks))
         if summary:
             with summary.open("a") as file:
                 file.write(ci.summary(checks, notes, "markdown") + "\n")

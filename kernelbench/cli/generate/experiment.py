@@ -22,6 +22,7 @@ from kernelbench.experiment.report import report
 from kernelbench.experiment.running import Progress, run
 from kernelbench.experiment.store import DEFINITION, FIGURES, Store
 from kernelbench.run import WriteError, write_whole
+from kernelbench.run_folder import linked
 from kernelbench.solvers.plan import SolverError
 from kernelbench.views import tables
 from kernelbench.views.plotting import PictureError
@@ -49,6 +50,8 @@ def command(file: Path, out: Path | None, resume: bool, dry_run: bool) -> None:
     """
     try:
         experiment = plan.read(file)
+        if not out and (link := linked(_RUNS / experiment.name)):
+            raise ExperimentError(f"{link}; name the folder with -o")
         out = out or _RUNS / experiment.name
         if dry_run:
             _say_costs(experiment, Store(out, experiment, True, writes=False) if (out / DEFINITION).exists() else None)
@@ -115,5 +118,5 @@ def _write(experiment: Experiment, store: Store, file: Path) -> None:
         "report.json": tables.to_json(made.data) + "\n",
     }
     for name, content in files.items():
-        write_whole(folder / name, content, through_links=False)
+        write_whole(folder / name, content)
     say(f"Report: {folder / 'report.html'}")

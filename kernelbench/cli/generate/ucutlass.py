@@ -108,6 +108,7 @@ def compile_(file, problem, workload, problem_dir, precision, as_json, out: Path
       kb ucutlass compile gemm.dsl --header-only --json
     """
     program, _, _ = checked(request(file, problem, workload, precision, problem_dir), as_json)
+    from kernelbench.run import write_whole
     from kernelbench.ucutlass import codegen
     from kernelbench.ucutlass.canonical import digest
 
@@ -115,7 +116,7 @@ def compile_(file, problem, workload, problem_dir, precision, as_json, out: Path
     try:
         out.mkdir(parents=True, exist_ok=True)
         if header_only:
-            header.write_text(codegen.generate(program))
+            write_whole(header, codegen.generate(program))
             built = {"header": str(header), "library": None, "seconds": 0.0}
         else:
             made = codegen.build(program, out)

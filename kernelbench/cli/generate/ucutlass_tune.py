@@ -152,10 +152,10 @@ def _tune(program, asked, device, builds: int, out: Path, predict, as_json: bool
         "tried": [_row(one) for one in found.tried],
     }  # fmt: skip
     best = f"# kb: problem={asked.problem}\n{source_text(found.best.program)}\n"
-    write_whole(out / "best.dsl", best, through_links=False)
-    write_whole(out / "tuning.json", json.dumps(summary, indent=1) + "\n", through_links=False)
+    write_whole(out / "best.dsl", best)
+    write_whole(out / "tuning.json", json.dumps(summary, indent=1) + "\n")
     records = "".join(json.dumps(one.to_json()) + "\n" for one in measure.records)
-    write_whole(out / "results.jsonl", records, through_links=False)
+    write_whole(out / "results.jsonl", records)
     if as_json:
         say_json(summary)
     elif found.best.ms is None:

@@ -23,7 +23,7 @@ from kernelbench.evaluation.executor import EnvironmentUnfit
 from kernelbench.evaluation.progress import Progress
 from kernelbench.redteam.catalogue import CLASSES
 from kernelbench.redteam.examination import Row, examine
-from kernelbench.run import write_whole
+from kernelbench.run import write_named
 from kernelbench.views import tables
 
 _EVIDENCE_CHARACTERS = 100
@@ -67,7 +67,7 @@ def command(device: str | None, numbers: set[int] | None, as_json: bool, out: Pa
     say(escaping.json_text([row.to_json() for row in rows]) if as_json else _report(rows))
     if out:
         try:
-            write_whole(out, _table(rows, "markdown") + "\n")
+            write_named(out, _table(rows, "markdown") + "\n")
         except OSError as error:
             fail(error, WRONG_USAGE)
     if not all(row.holds for row in rows):

@@ -9,14 +9,16 @@ import click
 from harness.problem.module import ProblemError
 from kernelbench.cli import UNFIT, WRONG_USAGE, fail, out_option, say
 from kernelbench.report import page
-from kernelbench.run import Run, RunError, write_whole
+from kernelbench.run import Run, RunError, write_named, write_whole
 from kernelbench.suite import SelectorError
+
+_DEFAULT = "report.html"
 
 
 @click.command("report")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path))
-@out_option("File to write.", default="report.html", show_default=True)
-def command(runs: tuple[Path, ...], out: Path) -> None:
+@out_option(f"File to write. Without it, {_DEFAULT}.")
+def command(runs: tuple[Path, ...], out: Path | None) -> None:
     """Write runs as one HTML file that opens anywhere: no server, no network.
 
     \b
@@ -25,7 +27,11 @@ def command(runs: tuple[Path, ...], out: Path) -> None:
       kb report runs/ours runs/theirs -o compared.html
     """
     try:
-        write_whole(out, page.report([Run.load(path) for path in dict.fromkeys(runs)]))
+        text = page.report([Run.load(path) for path in dict.fromkeys(runs)])
+        if out:
+            write_named(out, text)
+        else:
+            write_whole(out := Path(_DEFAULT), text)
     except OSError as error:
         fail(error, UNFIT)
     except (RunError, SelectorError, ProblemError) as error:

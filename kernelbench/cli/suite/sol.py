@@ -8,7 +8,7 @@ import click
 
 from harness.problem.module import ProblemError
 from kernelbench.cli import UNFIT, WRONG_USAGE, OutputFile, clock_option, fail, out_option, precision_option, say
-from kernelbench.run import write_whole
+from kernelbench.run import write_named
 
 
 @click.command("sol")
@@ -45,7 +45,7 @@ def command(selector, device, clock_mhz, workload, precision, problem_dir, as_js
         if roofline:
             draw(reports, roofline)
         if out:
-            write_whole(out, text)
+            write_named(out, text)
         else:
             say(text, nl=False)
     except (PictureError, DeviceError, OSError) as error:

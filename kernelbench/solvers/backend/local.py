@@ -166,7 +166,7 @@ class LocalBackend:
         level, number = work.problem.split("/")
         path = self._folder / TRIALS / f"level{level}" / f"{number}_{digest}.{work.kind}"
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, work.source.encode(errors="backslashreplace"), through_links=False)
+        write_whole(path, work.source.encode(errors="backslashreplace"))
         return dataclasses.replace(work, path=path)
 
 

@@ -224,7 +224,7 @@ class Journal:
             raise Diverged(f"attempt {attempt.sample} is not the one in {self.folder / TRAJECTORY}. {_REPEAT}")
         if not known:
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(path, source.encode("utf-8", errors="surrogateescape"), through_links=False)
+            write_whole(path, source.encode("utf-8", errors="surrogateescape"))
             with self._lock:
                 self._append(TRAJECTORY, attempt)
                 self.attempts[key] = attempt

@@ -30,7 +30,7 @@ class Evaluations:
 
     def _write(self, program: ir.Program) -> Path:
         path = self._folder / f"{digest(program)}.dsl"
-        write_whole(path, f"# kb: problem={self._problem.id}\n{source_text(program)}\n", through_links=False)
+        write_whole(path, f"# kb: problem={self._problem.id}\n{source_text(program)}\n")
         return path
 
     def _measured(self, program: ir.Program, answer: Result | Exception) -> Measured:

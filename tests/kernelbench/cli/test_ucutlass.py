@@ -135,6 +135,15 @@ def test_compile_writes_a_header_that_begins_with_the_program(tmp_path, figure_1
     assert header.index("gelu() >> clip(min=0, max=6)") < header.index("namespace ucutlass_" + data["hash"])
 
 
+def test_a_header_takes_the_place_of_a_link(tmp_path, figure_1):
+    """Who wrote the program knows its name."""
+    name = "ucutlass_" + json.loads(invoke("check", figure_1, "--json").output)["hash"] + ".h"
+    (tmp_path / "mine").write_text("")
+    (tmp_path / name).symlink_to(tmp_path / "mine")
+    assert invoke("compile", figure_1, "-o", tmp_path, "--header-only").exit_code == 0
+    assert (tmp_path / "mine").read_text() == "" and "namespace" in (tmp_path / name).read_text()
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(nvcc() is None, reason="needs nvcc")
 def test_compile_makes_a_library_that_has_the_programs_functions(tmp_path):

@@ -1,8 +1,11 @@
 """A directory of solutions: results are of what it holds, and of the problems as they are."""
 
+import pytest
+
 from harness.result import Status
 from kernelbench.evaluation.directory import Selection, Watcher, evaluate_directory, evaluate_one
 from kernelbench.evaluation.executor import Options
+from kernelbench.run import RunError
 
 PROBLEM = """import torch
 class Model(torch.nn.Module):
@@ -38,6 +41,16 @@ def test_a_result_of_another_problem_is_none(tmp_path):
     write(tmp_path, problem="x + 2")
     outcome = evaluated(tmp_path)
     assert outcome.resumed == 0 and statuses(outcome) == {"1_1_s0.py": Status.WRONG_VALUE}
+
+
+def test_a_folder_that_nobody_named_is_not_made_behind_a_link(tmp_path, monkeypatch):
+    write(tmp_path, **{"1_1_s0": "1 + x"})
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "runs").symlink_to("mine")
+    with pytest.raises(RunError, match="runs is a link; name the folder with -o"):
+        evaluate_directory(Selection(tmp_path / "solutions", problem_dir=tmp_path / "problems"), Options(device="cpu"))
+    assert not list((tmp_path / "mine").iterdir())
 
 
 class Writing(Watcher):

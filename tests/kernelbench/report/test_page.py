@@ -126,6 +126,18 @@ def test_the_command(tmp_path):
 
 
 @pytest.mark.slow
+def test_the_page_that_nobody_named_takes_the_place_of_a_link(tmp_path):
+    """In a checkout of others it led to any file of ours; who names a link has it written through."""
+    made = run(tmp_path / "r", result("1/1", 0.5))
+    (tmp_path / "mine").write_text("")
+    for name in ("report.html", "named.html"):
+        (tmp_path / name).symlink_to("mine")
+    assert kb("report", made.path, cwd=tmp_path).returncode == 0
+    assert (tmp_path / "mine").read_text() == "" and "</html>" in (tmp_path / "report.html").read_text()
+    assert kb("report", made.path, "-o", "named.html", cwd=tmp_path).returncode == 0
+    assert "</html>" in (tmp_path / "mine").read_text()
+
+
 def test_a_run_can_be_reported_where_its_sources_are_not(tmp_path):
     (tmp_path / "solutions" / "level1").mkdir(parents=True)
     (tmp_path / "solutions" / "level1" / "19_relu.py").write_text(GOOD)

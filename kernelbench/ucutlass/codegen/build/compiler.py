@@ -80,7 +80,7 @@ def build(program: ir.Program, out: Path, device: str | None = None, keep_ptx: b
         raise ToolchainMissing("no nvcc: install the CUDA toolkit, or set CUDA_HOME to where it is")
     out.mkdir(parents=True, exist_ok=True)
     header, library = out / f"{name}.h", out / f"{name}.so"
-    write_whole(header, text, through_links=False)  # who wrote the program knows its name
+    write_whole(header, text)  # who wrote the program knows its name
     ptx = out / f"{name}.ptx" if keep_ptx else None
     with tempfile.TemporaryDirectory(prefix="ucutlass_") as scratch:
         source = Path(scratch) / f"{name}.cu"
@@ -92,9 +92,9 @@ def build(program: ir.Program, out: Path, device: str | None = None, keep_ptx: b
             command += ["-keep", "-keep-dir", scratch]
         built = Path(scratch) / "library.so"
         log = _run([*command, str(source), "-o", str(built)])
-        write_whole(library, built.read_bytes(), through_links=False)
+        write_whole(library, built.read_bytes())
         if ptx:
-            write_whole(ptx, next(Path(scratch).glob("*.ptx")).read_bytes(), through_links=False)
+            write_whole(ptx, next(Path(scratch).glob("*.ptx")).read_bytes())
     return Built(header, library, time.perf_counter() - begin, log, ptx)
 
 
