@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.record.fields import PROBLEM
-from harness.record.shape import LIST, NUMBER, OBJECT, POSITIVE, TEXT, count, kind, one_of, or_none, shape
+from harness.record.shape import FIGURE, LIST, NUMBER, OBJECT, POSITIVE, TEXT, count, kind, one_of, or_none, shape
 from harness.result import Result
 from kernelbench.experiment.plan import Cell
 from kernelbench.metrics import fast_p, outcomes, settled
@@ -22,7 +22,8 @@ from kernelbench.review import labels
 FORMAT = 1
 FAILED = "failed"
 BANDS = (FAILED, outcomes.UNREVIEWED, *outcomes.BANDS)
-_ATTEMPT = (or_none(POSITIVE), or_none(POSITIVE), or_none(POSITIVE), NUMBER, one_of("", *BANDS))
+_VARIANCE = kind("a number from 0", float, int, fits=lambda value: value >= 0 and FIGURE.fits(value))
+_ATTEMPT = (or_none(POSITIVE), or_none(POSITIVE), or_none(POSITIVE), _VARIANCE, one_of("", *BANDS))
 _MOST_PROBLEMS = 1_000  # four times the suite; each has a thousand draws in each figure of a report
 _FINISHED = shape(
     {

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ class Store:
         try:
             if writes:
                 folder.mkdir(parents=True, exist_ok=True)
-                write_whole(path, json.dumps(definition, indent=2) + "\n", through_links=False)
+                write_whole(path, json.dumps(definition, indent=2) + "\n")
                 (folder / CELLS).touch()
         except OSError as error:
             raise ExperimentError(f"cannot write {folder}: {error.strerror}") from None
@@ -76,11 +77,21 @@ def finished(folder: Path, repair: bool = True) -> dict[Cell, Finished]:
     try:
         lines, _ = whole_lines(path, repair)
         found = [Finished.from_json(parse_json(line)) for line in lines]
+        _check_paired(found)
     except FileNotFoundError:
         return {}
     except (ValueError, KeyError, TypeError, OSError) as error:
         raise ExperimentError(f"{path} is damaged ({error}); choose another --out") from None
     return {one.cell: one for one in found}
+
+
+def _check_paired(runs: Iterable[Finished]) -> None:
+    """Raise ValueError where runs of one seed and repeat, which figures pair, are not of the same problems."""
+    problems: dict[tuple[int, int], list[str]] = {}
+    for run in runs:
+        own = [trace.problem for trace in run.traces]
+        if problems.setdefault((run.cell.seed, run.cell.repeat), own) != own:
+            raise ValueError(f"{run.cell.name} is of other problems than a run of the same seed and repeat")
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from harness.result import Result
-from kernelbench.metrics.fast_p import baseline_of
+from kernelbench.metrics.fast_p import baseline_of, typical_ms
 
 LEVEL = 0.95
 RESAMPLES = 1000
@@ -137,8 +137,8 @@ def _log_variance_of_totals(parts: Sequence[Result], baseline: str | None) -> fl
     variances = [log_speedup_variance(part, baseline) for part in parts]
     if None in variances:
         return None
-    ours = [part.timing["median_ms"] for part in parts]
-    theirs = [_baseline(part, baseline)["median_ms"] for part in parts]
+    ours = [typical_ms(part.timing) for part in parts]
+    theirs = [typical_ms(_baseline(part, baseline)) for part in parts]
     shares = [(own / sum(ours) + other / sum(theirs)) / 2 for own, other in zip(ours, theirs)]
     return sum(share**2 * variance for share, variance in zip(shares, variances))
 

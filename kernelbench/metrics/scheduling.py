@@ -142,7 +142,8 @@ class Policy:
         """Return whether a problem that stands at ``found`` gets no further work."""
         if not found.is_ahead:
             return False
-        near = self.eps is not None and sol_ms is not None and found.best.ms <= (1 + self.eps) * sol_ms
+        known = None not in (self.eps, sol_ms, found.best.ms)
+        near = known and found.best.ms <= (1 + self.eps) * sol_ms
         return near or 0 < self.window <= found.idle
 
     @property

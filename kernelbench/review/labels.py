@@ -127,7 +127,8 @@ def by_measurement(result: Result) -> Label | None:
         under = below_floor.under_ceiling(median_ms, part.sol) if recorded is None else recorded
         if part.rule == below_floor.RULE or under:
             bound_ms = (part.sol or {}).get("t_sol_fp16_ms")
-            reason = f"{median_ms:.4g} ms, where t_SOL with FP16 is {bound_ms:.4g} ms" if bound_ms else part.message
+            told = f"{median_ms:.4g} ms, where t_SOL with FP16 is {bound_ms:.4g} ms" if bound_ms and median_ms else ""
+            reason = told or part.message
             return Label(SOL_CEILING, reason=reason, by=HARNESS)
     return None
 

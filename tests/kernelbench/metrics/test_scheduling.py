@@ -56,6 +56,11 @@ def test_without_a_bound_the_headroom_rule_never_stops():
     assert not s.Policy(eps=3.0).stops(s.progress([attempt(0.1)]), sol_ms=None)
 
 
+def test_a_speedup_of_which_no_time_is_known_is_near_no_bound():
+    """As in a record of others."""
+    assert not s.Policy(eps=3.0).stops(s.progress([s.Attempt(None, 2.0, 2.0)]), sol_ms=1.0)
+
+
 def test_the_window_counts_attempts_in_a_row_that_brought_nothing():
     idle = [attempt(2.0), attempt(), attempt(3.0), attempt(2.0)]  # a failure, a slower one, the same again
     assert s.progress(idle).idle == 3

@@ -82,6 +82,18 @@ def test_the_interval_of_several_workloads_comes_from_the_samples_of_all(two):
     assert [d.change for d in comparison.compare(two, two)] == ["tie", "unsolved"]
 
 
+def test_the_interval_of_several_workloads_needs_no_medians(tmp_path):
+    """Files of KernelBench have means, deviations and counts."""
+    told = {"std_ms": 0.1, "samples": 10}
+    parts = [on("full", "1/1", 10.0, baseline_ms=20.0), on("llm", "1/1", 1.0, baseline_ms=2.0)]
+    for part in parts:
+        part.timing = {"mean_ms": part.timing["median_ms"], **told}
+        part.baselines = {"eager": {"mean_ms": part.baselines["eager"]["median_ms"], "speedup": 2.0, **told}}
+    (both,) = run(tmp_path / "run", *parts).solutions()
+    low, high = speedup_interval(both)
+    assert low < 2.0 < high
+
+
 def test_the_interval_of_several_workloads_keeps_to_what_paired_rounds_gave(two):
     right, _ = two.solutions()
     for part, (low, high) in zip(right.parts, [(1.9, 2.1), (0.4, 0.6)]):

@@ -69,6 +69,13 @@ def test_a_time_below_the_ceiling_wins_over_a_review():
     assert bands([one], [says(one, NO_ISSUES)]) == [SOL_CEILING]
 
 
+def test_a_ceiling_that_a_record_without_a_time_names_is_taken_as_said():
+    """A line of others ended each command that reads the run."""
+    one = attempt(0, sol={"t_sol_fp16_ms": 1.0}, timing=None, message="told")
+    one.integrity["sol_ceiling"] = True
+    assert bands([one], []) == [SOL_CEILING]
+
+
 @pytest.mark.parametrize("bound_ms, label", [(0.5, None), (0.55, None), (0.57, SOL_CEILING)])
 def test_the_ceiling_of_an_older_record_follows_from_its_bound(bound_ms, label):
     """10 % below t_SOL under FP16."""
