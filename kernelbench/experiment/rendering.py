@@ -20,7 +20,7 @@ def markdown(report: Report, pictures: dict[str, str]) -> str:
     parts = [f"# {escaping.markdown(report.title)}"]
     for section in report.sections:
         parts.append(f"## {escaping.markdown(section.title)}")
-        parts += [section.text] if section.text else []
+        parts += [escaping.markdown(section.text)] if section.text else []
         parts += [tables.table(table.headers, table.rows, "markdown") for table in section.tables if table.rows]
         parts += [f"![{name}]({pictures[name]})" for name in section.pictures if name in pictures]
     return "\n\n".join(parts) + "\n"

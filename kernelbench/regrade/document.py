@@ -66,10 +66,10 @@ def best_section(figures: dict[str, dict[str, Any]]) -> Section:
 
 def render(parts: Sequence[Section], form: str) -> str:
     """Return sections as text; ``form`` is terminal or markdown."""
-    mark = "## " if form == "markdown" else ""
     blocks = []
     for part in parts:
-        shown = [f"{mark}{part.title}", part.note, tables.table(part.headers, part.cells, form)]
+        above = tables.heading(part.title, form, 2), tables.paragraph(part.note, form)
+        shown = *above, tables.table(part.headers, part.cells, form)
         blocks.append("\n\n".join(filter(None, shown)))
     return "\n\n".join(blocks) + "\n"
 

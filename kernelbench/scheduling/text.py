@@ -9,6 +9,7 @@ from kernelbench.scheduling.study import sweep
 from kernelbench.views import tables
 
 HEADERS = ("policy", "geo. mean", "retention", "median ret.", "attempts saved", "tokens saved", "USD saved", "gain")
+_DEPTH = 3  # of headings
 
 
 def render(data: dict[str, Any], form: str) -> str:
@@ -18,15 +19,19 @@ def render(data: dict[str, Any], form: str) -> str:
     if form == "csv":
         rows = [{"variant": of["name"], **row} for of in data["variants"] for row in (of["fixed"], *of["policies"])]
         return tables.to_csv(rows)
-    parts = [_heading("Best policy of each variant", form), tables.table(("variant", *HEADERS), best_rows(data), form)]
+    parts = [
+        tables.heading("Best policy of each variant", form, _DEPTH),
+        tables.table(("variant", *HEADERS), best_rows(data), form),
+    ]
     for variant in data["variants"]:
         for title, rows in (("eps at w = 0", sweep(variant, True)), ("w at eps = 100 %", sweep(variant, False))):
             if rows:
-                parts += [_heading(f"{variant['name']}: {title}", form), _table(rows, form)]
+                parts += [tables.heading(f"{variant['name']}: {title}", form, _DEPTH), _table(rows, form)]
         if missing := variant["without_bound"]:
-            parts.append(f"{variant['name']}: {missing} of {variant['problems']} problem(s) have no t_SOL under FP16; "
-                         "eps cannot stop them.")  # fmt: skip
-    parts.append(notes(data))
+            told = (f"{variant['name']}: {missing} of {variant['problems']} problem(s) have no t_SOL under FP16; eps "
+                    "cannot stop them.")  # fmt: skip
+            parts.append(tables.paragraph(told, form))
+    parts.append(tables.paragraph(notes(data), form))
     return "\n\n".join(parts)
 
 
@@ -66,10 +71,6 @@ def shown(figure: dict[str, float | None] | None, form: str) -> str:
     if figure["low"] is None:
         return format(figure["value"], form)
     return f"{figure['value']:{form}} [{figure['low']:{form}}, {figure['high']:{form}}]"
-
-
-def _heading(text: str, form: str) -> str:
-    return f"### {text}" if form == "markdown" else text
 
 
 def notes(data: dict[str, Any]) -> str:

@@ -77,30 +77,28 @@ def render(data: dict[str, Any], form: str) -> str:
         parts.append(tables.table(headers, [(run, name, *_baseline_cells(f)) for run, name, f in over], form))
     if labelled := outcome_tables(((row["run"], row) for row in data["groups"][ALL]), form):
         parts.append(labelled)
-    parts.append(
+    texts = [
         f"{data['problems']} problem(s) count, solved or not. [low, high]: {LEVEL:.0%} interval; runs share a rank "
-        f"where that of their difference in {data['ranked_by']} holds 0."
-    )
-    parts.append(
+        f"where that of their difference in {data['ranked_by']} holds 0.",
         "fast_p is settled: the share of problems with a correct solution whose interval lies above p. Means count a "
         "tie as 1 and leave out unstable speedups. Fallback counts failures and regressions as 1. Total runtime is "
         "the baseline's over the solutions'. Raw fast_1 takes point estimates, as KernelBench does. Unfiltered counts "
-        "rejected results that were timed as correct."
-    )
-    parts += [
+        "rejected results that were timed as correct.",
+    ]
+    texts += [
         f"{row['run']}: {told}" for row in data["groups"][ALL] if (told := winners.bias_text(row["confirmed_best"]))
     ]
     for area in data["signed_areas"]:
-        parts.append(
+        texts.append(
             f"Signed area between the Fast-p curves of {area['run']} and {area['over']}: "
             f"{_value(area, '+.3f')} {_range(area, '+.3f')}"
             + (f"; {area['left_out']} problem(s) without a settled speedup left out" if area["left_out"] else "")
         )
     if data["differing"]:
-        parts.append(
+        texts.append(
             f"The runs differ in {', '.join(data['differing'])}: each speedup is against the baseline of its own run."
         )
-    return "\n\n".join(parts)
+    return "\n\n".join((*parts, *(tables.paragraph(text, form) for text in texts)))
 
 
 def counted(runs: Sequence[Run], selector: str | None = None) -> list[str]:

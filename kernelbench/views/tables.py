@@ -37,6 +37,16 @@ def table(
     )
 
 
+def paragraph(text: str, form: str) -> str:
+    """Return text beside a table, ``form`` as there."""
+    return escaping.markdown(text) if form == "markdown" else escaping.terminal(text)
+
+
+def heading(text: str, form: str, depth: int) -> str:
+    """Return the heading of a table, ``form`` as there."""
+    return f"{'#' * depth} {paragraph(text, form)}" if form == "markdown" else paragraph(text, form)
+
+
 def _cut(text: str) -> str:
     return text if len(text) <= _MOST_CHARACTERS else f"{text[: _MOST_CHARACTERS - 1]}…"
 

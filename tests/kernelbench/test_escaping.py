@@ -21,6 +21,7 @@ from warm_kb import KB
 from harness.result import Status, printable
 from kernelbench import escaping
 from kernelbench.cli import main
+from kernelbench.formats.claims import Claim, to_text
 from kernelbench.redteam.examination import Row, Verdict
 from kernelbench.run import Run
 from kernelbench.views import tables
@@ -166,6 +167,21 @@ def test_tables(run, command, form):
         as_csv(text)
     elif form == "json":
         json.loads(text)
+
+
+@pytest.mark.parametrize("command", [["leaderboard"], ["compare"], ["schedule", "replay"], ["regrade"]])
+def test_the_name_of_a_run(tmp_path, command):
+    """Others call it what they like; it stands in headings and sentences, too."""
+    confirms = {"speedup": 3.0, "settled_speedup": 3.0, "verdict": "faster", "interval": {"low": 1, "high": 2}}
+    good = logs.judged("1/19", 1.5, name="a.py", confirms=confirms)
+    claim = Claim("1/19", "a.py", good.solution["sha256"], {"eager": 3.0}, "ok", 1.0, "o")
+    runs = []
+    for number in (1, 2):
+        name = f"{number}=a|b`<img>[x](y)##[error]_*c*$f$ @d #5"
+        runs.append(logs.run(tmp_path / name, good, logs.judged("1/20", 2.0, name="b.py")).path)
+    (tmp_path / "claims.jsonl").write_text(to_text([claim]))
+    claims = ["--claims", tmp_path / "claims.jsonl"] if command == ["regrade"] else []
+    as_markdown(kb(*command, *runs, *claims, "--format", "markdown"))
 
 
 @pytest.mark.parametrize("blank", ["\t", " ", "\n", ";", "\t;"])

@@ -14,7 +14,7 @@ from kernelbench.regrade import document, page
 from kernelbench.regrade.rows import claims_of, rows_of
 from kernelbench.regrade.summary import best_of_all, summary
 from kernelbench.review.record import ReviewError
-from kernelbench.run import Run, RunError, write_whole
+from kernelbench.run import Run, RunError, write_named
 from kernelbench.views import tables
 from kernelbench.views.ranking import labels
 
@@ -63,7 +63,7 @@ def command(
     parts += [document.best_section(best)] if best else []
     title = page.title_of(names, found[0])
     text = page.page(title, parts, found[0]["curves"]) if form == "html" else document.render(parts, form)
-    text = f"# {title}\n\n{text}" if form == "markdown" else text
+    text = f"{tables.heading(title, form, 1)}\n\n{text}" if form == "markdown" else text
     text = escaping.terminal(text) if form == "terminal" else text
     say(text, nl=False) if out is None else _write(out, text)
 
@@ -78,7 +78,7 @@ def _data(names: list[str], rows: list, found: list[dict[str, Any]], best: dict[
 
 def _write(out: Path, text: str) -> None:
     try:
-        write_whole(out, text)
+        write_named(out, text)
     except OSError as error:
         fail(f"cannot write {out}: {error.strerror}", UNFIT)
     say(out)

@@ -152,7 +152,8 @@ PART = {"problem": "1/1", "sol_fp16_ms": 1.0, "units": []}
         [], 5, {**ONE, "variant": []}, {**ONE, "seconds": "x"}, {**ONE, "problems": [{**PART, "problem": 5}]},
         {**ONE, "problems": [{**PART, "units": 5}]},
         *({**ONE, "problems": [{**PART, "units": [{"attempts": [one], "tokens": 1, "usd": 1}]}]}
-          for one in (list("abcde"), [1, 2, 2, 0.1, "<script>"], [1, -3, 0, -1, "no_issues"], [1])),
+          for one in (list("abcde"), [1, 2, 2, 0.1, "<script>"], [1, -3, 0, -1, "no_issues"], [1],
+                      [1, 2, 2, -1, "no_issues"])),
     ],
 )  # fmt: skip
 def test_finished_runs_of_others_with_values_of_other_types_are_one_clear_error(tmp_path, record):
@@ -160,6 +161,13 @@ def test_finished_runs_of_others_with_values_of_other_types_are_one_clear_error(
     assert len(finished(tmp_path)) == 1
     (tmp_path / "cells.jsonl").write_text(json.dumps(record) + "\n")
     with pytest.raises(ExperimentError, match="cells.jsonl is damaged"):
+        finished(tmp_path)
+
+
+def test_runs_of_others_that_cannot_be_paired_are_one_clear_error(tmp_path):
+    other = {**ONE, "variant": "other", "problems": [PART, {**PART, "problem": "1/2"}]}
+    (tmp_path / "cells.jsonl").write_text(f"{json.dumps(ONE)}\n{json.dumps(other)}\n")
+    with pytest.raises(ExperimentError, match="of other problems than a run of the same seed and repeat"):
         finished(tmp_path)
 
 
@@ -184,6 +192,24 @@ def test_an_experiment_of_others_that_holds_no_plain_files_is_refused_at_once(tm
         no_log(tmp_path / name, kind)
         with pytest.raises(ExperimentError, match=f"{name} .*(not a plain file|too large)"):
             read(tmp_path)
+
+
+def test_a_folder_that_nobody_named_is_not_made_behind_a_link(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "runs").symlink_to(tmp_path / "mine")
+    (tmp_path / "experiment.toml").write_text(LANDSCAPE)
+    done = CliRunner().invoke(main, ["experiment", "experiment.toml"])
+    assert done.exit_code == 2 and "runs is a link; name the folder with -o" in done.output
+    assert not list((tmp_path / "mine").iterdir())
+
+
+def test_the_names_of_variants_are_text_in_a_report(kb, tmp_path):
+    name = "<img src=x onerror=alert(1)> @admin"
+    compared = LANDSCAPE.replace("repeats = 2", f'repeats = 2\ncompare_with = "{name}"')
+    assert kb(compared.replace('"refine"\n', f'"{name}"\n', 1)).exit_code == 0
+    shown = (tmp_path / "out/report.md").read_text()
+    assert "&#60;img" in shown and "<img" not in shown and "@admin" not in shown
 
 
 def test_nothing_is_written_through_a_link_in_an_experiment_of_others(kb, tmp_path):
