@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hmac
 import os
 import secrets
+import socket
+import sys
 import threading
 import uuid
 from collections.abc import Iterator
@@ -26,6 +29,7 @@ from kernelbench.run import LOG, MOST_LOG_BYTES, Run, RunError
 from kernelbench.run_sources import TRAJECTORY, attempts_in, reference_of
 
 _HOSTS = ("127.0.0.1", "localhost")
+_MOST_CONNECTIONS = 64  # a browser has six
 
 
 class Tail:
@@ -153,7 +157,8 @@ class Feed:
 class Server(ThreadingHTTPServer):
     """Answers on 127.0.0.1; ``port`` 0 takes a free one. OSError where the port is taken.
 
-    The address has a secret in it: other users of this machine reach the port, too.
+    The address has a secret in it: other users of this machine reach the port, too. Of more than
+    ``_MOST_CONNECTIONS`` the oldest is ended: an answer takes less than a second, and who says nothing waits for none.
     """
 
     daemon_threads = True
@@ -162,6 +167,30 @@ class Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", port), _Handler)
         self.feed = feed
         self.folder = f"/{secrets.token_urlsafe(24)}/"
+        self._open: dict[socket.socket, None] = {}  # in order
+        self._lock = threading.Lock()
+
+    def process_request(self, request: socket.socket, client_address: Any) -> None:
+        """Answer in a thread of its own."""
+        with self._lock:
+            self._open[request] = None
+            if len(self._open) > _MOST_CONNECTIONS:
+                oldest = next(iter(self._open))
+                del self._open[oldest]
+                with contextlib.suppress(OSError):  # it may have ended by itself
+                    oldest.shutdown(socket.SHUT_RDWR)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: socket.socket) -> None:
+        """End a connection that was answered, or could not be."""
+        with self._lock:
+            self._open.pop(request, None)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: socket.socket, client_address: Any) -> None:
+        """Say nothing of a connection that its other side, or a newer one, ended."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
 
     @property
     def url(self) -> str:

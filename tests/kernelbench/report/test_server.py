@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import re
 import signal
 import socket
@@ -157,6 +158,19 @@ def test_it_answers_only_who_was_told_its_address(tmp_path):
         address = urllib.parse.urlsplit(url)
         for path in ("/", "/data?since=0", "/detail/0", address.path[:-2] + "/", "/" + "é"):
             assert get(urllib.parse.urljoin(url, urllib.parse.quote(path, "/?=")))[0] == 403, path
+
+
+def test_who_connects_and_says_nothing_keeps_nobody_waiting(tmp_path):
+    """Another user of the machine, who knows no address, held all descriptors."""
+    made = run(tmp_path / "r", result("1/1", 0.5))
+    with serving(made.path) as (process, url), contextlib.ExitStack() as stack:
+        address = urllib.parse.urlsplit(url)
+        for _ in range(300):
+            stack.enter_context(socket.create_connection((address.hostname, address.port)))
+            assert len(os.listdir(f"/proc/{process.pid}/fd")) < 150
+        assert get(url)[0] == 200
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 0 and process.stderr.read() == ""
 
 
 def test_ctrl_c_ends_it_quietly(tmp_path):
