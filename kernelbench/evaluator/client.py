@@ -104,7 +104,7 @@ class Conditions:
     address: str | None = None  # of the cluster, for executors that have one
 
     def __post_init__(self) -> None:
-        if isinstance(self.baselines, str) or not self.baselines:
+        if not isinstance(self.baselines, (list, tuple)) or not self.baselines:
             raise ValueError(f"baselines must be a tuple of names, got {self.baselines!r}")
         for name in self.baselines:
             _check("baseline", name, BASELINES)

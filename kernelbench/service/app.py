@@ -28,6 +28,7 @@ from kernelbench.service.tokens import TokenError, Tokens
 
 MAX_BODY_BYTES = 8 << 20  # a source of 2^20 characters, each with at most 6 bytes in JSON, and room for the rest
 _MOST_READ_BYTES = 4 * MAX_BODY_BYTES  # of a body that is refused: who hears of it must have sent it all
+_BODIES = 4  # of one client that are read at once; the others are not taken from the network
 BODY_S = 30.0  # to send a body in
 MAX_WAIT_S = 30.0  # of one request for answers
 MAX_IDS = 1_000  # in one request for answers
@@ -51,6 +52,7 @@ class Service:
         self._dispatcher, self._metrics = dispatcher, metrics
         self._waiting: dict[str, set[asyncio.Event]] = defaultdict(set)  # by client
         self._parsing = asyncio.Lock()
+        self._bodies = defaultdict(lambda: asyncio.Semaphore(_BODIES))  # by client
 
     def app(self) -> Starlette:
         """Return the ASGI application."""
@@ -90,7 +92,7 @@ class Service:
     async def _submit(self, request: Request) -> Response:
         """Accept one submission; the same one again, after a lost reply, is accepted as the first was."""
         client = self._client(request)
-        body = await self._json(request)
+        body = await self._json(request, client)
         try:
             submission = await run_in_threadpool(self._intake.accept, body, client)
             new = await run_in_threadpool(self._store.add, submission)
@@ -112,7 +114,7 @@ class Service:
     async def _answers(self, request: Request) -> Response:
         """Return answers of this client's submissions, waiting up to ``wait_s`` until there is one."""
         client = self._client(request)
-        ids, wait_s = _wanted(await self._json(request))
+        ids, wait_s = _wanted(await self._json(request, client))
         event = asyncio.Event()
         self._waiting[client].add(event)
         try:
@@ -147,8 +149,12 @@ class Service:
             raise Refused(401, "no_access", text, **{"WWW-Authenticate": "Bearer", "Connection": "close"})
         return client
 
-    async def _json(self, request: Request) -> Any:
-        """Return the body, read within limits."""
+    async def _json(self, request: Request, client: str) -> Any:
+        """Return the body, read within limits. Bodies of one client wait for their turn, so that others have theirs."""
+        async with self._bodies[client]:
+            return await self._body(request)
+
+    async def _body(self, request: Request) -> Any:
         too_large = Refused(413, "too_large", f"a body may have {MAX_BODY_BYTES:,} bytes", **{"Connection": "close"})
         length = request.headers.get("content-length", "0")
         if not length.isdigit() or int(length) > _MOST_READ_BYTES:

@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import socket
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx2
@@ -129,6 +130,7 @@ def test_without_a_token_nobody_gets_in(service, monkeypatch):
         ("/v1/evaluations", body(conditions={"cv_target": [1]}), (422, "bad_conditions")),
         ("/v1/evaluations", body(conditions={"baselines": None}), (422, "bad_conditions")),
         ("/v1/evaluations", body(conditions={"baselines": ["eager", "compile", "compile"]}), (422, "bad_conditions")),
+        ("/v1/evaluations", body(conditions={"baselines": {"eager": 1}}), (422, "bad_conditions")),
         ("/v1/evaluations", body(conditions={"clock_mhz": "x"}), (422, "bad_conditions")),
         ("/v1/evaluations", body(conditions={"workload": ["small"]}), (422, "no_workload")),
         ("/v1/evaluations", body(conditions={"workload": "huge"}), (422, "no_workload")),
@@ -179,6 +181,29 @@ def test_a_client_that_is_slow_with_its_body_is_told_so(service):
     with socket.create_connection(("127.0.0.1", service.port), timeout=30) as slow:
         slow.sendall(head.encode() + b"{")
         assert b"408" in slow.recv(1000)
+
+
+@pytest.mark.slow
+def test_who_sends_many_large_bodies_has_others_wait_for_a_few(tmp_path):
+    """They were parsed in the order in which they came: another client's request took minutes."""
+    (tmp_path / "tokens").write_text(f"first {'0' * 64}\nother {'1' * 64}\n")
+    (tmp_path / "tokens").chmod(0o600)
+    service = Serving(tmp_path)
+    large, ended = b"[" + b"[]," * (1 << 20) + b"[]]", []
+
+    def sends(who, content):
+        assert post(service, "/v1/answers", content, token=who * 64)[0] == 422
+        ended.append(who)
+
+    with ThreadPoolExecutor(13) as pool:
+        sent = [pool.submit(sends, "0", large) for _ in range(12)]
+        while not ended:
+            time.sleep(0.01)
+        sent.append(pool.submit(sends, "1", b'{"ids": []}'))
+        for one in sent:
+            one.result()
+    assert ended.index("1") < 9
+    assert service.end() == 0
 
 
 @pytest.mark.slow
