@@ -54,8 +54,11 @@ def find(selector: str = "all", root: Path | None = None) -> list[ProblemFile]:
 def ids(selector: str, root: Path | None = None) -> list[ProblemId]:
     """Return the ids of what ``find`` finds, and run nothing of ``root``: a run of somebody else may name it."""
     root = root or problem_root()
-    files = checkout.listed(root) if checkout.is_checkout(root) else find_problems(root)
-    return [file.id for file in _chosen(selector, root, files)]
+    try:
+        files = checkout.listed(root) if checkout.is_checkout(root) else find_problems(root)
+        return [file.id for file in _chosen(selector, root, files)]
+    except (OSError, RuntimeError) as error:  # links in a circle are a RuntimeError before Python 3.13
+        raise SelectorError(f"problems cannot be read in {root}: {error}") from None
 
 
 def _chosen(selector: str, root: Path, files: list[ProblemFile]) -> list[ProblemFile]:

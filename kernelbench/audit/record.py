@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +14,7 @@ from harness.limits import MAX_ARCHIVE_BYTES
 from harness.problem.module import ProblemError, ProblemFile
 from harness.record.fields import PROBLEM
 from harness.record.shape import LIST, NUMBER, OBJECT, TEXT, count, or_none, shape
-from harness.solution.includes import digest_of, read_bytes
+from harness.solution.includes import read_bytes
 from kernelbench.run import write_whole
 
 FILE = "audit.jsonl"  # beside the problems that it is about
@@ -131,7 +132,10 @@ class AuditFile:
         """
         records = self._records.get(str(file.id), {})
         record = records.get(workload) if workload else next(iter(records.values()), None)
-        return record if record and record.sha256 == digest_of(file.path) else None
+        try:
+            return record if record and record.sha256 == hashlib.sha256(read_bytes(file.path)).hexdigest() else None
+        except OSError:  # no plain file, or larger than a source
+            return None
 
     def put(self, record: Audit) -> None:
         """Keep a record, on disk before this returns."""

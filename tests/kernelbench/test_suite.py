@@ -2,6 +2,7 @@
 
 import pytest
 
+from harness.problem.module import ProblemError
 from kernelbench import suite
 
 IDS = ["1/1", "1/19", "1/20", "2/7", "3/1"]
@@ -48,6 +49,15 @@ def test_a_selector_has_a_thousand_parts_at_most(root):
     assert suite.find(",".join(["1/1"] * 1_000), root)
     with pytest.raises(suite.SelectorError, match="1,001 parts, and at most 1,000 are taken"):
         suite.find(",".join(["1/1"] * 1_001), root)
+
+
+@pytest.mark.parametrize("name", ["loop", "a" * 300, "/".join(["a"] * 3000), "file"])
+def test_a_root_of_others_that_cannot_be_read_is_an_error(root, name):
+    """A run's configuration names it."""
+    (root / "loop").symlink_to("loop")
+    (root / "file").touch()
+    with pytest.raises((suite.SelectorError, ProblemError)):
+        suite.ids("all", root / name)
 
 
 def test_nothing_left_is_an_error(root):

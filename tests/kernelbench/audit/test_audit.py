@@ -1,6 +1,7 @@
 """The audit tells a good problem from a bad one, and the committed audit is of the suite as it is."""
 
 import json
+import os
 import statistics
 import subprocess
 
@@ -11,7 +12,7 @@ from warm_kb import KB
 from harness.problem.module import ProblemError, ProblemFile, ProblemId, load_problem
 from kernelbench import suite
 from kernelbench.audit.examination import audit
-from kernelbench.audit.record import AuditFile
+from kernelbench.audit.record import Audit, AuditFile
 
 CPU = torch.device("cpu")
 
@@ -157,6 +158,30 @@ def test_an_audit_of_others_that_is_none_is_one_clear_error(tmp_path, line):
     (tmp_path / "audit.jsonl").write_text(line + "\n")
     with pytest.raises(ProblemError, match="audit.jsonl holds no audit"):
         AuditFile(tmp_path / "audit.jsonl")
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe", "terabytes"])
+def test_an_audit_is_of_no_problem_that_is_no_plain_file(tmp_path, kind):
+    """A leaderboard of somebody's run read a file of terabytes to its end."""
+    record = json.loads((suite.problem_root() / "audit.jsonl").read_text().splitlines()[0])
+    (tmp_path / "audit.jsonl").write_text(json.dumps(record) + "\n")
+    path = tmp_path / "1_x.py"
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(path)
+    else:
+        with path.open("w") as file:
+            file.truncate(1 << 42)
+    assert AuditFile(tmp_path / "audit.jsonl").get(ProblemFile(ProblemId.parse(record["problem"]), "x", path)) is None
+
+
+def test_an_audit_is_not_written_through_a_link(tmp_path):
+    (tmp_path / "mine").write_text("")
+    (tmp_path / "audit.jsonl").symlink_to(tmp_path / "mine")
+    record = json.loads((suite.problem_root() / "audit.jsonl").read_text().splitlines()[0])
+    AuditFile(tmp_path / "audit.jsonl").put(Audit.from_json(record))
+    assert (tmp_path / "mine").read_text() == "" and not (tmp_path / "audit.jsonl").is_symlink()
 
 
 @pytest.mark.parametrize(
