@@ -11,7 +11,7 @@ from harness.result import printable
 from kernelbench.formats import kernelbench
 from kernelbench.formats.tritonbench import accuracy
 from kernelbench.review import labels
-from kernelbench.run import Run, write_whole
+from kernelbench.run import Run, write_named
 from kernelbench.views import leaderboard, tables
 
 FORMATS = ("kernelbench", "baseline", "tritonbench", "csv", "parquet")
@@ -54,7 +54,7 @@ def export(runs: Sequence[Run], form: str, out: Path, level: int | None = None) 
         raise ExchangeError(f"no result in {', '.join(str(run.path) for run in runs)}")
     if form in ("csv", "parquet"):
         records = [tables.flatten(one) for run in runs for one in _records(run)]
-        write_whole(out, tables.to_csv(records) + "\n") if form == "csv" else _write_parquet(records, out)
+        write_named(out, tables.to_csv(records) + "\n") if form == "csv" else _write_parquet(records, out)
         return
     if len(runs) != 1:
         raise ExchangeError(f"one file of KernelBench's holds one run, and not {len(runs)}")
@@ -65,7 +65,7 @@ def export(runs: Sequence[Run], form: str, out: Path, level: int | None = None) 
         data = kernelbench.baseline(results)
     else:
         data = kernelbench.eval_results(results, _level(results, level))
-    write_whole(out, json.dumps(data, indent=4) + "\n")
+    write_named(out, json.dumps(data, indent=4) + "\n")
 
 
 def _records(run: Run) -> list[dict[str, Any]]:
@@ -100,10 +100,12 @@ def _write_parquet(records: list[dict[str, Any]], out: Path) -> None:
     except ImportError:
         raise ExchangeError("Parquet needs pyarrow: pip install 'kernelbench[parquet]', or use --to csv") from None
     columns = dict.fromkeys(column for one in records for column in one)
-    table = pyarrow.table({printable(column): [_text(one.get(column)) for one in records] for column in columns})
-    pyarrow.parquet.write_table(table, out)
+    made = {printable(column): _alike([one.get(column) for one in records]) for column in columns}
+    pyarrow.parquet.write_table(pyarrow.table(made), out)
 
 
-def _text(value: Any) -> Any:
-    """A value whose text can be encoded."""
-    return printable(value) if isinstance(value, str) else value
+def _alike(values: list[Any]) -> list[Any]:
+    """The values of a column: text that can be encoded, and no whole numbers beside others."""
+    if any(isinstance(value, float) for value in values):
+        values = [float(value) if type(value) is int else value for value in values]
+    return [printable(value) if isinstance(value, str) else value for value in values]

@@ -6,6 +6,7 @@ samples in order of sample number. A problem without any sample has an empty one
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections.abc import Callable, Iterable, Sequence
 
@@ -79,10 +80,10 @@ def attempt_fast_p(samples: Samples, r: float) -> list[tuple[int, float]]:
     if not numbers:
         return []
     before_first = min(numbers[0], 1) - 1
-    first = [min((one.solution["sample"] for one in those if _reaches(one, r)), default=None) for those in samples]
-    return [
-        (number - before_first, sum(a is not None and a <= number for a in first) / len(samples)) for number in numbers
-    ]
+    first = sorted(
+        min(good) for those in samples if (good := [one.solution["sample"] for one in those if _reaches(one, r)])
+    )
+    return [(number - before_first, bisect.bisect_right(first, number) / len(samples)) for number in numbers]
 
 
 def _reaches(result: Result, r: float) -> bool:

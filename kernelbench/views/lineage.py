@@ -6,12 +6,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tabulate import tabulate
-
 from kernelbench.metrics import lineage
 from kernelbench.metrics.lineage import Step
 from kernelbench.run import Run
 from kernelbench.run_sources import trajectory_of
+from kernelbench.views import tables
 
 # Levels that are too small alone (KernelBand, table 1), where there are five; of the suite each of three stands alone.
 FIVE = {"L1-2": (1, 2), "L3": (3,), "L4-5": (4, 5)}
@@ -127,7 +126,7 @@ def _ratio(value: float | None) -> str:
 
 
 def _table(rows: list[tuple], headers: Sequence[str]) -> str:
-    return tabulate(rows, headers, disable_numparse=True) if rows else ""
+    return tables.table(headers, rows, "terminal") if rows else ""
 
 
 def to_json(runs: Mapping[str, dict[str, Any]]) -> str:

@@ -32,6 +32,12 @@ def found():
     return lineage.steps(results, lines)
 
 
+def test_one_long_name_of_a_strategy_does_not_make_all_rows_as_long():
+    lines = [line(1, None), *(line(n, 1, "x" * 100_000 if n == 2 else f"s{n}") for n in range(2, 100))]
+    steps = lineage.steps([measured(n, 8.0) for n in range(1, 100)], lines)
+    assert len(view.text({"r": view.figures(steps, ["1/1"])})) < 200_000
+
+
 def test_the_reward_of_a_step_is_the_share_of_its_parents_time(found):
     assert [step.reward for step in found] == [None, 0.5, 0.0, 0.5, 0.0, None]
     assert [step.tokens for step in found] == [15] * 6
