@@ -24,9 +24,12 @@ _SCOPES = 0b11  # abstract sockets, signals
 
 _READABLE = (
     "/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/opt", "/nix",
-    # not what the kernel says of processes to its superuser, below kernel/debug, kernel/tracing and fs/cgroup
-    "/sys/devices", "/sys/class", "/sys/bus", "/sys/module", "/sys/dev", "/sys/kernel/mm",
+    "/sys/devices/system", "/sys/kernel/mm/transparent_hugepage", "/sys/kernel/mm/hugepages",
 )  # fmt: skip
+# Their names alone. Files there may be the superuser's, who a candidate may run as: some make a device when they are
+# read. Not what the kernel says of processes, below kernel/debug, kernel/tracing and fs/cgroup.
+_LISTED = ("/sys/devices", "/sys/class", "/sys/bus", "/sys/module", "/sys/dev", "/sys/kernel/mm", "/proc/sys")
+_SETTINGS = ("/proc/sys/kernel", "/proc/sys/kernel/random", "/proc/sys/vm")
 _OF_OTHERS = ("locks", "keys", "key-users", "sched_debug", "timer_list")  # below /proc
 _READABLE_IN_ETC = (
     "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "nsswitch.conf", "passwd", "group", "hosts",
@@ -34,6 +37,7 @@ _READABLE_IN_ETC = (
 )  # fmt: skip
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 _GPU_DEVICES = ("nvidia*", "dri")  # below /dev
+_GPU_CLASSES = ("0x03", "0x0680", "0x12")  # of the PCI bus: displays, bridges between GPUs, accelerators
 # Environment variables that name files or folders for compilers and loaders.
 _PATH_VARIABLES = ("PATH", "LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", "CUTLASS_PATH", "CPATH", "CC", "CXX")
 
@@ -62,11 +66,13 @@ def restrict(confinement: Confinement) -> str:
     try:
         for path in system_paths():
             _allow(ruleset, path, rights & (_EXECUTE | _READ_FILE | _READ_DIR))
+        for path in _LISTED:
+            _allow(ruleset, path, rights & _READ_DIR)
         for path in confinement.readable:
             _allow(ruleset, path, rights & (_EXECUTE | _READ_FILE | _READ_DIR), in_place=True)
         for folder in {os.path.dirname(path) for path in confinement.readable if path.endswith(".py")}:
             _allow(ruleset, folder, rights & _READ_DIR, in_place=True)  # a module is imported by looking for its name
-        for path in proc_paths():
+        for path in (*proc_paths(), *(gpu_descriptions() if confinement.devices else ())):
             _allow(ruleset, path, rights & (_READ_FILE | _READ_DIR))
         for path in (*_DEVICES, *(gpu_devices() if confinement.devices else ())):
             _allow(ruleset, path, rights & (_READ_FILE | _WRITE_FILE | _READ_DIR | _TRUNCATE))
@@ -105,11 +111,26 @@ def system_paths() -> list[str]:
 
 def proc_paths() -> list[str]:
     """Return what /proc tells any user of the machine, and of this process: of others it may know nothing."""
-    found = []
-    for name in os.listdir("/proc"):
-        if not name.isdigit() and name not in _OF_OTHERS:
-            with contextlib.suppress(OSError):  # what is gone meanwhile
-                found += [f"/proc/{name}"] if os.stat(f"/proc/{name}").st_mode & stat.S_IROTH else []
+    names = [name for name in os.listdir("/proc") if name not in ("sys", *_OF_OTHERS) and not name.isdigit()]
+    found = [f"/proc/{name}" for name in names]
+    for folder in _SETTINGS:  # files alone: settings of the superuser lie beside and below them
+        found += [f"{folder}/{name}" for name in os.listdir(folder) if os.path.isfile(f"{folder}/{name}")]
+    return [path for path in found if _is_for_all(path)]
+
+
+def _is_for_all(path: str) -> bool:
+    try:
+        return bool(os.stat(path).st_mode & stat.S_IROTH)
+    except OSError:  # gone meanwhile
+        return False
+
+
+def gpu_descriptions() -> list[str]:
+    """Return what /sys tells of GPUs and their drivers."""
+    found = [str(path) for path in Path("/sys/module").glob("nvidia*")]
+    for device in Path("/sys/bus/pci/devices").glob("*"):
+        with contextlib.suppress(OSError):
+            found += [os.path.realpath(device)] if (device / "class").read_text().startswith(_GPU_CLASSES) else []
     return found
 
 

@@ -47,6 +47,10 @@ ATTEMPTS = {
         "open('/proc/slabinfo').read()",
         "os.listdir('/sys/kernel')  # debug and tracing, which tell root of all processes",
         "os.listdir('/sys/fs/cgroup')",
+        "import glob\n[open(p) for p in glob.glob('/sys/module/*/parameters/*') + glob.glob('/sys/class/*/*')]",
+        "open('/proc/sys/kernel/cad_pid').read()",
+        "open('/proc/sys/vm/stat_refresh').read()",
+        "open('/proc/sys/net/ipv4/tcp_fastopen_key').read()",
         "os.listdir('/proc')",
     ],
     "system_calls": [
@@ -189,7 +193,8 @@ def test_what_an_honest_candidate_needs_is_there(attempt):
         "assert subprocess.run(['sh', '-c', 'sleep 0 & wait'], start_new_session=True).returncode == 0\n"
         "open('/dev/null', 'w').write('x'); open('/proc/self/status').read(); os.urandom(4)\n"
         "open('/sys/devices/system/cpu/online').read(); os.listdir('/sys/bus'); os.listdir('/sys/class')\n"
-        "open('/proc/cpuinfo').read(); open('/proc/self/maps').read(); open('/proc/thread-self/stat').read()\n"
+        "open('/proc/cpuinfo').read(); open('/proc/sys/vm/overcommit_memory').read()\n"
+        "open('/proc/self/maps').read(); open('/proc/thread-self/stat').read()\n"
         "import multiprocessing; multiprocessing.get_context('spawn').Process(target=print).start()\n"
         "assert subprocess.run([os.sys.executable, '-c', 'import torch; torch.ones(9)']).returncode == 0\n"
         "a, b = socket.socketpair()\n"
