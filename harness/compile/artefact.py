@@ -77,11 +77,6 @@ class Artefact:
     keys: tuple[str, ...] = ()  # the entries of the cache that it consists of
 
     @property
-    def readable(self) -> list[Path]:
-        """Return what the worker must be able to read of it."""
-        return [self.library] if self.library else []
-
-    @property
     def writable(self) -> list[Path]:
         """The folders of this candidate alone in which its calls keep what they compile."""
         return [Path(folder) for name, folder in self.env.items() if name in caches()]

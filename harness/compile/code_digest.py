@@ -1,8 +1,8 @@
 """The digest of a solution's code: equal for two sources between which no program that runs could tell.
 
 That is the content of a library, which is linked without symbols and build number, so that neither comments nor names
-of local variables change it, and whose source is hidden from it. One for CUDA holds line numbers, size and date of its
-source, so it is the same for the same text. A Python module can read its own source: all of that counts.
+of local variables change it. Its process has a copy of it, and knows neither its source nor its place in the cache. One
+for CUDA holds line numbers, size and date of its source, so it is the same for the same text.
 """
 
 from __future__ import annotations
@@ -13,11 +13,9 @@ from harness.solution.includes import digest_of
 
 
 def code_digest(solution: Solution, artefact: Artefact) -> str | None:
-    """Return the digest; None where nothing can be said: of what takes in other files, and of prebuilt libraries."""
-    if solution.helpers or solution.kind == "so":
+    """Return the digest; None of what takes in other files, of prebuilt libraries, and of Python, which has a name."""
+    if solution.helpers or solution.kind == "so" or artefact.library is None:
         return None
-    if artefact.library is None:
-        return solution.sha256
     try:
         return digest_of(artefact.library)
     except OSError:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -190,7 +191,7 @@ class Evaluation:
     ) -> Worker:
         """Start the candidate's process, with the descriptors ``fds`` behind those of its outbox."""
         problem = prepared.reference.setting.workload.problem
-        others = [path.resolve() for path in (problem.path, *self.artefact.readable, *readable)]
+        others = [path.resolve() for path in (problem.path, *readable)]
         source, *files = own_files(self.solution)
         own = files if self.artefact.library else [source, *files]  # see ``harness.compile.code_digest``
         return self.server.fork(
@@ -208,15 +209,21 @@ class Evaluation:
         arch = devices.architecture(limits.device)
         return BuildContext(self.server, arch, torch.__version__, limits.build_timeout_s, limits.memory_bytes)
 
+    @staticmethod
+    def copy_for(worker: Worker) -> Path:
+        """Return where a worker's copy of a library is."""
+        return worker.scratch / "solution.so"
+
     def load(self, session: EvaluationSession) -> dict[str, Any]:
         """Have the worker load the candidate; return its answer."""
         prepared, setting = session.prepared, session.reference.setting
         library = None
-        if self.artefact.library:
-            library = {"path": str(self.artefact.library), "signature": prepared.facts.signature.for_library()}
+        if self.artefact.library:  # which is told neither its source nor its place in the cache
+            path = shutil.copyfile(self.artefact.library, self.copy_for(session.worker))
+            library = {"path": str(path), "signature": prepared.facts.signature.for_library()}
         return session.ask(
             op="load",
-            solution=str(self.solution.path),
+            solution="" if library else str(self.solution.path),
             library=library,
             setting={
                 "problem": encode_problem(setting.workload.problem),

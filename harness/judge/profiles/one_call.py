@@ -110,7 +110,7 @@ def _by_ncu(
         "workload": workload.name,
         "precision": evaluation.conditions.precision,
         "device": str(evaluation.conditions.worker_device),
-        "library": str(artefact.library) if artefact.library else None,
+        "library": str(evaluation.copy_for(session.worker)) if artefact.library else None,
         "answers": [answer | {"output": ""} for answer in answers],
     }
     try:

@@ -72,7 +72,7 @@ def test_what_a_task_knows_before_and_beside_its_attempts(solved, write):
 @pytest.mark.slow
 def test_attempts_with_the_same_code_are_evaluated_once(solved, write):
     sources = [CPP.format(comment="first", i="i"), CPP.format(comment="second", i="j")]
-    python = [CLAMP, CLAMP, CLAMP + "# more\n"]
+    python = [CLAMP, CLAMP]
     solver = write(f"""
         from kernelbench.solvers.task import Candidate
         def solve(task):
@@ -80,15 +80,14 @@ def test_attempts_with_the_same_code_are_evaluated_once(solved, write):
             for source in {python!r}:
                 yield source
     """)
-    outcome = solved(solver, budget=5)
+    outcome = solved(solver, budget=4)
     first = {r.solution["sample"]: r for r in outcome.run.results if r.confirms is None}
-    assert all(r.correct for r in first.values()) and len(first) == 5
-    copies = {sample: r.build.get("same_code_as") for sample, r in first.items()}
-    assert copies[3] is None and copies[4] == 3 and copies[5] is None
+    assert all(r.correct for r in first.values()) and len(first) == 4
+    copies = {sample: (r.build or {}).get("same_code_as") for sample, r in first.items()}
     assert sorted(filter(None, (copies[1], copies[2]))) in ([1], [2])  # whichever was built first
-    assert first[4].timing == first[3].timing and first[4].solution["name"] != first[3].solution["name"]
-    assert first[5].timing != first[3].timing
-    assert settled.settled_speedup(first[4]) == settled.settled_speedup(first[3])
+    assert first[1].timing == first[2].timing and first[1].solution["name"] != first[2].solution["name"]
+    assert settled.settled_speedup(first[1]) == settled.settled_speedup(first[2])
+    assert copies[3] is None and copies[4] is None and first[3].timing != first[4].timing  # they know their names
 
 
 @pytest.mark.slow
@@ -105,6 +104,33 @@ def test_an_attempt_that_reads_its_own_comment_has_a_verdict_of_its_own(solved, 
     assert {r.solution["sample"]: r.status for r in outcome.run.results if r.confirms is None} == {
         1: "ok", 2: "wrong_value", 3: "ok"
     }  # fmt: skip
+
+
+@pytest.mark.slow
+def test_an_attempt_knows_neither_the_size_nor_the_name_of_its_library_s_source(solved, write):
+    """By the size of its source, or the place of its library, one code was right once and wrong once."""
+    looks = """
+    #include <dlfcn.h>
+    #include <cstdio>
+    #include <cstddef>
+    #include <cstring>
+    static char place[4096];
+    extern "C" void solution(const float *x, float *out, size_t rows, size_t columns) {
+        Dl_info info;
+        dladdr((void *)solution, &info);
+        FILE *maps = fopen("/proc/self/maps", "r");
+        size_t read = fread(place, 1, 1, maps);
+        bool told = strstr(info.dli_fname, "kernelbench") || strstr(info.dli_fname, "19_") || !read;
+        for (size_t i = 0; i < rows * columns; ++i) out[i] = told ? 7 : x[i] > 0 ? x[i] : 0;
+    }
+    """
+    solver = write(f"""
+        from kernelbench.solvers.task import Candidate
+        def solve(task):
+            yield [Candidate({looks!r}, kind="cpp")]
+    """)
+    outcome = solved(solver, budget=1)
+    assert [r.status for r in outcome.run.results] == ["ok"] * len(outcome.run.results)
 
 
 def test_several_workloads_are_one_attempt_with_the_ratio_of_total_runtimes(tmp_path, pipeline, solved, write):
@@ -341,6 +367,16 @@ def test_limits_of_the_run_stop_it_and_more_lets_it_go_on(solved, stand_in):
         assert len(usd.run.results) == 1 and "usd is reached" in usd.stopped["1/19"]
     timed = solved("refine", server, budget=3, out="timed", limits=Limits(seconds=1e-9))
     assert not timed.run.results and "seconds is reached" in timed.stopped["1/19"]
+
+
+def test_units_that_a_log_of_others_grants_cost_no_more_than_the_limit(solved, stand_in):
+    with stand_in.StandIn(lambda request, number: WRONG) as server:
+        plan = dict(budget=9, prices=(1e6, 1e6), limits=Limits(usd=1.0))
+        first = solved("refine", server, **plan)
+        with (first.run.path / "schedule.jsonl").open("a") as log:
+            log.write(json.dumps({"problem": "1/19", "unit": 1000, "seconds": 0.1}) + "\n")
+        again = solved("refine", server, **plan, resume=True)
+        assert len(server.requests) == 1 and "usd is reached" in again.stopped["1/19"] and not again.failures
 
 
 @pytest.mark.parametrize("limits", [Limits(tokens=10**9), Limits(usd=1.0)])
