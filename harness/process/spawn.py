@@ -69,6 +69,16 @@ def start_server(
     return process
 
 
+def command_of(module: str) -> list[str]:
+    """Return the command that runs ``module`` as a program in an interpreter of its own; arguments follow.
+
+    Neither the environment nor the working directory decides what is imported.
+    """
+    path = [str(ROOT), *import_path()]
+    start = f"import runpy, sys; sys.path[:] = {path!r}; runpy.run_module({module!r}, run_name='__main__')"
+    return [sys.executable, "-I", "-c", start]
+
+
 def pipe_of_others() -> tuple[int, int]:
     """A pipe for what an untrusted process writes: reading ``what_is_there`` never waits."""
     ours, theirs = os.pipe()

@@ -12,7 +12,6 @@ import atexit
 import functools
 import os
 import shutil
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import Solver, TaskState, generate, use_tools
 from inspect_ai.tool import Tool, ToolError, mcp_server_stdio, mcp_tools, tool
 
+from harness.process.spawn import command_of
 from kernelbench import EvaluationError
 from kernelbench.integrations import tasks
 from kernelbench.rl import fault_of
@@ -64,8 +64,9 @@ def _solver(device: str | None, tools: bool) -> list[Solver]:
     folder = tempfile.mkdtemp(prefix="kb-inspect-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     # a model has no files but those that it keeps: what tools say of others would tell it their lines
-    arguments = ["-m", "kernelbench", "mcp", "--files", folder, *(["--device", device] if device else [])]
-    server = mcp_server_stdio(name="kernelbench", command=sys.executable, args=arguments, env=dict(os.environ))
+    python, *arguments = command_of("kernelbench")
+    arguments += ["mcp", "--files", folder, *(["--device", device] if device else [])]
+    server = mcp_server_stdio(name="kernelbench", command=python, args=arguments, env=dict(os.environ))
     return [use_tools(keep(folder), mcp_tools(server)), generate()]
 
 

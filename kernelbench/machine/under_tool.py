@@ -10,12 +10,11 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Sequence
 
 from harness.job import encode_problem, encode_solution
 from harness.problem.module import ProblemFile
-from harness.process.spawn import ROOT
+from harness.process.spawn import command_of
 from harness.solution.discover import Solution
 from kernelbench.ucutlass.codegen.build.translate import translators
 
@@ -47,12 +46,10 @@ def run(
         "device": device,
         "translators": {kind: one.to_json() for kind, one in translators(precision).items()},
     }
-    command = [*tool, sys.executable, "-m", "harness.worker.profile_target", json.dumps(job)]
-    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    environment = {**os.environ, "PYTHONPATH": path}
+    command = [*tool, *command_of("harness.worker.profile_target"), json.dumps(job)]
     name = os.path.basename(tool[0])
     try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, env=environment)
+        return subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S)
     except subprocess.TimeoutExpired:
         raise ToolError(f"{name} was not done within {_TIMEOUT_S} s") from None
     except OSError as error:

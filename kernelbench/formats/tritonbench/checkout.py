@@ -15,6 +15,7 @@ from pathlib import Path
 from harness.compile.cache import cache_root
 from harness.json_text import parse_json
 from harness.problem.module import ProblemError, ProblemFile, ProblemId
+from harness.process.spawn import command_of, environment
 from kernelbench.formats.archive import text_of
 from kernelbench.formats.tritonbench import generated
 from kernelbench.formats.tritonbench.generated import Entry
@@ -23,6 +24,7 @@ from kernelbench.run import write_whole
 STATISTICS = Path("data/TritonBench_G_v1.json")
 GOLDEN = Path("data/TritonBench_G_v1")
 PERF = Path("performance_metrics/perf_G/golden_metrics")
+_MOST_FILES = 2_000  # the benchmark has 184; an answer is searched for the instruction of each
 SEPARATOR = "#" * 146  # between a golden file's code and its test
 
 
@@ -97,9 +99,9 @@ def _made(path: Path) -> Path:
 def _apart(function: str, wanted: list[Entry]):
     """Return the value of a function of ``inspection`` in a process that may import torch, and files of others."""
     sources = [{"name": e.name, "golden": e.golden, "perf": e.perf, "test": e.test} for e in wanted]
-    command = [sys.executable, "-m", "kernelbench.formats.tritonbench.inspection", function]
+    command = [*command_of("kernelbench.formats.tritonbench.inspection"), function]
     print(f"reading {len(wanted)} files of TritonBench", file=sys.stderr)
-    done = subprocess.run(command, input=json.dumps(sources), capture_output=True, text=True)
+    done = subprocess.run(command, input=json.dumps(sources), capture_output=True, text=True, env=environment())
     if done.returncode:
         raise ProblemError(f"TritonBench's files cannot be read: {done.stderr.strip()[-2000:]}")
     return parse_json(done.stdout)
@@ -109,6 +111,7 @@ def _statistics(root: Path) -> list[dict]:
     path = root / STATISTICS
     try:
         records = parse_json(_text(root, path))
+        assert len(records) <= _MOST_FILES, f"it names {len(records):,} files, and at most {_MOST_FILES:,} are read"
         assert all(type(record["file"]) is str and 1 <= int(record["difficulty"]) <= 5 for record in records)
     except (ValueError, TypeError, KeyError, AssertionError, OverflowError) as error:
         raise ProblemError(

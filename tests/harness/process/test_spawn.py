@@ -1,10 +1,11 @@
-"""Forks: what they keep of their parent."""
+"""Processes: what forks keep of their parent, and what programs import."""
 
 import gc
 import os
 import socket
+import subprocess
 
-from harness.process.spawn import close_all_but
+from harness.process.spawn import close_all_but, command_of
 
 
 def in_a_fork(function):
@@ -39,3 +40,13 @@ def test_a_socket_of_the_parent_does_not_close_what_has_its_number_in_a_fork():
         return "open" if os.path.exists(f"/proc/self/fd/{number}") else "closed"
 
     assert in_a_fork(reused) == "open"
+
+
+def test_a_program_imports_nothing_from_the_working_directory(tmp_path):
+    """It may be a checkout of others."""
+    for name in ("torch", "click", "kernelbench"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('ran')")
+    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    command = [*command_of("kernelbench"), "--version"]
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.startswith("kb, version"), done.stderr
