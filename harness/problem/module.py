@@ -24,6 +24,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from harness.solution.helper_files import NOT_PYTHON
+from harness.solution.includes import read_bytes
+
 _LEVEL_FOLDER = re.compile(r"level[_-]?(\d+)", re.IGNORECASE)
 _FIRST_CODE = re.compile(r"^(?:class|def|@)", re.MULTILINE)
 _PROBLEM_FILE = re.compile(r"0*(\d+)_(\w+)\.py", re.ASCII)
@@ -71,15 +74,20 @@ class ProblemFile:
         """The syntax tree of the module's head, for what can be known without importing it.
 
         Its code is left out, because parsing all of a suite would take as long
-        as everything else that a listing does.
+        as everything else that a listing does. Raises ProblemError for what is no source.
         """
-        source = self.path.read_text(encoding="utf-8")
+        try:
+            source = read_bytes(self.path).decode()
+        except OSError as error:
+            raise ProblemError(f"{self.path} cannot be read: {error.strerror}") from None
+        except UnicodeDecodeError as error:
+            raise ProblemError(f"{self.path} is not Python source: {error}") from None
         head = _FIRST_CODE.split(source, maxsplit=1)[0]
         if "\nWORKLOADS" in source[len(head) :]:
             head = source
         try:
             return ast.parse(head, str(self.path))
-        except (SyntaxError, ValueError) as error:
+        except NOT_PYTHON as error:
             raise ProblemError(f"{self.path} is not Python source: {error}") from error
 
     def summary(self) -> str:
@@ -88,11 +96,15 @@ class ProblemFile:
         return docstring.partition("\n")[0]
 
     def workload_names(self) -> list[str]:
+        """Return the names that are written out. Raises ProblemError as ``syntax`` does, and where there is none."""
         for node in self.syntax.body:
             if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "WORKLOADS":
                 # written as a dictionary display or as dict(name=...)
                 keys = getattr(node.value, "keys", None) or getattr(node.value, "keywords", [])
-                return [key.value if isinstance(key, ast.Constant) else key.arg for key in keys]
+                names = [key.value if isinstance(key, ast.Constant) else getattr(key, "arg", None) for key in keys]
+                if not names or not all(isinstance(name, str) for name in names):
+                    raise ProblemError(f"{self.path}: WORKLOADS must map workload names to dictionaries of sizes")
+                return names
         return ["full"]
 
     def workload_name(self, name: str | None, device_type: str) -> str:

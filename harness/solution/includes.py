@@ -114,15 +114,19 @@ def real_path(path: str | os.PathLike[str]) -> Path:
     here, rest = os.fspath(path), []
     while True:
         try:
-            place = os.open(here, os.O_PATH | os.O_CLOEXEC)
+            return Path(os.path.normpath(existing(here).joinpath(*rest)))
         except (FileNotFoundError, NotADirectoryError):
             here, name = os.path.split(here.rstrip("/"))
             here, rest = here or ("." if not os.path.isabs(path) else "/"), [name, *rest]
-            continue
-        try:
-            return Path(os.path.normpath(os.path.join(os.readlink(f"/proc/self/fd/{place}"), *rest)))
-        finally:
-            os.close(place)
+
+
+def existing(path: str | os.PathLike[str]) -> Path:
+    """Return the real path of what is there; OSError where nothing is."""
+    place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        return Path(os.readlink(f"/proc/self/fd/{place}"))
+    finally:
+        os.close(place)
 
 
 def read_source(path: Path, most: int = MAX_SOURCE_BYTES) -> str:

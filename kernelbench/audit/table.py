@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import statistics
 
-from tabulate import tabulate
-
 from kernelbench.audit.record import Audit
+from kernelbench.views import tables
 
 _HEADERS = ("problem", "name", "workload", "grade", "mutants killed", "survivors",
             "passes as published", "passes", "without effect")  # fmt: skip
@@ -17,7 +16,7 @@ def table(records: list[Audit]) -> str:
     """A row a record, why problems could not be audited, and what all come to."""
     rows = [_row(record) for record in records]
     errors = [f"{r.problem} {r.name}, {r.workload}: {r.error}" for r in records if r.error]
-    return "\n\n".join([tabulate(rows, _HEADERS, disable_numparse=True), *errors, summary(records)])
+    return "\n\n".join([tables.table(_HEADERS, rows, "terminal"), *errors, summary(records)])
 
 
 def summary(records: list[Audit]) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from harness.limits import MAX_ARCHIVE_BYTES, MAX_ENTRIES, MAX_SOURCE_BYTES
 from harness.problem.module import ProblemId
-from harness.solution.includes import open_plain, read_head, real_path
+from harness.solution.includes import existing, open_plain, read_head
 
 _LONGEST_LINE = 3 * MAX_SOURCE_BYTES  # bytes of a reference, a solution, and what JSON adds to them
 
@@ -99,7 +99,7 @@ def text_of(folder: Path, path: Path) -> tuple[str | None, str]:
     An archive may hold links out of it, pipes, and files of any size.
     """
     try:
-        real = real_path(path)
+        real = existing(path)
         if not real.is_relative_to(os.path.realpath(folder)):
             return None, "lies outside of the archive's folder"
         data, size = read_head(real, MAX_SOURCE_BYTES)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from tabulate import tabulate
 from tqdm import tqdm
 
 from harness.problem.module import ProblemError, ProblemFile
@@ -26,6 +25,7 @@ from kernelbench.cli import (
     say,
     say_json,
 )
+from kernelbench.views import tables
 
 _OPERATORS_SHOWN = 4
 
@@ -57,12 +57,15 @@ def list_(selector: str, problem_dir: Path | None, as_json: bool) -> None:
       kb problems list all~smoke
     """
     problems = _find(selector, problem_dir)
-    known = suite.audits(problem_dir)
-    if as_json:
-        say_json([_record(p, known.get(p)) for p in problems])
-        return
     headers = ("problem", "name", "grade", "GFLOP", "MB", "workloads", "operators", "what it computes")
-    say(tabulate([_row(p, known) for p in problems], headers, disable_numparse=True))
+    try:
+        known = suite.audits(problem_dir)
+        if as_json:
+            say_json([_record(p, known.get(p)) for p in problems])
+        else:
+            say(tables.table(headers, [_row(p, known) for p in problems], "terminal"))
+    except ProblemError as error:
+        fail(error, WRONG_USAGE)
 
 
 def _record(problem: ProblemFile, audited: Audit | None) -> dict[str, Any]:
@@ -85,13 +88,17 @@ def _row(problem: ProblemFile, known: AuditFile) -> tuple:
     found = ("-",) * 3
     operators = "-"
     if record and not record.error:
-        flops = "-" if record.published_flops is None else f"{record.published_flops / 1e9:.4g}"
-        found = (record.grade, flops, f"{record.published_bytes / 1e6:.4g}")
+        flops, moved = record.published_flops, record.published_bytes
+        found = record.grade, _of(flops, 1e9), _of(moved, 1e6)
         names = list(record.operators)
         operators = ", ".join(names[:_OPERATORS_SHOWN])
         if len(names) > _OPERATORS_SHOWN:
             operators += f" and {len(names) - _OPERATORS_SHOWN} more"
     return (problem.id, problem.name, *found, ", ".join(problem.workload_names()), operators, problem.summary())
+
+
+def _of(number: int | None, unit: float) -> str:
+    return "-" if number is None else f"{number / unit:.4g}"
 
 
 @command.command("show")
@@ -138,7 +145,7 @@ def load(selector: str, problem_dir: Path | None, as_json: bool) -> None:
     else:
         if reasons:
             rows = [(p.id, p.name, reasons[p.id]) for p in problems if p.id in reasons]
-            say(tabulate(rows, ("problem", "name", "why it does not load"), disable_numparse=True) + "\n")
+            say(tables.table(("problem", "name", "why it does not load"), rows, "terminal") + "\n")
         say(f"{len(problems) - len(reasons)} of {len(problems)} problems load")
     if reasons:
         sys.exit(GATE_FAILED)
@@ -171,7 +178,7 @@ def audit(selector, workload, device, jobs, out, again, as_json, problem_dir) ->
     try:
         chosen = suite_audit.workloads(problems, workload)
     except ProblemError as error:
-        raise click.UsageError(str(error)) from error
+        fail(error, WRONG_USAGE)
     known = AuditFile(out) if out else suite.audits(problem_dir)
     todo = chosen if again else suite_audit.stale(chosen, known)
     jobs = jobs or (1 if suite_audit.on_gpu(device) else usable_cores())
@@ -201,4 +208,4 @@ def _find(selector: str, problem_dir: Path | None) -> list[ProblemFile]:
     try:
         return suite.find(selector, problem_dir)
     except (suite.SelectorError, ProblemError) as error:
-        raise click.UsageError(str(error)) from error
+        fail(error, WRONG_USAGE)

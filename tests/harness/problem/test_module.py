@@ -1,5 +1,7 @@
 """Loading problems by the contract, and in KernelBench's own format."""
 
+import os
+
 import pytest
 import torch
 
@@ -104,6 +106,28 @@ def test_workload_names_and_summary_are_read_without_importing(tmp_path):
     file = ProblemFile(ProblemId(1, 1), "x", write(tmp_path, "level1/1_x.py", source))
     assert file.summary() == "What it does."
     assert file.workload_names() == ["full", "small"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        None, b"\xff\xfe", b"x=" + b"-" * 200_000 + b"1", b"WORKLOADS = {}", b"WORKLOADS = {**a, 1: 2}",
+        b"WORKLOADS = [1, 2]", 1 << 40,
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_is_no_module_of_a_problem_is_an_error_that_names_it(tmp_path, content):
+    """Files of others are listed without running them."""
+    path = tmp_path / "1_x.py"
+    if content is None:
+        os.mkfifo(path)
+    elif isinstance(content, int):
+        with path.open("wb") as file:
+            file.truncate(content)
+    else:
+        path.write_bytes(b"\n" + content)
+    with pytest.raises(ProblemError, match="1_x.py"):
+        ProblemFile(ProblemId(1, 1), "x", path).workload_names()
 
 
 @pytest.mark.parametrize("text", ["19", "1-19", "a/b", "1/19/2", ""])

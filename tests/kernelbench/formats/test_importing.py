@@ -10,7 +10,7 @@ from harness.problem.module import find_problems
 from harness.solution.discover import discover
 from kernelbench.cli import main
 from kernelbench.formats import claims, importing
-from kernelbench.formats.archive import ArchiveError, ReadOptions
+from kernelbench.formats.archive import ArchiveError, ReadOptions, text_of
 
 REFERENCE = (
     "import torch\nclass Model(torch.nn.Module): pass\ndef get_inputs(): return []\ndef get_init_inputs(): return []\n"
@@ -278,6 +278,16 @@ def test_a_link_out_of_the_archive_and_a_pipe_are_left_out(tmp_path):
     ]  # fmt: skip
     assert "outside" in made.left_out[0][1] and set(solutions_in(made)) == {"1/19"}
     assert "kept" not in "".join(path.read_text() for path in (tmp_path / "out").rglob("*.py"))
+
+
+@pytest.mark.timeout(60)
+def test_a_file_that_is_not_there_is_asked_for_once(tmp_path):
+    """Each missing part of its path was, through all links of the archive."""
+    long = "/".join(["a"] * 1_900)
+    (tmp_path / "a").symlink_to(".")
+    for number in range(38):
+        (tmp_path / f"l{number}").symlink_to("a/" * 1_900 + (f"l{number + 1}" if number < 37 else "nothing"))
+    assert all("cannot be read" in text_of(tmp_path, tmp_path / f"l0/{long}")[1] for _ in range(20))
 
 
 @pytest.mark.parametrize("text", ["[" * 200_000, '{"1": {"0": {"runtime": []}}}', '{"1": [1]}', '{"x": 1e999}'])
