@@ -196,6 +196,11 @@ class Result:
             if not isinstance(value := getattr(self, name), allowed):
                 raise ValueError(f"{name} is {value!r:.80}")
         RESULT.check(vars(self))
+        for name, timing in {"timing": self.timing, **self.baselines}.items():
+            if timing and "error" not in timing and not timing.keys() & {"median_ms", "mean_ms"}:
+                raise ValueError(f"{name} has neither median_ms nor mean_ms")
+        if self.speedup is not None and not self.timing:
+            raise ValueError("a speedup without a timing")
 
 
 def upgraded(record: dict[str, Any]) -> dict[str, Any]:

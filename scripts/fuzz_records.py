@@ -36,6 +36,7 @@ from kernelbench.regrade.summary import summary
 from kernelbench.report import page
 from kernelbench.review import record as reviews
 from kernelbench.review import rules
+from kernelbench.review.bounds import bounds_of
 from kernelbench.run import CONFIG, LOG, Run, RunError
 from kernelbench.run_sources import TRAJECTORY
 from kernelbench.scheduling import text as schedule_text
@@ -45,6 +46,8 @@ from kernelbench.suite import SelectorError
 from kernelbench.views import comparison, leaderboard, lineage, ranking, tables, timing_text
 
 _CLEAR = (RunError, ClaimsError, ExchangeError, ProblemError, SelectorError)
+_NEEDED = {("", name) for name in ("format", "problem", "solution", "status", "workload")}
+_NEEDED |= {("solution", name) for name in ("name", "sha256", "sample", "kind", "language")} | {("workload", "name")}
 _RESULTS = Path(__file__).parents[1] / "results" / "h100"
 _SAMPLES = 3  # rounds of a record that are kept: a view takes as long as they are many
 _VALUES = [
@@ -72,7 +75,8 @@ def fuzz_records(count: int, seed: int) -> Counter:
         intact = _written(Path(folder, "intact"), honest[0])
         for _ in range(count):
             files = copy.deepcopy(chance.choice(honest))
-            changes = [_changed(files, chance) for _ in range(chance.choice([1, 1, 1, 2, 4]))]
+            changes = [f"bare: {_laid_bare(files[LOG], chance)}"] if chance.random() < 0.3 else []
+            changes += [_changed(files, chance) for _ in range(chance.choice([1, 1, 1, 2, 4]))]
             _written(Path(folder, "changed"), files)
             views = chance.sample(list(_VIEWS), 3)
             endings.update(_endings(Path(folder, "changed"), intact, views, changes))
@@ -138,6 +142,20 @@ def _changed(files: dict[str, list[Any]], chance: random.Random) -> str:
     return f"{name}[{line}] {steps} = {above[step]!r:.100}"
 
 
+def _laid_bare(results: list[dict[str, Any]], chance: random.Random) -> list[str]:
+    """Take fields of the first two levels, and of timings, from all results, and return their names."""
+    share, taken = chance.choice([0.1, 0.3, 0.6]), {}
+    for result in results:
+        objects = {name: [value] for name, value in result.items() if isinstance(value, dict)}
+        objects |= {"": [result], "baselines": list(result["baselines"].values())}
+        for above, those in objects.items():
+            for one in filter(None, those):
+                for name in sorted(one):
+                    if (above, name) not in _NEEDED and taken.setdefault(f"{above}/{name}", chance.random() < share):
+                        del one[name]
+    return [name for name in taken if taken[name]]
+
+
 def _written(folder: Path, files: dict[str, list[Any]]) -> Path:
     folder.mkdir(exist_ok=True)
     for name, lines in files.items():
@@ -181,7 +199,7 @@ def _compare(run: Run, other: Run) -> str:
 
 
 def _export(run: Run, other: Run) -> str:
-    for form in ("csv", "kernelbench", "baseline"):
+    for form in ("csv", "parquet", "kernelbench", "baseline", "tritonbench"):
         exchange.export([run], form, run.path / "exported", level=1)
     return "written"
 
@@ -202,7 +220,7 @@ def _regrade(run: Run, other: Run) -> str:
 
 
 def _review(run: Run, other: Run) -> str:
-    return "".join(map(repr, map(rules.decide, run.solutions())))
+    return "".join(repr((rules.decide(one), bounds_of(run, one))) for one in run.solutions())
 
 
 def _profile(run: Run, other: Run) -> str:

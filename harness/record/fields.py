@@ -25,13 +25,13 @@ from harness.record.shape import (
     shape,
 )
 
-PROBLEM = kind("LEVEL/NUMBER", str, fits=re.compile(r"[0-9]{1,9}/[0-9]{1,9}").fullmatch)
+PROBLEM = kind("LEVEL/NUMBER", str, fits=re.compile(r"(0|[1-9][0-9]{0,8})/(0|[1-9][0-9]{0,8})").fullmatch)
 VERDICT = or_none(one_of("faster", "slower", "tie", "unstable"))
 _MOST_BASELINES = 16  # of one result; views have columns for each
 _MOST_SAMPLES = 20_000  # of one timing, which draws a thousand times as many; 200 rounds have 1,600
 _SAMPLES = kind(
-    f"{POSITIVES.words}, at most {_MOST_SAMPLES:,}", list,
-    fits=lambda entries: len(entries) <= _MOST_SAMPLES and POSITIVES.fits(entries),
+    f"{POSITIVES.words}, 1 to {_MOST_SAMPLES:,}", list,
+    fits=lambda entries: 0 < len(entries) <= _MOST_SAMPLES and POSITIVES.fits(entries),
 )  # fmt: skip
 _COUNT, _ROUNDS = count(), count(1, 1_000_000_000)  # rounds: far beyond what the time of an evaluation allows
 
@@ -48,7 +48,7 @@ _TIMING: dict[str, Kind] = {
     "cross_check.queue_held!": FLAG,
     "cv": FIGURE,
     "device": kind("an object or text", dict, str),
-    "error": or_none(TEXT),
+    "error": TEXT,
     "file": TEXT,
     "interrupted_rounds": _COUNT,
     "interval": or_none(PAIR),
@@ -101,12 +101,14 @@ RESULT = shape(
         "conditions.bandwidth_fraction": NUMBERS,
         "conditions.clocks": TEXT,
         "conditions.kernelbench": OBJECT,
+        "conditions.kernelbench.metadata": or_none(OBJECT),
         **{f"conditions.{name}.{of}!": NUMBER for name in _RANGES for of in ("min", "median", "max")},
         "conditions.throttled": list_of(TEXT),
         "confirms.interval": OBJECT,
         "confirms.settled_speedup": or_none(POSITIVE),
         "confirms.speedup": or_none(POSITIVE),
         "confirms.verdict": VERDICT,
+        "correctness.allclose": or_none(OBJECT),
         "correctness.max_error_ratio": or_none(FIGURE),
         "correctness.trials": kind("a list or a whole number", list, int),
         "device.name": TEXT,
@@ -176,7 +178,6 @@ BASELINE = shape(
         "started!": TEXT,
         "timing!": or_none(OBJECT),
         **{f"timing.{name}" + "!" * (name in _COMPARED): of for name, of in _TIMING.items()},
-        "timing.samples_ms!": kind(_SAMPLES.words, list, fits=lambda entries: entries and _SAMPLES.fits(entries)),
         "versions!": OBJECT,
         "versions.torch!": TEXT,
         "workload!": OBJECT,

@@ -68,14 +68,15 @@ def _are_positive(entries: list) -> bool:
 
 
 def _is_finite(value: float) -> bool:
+    """Return whether a number is one; what others may be divided by is 0, or far from it."""
     largest = _LARGEST if type(value) is float else _LARGEST_COUNT
-    return -largest <= value <= largest
+    return -largest <= value <= largest and (not value or abs(value) >= 1 / _LARGEST)
 
 
 TEXT, FLAG = kind("text", str), kind("true or false", bool)
 OBJECT, LIST = kind("an object", dict), kind("a list", list)
 NUMBER = kind("a finite number", float, int, fits=_is_finite)
-POSITIVE = kind("a positive finite number", float, int, fits=lambda value: _is_finite(value) and value >= 1 / _LARGEST)
+POSITIVE = kind("a positive finite number", float, int, fits=lambda value: _is_finite(value) and value > 0)
 # Infinite where a spread is not known.
 FIGURE = kind("a number", float, int, fits=lambda value: NUMBER.fits(value) or abs(value) == math.inf)
 PAIR = kind("two numbers", list, fits=lambda entries: len(entries) == 2 and all(map(FIGURE.takes, entries)))

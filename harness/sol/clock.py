@@ -60,7 +60,7 @@ def choose(limits: Limits, conditions: dict[str, Any] | None = None, given_mhz: 
         Where the device has no clock of ``given_mhz``.
     """
     sm_mhz, memory_mhz = (
-        (conditions or {}).get(key, {}).get("median") for key in ("sm_clock_mhz", "memory_clock_mhz")
+        ((conditions or {}).get(key) or {}).get("median") for key in ("sm_clock_mhz", "memory_clock_mhz")
     )
     memory_mhz = memory_mhz or limits.memory_mhz
     if given_mhz is not None:

@@ -93,7 +93,11 @@ class BaselineFile:
         self._records: dict[tuple[str, ...], list[dict[str, Any]]] = {}
         if not path.exists():
             return
-        for number, line in enumerate(whole_lines(path.resolve(), repair)[0], start=1):
+        try:
+            lines, _ = whole_lines(path.resolve(), repair)
+        except OSError as error:
+            raise BaselineError(f"{path} cannot be read: {error.strerror}") from None
+        for number, line in enumerate(lines, start=1):
             try:
                 record = parse_json(line)
                 if record["format"] == 1:

@@ -24,15 +24,15 @@ from kernelbench.run import Run, RunError, append_line, whole_lines
 
 UNEVALUATED = "unevaluated.jsonl"
 _SKIPPED, _UNMAPPED = "skipped", "unmapped"
-_SHAPES = {
-    _SKIPPED: shape(
-        {
-            "problem!": PROBLEM, "problem_name!": TEXT, "solution!": TEXT, "sample!": count(),
-            "workload!": or_none(TEXT), "reason!": TEXT, "after!": count(),
-        }
-    ),
-    _UNMAPPED: shape({"files!": LIST, "files[]": OBJECT, "files[].solution!": TEXT, "files[].reason!": TEXT}),
+_OF_SKIPPED = {
+    "kind": TEXT, "problem": PROBLEM, "problem_name": TEXT, "solution": TEXT, "sample": count(),
+    "workload": or_none(TEXT), "reason": TEXT, "after": count(),
 }  # fmt: skip
+_OF_FILES = ("solution", "reason")
+_SHAPES = {
+    _SKIPPED: shape({f"{name}!": of for name, of in _OF_SKIPPED.items()}),
+    _UNMAPPED: shape({"files!": LIST, "files[]": OBJECT, **{f"files[].{name}!": TEXT for name in _OF_FILES}}),
+}
 
 
 def keep_skipped(run: Run, item: Skipped, problem: ProblemFile) -> None:
@@ -77,7 +77,11 @@ def parse(lines: Iterable[bytes]) -> list[dict[str, Any]]:
             _SHAPES[record["kind"]].check(record)
         except (ValueError, KeyError, TypeError):
             continue
-        records.append(record)
+        if record["kind"] == _SKIPPED:  # without what others wrote beside it
+            records.append({name: record[name] for name in _OF_SKIPPED})
+        else:
+            files = [{name: one[name] for name in _OF_FILES} for one in record["files"]]
+            records.append({"kind": _UNMAPPED, "files": files})
     return records
 
 

@@ -16,6 +16,7 @@ from kernelbench.metrics.fast_p import baseline_of, typical_ms
 LEVEL = 0.95
 RESAMPLES = 1000
 _EXACT = 1000  # samples
+_MOST_SPREAD = 1e100  # of a mean, by which nothing is known of it
 _SEED = 0  # a view of the same log says the same
 
 
@@ -193,7 +194,7 @@ def log_mean_variance(timing: dict) -> float | None:
     mean, std, trials = (timing.get(key) for key in ("mean_ms", "std_ms", "samples"))
     if None in (mean, std, trials) or mean <= 0 or std < 0 or trials < 2:
         return None
-    return (std / mean) ** 2 / trials
+    return min(std / mean, _MOST_SPREAD) ** 2 / trials
 
 
 def around(value: float, log_variance: float, level: float = LEVEL) -> Interval:

@@ -27,12 +27,11 @@ def bounds_of(run: Run, result: Result) -> dict[str, Any]:
     try:
         problem = load_problem(suite.find(result.problem)[0])
         analysis = analyse(problem.workload(result.workload.get("name", "")), DTYPES[result.precision])
+        if limits := limits_of_product(result.device.get("name", "")):
+            return to_json(analysis, limits, choose(limits, result.conditions))
     except (suite.SelectorError, ProblemError, OSError) as error:
         return {"unavailable": str(error)}
     except Exception as error:  # a table is not worth a lost review
         return {"unavailable": f"the analysis failed: {type(error).__name__}: {error}"}
-    limits = limits_of_product(result.device.get("name", ""))
-    if limits is None:
-        operators = [vars(row) for row in analysis.rows]
-        return {"total_flops": analysis.direct.flops, "total_bytes": analysis.direct.bytes, "operators": operators}
-    return to_json(analysis, limits, choose(limits, result.conditions))
+    operators = [vars(row) for row in analysis.rows]
+    return {"total_flops": analysis.direct.flops, "total_bytes": analysis.direct.bytes, "operators": operators}

@@ -79,15 +79,15 @@ class Review:
 
 
 def load(run: Path) -> list[Review]:
-    """Raises ReviewError where a line is no review."""
+    """Return the reviews of a run, without one that was cut off. Raises ReviewError where a line is no review."""
     try:
-        lines, rest = read_lines(run / LOG, _MOST_BYTES)
+        lines, _ = read_lines(run / LOG, _MOST_BYTES)
     except FileNotFoundError:
         return []
     except OSError as error:
         raise ReviewError(f"{run / LOG} cannot be read: {error.strerror}") from None
     reviews = []
-    for number, line in enumerate([*lines, rest] if rest else lines, start=1):
+    for number, line in enumerate(lines, start=1):
         try:
             reviews.append(Review.from_json(parse_json(line)))
         except ValueError as error:
@@ -97,14 +97,19 @@ def load(run: Path) -> list[Review]:
 
 def append(run: Path, review: Review) -> None:
     """Append a review to a run's log. Raises ReviewError, also where the log is a link, which may lead anywhere."""
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     path = run / LOG
     try:
         if path.is_symlink():
             raise OSError(errno.ELOOP, "it is a link; put the file itself in its place")
-        with open(os.open(path, flags, 0o666), "w") as log:
+        with open(os.open(path, flags, 0o666), "rb+", buffering=0) as log:
             if not stat.S_ISREG(os.fstat(log.fileno()).st_mode):
                 raise OSError(errno.EINVAL, "it is not a plain file")
-            log.write(json.dumps(asdict(review)) + "\n")
+            if (size := log.seek(0, os.SEEK_END)) and os.pread(log.fileno(), 1, size - 1) != b"\n":
+                _, rest = read_lines(path, _MOST_BYTES)  # of one that was cut off
+                log.truncate(size - len(rest))
+            line = json.dumps(asdict(review)).encode() + b"\n"
+            if log.write(line) < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     except OSError as error:
         raise ReviewError(f"{path} cannot be written: {error.strerror}") from None

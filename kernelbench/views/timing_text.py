@@ -270,7 +270,8 @@ def _speed_of_light(result: Result) -> str:
         for name, key in (("compute", "compute_share"), ("bandwidth", "bandwidth_share"))
         if sol.get(key) is not None
     ]
-    figures = [f"{name} {ms(sol[key])}" for name, key in (("t_SOL", "t_sol_ms"), ("floor", "t_floor_ms")) if key in sol]
+    bounds = {"t_SOL": sol.get("t_sol_ms"), "floor": sol.get("t_floor_ms")}
+    figures = [f"{name} {ms(bound)}" for name, bound in bounds.items() if bound is not None]
     if figures and sol.get("sm_mhz"):
         figures[0] += f" at {sol['sm_mhz']:g} MHz" + (f" ({sol['clock']})" if "clock" in sol else "")
     percent = fast_p.percent_of_sol(result)

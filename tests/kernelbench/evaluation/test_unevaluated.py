@@ -87,6 +87,19 @@ def test_a_run_that_kept_none_has_none_and_damaged_lines_are_left_out(tmp_path):
     assert pending(made) == [("a.py", "the GPU was lost")]
 
 
+def test_what_others_wrote_beside_a_reason_is_left_out(tmp_path):
+    """An object in its place had the page show nothing."""
+    made = run(tmp_path / "r")
+    skip(made)
+    line = (made.path / "unevaluated.jsonl").read_text()
+    odd = {"toString": 1}
+    files = [{"solution": "b.py", "reason": "no id", "problem": odd}]
+    lines = [json.loads(line) | {"more": odd}, {"kind": "unmapped", "files": files, "more": odd}]
+    (made.path / "unevaluated.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
+    found = unevaluated.read(made.path)
+    assert "toString" not in repr(found) and [one["kind"] for one in found] == ["skipped", "unmapped"]
+
+
 def test_no_room_for_it_is_an_error_that_says_what_to_do(tmp_path, monkeypatch):
     made = run(tmp_path / "r")
     no_room(monkeypatch)

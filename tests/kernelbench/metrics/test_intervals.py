@@ -34,6 +34,11 @@ def noisy(median, seed, count=101, spread=0.05):
     return [median * math.exp(draw.gauss(0, spread)) for _ in range(count)]
 
 
+def test_a_mean_of_which_nothing_is_known_has_an_interval_without_an_end():
+    """Numbers of a record of others: their square is no number."""
+    assert log_mean_variance({"mean_ms": 1e-100, "std_ms": 1e100, "samples": 10}) > 1e100
+
+
 def test_bootstrap_of_two_problems_reaches_from_the_worst_to_the_best_draw():
     # both solved with 1/4, so (0.95 level) the draws of two failures and of two solutions are inside
     assert bootstrap(partial(fast_p.fast_p, p=1), np.array([2.0, np.nan])) == (0.0, 1.0)

@@ -24,6 +24,15 @@ def test_what_is_no_plain_file_is_refused_at_once(tmp_path, kind):
         load(tmp_path)
 
 
+def test_a_review_that_was_cut_off_is_left_out_and_makes_room(tmp_path):
+    append(tmp_path, REVIEW)
+    with (tmp_path / LOG).open("a") as log:
+        log.write('{"problem": "1/')
+    assert load(tmp_path) == [REVIEW]
+    append(tmp_path, REVIEW)
+    assert load(tmp_path) == [REVIEW, REVIEW] and (tmp_path / LOG).read_bytes().endswith(b"}\n")
+
+
 @pytest.mark.parametrize("is_there", [True, False])
 def test_nothing_is_written_through_a_link(tmp_path, is_there):
     run, elsewhere = tmp_path / "run", tmp_path / "notes"
