@@ -140,7 +140,7 @@ class _Session:
             task.id, plan.endpoint, self._journal,
             Hooks(
                 lambda: self._asking(task), lambda after_last: self._enter(task, after_last), lambda: task.tags,
-                lambda call: _charge(self._standings[task.id], call),
+                lambda call: _charge(self._standings[task.id], call), lambda: self._dispatcher.ask_anew(task.id),
             ),
             protocol=task.option("tools", "openai"), extract=getattr(facts, "extract", None),
         )  # fmt: skip

@@ -58,13 +58,15 @@ class Hooks:
     """Hooks around the calls of a task's model.
 
     ``enter`` is called before each call, with whether it may come after the last attempt, and raises where there is
-    nothing to ask for. ``asking`` is entered around it, ``answered`` is told of every new one, ``tags`` gives its tags.
+    nothing to ask for, and ``ask_anew`` before one that the log has no answer of. ``asking`` is entered around it,
+    ``answered`` is told of every new one, ``tags`` gives its tags.
     """
 
     asking: Callable[[], AbstractContextManager]
     enter: Callable[[bool], None] = lambda after_last: None
     tags: Callable[[], dict[str, Any]] = dict
     answered: Callable[[Call], None] = lambda call: None
+    ask_anew: Callable[[], None] = lambda: None
 
 
 class Llm:
@@ -174,6 +176,7 @@ class Llm:
         with self._hooks.asking():
             call = self._journal.calls.get((self._problem, request.number))
             if call is None:
+                self._hooks.ask_anew()
                 call = self._asked_now(request, sent)
                 self._journal.add_call(call)
                 self._hooks.answered(call)

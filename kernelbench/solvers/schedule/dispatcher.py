@@ -37,6 +37,7 @@ class Dispatcher:
         self._at_once, self._start = at_once, start
         self._changed = threading.Condition()
         self._asked = dict.fromkeys(self._standings, 0)  # units that the thread of a problem has asked for
+        self._granted_before = dict(journal.granted)  # in earlier lives of the run
         self._waiting: set[str] = set()
         self._running: set[str] = set()
         self._ended: set[str] = set()
@@ -73,6 +74,17 @@ class Dispatcher:
             self._changed.wait_for(lambda: problem not in self._waiting)
             if problem in self._stopped:
                 raise Stopped(self._stopped[problem])
+
+    def ask_anew(self, problem: str) -> None:
+        """Raise Stopped before a model call that the log has no answer of, where a limit leaves no room for it.
+
+        A unit of this life has been checked. That one was granted before says the log, which may be of others.
+        """
+        with self._changed:
+            if self._asked[problem] <= self._granted_before.get(problem, 0):
+                if spent := self._limits.spent(self._standings.values(), self.seconds):
+                    self._stopped[problem] = spent
+                    raise Stopped(spent)
 
     def ended(self, problem: str, error: BaseException | None = None) -> None:
         """Note that the thread of a problem ends; an ``error`` ends the run."""
