@@ -3,6 +3,7 @@
 import contextlib
 import gzip
 import itertools
+import json
 import socket
 import threading
 import time
@@ -325,6 +326,22 @@ def test_prompts_go_to_no_other_address_than_the_endpoints(serve_bytes):
     with pytest.raises(ModelError, match="HTTP 307"):
         Endpoint("model", serve_bytes([head.encode()])).complete(HELLO, {})
     assert not asked
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("name", ["punycode", "rot13", "zlib", "utf-16"])
+def test_a_reply_is_read_as_utf_8_whatever_it_names(answering, name, stream):
+    """A decoder of Python's takes the square of its text: a reply within the limits was read for hours."""
+    message = {"role": "assistant", "content": "é" * 200_000}
+    chosen = {"choices": [{"index": 0, "delta" if stream else "message": message, "finish_reason": "stop"}]}
+    body = json.dumps(chosen, ensure_ascii=False).encode()
+    kind = "text/event-stream" if stream else "application/json"
+    url = answering(
+        lambda handler: handler.wfile.write(b"data: " + body + b"\n\n" if stream else body),
+        content_type=f"{kind}; charset={name}",
+    )
+    assert Endpoint("model", url + "/v1", stream=stream).complete(HELLO, {}).text == message["content"]
 
 
 def test_an_answer_that_is_compressed_unasked_is_not_unpacked(raw):
