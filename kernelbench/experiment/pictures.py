@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from typing import Any
 
+from kernelbench import escaping
 from kernelbench.experiment.report import Report, drawn_together
 from kernelbench.scheduling import picture
 from kernelbench.views.plotting import pyplot
@@ -48,7 +49,8 @@ def _attempt_fast_p(variants: list[dict[str, Any]]):
 
 def _label(of: dict[str, Any]) -> str:
     mean = of["geometric_mean"]["value"]
-    return of["name"] if mean is None else f"{of['name']} ({mean:.2f}x)"
+    name = escaping.picture(of["name"])
+    return name if mean is None else f"{name} ({mean:.2f}x)"
 
 
 def _finished(figure, axes, label: str):

@@ -20,6 +20,7 @@ from harness.solution.includes import read_bytes
 from kernelbench.solvers.landscape.parameters import SD_ERROR
 
 _MOST_RUNS, _MOST_VARIANTS = 1_000_000, 1_000  # of a matrix; each is a directory
+_LARGEST = 1 << 53  # of whole numbers that are taken for others
 _MOST_BYTES = 64 << 10  # of a file; its decoder takes the square of some
 
 
@@ -223,7 +224,7 @@ def _value(hint: Any, value: Any, where: str) -> Any:
     if dataclasses.is_dataclass(wanted):
         return _built(wanted, value, where)
     if origin is float and isinstance(value, int) and not isinstance(value, bool):
-        value = float(value)
+        value = float(value) if abs(value) < _LARGEST else math.inf
     if not isinstance(value, origin) or (origin is not bool and isinstance(value, bool)):
         raise ExperimentError(f"{where} must be {_NAMES[origin]}, got {value!r:.60}")
     if origin is float and not math.isfinite(value):

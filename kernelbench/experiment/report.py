@@ -82,7 +82,7 @@ def _conditions(experiment: Experiment, runs: Sequence[Finished], command: str, 
         cluster = "problems"
     text = (
         f"{where} {experiment.budget} attempts a problem, {len(experiment.seeds)} seed(s), {experiment.repeats} "
-        f"repeat(s); {len(runs)} of {wanted} runs are finished. Made with `{command}`, kernelbench {__version__}, "
+        f"repeat(s); {len(runs)} of {wanted} runs are finished. Made with {command}, kernelbench {__version__}, "
         f"{date}. [low, high]: {LEVEL:.0%} bootstrap interval over {cluster}. A tie counts as 1; unsolved and unstable "
         "problems are left out of means, and count as 1 in the fallback mean. Attempts count by their first "
         "measurement."
@@ -152,7 +152,7 @@ def _integrity(data: dict[str, Any]) -> Section:
     ]  # fmt: skip
     text = (
         "Attempts by outcome band, and the geometric mean under each filtering: with all attempts, without those of "
-        "one band, and without all three. Gaming is what a review found (`kb review`)."
+        "one band, and without all three. Gaming is what a review found (kb review)."
     )
     bands = Table(("variant", *(band.replace("_", " ") for band in BANDS)), counts)
     return Section("Integrity", text, [bands, Table(("variant", "speedups", *FILTERINGS), means)])

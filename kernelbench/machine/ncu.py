@@ -36,6 +36,7 @@ _PLACES = ("/usr/local/cuda/bin/ncu", "/opt/nvidia/nsight-compute/*/ncu")
 _MOST_LAUNCHES = 200
 _TOLD_LINES, _TOLD_CHARACTERS = 8, 2000
 _MOST_LOG_BYTES, _MOST_COLUMNS = 64 << 20, 2_000  # ncu has some 1,500 metrics
+_MOST_CELLS = 20_000_000  # a thousand launches with all metrics have 1,500,000
 
 
 class NsightError(Exception):
@@ -102,6 +103,8 @@ def read(output: str, errors: str = "") -> list[dict[str, Any]]:
             table = csv.DictReader(io.StringIO("\n".join(lines[headers[0] :])))
             if (columns := len(table.fieldnames or ())) > _MOST_COLUMNS:  # each row is filled up to them
                 raise NsightError(f"its table has {columns:,} columns, and at most {_MOST_COLUMNS:,} are read")
+            if (cells := columns * (len(lines) - headers[0])) > _MOST_CELLS:
+                raise NsightError(f"its table has {cells:,} cells, and at most {_MOST_CELLS:,} are read")
             found = _launches(table)
         except csv.Error as error:
             raise NsightError(f"its table is damaged ({error}): take it again") from None

@@ -17,7 +17,7 @@ _CLAIMS = (
 )
 _FILTERINGS = (
     "The best solution of each problem among those that a filtering leaves in. Right by value is enough to be in "
-    "`none`, with library-only and below-floor results too."
+    "none, with library-only and below-floor results too."
 )
 _CURVES = (
     "Share of problems with a speedup of at least r: as claimed, as measured, without what labels leave out, and at "

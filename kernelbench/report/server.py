@@ -54,9 +54,9 @@ class Tail:
                 raise OSError(errno.EFBIG, too_large(size, MOST_LOG_BYTES), str(self._path))
             file.seek(self._offset)
             data = file.read(max(0, size - self._offset))  # what is written meanwhile comes next time
-        for line in data[: data.rfind(b"\n") + 1].splitlines(keepends=True):
+        for line in data[: data.rfind(b"\n") + 1].split(b"\n")[:-1]:
             yield line
-            self._offset += len(line)
+            self._offset += len(line) + 1
 
 
 class Follower:

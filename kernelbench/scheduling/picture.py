@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kernelbench import escaping
 from kernelbench.views.plotting import pyplot
 
 _MARKERS = "osD^vP*Xh"
@@ -25,7 +26,7 @@ def pareto(data: dict[str, Any]):
         if fixed["geometric_mean"] is not None:
             axes.scatter(fixed["cost"], fixed["geometric_mean"], 160, colour, marker="*", edgecolors="black", zorder=3)
         if variant["hull"]:
-            axes.plot(*zip(*variant["hull"]), color=colour, label=variant["name"])
+            axes.plot(*zip(*variant["hull"]), color=colour, label=escaping.picture(variant["name"]))
     axes.set_xlabel(f"cost ({data['cost_of']}), over the dearest variant's fixed run")
     axes.set_ylabel("geometric mean of settled speedups")
     axes.set_title("Scheduling policies (star: without any; marker: eps; size: window)")

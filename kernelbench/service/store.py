@@ -51,6 +51,8 @@ class Store:
         self._lock, self._most = threading.Lock(), most
         self._group, self._row = "", 0  # what ran last, and how many of it in a row
         self._of_jobs = 0  # bytes of what waits or runs
+        if links := [str(path) for path in sorted(folder.iterdir()) if path.is_symlink() and path.name != "tokens"]:
+            raise StoreError(f"{links[0]} is a link; choose another folder")
         try:
             self._owner = open(os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
             fcntl.flock(self._owner, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -205,7 +205,7 @@ def test_a_folder_that_nobody_named_is_not_made_behind_a_link(tmp_path, monkeypa
 
 
 def test_the_names_of_variants_are_text_in_a_report(kb, tmp_path):
-    name = "<img src=x onerror=alert(1)> @admin"
+    name = "<img src=x onerror=alert(1)> @admin $frac{$"
     compared = LANDSCAPE.replace("repeats = 2", f'repeats = 2\ncompare_with = "{name}"')
     assert kb(compared.replace('"refine"\n', f'"{name}"\n', 1)).exit_code == 0
     shown = (tmp_path / "out/report.md").read_text()

@@ -67,6 +67,7 @@ def test_the_first_variant_is_the_one_to_compare_with(written):
         (("budget = 8", "budget = 0"), "needs a budget of at least 1"),
         (('name = "steering"', ""), "needs the key 'name'"),
         (("usd = 5", 'usd = "5"'), "limits: usd must be a number"),
+        (("usd = 5", f"usd = 1{'0' * 400}"), "usd must be a finite number"),
         (("usd = 5", "usd = nan"), "usd must be a finite number"),
         (("usd = 5", "usd = -1"), "limits: usd must be 0 or more, got -1"),
         (("[limits]", "[evaluation]\nat_once = -5\n[limits]"), "evaluation: at_once must be 1 or more, got -5"),

@@ -233,5 +233,5 @@ def test_nobody_listens(run):
 def test_wrong_usage(run, endpoint, tmp_path):
     assert review(run, endpoint, "--price", "cheap").exit_code == 2
     assert CliRunner().invoke(main, ["review", str(tmp_path), "--model", "m"]).exit_code == 2
-    (run.path / "reviews.jsonl").write_text("half a li")
+    (run.path / "reviews.jsonl").write_text("no review\n")
     assert "line 1, is no review" in review(run, endpoint).output

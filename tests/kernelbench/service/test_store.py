@@ -123,6 +123,16 @@ def test_one_service_has_a_folder_at_a_time(tmp_path, store):
         Store(tmp_path, most=10)
 
 
+@pytest.mark.parametrize("name", ["queue.sqlite", "reserve", "lock"])
+def test_nothing_is_written_through_a_link(tmp_path, name):
+    (tmp_path / "mine").write_text("")
+    (tmp_path / "queue").mkdir()
+    (tmp_path / "queue" / name).symlink_to(tmp_path / "mine")
+    with pytest.raises(StoreError, match=f"{name} is a link; choose another folder"):
+        Store(tmp_path / "queue", most=10)
+    assert (tmp_path / "mine").read_text() == ""
+
+
 def test_old_answers_are_forgotten_and_nothing_that_waits(store):
     for name in (1, 2):
         store.add(submission(name))
