@@ -275,11 +275,15 @@ def _asked(judge: Judge, file: ProblemFile, solution: Solution | None, job: dict
             return Skipped(solution, str(error))
         except CandidateFailure as failure:
             job["failure"] = {"status": failure.status.value, "message": failure.message, "log": failure.log}
-    answer = judge.ask(job, phase)
+    answer, killed_before = judge.ask(job, phase), None
     if answer.get("again") and not judge.lost:
+        killed_before = answer.get("result", {}).get("conditions", {}).get("killed_by")
         answer = judge.ask(job, phase)
     if "result" in answer:
-        return Evaluated(solution, Result.from_json(answer["result"]))
+        result = Result.from_json(answer["result"])
+        if killed_before:  # by itself perhaps, which chose a second try
+            result.conditions["killed_before"] = killed_before
+        return Evaluated(solution, result)
     if record := answer.get("measured") or answer.get("profile"):
         return record
     return Skipped(solution, answer["unevaluated"], every=answer.get("every", False))

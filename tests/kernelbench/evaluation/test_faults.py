@@ -134,6 +134,8 @@ def test_a_worker_that_somebody_killed_is_no_crash_of_its_candidate(pipeline, so
     (ended,) = pipeline.evaluate([solution(victims.SOURCE)])
     killer.join()
     assert isinstance(ended, Evaluated) and ended.result.status is Status.WRONG_VALUE, ended
+    # it may have been the candidate, which chose a second try
+    assert ended.result.conditions.get("killed_before") == ("SIGKILL" if of == "worker" else None)
 
 
 def test_a_candidate_that_kills_itself_every_time_has_crashed(pipeline, solution):
