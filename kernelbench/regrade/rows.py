@@ -89,7 +89,7 @@ def claims_of(run: Run, path: Path | None = None) -> list[Claim]:
     """Return the claims in ``path``, or those beside the run's solutions. Raises ClaimsError where there are none."""
     if path is None:
         path = Path(run.config.get("solutions") or "").parent / claims.LOG
-        if not path.is_file():
+        if path.is_symlink() or not path.is_file():  # which the run names, and others may have made
             raise ClaimsError(f"no {claims.LOG} beside the solutions of {run.path}; name it with --claims FILE")
     return claims.load(path)
 

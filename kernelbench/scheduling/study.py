@@ -112,8 +112,9 @@ def _row(variant: Variant, replay: Replay, fixed: Replay, unsolved: str) -> dict
     for name in ("attempts", "tokens", "usd"):
         cost, whole = (_cost(name, of, variant) for of in (replay, fixed))
         row[name] = None if cost is None else float(cost.sum())
-        row[f"{name}_saved"] = None if cost is None else figure(scheduling.savings, cost, whole)
-    of = "tokens" if replay.tokens is not None else "attempts"
+        known = cost is not None and whole is not None
+        row[f"{name}_saved"] = figure(scheduling.savings, cost, whole) if known else None
+    of = "attempts" if replay.tokens is None or fixed.tokens is None else "tokens"
     row["gain_over"] = of
     row["gain"] = figure(
         scheduling.efficiency_gain, speedups, fixed_speedups, getattr(replay, of), getattr(fixed, of)

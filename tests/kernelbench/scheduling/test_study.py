@@ -7,7 +7,7 @@ from click.testing import CliRunner
 from logs import judged, run
 
 from kernelbench.cli import main
-from kernelbench.metrics.scheduling import Policy, Trace, Unit, attempt_of, grid
+from kernelbench.metrics.scheduling import Attempt, Policy, Trace, Unit, attempt_of, grid
 from kernelbench.scheduling.study import Grid, Variant, study, sweep
 
 
@@ -50,6 +50,15 @@ def test_sweeps_are_those_of_the_paper():
 def test_dollars_that_one_variant_does_not_know_leave_tokens():
     unknown = Variant("own", [Trace("1/1", None, (Unit((), 10.0, None),))])
     assert study([unknown, variants()[0]], Grid([Policy()]))["cost_of"] == "tokens"
+
+
+def test_a_cost_that_only_a_policy_knows_is_compared_with_nothing():
+    """The unit whose answer told no tokens comes after the policy has stopped."""
+    known, unknown = (Unit((Attempt(1.0, 4.0, 4.0),), tokens, None) for tokens in (100.0, None))
+    variant = Variant("a", [Trace("1/1", 1.0, (known, unknown))])
+    (found,) = study([variant], Grid([Policy(eps=1.0)]))["variants"]
+    (row,) = found["policies"]
+    assert row["tokens"] == 100 and row["tokens_saved"] is None and row["gain_over"] == "attempts"
 
 
 @pytest.fixture
