@@ -31,9 +31,9 @@ LOG = "results.jsonl"
 
 # What must agree for results to stand in one log.
 _IDENTITY = ("solutions", "problem_dir", "workload", "precision", "device", "track", "baselines", "clock_mhz")
-_IDENTITY += ("solver", "solver_sha256", "model", "seed", "settings", "schedule", "start_sha256")  # of a solver's
+_IDENTITY += ("held_out", "solver", "solver_sha256", "model", "seed", "settings", "schedule", "start_sha256")
 # What a configuration says that was written before there was a choice.
-_BEFORE = {"schedule": "depth", "start_sha256": ""}
+_BEFORE = {"schedule": "depth", "start_sha256": "", "held_out": 0}
 
 _TEXTS = ("problems", "device", "workload", "precision", "track", "started", "kernelbench")
 _TEXTS += ("solver", "solver_sha256", "model", "schedule", "start_sha256", "base_url")
@@ -117,7 +117,8 @@ class Run:
             raise RunError(f"{path} is a run of another configuration: {details}; choose another --out")
         if different:
             run.config = config
-            run.write(CONFIG, _text(config))
+        run.config["problems"] = config.get("problems")  # what counts is for the last command to say
+        run.write(CONFIG, _text(run.config))
         return run
 
     @classmethod

@@ -14,7 +14,7 @@ from harness.result import Result, Status
 from harness.solution.discover import Solution, readable
 from kernelbench.evaluation.build_check import Build
 from kernelbench.evaluation.directory import Outcome
-from kernelbench.metrics import settled
+from kernelbench.metrics import held_out, settled
 from kernelbench.metrics.intervals import Interval, ratio_interval
 from kernelbench.run import Run
 
@@ -130,6 +130,11 @@ def check_result(result: Result, limits: Limits, against: Run | None = None) -> 
     if result.status not in limits.require:
         allowed = " or ".join(sorted(status.value for status in limits.require))
         check.broken.append(f"{result.status}, and must be {allowed}: {result.message.strip()}")
+    if held_out.verdict(result) in (held_out.SPECIALISED, held_out.BROKEN):
+        failed, verdict = held_out.failures(result), held_out.verdict(result)
+        what = f"{failed[0]['status']}: {failed[0].get('message', '')}".removesuffix(": ")
+        count = f"{len(failed)} of {len(result.held_out)} held-out workloads"
+        check.broken.append(f"{verdict}: it fails on {count} ({what})")
     if result.correct and limits.on_speed:
         if why := _why_undecided(result):
             check.undecided.append(f"no limit on speed could be checked: {why}")

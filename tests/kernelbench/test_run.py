@@ -267,6 +267,24 @@ def test_workspaces_of_an_experiment_are_those_of_its_runs(tmp_path):
         (tmp_path / place).unlink()
 
 
+def test_what_counts_is_for_the_last_command_to_say(tmp_path):
+    """A run of one problem that went on with a hundred stood as one of one solved, and a gate looked at that one."""
+    run = Run.create(tmp_path / "r", CONFIGURATION | {"problems": "1/1"})
+    run.append(result())
+    for selector in ("level1", None):
+        Run.resume(tmp_path / "r", CONFIGURATION | {"problems": selector})
+        assert Run.load(tmp_path / "r").config["problems"] == selector
+
+
+def test_a_run_is_continued_with_as_many_held_out_workloads_as_it_began_with(tmp_path):
+    """Results without any counted where some were asked for."""
+    run = Run.create(tmp_path / "r", CONFIGURATION)
+    run.append(result())
+    with pytest.raises(RunError, match="held_out was None and is 7"):
+        Run.resume(tmp_path / "r", CONFIGURATION | {"held_out": 7})
+    assert len(Run.resume(tmp_path / "r", CONFIGURATION | {"held_out": 0}).results) == 1
+
+
 def test_a_link_that_leads_to_itself_is_no_folder(tmp_path):
     run = Run.create(tmp_path / "r", CONFIGURATION)
     (run.path / "notes").symlink_to("notes")

@@ -36,6 +36,18 @@ def test_ok_is_required_unless_another_status_is_allowed():
     assert broken(failed, Limits(require=frozenset({Status.OK, Status.WRONG_VALUE}))) == []
 
 
+def test_what_fails_on_held_out_workloads_fails_the_gate():
+    """They were asked for, and nothing came of them."""
+    one = {"status": "ok", "draw": "", "message": "", "median_ms": 1.0, "baseline_ms": 2.0, "speedup": 2.0,
+           "verdict": "faster", "interval": [1.9, 2.1]}  # fmt: skip
+    kept = result("1/1", 0.5, held_out=[one, one])
+    assert broken(kept, Limits()) == []
+    kept.held_out[1] = one | {"status": "wrong_value", "message": "off"}
+    assert broken(kept, Limits()) == [
+        "specialised: it fails on 1 of 2 held-out workloads (wrong_value: off)"
+    ]  # fmt: skip
+
+
 def unstable(found):
     """The same result, whose judge says that its times did not settle."""
     found = copy.deepcopy(found)
