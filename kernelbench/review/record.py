@@ -6,7 +6,7 @@ import errno
 import json
 import os
 import stat
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
 from harness.json_text import parse_json
@@ -93,6 +93,20 @@ def load(run: Path) -> list[Review]:
         except ValueError as error:
             raise ReviewError(f"{run / LOG}, line {number}, is no review ({error}); remove that line") from None
     return reviews
+
+
+class Log:
+    """The reviews of a run, to which each is added once. Raises ReviewError."""
+
+    def __init__(self, run: Path):
+        self._run = run
+        self._known = {replace(review, usd=0.0) for review in load(run)}
+
+    def add(self, review: Review) -> None:
+        """Append a review, unless there is one that says the same."""
+        if (same := replace(review, usd=0.0)) not in self._known:
+            append(self._run, review)
+            self._known.add(same)
 
 
 def append(run: Path, review: Review) -> None:

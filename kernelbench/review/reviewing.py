@@ -14,26 +14,25 @@ from kernelbench.run import Run
 from kernelbench.run_sources import reference_of, source_of
 
 
-def missing(run: Run, model: str) -> list[Result]:
-    """Correct results that this reviewer has not answered; what a measurement labels, as library-only, needs none.
+def reviewed(run: Run) -> list[Result]:
+    """Return the correct results for a reviewer; what a measurement labels, as library-only, needs none.
 
     On a CPU no kernels are seen, so that label rests on the source alone, which is the reviewer's to read.
     """
-    done = {review.subject for review in record.load(run.path) if review.model == model}
     return [
         result
         for result in run.solutions()
-        if result.correct
-        and (result.device.get("type") == "cpu" or by_measurement(result) is None)
-        and record.subject_of(result) not in done
+        if result.correct and (result.device.get("type") == "cpu" or by_measurement(result) is None)
     ]
 
 
 def review(run: Run, reviewer: Reviewer, results: list[Result]) -> Iterator[Review | Unanswered]:
     """Review after review, each in the log before the next one is asked for; or why there is none of a solution.
 
+    The reviewer knows what it was asked before. That the log has an answer says nothing: others may have written it.
     Raises ReviewError where there will be none of the others either.
     """
+    log = record.Log(run.path)
     for result in results:
         source, reference = source_of(run, result), reference_of(run, result.problem)
         name = f"{result.problem} {result.solution['name']}"
@@ -45,5 +44,5 @@ def review(run: Run, reviewer: Reviewer, results: list[Result]) -> Iterator[Revi
         except Unanswered as error:
             yield Unanswered(f"{name}: {error}")
             continue
-        record.append(run.path, answer)
+        log.add(answer)
         yield answer

@@ -35,9 +35,10 @@ _SHOWN = 3  # findings in a reason
 
 def review(run: Run, results: list[Result]) -> Iterator[Review]:
     """Review each result that rules decide; each review is in the log before the next one."""
+    log = record.Log(run.path)
     for result in results:
         if answer := decide(result):
-            record.append(run.path, answer)
+            log.add(answer)
             yield answer
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -30,11 +31,10 @@ def table(
     """
     escaped = escaping.markdown if form == "markdown" else escaping.terminal
     rows = [["" if cell is None else escaped(_cut(str(cell))) for cell in row] for row in rows]
-    alignment, widths = (align, widths) if rows else (None, None)
+    if widths:  # tabulate's own maxcolwidths takes "False" for a truth value, and that for True
+        rows = [[_wrapped(cell, width) for cell, width in zip(row, widths)] for row in rows]
     headers = [escaped(header) for header in headers]
-    return tabulate(
-        rows, headers, tablefmt=_STYLES[form], colalign=alignment, maxcolwidths=widths, disable_numparse=True
-    )
+    return tabulate(rows, headers, tablefmt=_STYLES[form], colalign=align if rows else None, disable_numparse=True)
 
 
 def paragraph(text: str, form: str) -> str:
@@ -45,6 +45,11 @@ def paragraph(text: str, form: str) -> str:
 def heading(text: str, form: str, depth: int) -> str:
     """Return the heading of a table, ``form`` as there."""
     return f"{'#' * depth} {paragraph(text, form)}" if form == "markdown" else paragraph(text, form)
+
+
+def _wrapped(text: str, width: int | None) -> str:
+    lines = text.splitlines() or [""]
+    return text if width is None else "\n".join(part for line in lines for part in textwrap.wrap(line, width) or [""])
 
 
 def _cut(text: str) -> str:

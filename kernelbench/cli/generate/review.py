@@ -15,7 +15,7 @@ from kernelbench.metrics import outcomes
 from kernelbench.review import labels, record, rules
 from kernelbench.review.record import ReviewError, Unanswered
 from kernelbench.review.reviewer import Reviewer
-from kernelbench.review.reviewing import missing, review
+from kernelbench.review.reviewing import review, reviewed
 from kernelbench.run import Run, RunError
 from kernelbench.views import tables
 
@@ -51,11 +51,12 @@ def command(path: Path, by_rules: bool, endpoint_of, max_usd: float, as_json: bo
         if by_rules == (endpoint is not None):
             raise click.UsageError("name one reviewer: --model NAME, or --rules")
         if by_rules:
-            list(rules.review(run, missing(run, rules.NAME)))
+            list(rules.review(run, reviewed(run)))
             _show(run, as_json)
             return
         endpoint.tries = _TRIES
-        todo = missing(run, endpoint.model)
+        todo = reviewed(run)
+        record.load(run.path)
     except (RunError, ReviewError, ModelError) as error:
         fail(error, WRONG_USAGE)
     stopped, unanswered = None, []

@@ -13,7 +13,7 @@ from kernelbench import suite
 from kernelbench.cli import main
 from kernelbench.review.bounds import bounds_of
 from kernelbench.review.labels import CATEGORIES, labels
-from kernelbench.review.record import Review, load
+from kernelbench.review.record import Review, about, append, load
 
 pytest.importorskip("openai", reason="reviews need kernelbench[llm]")
 
@@ -107,6 +107,20 @@ def test_rules_ask_no_model_and_are_asked_once(run):
         (only,) = json.loads(done.stdout)
         assert (only["label"], only["category"], only["by"]) == ("minor_issues", "math_approximation", "rules")
         assert len(load(run.path)) == 1
+
+
+def test_an_answer_that_a_run_of_others_brings_spares_no_question(run, endpoint):
+    """They had written what the reviewer was to say, and nobody was asked."""
+    run.results[0].integrity["findings"] = [{"rule": "fast_math", "line": 3, "code": "__expf"}]
+    logs.rewritten(run)
+    for result in run.results[:3]:
+        for model in ("m", "rules"):
+            append(run.path, Review(**about(result), model=model, **FAIR, usd=0.0, key="k"))
+    endpoint.replies = [GAMING]
+    assert set(said(review(run, endpoint)).values()) == {"original_gaming", "inherited_gaming"}
+    assert len(endpoint.requests) == 3
+    CliRunner().invoke(main, ["review", str(run.path), "--rules"])
+    assert [one.answer for one in load(run.path) if one.model == "rules"].count("minor_issues") == 1
 
 
 @pytest.mark.parametrize("reason", ["\x1b[0m", "", "1e400", "\x1b[31mred"])

@@ -12,6 +12,18 @@ def test_one_long_cell_does_not_make_all_rows_as_long(form):
     assert len(text) < 102 * 600 and "…" in text
 
 
+def test_words_for_truth_values_stay_what_they_are():
+    """A kernel that was not accepted stood there as accepted: tabulate took bool("False") for True."""
+    for widths in (None, [10]):
+        text = table(["accepted"], [[False], [True], ["False"]], "terminal", widths=widths)
+        assert text.split()[2:] == ["False", "True", "False"]
+
+
+def test_a_cell_is_wrapped_at_its_width():
+    text = table(["a", "b"], [["one two three", "one two three"]], "terminal", widths=[7, None])
+    assert [line.rstrip() for line in text.splitlines()[2:]] == ["one two  one two three", "three"]
+
+
 def test_cells_are_text_and_drive_no_terminal():
     text = table(["a", "b"], [["\x1b[0m", "1e400"], ["", "infinity"]], "terminal", widths=[10, 10])
     assert table(["a"], [[None]], "markdown").count("None") == 0
