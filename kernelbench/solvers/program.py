@@ -62,10 +62,13 @@ class Program:
         words = shlex.split(command)
         if not words:
             raise SolverError("--solver-command is empty")
-        if Path(words[0]).is_file():
+        if os.sep in words[0]:  # as for a shell: a name alone is looked for on the PATH
+            if not Path(words[0]).is_file():
+                raise SolverError(f"there is no program {words[0]}")
             words[0] = str(Path(words[0]).resolve())
         elif shutil.which(words[0]) is None:
-            raise SolverError(f"there is no program {words[0]}")
+            here = f"; for the one in this folder write ./{words[0]}" if Path(words[0]).is_file() else ""
+            raise SolverError(f"there is no program {words[0]} on the PATH{here}")
         if not os.access(shutil.which(words[0]) or words[0], os.X_OK):
             raise SolverError(f"{words[0]} is not executable: chmod +x {words[0]}")
         self.name, self._words = command, words
@@ -81,7 +84,7 @@ class Program:
         _furnish(workspace, task)
         with _opened(workspace / "log.txt") as log:
             process = subprocess.Popen(
-                [sys.executable, "-S", "-c", _LAUNCH, *self._words],
+                [sys.executable, "-I", "-S", "-c", _LAUNCH, *self._words],
                 cwd=workspace, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             )  # fmt: skip
         try:

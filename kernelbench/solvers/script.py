@@ -23,13 +23,13 @@ def shipped() -> dict[str, Path]:
 
 
 def find(solver: str) -> Path:
-    """The script that ``solver`` is: a path, or the name of one that is shipped. Raises SolverError."""
+    """The script that ``solver`` is: the name of one that is shipped, or a path. Raises SolverError."""
+    known = shipped()
+    if solver in known:  # before a file of that name, which a checkout of others may have
+        return known[solver]
     path = Path(solver)
     if path.is_file():
         return path
-    known = shipped()
-    if solver in known:
-        return known[solver]
     raise SolverError(f"there is no solver {solver}: name a Python file, or one of {', '.join(known)}")
 
 

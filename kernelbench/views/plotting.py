@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 
@@ -12,14 +13,24 @@ class PictureError(Exception):
 def pyplot(what: str):
     """matplotlib's module of that name, without a screen; PictureError says that ``what`` needs it."""
     try:
-        import matplotlib
-
-        matplotlib.rcdefaults()  # not those of a file in this folder, which may be a run of others
+        matplotlib = _matplotlib()
+        matplotlib.rcdefaults()
         matplotlib.use("Agg")
         from matplotlib import pyplot
     except ImportError as error:
         raise PictureError(f"{what} needs matplotlib: pip install 'kernelbench[report]'") from error
     return pyplot
+
+
+def _matplotlib():
+    """Import it where no file of others has its settings: it reads those of the working directory."""
+    here = os.getcwd()
+    try:
+        os.chdir("/")
+        import matplotlib
+    finally:
+        os.chdir(here)
+    return matplotlib
 
 
 def save(figure, path: Path) -> None:

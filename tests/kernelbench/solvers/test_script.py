@@ -26,7 +26,7 @@ def test_a_name_is_a_strategy_and_a_path_is_ones_own(tmp_path, monkeypatch):
     assert script.find(str(STRATEGIES / "refine.py")).samefile(STRATEGIES / "refine.py")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "refine").touch()
-    assert script.find("refine").samefile(tmp_path / "refine")
+    assert script.find("./refine").samefile(tmp_path / "refine")
 
 
 @pytest.mark.parametrize("name", ["refined", "scripts/refine.py", "."])

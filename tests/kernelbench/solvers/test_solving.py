@@ -235,6 +235,17 @@ def test_the_guides_solver_with_a_tool_works(stand_in, solved, write):
     assert said["role"] == "tool" and "elements of the output" in said["content"]
 
 
+def test_a_program_without_a_path_is_that_of_the_system(tmp_path, monkeypatch):
+    """A checkout of others may have one of the same name."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("sh", "of_theirs"):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    assert Program("sh -c true")._words[0] == "sh"
+    with pytest.raises(SolverError, match="no program of_theirs on the PATH; for the one in this folder write ./of_"):
+        Program("of_theirs")
+
+
 @pytest.mark.slow
 def test_the_guides_shell_solver_works_in_twenty_lines_and_survives_a_kill(kb_solve, write, tmp_path):
     (source,) = re.findall(r"```sh\n(#!.*?)```", GUIDE, re.DOTALL)
