@@ -34,7 +34,7 @@ def forecast(experiment: Experiment, store: Store | None) -> list[Forecast]:
 
     Raises SelectorError and ProblemError where the problems cannot be found.
     """
-    problems = experiment.landscape.problems if experiment.landscape else len(_files(experiment))
+    problems = experiment.landscape.problems if experiment.landscape else len(_problems(experiment))
     cells = store.left() if store else list(experiment.cells())
     finished = list(store.finished.values()) if store else []
     found = []
@@ -53,8 +53,9 @@ def forecast(experiment: Experiment, store: Store | None) -> list[Forecast]:
     return found
 
 
-def _files(experiment: Experiment) -> list:
+def _problems(experiment: Experiment) -> list:
+    """Return the problems, and run nothing of a folder that the plan of somebody else may name."""
     from pathlib import Path
 
     folder = experiment.evaluation.problem_dir
-    return suite.find(experiment.problems, Path(folder) if folder else None)
+    return suite.ids(experiment.problems, Path(folder) if folder else None)

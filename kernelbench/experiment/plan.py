@@ -272,6 +272,7 @@ def _check(experiment: Experiment, where: str) -> None:
         (not names, "needs at least one [[variant]]"),
         (len(set(names)) < len(names), "has two variants of the same name"),
         (any("/" in name or not name.strip() for name in names), "has a variant whose name is empty or holds a '/'"),
+        (bool({".", ".."} & {*names}), "has a variant called . or .., which is no folder of its own"),
         (not experiment.seeds or len(set(experiment.seeds)) < len(experiment.seeds), "needs seeds, each once"),
         (experiment.repeats < 1, "needs repeats of at least 1"),
         (experiment.budget < 1, "needs a budget of at least 1"),

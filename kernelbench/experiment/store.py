@@ -17,18 +17,21 @@ from typing import Any
 from harness.json_text import parse_json
 from harness.limits import MAX_JSON_BYTES
 from harness.record.shape import LIST, OBJECT, TEXT, shape
+from harness.solution.includes import digest_of
 from kernelbench.experiment.outcomes import Finished
-from kernelbench.experiment.plan import Cell, Experiment, ExperimentError
+from kernelbench.experiment.plan import Cell, Experiment, ExperimentError, Variant
 from kernelbench.run import append_line, whole_lines, write_whole
 from kernelbench.run_folder import foreign, read_own
+from kernelbench.solvers import script
+from kernelbench.solvers.program import Program
 
 DEFINITION, CELLS, RUNS, FIGURES = "experiment.json", "cells.jsonl", "runs", "figures"
 _DEPTH = 3  # of a run: runs/VARIANT/CELL
 # What may change when an experiment is continued. Variants may be added.
-_FREE = ("limits", "estimate", "compare_with", "curves", "seeds", "repeats", "variant")
+_FREE = ("limits", "estimate", "compare_with", "curves", "seeds", "repeats", "variant", "solvers")
 
 
-_DEFINITION = shape({"variant": LIST, "variant[]": OBJECT, "variant[].name!": TEXT})
+_DEFINITION = shape({"variant": LIST, "variant[]": OBJECT, "variant[].name!": TEXT, "solvers.*": TEXT})
 
 
 class Store:
@@ -37,6 +40,7 @@ class Store:
     def __init__(self, folder: Path, experiment: Experiment, resume: bool, writes: bool = True):
         self.folder, self.experiment = folder, experiment
         definition = json.loads(json.dumps(dataclasses.asdict(experiment)))
+        definition["solvers"] = {variant.name: _digest(variant) for variant in experiment.variant}
         path = folder / DEFINITION
         others = f"{folder / CELLS} is a link" if (folder / CELLS).is_symlink() else foreign(folder, _DEPTH)
         if others:
@@ -103,6 +107,13 @@ def _read(path: Path) -> dict[str, Any]:
         raise ExperimentError(f"{path} cannot be read: {error}; choose another --out") from None
 
 
+def _digest(variant: Variant) -> str:
+    """Return the digest of a variant's solver, which is not run. Raises SolverError."""
+    if variant.solver_command is not None:
+        return Program(variant.solver_command).sha256
+    return digest_of(script.find(variant.solver))
+
+
 def _same(old: dict[str, Any], new: dict[str, Any], folder: Path) -> None:
     """Raise ExperimentError where runs of the two could not stand beside each other."""
     different = [key for key in new if key not in _FREE and old.get(key) != new[key]]
@@ -111,6 +122,10 @@ def _same(old: dict[str, Any], new: dict[str, Any], folder: Path) -> None:
         f"variant {variant['name']}" for variant in new["variant"]
         if variant["name"] in before and before[variant["name"]] != variant
     ]  # fmt: skip
+    solvers = old.get("solvers", {})  # none in one of an older version
+    different += [
+        f"the solver of {name}" for name, digest in new["solvers"].items() if solvers.get(name, digest) != digest
+    ]
     if different:
         changed = ", ".join(different)
         raise ExperimentError(f"{folder} is of another experiment: {changed} changed; choose another --out")

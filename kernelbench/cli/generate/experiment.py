@@ -95,6 +95,9 @@ def _say_costs(experiment: Experiment, store: Store | None) -> None:
         rows.append((name, runs, problems, f"{attempts:,}", number(tokens, ",.0f"), number(usd, ",.2f"),
                      number(seconds, ",.0f"), source))  # fmt: skip
     say(tabulate(rows, _HEADERS, disable_numparse=True))
+    models = [one for one in (experiment.model, *(variant.model for variant in experiment.variant)) if one]
+    for where, key in dict.fromkeys((one.base_url or "the package's own", one.key_variable) for one in models):
+        say(f"\nModels are asked at {where} with the key in {key}")
     limits = [f"{name} {limit:g}" for name, limit in vars(experiment.limits).items() if limit is not None]
     say("\nLimits of the whole experiment: " + (", ".join(limits) or "none"))
     if any(row[-1] == "unknown" for row in rows):

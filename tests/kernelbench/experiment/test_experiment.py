@@ -178,6 +178,27 @@ def test_a_definition_of_others_with_values_of_other_types_is_one_clear_error(tm
         _read(tmp_path / DEFINITION)
 
 
+def test_an_experiment_is_not_continued_with_another_solver(kb, tmp_path):
+    """Runs of two solvers were pooled as one variant."""
+    solver = tmp_path / "own.py"
+    own = LANDSCAPE.replace('solver = "refine"', f'solver = "{solver}"')
+    solver.write_text("def solve(task):\n    yield task.llm.ask(task.prompt())\n")
+    assert kb(own).exit_code == 0
+    assert kb(own, "--resume").exit_code == 0
+    solver.write_text(solver.read_text() + "# another\n")
+    done = kb(own, "--resume")
+    assert done.exit_code == 2 and "the solver of refine changed; choose another --out" in done.output
+
+
+def test_a_plan_says_where_it_sends_which_key(tmp_path):
+    (tmp_path / "e.toml").write_text(
+        'name = "e"\nproblems = "1/19"\nbudget = 1\n[model]\nname = "m"\nbase_url = "http://a.example/v1"\n'
+        'key_variable = "MY_TOKEN"\n[[variant]]\nname = "a"\nsolver = "refine"\n'
+    )
+    done = CliRunner().invoke(main, ["experiment", str(tmp_path / "e.toml"), "--dry-run"])
+    assert "Models are asked at http://a.example/v1 with the key in MY_TOKEN" in done.output
+
+
 def test_another_experiment_is_not_continued(kb):
     kb(LANDSCAPE)
     done = kb(LANDSCAPE.replace("budget = 4", "budget = 5"), "--resume")
