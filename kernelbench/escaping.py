@@ -28,8 +28,9 @@ _MARKS = re.compile(
 )
 _COMMIT = re.compile(r"(?<![A-Za-z0-9_])(?=[0-9]*[a-f]|[0-9]{40})[0-9a-f]{7,64}(?![A-Za-z0-9_])", re.IGNORECASE)
 _APART = "&#8203;"  # no width: what a forge looks for in shown text begins with a mark and goes on at once
-# A spreadsheet takes full-width forms too, and one that separates cells otherwise begins a cell behind these.
-_FORMULA = re.compile(r"((?:^|[;\t\n])\s*)([=+\-@\uff1d\uff0b\uff0d\uff20]?)")  # takes each blank once
+# A spreadsheet takes full-width forms too, and one that separates cells otherwise begins a cell behind these, which may
+# stand between quotation marks.
+_FORMULA = re.compile(r"((?:^|[;\t\n])[\s\"]*)([=+\-@\uff1d\uff0b\uff0d\uff20]?)")  # takes each blank once
 
 
 def terminal(text: str) -> str:

@@ -12,7 +12,9 @@ import re
 import signal
 import sys
 import tempfile
+import traceback
 from pathlib import Path
+from types import TracebackType
 from typing import Any, NoReturn
 
 import click
@@ -210,8 +212,14 @@ def main() -> None:
       kb starter 1/19 -o mine      # a kernel to fill in, of a kind that runs here
       kb eval --solutions mine     # is it right, and how fast
     """
+    sys.excepthook = _told
     with contextlib.suppress(ValueError):  # only a process's first thread may
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # how batch systems interrupt
+
+
+def _told(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Print an error that nobody foresaw: text of candidates may be in it."""
+    say("".join(traceback.format_exception(kind, error, trace)), err=True, nl=False)
 
 
 def say(text: object = "", err: bool = False, nl: bool = True) -> None:

@@ -10,6 +10,7 @@ import secrets
 import socket
 import sys
 import threading
+import traceback
 import uuid
 from collections.abc import Iterator
 from http import HTTPStatus
@@ -19,14 +20,17 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from harness.json_text import parse_json
+from harness.problem.module import ProblemError
 from harness.result import Result
 from harness.solution.includes import open_plain, too_large
+from kernelbench import escaping
 from kernelbench.evaluation.unevaluated import UNEVALUATED, parse
 from kernelbench.report import page, records
 from kernelbench.report.overview import overview
 from kernelbench.review.labels import NONE, key_of, of_run
 from kernelbench.run import LOG, MOST_LOG_BYTES, Run, RunError
 from kernelbench.run_sources import TRAJECTORY, attempts_in, reference_of
+from kernelbench.suite import SelectorError
 
 _HOSTS = ("127.0.0.1", "localhost")
 _MOST_CONNECTIONS = 64  # a browser has six
@@ -190,7 +194,7 @@ class Server(ThreadingHTTPServer):
     def handle_error(self, request: socket.socket, client_address: Any) -> None:
         """Say nothing of a connection that its other side, or a newer one, ended."""
         if not isinstance(sys.exc_info()[1], ConnectionError):
-            super().handle_error(request, client_address)
+            print(escaping.terminal(traceback.format_exc()), file=sys.stderr)
 
     @property
     def url(self) -> str:
@@ -224,7 +228,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self.send_error(HTTPStatus.NOT_FOUND)
         except ValueError:
             self.send_error(HTTPStatus.BAD_REQUEST)
-        except RunError as error:
+        except (RunError, SelectorError, ProblemError) as error:
             self._json({"error": str(error)})
         except (BrokenPipeError, ConnectionResetError):
             pass  # the browser has gone on

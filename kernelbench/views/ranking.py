@@ -29,6 +29,7 @@ from kernelbench.views.outcome_tables import outcome_tables
 ALL = "all"
 _RANKED_BY = 1.0  # settled fast_1
 _KS = (1, 2, 5, 10, 20, 50, 100)
+_MOST_LEVELS = 20  # which have rows of their own: suites have three or five
 _CONDITIONS = ("device", "workload", "precision")
 
 
@@ -127,6 +128,7 @@ def _order(problem: str) -> tuple[int, ...]:
 def _parts(problems: list[str], runs: Sequence[Run]) -> dict[str, list[str]]:
     """Levels, and subsets of our own suite; a part that is all of it, or nothing, is none."""
     levels = {_order(problem)[0] for problem in problems}
+    levels = levels if len(levels) <= _MOST_LEVELS else set()
     parts = {f"level{level}": [p for p in problems if _order(p)[0] == level] for level in levels}
     if not any(run.config.get("problem_dir") for run in runs):
         for name in (*suite.SUBSETS, suite.SOUND):

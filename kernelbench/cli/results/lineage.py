@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from harness.problem.module import ProblemError
 from kernelbench import suite
 from kernelbench.cli import WRONG_USAGE, fail, json_option, say
 from kernelbench.run import Run, RunError
@@ -32,6 +33,6 @@ def command(runs: tuple[Path, ...], selector: str | None, problem_dir: Path | No
     try:
         problems = [str(file.id) for file in suite.find(selector, problem_dir)] if selector else None
         found = {str(path): lineage.of_run(Run.load(path), problems) for path in runs}
-    except (RunError, SelectorError) as error:
+    except (RunError, SelectorError, ProblemError) as error:
         fail(error, WRONG_USAGE)
     say(lineage.to_json(found) if as_json else lineage.text(found))

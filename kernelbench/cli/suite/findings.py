@@ -13,6 +13,7 @@ from harness.integrity.static import Finding, findings
 from harness.integrity.static.rules import INFO
 from harness.problem.module import ProblemId
 from harness.solution.discover import SUFFIXES, Solution, read_solution
+from harness.solution.naming import SolutionError
 from kernelbench.cli import WRONG_USAGE, fail, say, say_json
 from kernelbench.machine import ncu
 from kernelbench.views import tables
@@ -59,6 +60,8 @@ def _read(path: Path) -> Solution:
         fail(f"{path} is no source of a solution: expected a file ending in {', '.join(SUFFIXES)}", WRONG_USAGE)
     try:
         return read_solution(path, problem=ProblemId(1, 1))
+    except SolutionError as error:
+        fail(f"{path}: {error}", WRONG_USAGE)
     except OSError as error:
         fail(f"cannot read {path}: {error.strerror}", WRONG_USAGE)
 

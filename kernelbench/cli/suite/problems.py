@@ -119,7 +119,7 @@ def show(problem: str, workload: str | None, problem_dir: Path | None) -> None:
         say(starter.description(problem, workload, problem_dir))
     except (ValueError, ProblemError) as error:
         fail(error, WRONG_USAGE)
-    if record := suite.audits(problem_dir).get(suite.find(problem, problem_dir)[0]):
+    if record := _audits(None, problem_dir).get(suite.find(problem, problem_dir)[0]):
         say("\nAudit:\n" + table.details(record))
 
 
@@ -179,7 +179,7 @@ def audit(selector, workload, device, jobs, out, again, as_json, problem_dir) ->
         chosen = suite_audit.workloads(problems, workload)
     except ProblemError as error:
         fail(error, WRONG_USAGE)
-    known = AuditFile(out) if out else suite.audits(problem_dir)
+    known = _audits(out, problem_dir)
     todo = chosen if again else suite_audit.stale(chosen, known)
     jobs = jobs or (1 if suite_audit.on_gpu(device) else usable_cores())
     try:
@@ -202,6 +202,13 @@ def audit(selector, workload, device, jobs, out, again, as_json, problem_dir) ->
         say(table.table(records) if len(records) > 1 else table.details(records[0]))
     if any(record.grade == "F" for record in records):
         sys.exit(GATE_FAILED)
+
+
+def _audits(out: Path | None, problem_dir: Path | None) -> AuditFile:
+    try:
+        return AuditFile(out) if out else suite.audits(problem_dir)
+    except ProblemError as error:
+        fail(error, WRONG_USAGE)
 
 
 def _find(selector: str, problem_dir: Path | None) -> list[ProblemFile]:

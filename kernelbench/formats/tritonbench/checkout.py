@@ -24,7 +24,7 @@ from kernelbench.run import write_whole
 STATISTICS = Path("data/TritonBench_G_v1.json")
 GOLDEN = Path("data/TritonBench_G_v1")
 PERF = Path("performance_metrics/perf_G/golden_metrics")
-_MOST_FILES = 2_000  # the benchmark has 184; an answer is searched for the instruction of each
+_MOST_FILES = 500  # the benchmark has 184; an answer is searched for the instruction of each
 SEPARATOR = "#" * 146  # between a golden file's code and its test
 
 

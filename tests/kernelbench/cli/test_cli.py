@@ -255,6 +255,16 @@ def test_a_file_that_has_no_place_is_told_before_the_work(arguments, tmp_path):
     assert done.returncode == 2 and "no folder" in done.stderr and not done.stdout, done.stderr
 
 
+def test_an_error_that_nobody_foresaw_drives_no_terminal(tmp_path):
+    """The text of a candidate may be in it."""
+    code = "from kernelbench.cli import main; main(['cache'], standalone_mode=False); "
+    code += "raise ValueError('\\x1b[2J::error::x')"
+    env = {**os.environ, "KERNELBENCH_CACHE": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, timeout=60)
+    assert done.returncode == 1 and "Traceback" in done.stderr and r"ValueError: \x1b[2J" in done.stderr
+    assert "\x1b" not in done.stderr
+
+
 WRITING = ["eval", "check", "solve", "baseline", "report", "import", "export", "problems audit", "starter", "sol",
            "redteam"]  # fmt: skip
 WITH_FIGURES = ["eval", "check", "time", "solve", "baseline", "leaderboard", "compare", "problems list",

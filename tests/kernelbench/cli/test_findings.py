@@ -73,6 +73,13 @@ def test_a_log_that_is_none_is_one_clear_error(solution, tmp_path, text, message
     assert re.search(message, done.stderr, re.IGNORECASE | re.DOTALL), done.stderr
 
 
+def test_a_wrong_comment_is_one_clear_error(tmp_path):
+    path = tmp_path / "a.py"
+    path.write_text("# kb: device=\x1b]0;title\x07\nx = 1\n")
+    done = kb(path)
+    assert done.returncode == 2 and "is not one of" in done.stderr and "\x1b" not in done.stderr
+
+
 @pytest.mark.parametrize("kind", NO_LOGS)
 def test_a_log_that_is_no_plain_file_or_too_large_is_one_clear_error(solution, tmp_path, kind):
     no_log(tmp_path / "log.csv", kind)

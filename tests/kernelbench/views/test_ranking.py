@@ -65,6 +65,12 @@ def test_levels_and_subsets_are_rows_of_their_own(tmp_path):
     assert [groups[f"level{level}"][0]["solved"] for level in (1, 2, 3)] == [1, 1, 0]
 
 
+def test_many_levels_have_no_rows_of_their_own(tmp_path):
+    """A run of others with a level for each problem took minutes."""
+    made = run(tmp_path / "r", *(result(f"{level}/1", 0.5) for level in range(1, 30)))
+    assert not [name for name in standings([made])["groups"] if name.startswith("level")]
+
+
 def test_rejected_results_count_only_unfiltered(tmp_path):
     row = rows([run(tmp_path / "r", result("1/1", 0.1, status=Status.REJECTED))])["r"]
     assert row["settled_fast_p"]["1"]["value"] == 0 and row["unfiltered"]["settled_fast_p"]["1"]["value"] == 1
