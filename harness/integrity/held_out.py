@@ -22,9 +22,8 @@ def evaluate_held_out(
     """Return what became of a candidate on ``count`` held-out workloads; fewer where the problem has no more.
 
     One that the reference does not take, or that does not fit the memory, is replaced by the next: that is found
-    before the candidate starts. Where the machine fails, the same one is tried again; a second failure ends it. Where
-    an operator of the judge says so, what was found is kept: whether it can go on is for the caller to find out, who
-    has a result already. A MachineFault is raised: a candidate may have made it, where it would have been found out.
+    before the candidate starts. Where the machine fails, the same one is tried again; a second failure is raised: a
+    candidate may have made it, where it would have been found out.
     """
     found: list[dict[str, Any]] = []
     for draw, one in enumerate(held_out(workload, seed)):
@@ -36,10 +35,6 @@ def evaluate_held_out(
             found.append(_entry(one, _tried(lambda other=other, held=held: evaluate(other, held))))
         except (ProblemError, NoRoom):
             continue
-        except Exception as error:
-            if isinstance(error, MachineFault) or not is_of_machine(error):
-                raise
-            break
     return found
 
 

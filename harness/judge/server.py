@@ -166,8 +166,6 @@ class _Judge:
             result.held_out = evaluate_held_out(
                 workload, self._held_out, self._held_out_seed, self._conditions, again
             )
-            if len(result.held_out) < self._held_out:
-                self._check_machine()
             result.stages_s["held_out"] = round(time.monotonic() - begin, 3)
         return result
 

@@ -76,7 +76,7 @@ class Worker:
         self._pid = self._started(start, options)
         self._identity = identities([self._pid])
         self._rest = WorkerRest(self._pid)
-        self._selector = selectors.DefaultSelector()
+        self._selector = selectors.PollSelector()  # as in the process that forks it
         for fd in (self._channel.fileno(), self._output_fd, self._status_fd):
             self._selector.register(fd, selectors.EVENT_READ)
 

@@ -58,7 +58,7 @@ def serve(control_fd: int) -> None:
     # Orphans of a worker come to us, so that they can be found and killed.
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     control, server = socket.socket(fileno=control_fd), os.getpid()
-    selector = selectors.DefaultSelector()
+    selector = selectors.PollSelector()  # watches of epoll are the user's, and somebody else may have them all
     selector.register(control, selectors.EVENT_READ)
     workers: dict[int, tuple[int, int]] = {}  # pidfd -> (pid, exit-status pipe)
     folders: list[Path] = []  # of workers, which their owner removes if it lives
@@ -151,6 +151,7 @@ def _become_worker(request: dict, fds: list[int], layers: list[str]) -> None:
         channel = socket.socket(fileno=channel_fd)
         sandbox.unprotect()
         process_memory.give(channel)  # which nobody can who is confined
+        selectors.DefaultSelector = selectors.PollSelector  # for asyncio: calls of the other one are refused
         sandbox.enter(layers, sandbox.Confinement(**request["confinement"]))
         main.run(channel, inherited)
         code = 0

@@ -54,16 +54,15 @@ def test_a_failure_of_the_candidate_is_an_entry(held_out):
     assert [entry["status"] for entry in held_out([Status.WRONG_VALUE, Status.OK], 2)] == ["wrong_value", "ok"]
 
 
-def test_an_operator_that_fails_again_ends_it_and_what_was_found_is_kept(held_out):
-    found = held_out([Status.OK, torch.OutOfMemoryError("CUDA out of memory")], 5)
-    assert len(found) == 1 and len(held_out.asked) == 3
-
-
-def test_a_worker_that_fails_by_the_machine_again_is_the_machines_fault(held_out):
+@pytest.mark.parametrize(
+    "fault",
+    [MachineFault("a worker does not end"), torch.OutOfMemoryError("CUDA out of memory"), OSError(28, "No space left")],
+)
+def test_a_workload_on_which_the_machine_fails_again_is_the_machines_fault(held_out, fault):
     """A candidate that was right at the published sizes only made one at others, and kept its verdict."""
-    with pytest.raises(MachineFault):
-        held_out([Status.OK, MachineFault("a worker does not end"), MachineFault("a worker does not end")], 5)
-    assert len(held_out.asked) == 3
+    with pytest.raises(type(fault)):
+        held_out([Status.OK, fault], 5)
+    assert len(held_out.asked) in (2, 3)
 
 
 @pytest.mark.parametrize("fault", [MachineFault("lost"), torch.OutOfMemoryError("CUDA out of memory")])

@@ -77,6 +77,7 @@ ATTEMPTS = {
         "signal.setitimer(signal.ITIMER_REAL, 100)",
         "assert ctypes.CDLL(None).alarm(100) == 0",
         "assert ctypes.CDLL(None).inotify_init1(0) >= 0",
+        "import select\nselect.epoll()",
         "assert ctypes.CDLL(None).syscall(206 if os.uname().machine == 'x86_64' else 0, 8, "
         "ctypes.byref(ctypes.c_ulong())) == 0  # io_setup",
         "import fcntl\nfcntl.fcntl(1, fcntl.F_SETOWN, os.getpid())",
@@ -196,6 +197,7 @@ def test_what_an_honest_candidate_needs_is_there(attempt):
         "open('/proc/cpuinfo').read(); open('/proc/sys/vm/overcommit_memory').read()\n"
         "open('/proc/self/maps').read(); open('/proc/thread-self/stat').read()\n"
         "import multiprocessing; multiprocessing.get_context('spawn').Process(target=print).start()\n"
+        "import asyncio; assert asyncio.run(asyncio.sleep(0, 5)) == 5\n"
         "assert subprocess.run([os.sys.executable, '-c', 'import torch; torch.ones(9)']).returncode == 0\n"
         "a, b = socket.socketpair()\n"
         "cores = os.sched_getaffinity(0); os.sched_setaffinity(0, {min(cores)})\n"
