@@ -17,7 +17,7 @@ from harness.json_text import parse_json
 from harness.limits import MAX_SOURCE_BYTES
 from harness.problem.module import ProblemError, ProblemFile
 from harness.record.fields import PROBLEM
-from harness.record.shape import NUMBER, OBJECT, TEXT, count, or_none, shape
+from harness.record.shape import FROM_0, OBJECT, TEXT, count, or_none, shape
 from harness.result import Result
 from harness.solution.discover import PREBUILT_SUFFIX, Solution
 from harness.solution.includes import read_bytes, read_head
@@ -30,14 +30,14 @@ REFERENCES = "references"
 TRAJECTORY = "trajectory.jsonl"
 # What model calls and attempts have in common.
 ASKED = {
-    "cost_usd": or_none(NUMBER),
-    "seconds": or_none(NUMBER),
+    "cost_usd": or_none(FROM_0),  # below it would give back what was spent
+    "seconds": or_none(FROM_0),
     "tags": or_none(OBJECT),
     "tags.iteration": count(),
     "tags.strategy": or_none(TEXT),
     "tags.unit": count(),
     "tokens": or_none(OBJECT),
-    "tokens.*": or_none(NUMBER),
+    "tokens.*": or_none(FROM_0),
 }
 ORIGIN = {**ASKED, "parent": or_none(count()), "turn": or_none(count())}  # of an attempt
 _ATTEMPT = shape({**ORIGIN, "problem!": PROBLEM, "sample!": count()})

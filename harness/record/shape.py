@@ -77,6 +77,7 @@ TEXT, FLAG = kind("text", str), kind("true or false", bool)
 OBJECT, LIST = kind("an object", dict), kind("a list", list)
 NUMBER = kind("a finite number", float, int, fits=_is_finite)
 POSITIVE = kind("a positive finite number", float, int, fits=lambda value: _is_finite(value) and value > 0)
+FROM_0 = kind("a finite number from 0", float, int, fits=lambda value: _is_finite(value) and value >= 0)
 # Infinite where a spread is not known.
 FIGURE = kind("a number", float, int, fits=lambda value: NUMBER.fits(value) or abs(value) == math.inf)
 PAIR = kind("two numbers", list, fits=lambda entries: len(entries) == 2 and all(map(FIGURE.takes, entries)))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.record.fields import PROBLEM
-from harness.record.shape import FIGURE, LIST, NUMBER, OBJECT, POSITIVE, TEXT, count, kind, one_of, or_none, shape
+from harness.record.shape import FIGURE, FROM_0, LIST, OBJECT, POSITIVE, TEXT, count, kind, one_of, or_none, shape
 from harness.result import Result
 from kernelbench.experiment.plan import Cell
 from kernelbench.metrics import fast_p, outcomes, settled
@@ -27,11 +27,11 @@ _ATTEMPT = (or_none(POSITIVE), or_none(POSITIVE), or_none(POSITIVE), _VARIANCE, 
 _MOST_PROBLEMS = 1_000  # four times the suite; each has a thousand draws in each figure of a report
 _FINISHED = shape(
     {
-        "variant!": TEXT, "seed!": count(), "repeat!": count(), "seconds!": NUMBER,
+        "variant!": TEXT, "seed!": count(), "repeat!": count(), "seconds!": FROM_0,
         "problems!": kind(f"a list of at most {_MOST_PROBLEMS:,}", list, fits=lambda of: len(of) <= _MOST_PROBLEMS),
         "problems[]": OBJECT, "problems[].problem!": PROBLEM, "problems[].sol_fp16_ms!": or_none(POSITIVE),
-        "problems[].units!": LIST, "problems[].units[]": OBJECT, "problems[].units[].tokens!": or_none(NUMBER),
-        "problems[].units[].usd!": or_none(NUMBER), "problems[].units[].attempts!": LIST,
+        "problems[].units!": LIST, "problems[].units[]": OBJECT, "problems[].units[].tokens!": or_none(FROM_0),
+        "problems[].units[].usd!": or_none(FROM_0), "problems[].units[].attempts!": LIST,
         "problems[].units[].attempts[]": kind(
             "milliseconds, two speedups, a variance and a band", list,
             fits=lambda one: len(one) == len(_ATTEMPT) and all(of.takes(value) for of, value in zip(_ATTEMPT, one)),

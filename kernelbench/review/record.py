@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
 from harness.json_text import parse_json
-from harness.record.shape import NUMBER, TEXT, one_of, shape
+from harness.record.shape import FROM_0, TEXT, one_of, shape
 from harness.result import Result
 from kernelbench.metrics.outcomes import GAMING, MINOR_ISSUES, NO_ISSUES
 from kernelbench.run import RunError
@@ -23,7 +23,7 @@ _REVIEW = shape(
     {
         **{f"{name}!": TEXT for name in _TEXTS},
         "answer!": one_of(NO_ISSUES, MINOR_ISSUES, GAMING),
-        "usd!": NUMBER,
+        "usd!": FROM_0,
         "helpers": TEXT,
     }
 )

@@ -45,7 +45,30 @@ def enter(layers: list[str], confinement: Confinement) -> None:
 def available() -> dict[str, str]:
     """Layer -> how it is done here, for each that this machine allows; tried in processes of their own."""
     unprotect()
-    return {name: how for name in LAYERS if (how := _in_a_child(_ENTER[name])) is not None}
+    found = {name: how for name in LAYERS if (how := _in_a_child(_ENTER[name])) is not None}
+    return found if shows_who_hides() else {name: how for name, how in found.items() if name != "limits"}
+
+
+def shows_who_hides(proc: Path = Path("/proc")) -> bool:
+    """Return whether a process that shows nothing of itself is listed: with ``hidepid`` none is, and has no limits."""
+    receiver, sender = os.pipe()
+    hides = os.fork()
+    if hides == 0:
+        try:
+            protect()
+            os.close(receiver)
+            os.write(sender, b"1")
+            signal.pause()
+        finally:
+            os._exit(0)
+    os.close(sender)
+    os.read(receiver, 1)
+    os.close(receiver)
+    try:
+        return (proc / str(hides) / "task").exists()
+    finally:
+        os.kill(hides, signal.SIGKILL)
+        os.waitpid(hides, 0)
 
 
 def missing(found: dict[str, str]) -> list[str]:
@@ -64,7 +87,7 @@ def unprotect() -> None:
 
 
 _PURPOSE = {
-    "limits": "core dumps, files of any size",
+    "limits": "core dumps, files of any size, memory and processes of a candidate that /proc hides (hidepid)",
     "network": "connections to other processes and hosts",
     "privileges": "programs that run as another user, the rights of root",
     "files": "reading and writing outside of its own folder",

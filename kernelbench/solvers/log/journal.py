@@ -26,7 +26,7 @@ from typing import Any
 
 from harness.json_text import parse_json
 from harness.record.fields import PROBLEM
-from harness.record.shape import LIST, NUMBER, OBJECT, TEXT, count, or_none, shape
+from harness.record.shape import FROM_0, LIST, OBJECT, TEXT, count, or_none, shape
 from harness.solution.includes import read_bytes
 from harness.solution.naming import DIRECTIVE_LINES, directive_words
 from kernelbench.endpoint import Message
@@ -36,7 +36,7 @@ from kernelbench.run_sources import ASKED, TRAJECTORY
 CALLS, SOLUTIONS = "calls.jsonl", "solutions"
 FACTS, MEMORY, GRANTS = "facts.jsonl", "memory.jsonl", "schedule.jsonl"
 
-_OF_A_CALL = {**ASKED, "tokens!": OBJECT, "cost_usd!": or_none(NUMBER), "seconds!": NUMBER, "tags": OBJECT}
+_OF_A_CALL = {**ASKED, "tokens!": OBJECT, "cost_usd!": or_none(FROM_0), "seconds!": FROM_0, "tags": OBJECT}
 _SHAPES = {
     CALLS: shape(
         {
@@ -53,7 +53,7 @@ _SHAPES = {
     ),
     FACTS: shape({"problem!": TEXT, "key!": TEXT}),
     MEMORY: shape({"problem!": TEXT, "number!": count(), "text!": TEXT, "data": OBJECT}),
-    GRANTS: shape({"problem!": TEXT, "unit!": count(), "seconds!": NUMBER}),
+    GRANTS: shape({"problem!": TEXT, "unit!": count(), "seconds!": FROM_0}),
 }  # fmt: skip
 
 _REPEAT = (

@@ -379,6 +379,17 @@ def test_units_that_a_log_of_others_grants_cost_no_more_than_the_limit(solved, s
         assert len(server.requests) == 1 and "usd is reached" in again.stopped["1/19"] and not again.failures
 
 
+@pytest.mark.parametrize("spent", [{"tokens": {"prompt": -(10**9), "completion": 0}}, {"cost_usd": -1.0}])
+def test_a_log_of_others_gives_nothing_back_of_what_was_spent(solved, stand_in, spent):
+    with stand_in.StandIn(lambda request, number: WRONG) as server:
+        path = solved("refine", server, prices=(1.0, 1.0)).run.path
+        (line,) = lines(path / "calls.jsonl")
+        with (path / "calls.jsonl").open("a") as log:
+            log.write(json.dumps(line | {"number": 99} | spent) + "\n")
+        with pytest.raises(RunError, match="calls.jsonl is damaged: .* must be a finite number from 0"):
+            Journal(path)
+
+
 @pytest.mark.parametrize("limits", [Limits(tokens=10**9), Limits(usd=1.0)])
 def test_a_limit_on_what_an_endpoint_does_not_count_ends_the_run(solved, stand_in, limits):
     """Unknown counted as nothing, and the run went on for ever."""

@@ -186,6 +186,13 @@ def test_what_a_layer_forbids_fails_in_the_candidate(server, attempt, tmp_path, 
     assert secret.read_text() == "kept" and not (tmp_path / "new").exists()
 
 
+def test_limits_are_none_where_nobody_sees_who_hides(tmp_path, monkeypatch):
+    """With /proc mounted as on hardened hosts (hidepid), a candidate that hid had no limit."""
+    assert sandbox.shows_who_hides() and not sandbox.shows_who_hides(tmp_path)
+    monkeypatch.setattr(sandbox, "shows_who_hides", lambda: False)
+    assert "limits" not in sandbox.available()
+
+
 def test_what_an_honest_candidate_needs_is_there(attempt):
     worker = attempt(
         "import tempfile, threading, math, torch\n"
