@@ -29,6 +29,7 @@ FAILED_MS = -1.0
 _UNEXPECTED = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
 EAGER_FILE = "baseline_time_torch"  # its name for the baseline that we call eager
 _MOST_ENTRIES = 200_000  # as of an archive
+_DECISIVE = ("sample_id", "compiled", "correctness", "runtime")  # which are what the record says
 _KEPT = "kernelbench"
 _WORKLOAD = "workload"  # our key for the sizes, among its own
 _STATISTICS = {"mean": "mean_ms", "std": "std_ms", "min": "min_ms", "max": "max_ms", "num_trials": "samples"}
@@ -96,7 +97,8 @@ def eval_results(results: Iterable[Result], level: int) -> dict[str, list[dict[s
     for result in results:
         of_level, _, number = result.problem.partition("/")
         if int(of_level) == level:
-            entry = _entry(result) | result.conditions.get(_KEPT, {})
+            kept = result.conditions.get(_KEPT, {})
+            entry = _entry(result) | {key: value for key, value in kept.items() if key not in _DECISIVE}
             entry["metadata"] = (entry["metadata"] or {}) | _workload(result)
             data.setdefault(number, []).append(entry)
     return data

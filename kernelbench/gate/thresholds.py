@@ -14,7 +14,7 @@ from harness.result import Result, Status
 from harness.solution.discover import Solution, readable
 from kernelbench.evaluation.build_check import Build
 from kernelbench.evaluation.directory import Outcome
-from kernelbench.metrics import held_out, settled
+from kernelbench.metrics import fast_p, held_out, settled, workloads
 from kernelbench.metrics.intervals import Interval, ratio_interval
 from kernelbench.run import Run
 
@@ -217,11 +217,14 @@ def _incomparable(result: Result, before: Result | None) -> str:
         "device": lambda r: r.device.get("name"),
         "workload": lambda r: r.workload.get("name"),
         "precision": lambda r: r.precision,
+        "baseline": lambda r: (fast_p.baseline_of(r) or ("none",))[0],
     }
     for name, of in conditions.items():
         if of(before) != of(result):
             return f"{name} was {of(before)} before and is {of(result)}"
-    return ""
+    if result.problem_sha256 != before.problem_sha256 and result.problem_sha256 and before.problem_sha256:
+        return "its problem has changed"
+    return workloads.why_incomparable(before, result)
 
 
 def _add_build(check: Check, reason: str, built: bool | None, message: str) -> None:

@@ -14,6 +14,7 @@ from kernelbench.metrics.workloads import why_incomparable
 from kernelbench.review import labels
 from kernelbench.run import Run, result_order
 from kernelbench.views import tables
+from kernelbench.views.ranking import differing
 
 
 class Change(str, Enum):
@@ -127,9 +128,8 @@ def render(before: Run, after: Run, form: str) -> str:
     cells = [_cells(found)[: None if labelled else -1] for found in differences]
     table = tables.table(headers[: None if labelled else -1], cells, form)
     parts = [table, ", ".join(f"{n} {c}" for c, n in counts.items())]
-    differing = [k for k in ("device", "workload", "precision") if before.config.get(k) != after.config.get(k)]
-    if differing:
-        parts.append(f"The runs differ in {', '.join(differing)}: each speedup is against the baseline of its own run.")
+    if found := differing([before, after]):
+        parts.append(f"The runs differ in {', '.join(found)}: each speedup is against the baseline of its own run.")
     return "\n\n".join(parts)
 
 

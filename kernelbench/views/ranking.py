@@ -54,13 +54,20 @@ def standings(runs: Sequence[Run], selector: str | None = None) -> dict[str, Any
     return {
         "problems": len(problems),
         "ranked_by": f"settled fast_{_RANKED_BY:g}",
-        "differing": [key for key in _CONDITIONS if len({run.config.get(key) for run in runs}) > 1],
+        "differing": differing(runs),
         "groups": ranked,
         "curves": {entry.name: curves.of_run(entry.results, entry.scores, entry.band_of) for entry in entries},
         "signed_areas": [
             {"run": entry.name, "over": first.name, **curves.area(entry.scores, first.scores)} for entry in others
         ],
     }
+
+
+def differing(runs: Sequence[Run]) -> list[str]:
+    """Return the conditions in which runs differ, of which their speedups are."""
+    found = [key for key in _CONDITIONS if len({run.config.get(key) for run in runs}) > 1]
+    over = [{known[0] for result in run.results if (known := fast_p.baseline_of(result))} for run in runs]
+    return found + ["baseline"] * any(one != other for one in over for other in over if one and other)
 
 
 def render(data: dict[str, Any], form: str) -> str:

@@ -242,10 +242,14 @@ def test_the_baseline_of_the_same_run_counts_not_the_time_alone(tmp_path):
         (lambda r: r.device.update(name="another"), "device was cpu before and is another"),
         (lambda r: r.workload.update(name="full"), "workload was small before and is full"),
         (lambda r: setattr(r, "precision", "fp16"), "precision was fp32 before and is fp16"),
+        (lambda r: r.baselines.update(compile=r.baselines.pop("eager")), "baseline was eager before and is compile"),
+        (lambda r: setattr(r, "problem_sha256", "1"), "its problem has changed"),
+        (lambda r: r.workload.update(sizes={"n": 2}), "different sizes: small is n=1 before, n=2 after"),
     ],
 )
 def test_what_cannot_be_compared_is_said_not_failed(tmp_path, change, why):
     before = result("1/1", 1.0, name="relu.cu", seed=1)
+    before.problem_sha256, before.workload["sizes"] = "0", {"n": 1}
     now = copy.deepcopy(before)
     change(now)
     now.speedup /= 10

@@ -9,6 +9,7 @@ from logs import judged, result, run
 
 from harness.result import Status
 from kernelbench.run import Run
+from kernelbench.views import comparison
 from kernelbench.views.ranking import counted, render, standings
 
 
@@ -99,6 +100,15 @@ def test_runs_of_the_same_name_and_of_other_conditions_are_told_apart(tmp_path):
     there = run(tmp_path / "y" / "r", result("1/1", 0.5), device="another")
     text = render(standings([here, there]), "terminal")
     assert str(tmp_path / "x" / "r") in text and "The runs differ in device" in text
+
+
+def test_runs_over_other_baselines_are_told_apart(tmp_path):
+    one, other = run(tmp_path / "a", result("1/1", 0.5)), run(tmp_path / "b", result("1/1", 0.5))
+    assert standings([one, other])["differing"] == []
+    for found in other.results:
+        found.baselines = {"compile": found.baselines.pop("eager")}
+    assert standings([one, other])["differing"] == ["baseline"]
+    assert "differ in baseline" in comparison.render(one, other, "terminal")
 
 
 def test_an_empty_run_stands_with_nothing_solved(tmp_path):
