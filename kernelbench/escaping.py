@@ -27,6 +27,7 @@ _MARKS = re.compile(
     re.IGNORECASE,
 )
 _COMMIT = re.compile(r"(?<![A-Za-z0-9_])(?=[0-9]*[a-f]|[0-9]{40})[0-9a-f]{7,64}(?![A-Za-z0-9_])", re.IGNORECASE)
+_BEGINS = re.compile(r"[-+\[]|\d+[.)]")  # a block of its own
 _APART = "&#8203;"  # no width: what a forge looks for in shown text begins with a mark and goes on at once
 # A spreadsheet takes full-width forms too, and one that separates cells otherwise begins a cell behind these, which may
 # stand between quotation marks.
@@ -66,8 +67,9 @@ def markdown(text: str) -> str:
 
 
 def markdown_lines(lines: list[str]) -> str:
-    """Several lines where one may stand, as in an item of a list."""
-    return "<br>".join(map(markdown, lines))
+    """Several lines where one may stand, as in an item of a list, and begin no list or box to tick there."""
+    text = "<br>".join(map(markdown, lines))
+    return _APART + text if _BEGINS.match(text) else text
 
 
 def markdown_block(text: str) -> str:

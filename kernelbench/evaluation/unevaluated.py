@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -106,4 +107,6 @@ def _append(run: Run, record: dict[str, Any]) -> None:
     path = run.path / UNEVALUATED
     if not os.path.lexists(path):
         path.touch()
+    with contextlib.suppress(OSError):  # of what cannot be read writing says why
+        whole_lines(path, repair=True)  # one that was cut off would take the next with it
     append_line(path, record)

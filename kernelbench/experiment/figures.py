@@ -49,7 +49,7 @@ class Pool:
     @cached_property
     def solved(self) -> np.ndarray:
         """Which problems have a correct attempt that counts."""
-        return np.concatenate([run.solved() for run in self.runs])
+        return np.concatenate([np.array(run.solved(), dtype=bool) for run in self.runs])
 
     @cached_property
     def clusters(self) -> np.ndarray:

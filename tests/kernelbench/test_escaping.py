@@ -170,6 +170,12 @@ def test_tables(run, command, form):
         json.loads(text)
 
 
+@pytest.mark.parametrize("text", ["[x] all checks passed", "- - a", "+ a", "1. a", "12) a", "* a", "# a", "> a"])
+def test_what_begins_an_item_of_a_list_begins_no_block_of_its_own(text):
+    """The name of a file was a ticked box in the summary of a gate."""
+    assert not re.match(r"[-+*\[#>]|\d+[.)]", escaping.markdown_lines([text]))  # an entity begins none
+
+
 @pytest.mark.parametrize("command", [["leaderboard"], ["compare"], ["schedule", "replay"], ["regrade"]])
 def test_the_name_of_a_run(tmp_path, command):
     """Others call it what they like; it stands in headings and sentences, too."""

@@ -107,7 +107,8 @@ def _say_costs(experiment: Experiment, store: Store | None) -> None:
 def _write(experiment: Experiment, store: Store, file: Path) -> None:
     """Write the report of the runs that are finished."""
     date = datetime.datetime.now().astimezone().date().isoformat()
-    made = report(experiment, list(store.finished.values()), f"kb experiment {file}", date)
+    finished = [store.finished[cell] for cell in experiment.cells() if cell in store.finished]
+    made = report(experiment, finished, f"kb experiment {file}", date)
     folder = store.folder
     try:
         drawn = pictures.drawings(made, experiment)

@@ -100,6 +100,15 @@ def test_what_others_wrote_beside_a_reason_is_left_out(tmp_path):
     assert "toString" not in repr(found) and [one["kind"] for one in found] == ["skipped", "unmapped"]
 
 
+def test_a_line_that_was_cut_off_does_not_take_the_next_with_it(tmp_path):
+    made = run(tmp_path / "r")
+    skip(made)
+    with (made.path / "unevaluated.jsonl").open("a") as log:
+        log.write('{"kind": "skip')
+    unevaluated.keep_unmapped(made, [(Path("b.py"), "no id")])
+    assert pending(made) == [("a.py", "the GPU was lost"), ("b.py", "no id")]
+
+
 def test_no_room_for_it_is_an_error_that_says_what_to_do(tmp_path, monkeypatch):
     made = run(tmp_path / "r")
     no_room(monkeypatch)

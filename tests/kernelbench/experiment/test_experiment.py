@@ -79,6 +79,16 @@ def test_means_are_over_all_problems_of_all_runs(compared):
     assert a["attempts"] == 5 and a["tokens"] == 50 and a["usd"] == pytest.approx(0.5)
 
 
+def test_runs_without_problems_have_no_figures():
+    """As a log of others may say."""
+    definition = {
+        "name": "x", "problems": "1/1", "variant": [{"name": name, "solver": "refine"} for name in ("a", "b")],
+    }  # fmt: skip
+    found = figures.figures(parse(definition), [run_of("a", 0, 0), run_of("b", 0, 0)])
+    assert found["variants"][0]["geometric_mean"]["value"] is None
+    assert found["compared"][0]["ratio"]["value"] is None
+
+
 def test_fast_p_and_attempt_fast_p(compared):
     a, b = compared["variants"]
     assert a["at_least"]["2"]["value"] == 0.5 and b["at_least"]["2"]["value"] == 0.75

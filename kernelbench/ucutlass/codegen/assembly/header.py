@@ -37,7 +37,7 @@ def generate(program: ir.Program) -> str:
         "#include <cstddef>",
         "#include <cstdint>",
         "#include <cuda_runtime.h>",
-        *(f'#include "{include}"' for include in includes),
+        *(f"#include <{include}>" for include in includes),  # no file beside this one
         "",
         f"namespace {name} {{",
         "constexpr int CUDA_ERROR = 1000;  // plus a cudaError_t: a status of its own",
