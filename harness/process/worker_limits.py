@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import time
@@ -23,6 +24,7 @@ from harness.result import CandidateFailure, Status
 
 CHECK_EVERY_S = 0.1
 MAX_DISK_BYTES = 8 << 30  # in one file, and in all of a worker's files; on a smaller disk half of what is free
+_LEAST_FILES = 1_000  # a build makes some; half of the free ones are a candidate's, as of the bytes
 _LEAST_DISK_BYTES = 256 << 20  # whoever has less room has a disk that is full
 MAX_FILES = 100_000
 _MAX_TASKS = 1024 + 16 * (os.cpu_count() or 1)  # processes and threads; a compiler or OpenMP takes a few a core
@@ -49,7 +51,8 @@ class WorkerLimits:
     def __init__(self, memory_bytes: int, has_group: bool, folders: list[Path]):
         self._memory_bytes, self._has_group, self._folders = memory_bytes, has_group, folders
         self._shared_bytes, self._kernel_bytes = shared_memory_bytes(), kernel_memory_bytes()
-        self.disk_bytes = min(MAX_DISK_BYTES, max(_LEAST_DISK_BYTES, min(map(_free_bytes, folders), default=0) // 2))
+        self.disk_bytes = min([MAX_DISK_BYTES, *(max(_LEAST_DISK_BYTES, _free_bytes(one) // 2) for one in folders)])
+        self.files = min([MAX_FILES, *(max(_LEAST_FILES, _free_files(one) // 2) for one in folders)])
         self._hiding = 0  # processes, at the last check
         self._named_bytes = 0  # of its files in folders that lie in memory, at the last look
         self._mappings, self._mappings_due = Mappings(), 0.0
@@ -62,14 +65,16 @@ class WorkerLimits:
         self._begun, self._shows = True, not open_files([pid], _MAX_DESCRIPTORS).hiding
         self._place = place_to_go(pid)
 
-    def check(self, pid: int, send: Callable[[int], None]) -> None:
-        """Check memory and processes of the worker ``pid``, and less often disk and mappings.
+    def check(self, pid: int, send: Callable[[int], None], at_once: bool = False) -> None:
+        """Check memory and processes of the worker ``pid``, and less often disk and mappings, or all ``at_once``.
 
         ``send`` sends a signal to all its processes, if they are running: where the check takes long they wait for it.
         Raises CandidateFailure for a limit that is passed, and MachineFault for memory without an owner.
         """
-        if not self._begun or time.monotonic() - self._checked < CHECK_EVERY_S:
+        if not self._begun or not at_once and time.monotonic() - self._checked < CHECK_EVERY_S:
             return
+        if at_once:
+            self._disk_checked = -math.inf
         brake = _Brake(send)
         self._check(pid, brake)
         brake.release()
@@ -126,11 +131,11 @@ class WorkerLimits:
             raise _crashed(f"{self._hiding} of its processes hide what they have open (PR_SET_DUMPABLE)")
 
     def _check_disk(self, nameless: int) -> None:
-        uses = [disk_use(folder, most=MAX_FILES) for folder in self._folders]
+        uses = [disk_use(folder, most=self.files) for folder in self._folders]
         self._named_bytes = sum(use.bytes for use, folder in zip(uses, self._folders) if lies_in_memory(folder))
         files, size = sum(use.files for use in uses), sum(use.bytes for use in uses) + nameless
-        if files > MAX_FILES or size > self.disk_bytes:
-            limit = f"the limit is {MAX_FILES} and {self.disk_bytes / 1e9:.1f} GB"
+        if files > self.files or size > self.disk_bytes:
+            limit = f"the limit is {self.files} and {self.disk_bytes / 1e9:.1f} GB"
             raise _crashed(f"it wrote {files} files of {size / 1e9:.1f} GB together; {limit}")
         if hidden := next((use.hidden for use in uses if use.hidden), ""):
             raise _crashed(f"its files cannot be counted: it made {hidden}")
@@ -173,10 +178,18 @@ class _Brake:
             self._send(signal.SIGCONT)
 
 
+
+
+def _crashed(message: str) -> CandidateFailure:
+    return CandidateFailure(Status.CRASHED, message)
+
+
 def _free_bytes(folder: Path) -> int:
     disk = os.statvfs(folder)
     return disk.f_bavail * disk.f_frsize
 
 
-def _crashed(message: str) -> CandidateFailure:
-    return CandidateFailure(Status.CRASHED, message)
+def _free_files(folder: Path) -> int:
+    """Return how many files there is room for; some file systems count none."""
+    disk = os.statvfs(folder)
+    return disk.f_favail if disk.f_files else 2 * MAX_FILES

@@ -247,6 +247,7 @@ class Worker:
     def _serve(self, request: Any, timeout_s: float) -> float:
         """Have built what the worker asks for; the seconds that took, which are not the worker's."""
         begin = time.monotonic()
+        self._check_limits(at_once=True)  # a build needs room, which the candidate may have taken
         with ThreadPoolExecutor(1) as pool:
             building = pool.submit(self._build, request if isinstance(request, dict) else {}, self.scratch)
             while not wait([building], CHECK_EVERY_S).done:
@@ -255,10 +256,10 @@ class Worker:
         self._send(memoryview(protocol.encoded(building.result())), timeout_s)
         return took
 
-    def _check_limits(self, runs: bool = True) -> None:
+    def _check_limits(self, runs: bool = True, at_once: bool = False) -> None:
         """Check limits of memory, processes and, less often, disk; raise CandidateFailure."""
         with self._killed_on_failure():
-            self._limits.check(self._pid, self._signal if runs else lambda number: None)
+            self._limits.check(self._pid, self._signal if runs else lambda number: None, at_once)
 
     @contextlib.contextmanager
     def _killed_on_failure(self) -> Iterator[None]:

@@ -120,6 +120,24 @@ def test_on_a_small_disk_a_candidate_has_half_of_what_is_free(run, monkeypatch):
     run(write + "time.sleep(1.5)" + END)
 
 
+def test_where_few_files_have_room_a_candidate_has_half_of_them(run, monkeypatch):
+    monkeypatch.setattr("harness.process.worker_limits._free_files", lambda folder: 60)
+    monkeypatch.setattr("harness.process.worker_limits._LEAST_FILES", 10)
+    error = failing(run, "for i in range(40): open(os.environ['TMPDIR'] + f'/{i}', 'w')\n")
+    assert error.status is Status.CRASHED and "the limit is 30" in error.message
+
+
+def test_the_disk_is_looked_at_before_a_build(run, monkeypatch):
+    """A candidate that had filled it asked for a build: what then failed was the machine's fault."""
+    monkeypatch.setattr("harness.process.worker_limits.MAX_FILES", 50)
+    monkeypatch.setattr("harness.process.worker_limits._DISK_EVERY_S", 1e9)
+    asked = []
+    fills = "for i in range(60): open(os.environ['TMPDIR'] + f'/{i}', 'w')\n"
+    fills += "from torch.utils.cpp_extension import load_inline\nload_inline('a', 'int f() { return 1; }')\n"
+    error = failing(run, fills, build=lambda request, scratch: asked.append(request))
+    assert error.status is Status.CRASHED and "it wrote" in error.message and not asked
+
+
 def test_who_keeps_hiding_what_it_has_open_is_ended(monkeypatch):
     monkeypatch.setattr("harness.process.worker_limits.CHECK_EVERY_S", 0)
     limits = WorkerLimits(64 * GIB, False, [])
