@@ -18,6 +18,7 @@ import hashlib
 import importlib.util
 import re
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -86,7 +87,9 @@ class ProblemFile:
         if "\nWORKLOADS" in source[len(head) :]:
             head = source
         try:
-            return ast.parse(head, str(self.path))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # which would print lines of the file as they are
+                return ast.parse(head, str(self.path))
         except NOT_PYTHON as error:
             raise ProblemError(f"{self.path} is not Python source: {error}") from error
 

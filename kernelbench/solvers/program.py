@@ -80,6 +80,7 @@ class Program:
         evaluating = {
             number: task.start(Candidate(source, kind)) for number, (kind, source) in enumerate(task.recorded, 1)
         }
+        task.end_replay()
         _report(workspace, evaluating, task)
         _furnish(workspace, task)
         with _opened(workspace / "log.txt") as log:

@@ -133,7 +133,7 @@ class _Session:
             self._backend, self._journal, self._submit, self._dispatcher.enter,
             lambda text: self._watcher.said(facts.id, text),
             store.folder and store.folder / ARTEFACTS / facts.id.replace("/", "_"),
-            lambda: self._dispatcher.seconds,
+            lambda: self._dispatcher.seconds, self._dispatcher.forget_grants,
         )  # fmt: skip
         task = Task(facts, settings, services)
         task.llm = Llm(

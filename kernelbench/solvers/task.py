@@ -51,6 +51,7 @@ class Settings:
 class Services:
     """Services of a task. ``submit`` starts an attempt, ``enter`` waits for the problem's next unit of work.
 
+    ``forget_grants`` takes back units that were granted in an earlier life of the run and are not asked for.
     ``folder`` is for what a solver writes about this problem, None without a disk. ``seconds`` is the run's wall time.
     """
 
@@ -61,6 +62,7 @@ class Services:
     say: Callable[[str], None] = lambda text: None
     folder: Path | None = None
     seconds: Callable[[], float] = lambda: 0.0
+    forget_grants: Callable[[str], None] = lambda problem: None
 
 
 class Task:
@@ -180,6 +182,11 @@ class Task:
                 raise
             self._unit_open = True
             self._units += 1
+
+    def end_replay(self) -> None:
+        """Note that all recorded attempts are started again: what follows asks for a unit, and so for the limits."""
+        self._unit_open = False
+        self._services.forget_grants(self.id)
 
     def end_attempts(self) -> None:
         """Note that the attempts in hand are over; what follows is another unit, unless iterations are."""

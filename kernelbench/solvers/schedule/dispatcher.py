@@ -75,6 +75,12 @@ class Dispatcher:
             if problem in self._stopped:
                 raise Stopped(self._stopped[problem])
 
+    def forget_grants(self, problem: str) -> None:
+        """Take back what a problem was granted and has not asked for, but for the first unit, with which it began."""
+        with self._changed:
+            standing = self._standings[problem]
+            standing.units = min(standing.units, max(1, self._asked[problem]))
+
     def ask_anew(self, problem: str) -> None:
         """Raise Stopped before a model call that the log has no answer of, where a limit leaves no room for it.
 

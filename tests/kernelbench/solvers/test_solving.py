@@ -247,6 +247,19 @@ def test_a_program_without_a_path_is_that_of_the_system(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+def test_a_limit_of_attempts_holds_over_the_lives_of_a_program(kb_solve, write, tmp_path):
+    """Each resume had one more, as recorded attempts are one unit for a program, whatever they were before."""
+    script = write(
+        "#!/bin/sh\nfor n in 1 2 3 4; do echo '# '$n 'x(' > attempt_$n.py; "
+        "while [ ! -e feedback_$n.json ]; do sleep 0.1; [ -e done ] && exit; done; done\n", "many.sh",
+    )  # fmt: skip
+    arguments = ("--solver-command", script, "--problems", "1/19", "--budget", 4, "--max-attempts", 2)
+    for more in ([], ["--resume"], ["--resume"]):
+        kb_solve(tmp_path / "run", *arguments, *more).communicate(timeout=120)
+        assert len(lines(tmp_path / "run" / "results.jsonl")) == 2
+
+
+@pytest.mark.slow
 def test_the_guides_shell_solver_works_in_twenty_lines_and_survives_a_kill(kb_solve, write, tmp_path):
     (source,) = re.findall(r"```sh\n(#!.*?)```", GUIDE, re.DOTALL)
     assert len(source.splitlines()) <= 20
