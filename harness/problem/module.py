@@ -71,7 +71,12 @@ class ProblemFile:
     path: Path
 
     @functools.cached_property
-    def syntax(self) -> ast.Module:
+    def _said(self) -> tuple[str, list[str]]:
+        """The first line of its docstring, and the names of its workloads, of which the syntax tree is not kept."""
+        tree = self._syntax()
+        return (ast.get_docstring(tree) or "").partition("\n")[0], self._names(tree)
+
+    def _syntax(self) -> ast.Module:
         """The syntax tree of the module's head, for what can be known without importing it.
 
         Its code is left out, because parsing all of a suite would take as long
@@ -95,12 +100,14 @@ class ProblemFile:
 
     def summary(self) -> str:
         """First line of the module's docstring, or '' (KernelBench's modules have none)."""
-        docstring = ast.get_docstring(self.syntax) or ""
-        return docstring.partition("\n")[0]
+        return self._said[0]
 
     def workload_names(self) -> list[str]:
-        """Return the names that are written out. Raises ProblemError as ``syntax`` does, and where there is none."""
-        for node in self.syntax.body:
+        """Return the names that are written out. Raises ProblemError where the file is no source, or has none."""
+        return self._said[1]
+
+    def _names(self, tree: ast.Module) -> list[str]:
+        for node in tree.body:
             if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "WORKLOADS":
                 # written as a dictionary display or as dict(name=...)
                 keys = getattr(node.value, "keys", None) or getattr(node.value, "keywords", [])

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import math
 import os
 import re
+import resource
 import signal
 import time
 from collections.abc import Iterator
@@ -200,13 +202,31 @@ def available_memory_bytes() -> int:
     return min([_meminfo_bytes()["MemAvailable"], *_left_by_groups()])
 
 
-def _left_by_groups(mount: Path = Path("/sys/fs/cgroup")) -> Iterator[int]:
-    """Return the bytes that the limit of each control group (version 2) above this process leaves."""
-    own = read_text("/proc/self/cgroup").partition("::")[2].split("\n")[0].lstrip("/")
-    folder = mount / own
+def free_tasks(mount: Path = Path("/sys/fs/cgroup")) -> float:
+    """Return how many more processes and threads this user may have; infinity where nothing says so.
+
+    Those that it has count for limits of control groups, not for its own: to count them takes long.
+    """
+    own, _ = resource.getrlimit(resource.RLIMIT_NPROC)
+    left = [math.inf if own == resource.RLIM_INFINITY else own]
+    for group in _groups(mount):
+        limit, used = read_text(f"{group}/pids.max").strip(), read_text(f"{group}/pids.current").strip()
+        left += [int(limit) - int(used)] if limit.isdigit() and used.isdigit() else []
+    return min(left)
+
+
+def _groups(mount: Path) -> Iterator[Path]:
+    """Return this process's control group (version 2) and those above it."""
+    folder = mount / read_text("/proc/self/cgroup").partition("::")[2].split("\n")[0].lstrip("/")
     for group in (folder, *folder.parents):
         if group == mount.parent:
             return
+        yield group
+
+
+def _left_by_groups(mount: Path = Path("/sys/fs/cgroup")) -> Iterator[int]:
+    """Return the bytes that the limit of each control group (version 2) above this process leaves."""
+    for group in _groups(mount):
         limit, used = read_text(f"{group}/memory.max").strip(), read_text(f"{group}/memory.current").strip()
         if limit.isdigit() and used.isdigit():
             cache = re.search(r"^inactive_file (\d+)$", read_text(f"{group}/memory.stat"), re.MULTILINE)

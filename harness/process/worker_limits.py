@@ -14,6 +14,7 @@ from harness.process.holdings import Mappings, OpenFiles, mappings, open_files
 from harness.process.owned_folders import disk_use
 from harness.process.procfs import (
     descendants,
+    free_tasks,
     kernel_memory_bytes,
     lies_in_memory,
     place_to_go,
@@ -28,6 +29,7 @@ _LEAST_FILES = 1_000  # a build makes some; half of the free ones are a candidat
 _LEAST_DISK_BYTES = 256 << 20  # whoever has less room has a disk that is full
 MAX_FILES = 100_000
 _MAX_TASKS = 1024 + 16 * (os.cpu_count() or 1)  # processes and threads; a compiler or OpenMP takes a few a core
+_LEAST_TASKS = 64  # half of what its user may have is a candidate's: others need some, to build what it asks for
 _MAX_DESCRIPTORS = 1 << 16  # of all its processes; a worker has 6 to 30, reading so many takes 0.4 s
 _MAX_MAPPINGS = 1 << 18  # of all its processes; torch takes 400, and more with CUDA; reading so many takes 0.3 s
 _DISK_EVERY_S = 1.0
@@ -53,6 +55,7 @@ class WorkerLimits:
         self._shared_bytes, self._kernel_bytes = shared_memory_bytes(), kernel_memory_bytes()
         self.disk_bytes = min([MAX_DISK_BYTES, *(max(_LEAST_DISK_BYTES, _free_bytes(one) // 2) for one in folders)])
         self.files = min([MAX_FILES, *(max(_LEAST_FILES, _free_files(one) // 2) for one in folders)])
+        self._tasks = min(_MAX_TASKS, max(_LEAST_TASKS, free_tasks() // 2))
         self._hiding = 0  # processes, at the last check
         self._named_bytes = 0  # of its files in folders that lie in memory, at the last look
         self._mappings, self._mappings_due = Mappings(), 0.0
@@ -82,8 +85,8 @@ class WorkerLimits:
 
     def _check(self, pid: int, brake: _Brake) -> None:
         private, shared, tasks = usage(pid)
-        if tasks > _MAX_TASKS:
-            raise _crashed(f"it started {tasks} processes and threads; the limit is {_MAX_TASKS}")
+        if tasks > self._tasks:
+            raise _crashed(f"it started {tasks} processes and threads; the limit is {self._tasks:.0f}")
         family = descendants(pid)
         self._check_place(family)
         self._check_mappings(family, brake)

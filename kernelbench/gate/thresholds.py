@@ -120,8 +120,12 @@ def for_elsewhere(outcome: Outcome) -> list[Solution]:
 
 
 def results_of(outcome: Outcome) -> list[Result]:
-    """Return the latest results of the solutions that are in the directory now: a resumed log may have others."""
-    return [r for r in outcome.run.latest() if (r.problem, r.solution["name"]) in outcome.found]
+    """Return the latest results of the solutions that are in the directory now: a resumed log may have others.
+
+    One that was not evaluated now has none, or only that of another content.
+    """
+    skipped = {(str(one.solution.problem), one.solution.name) for one in outcome.skipped}
+    return [r for r in outcome.run.latest() if (r.problem, r.solution["name"]) in outcome.found - skipped]
 
 
 def check_result(result: Result, limits: Limits, against: Run | None = None) -> Check:

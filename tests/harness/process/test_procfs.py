@@ -6,7 +6,7 @@ import sys
 import time
 
 from harness.process import procfs
-from harness.process.procfs import _left_by_groups, is_ending, read_text, tasks_that_stop, usage
+from harness.process.procfs import _left_by_groups, free_tasks, is_ending, read_text, tasks_that_stop, usage
 
 
 def test_nobody_uses_nothing():
@@ -69,3 +69,15 @@ def test_a_process_that_was_killed_is_ending_before_anybody_asks_for_its_status(
     assert is_ending(process.pid)
     process.wait()
     assert is_ending(process.pid)
+
+
+def test_processes_that_a_user_may_have_are_those_of_its_limit_and_its_groups(tmp_path):
+    own = tmp_path / read_text("/proc/self/cgroup").partition("::")[2].strip().lstrip("/")
+    own.mkdir(parents=True, exist_ok=True)
+    (own / "pids.max").write_text("900\n")
+    (own / "pids.current").write_text("100\n")
+    assert free_tasks(tmp_path) == 800
+    code = "import resource; resource.setrlimit(resource.RLIMIT_NPROC, (700, 700)); "
+    code += "import pathlib; from harness.process.procfs import free_tasks; "
+    code += f"print(free_tasks(pathlib.Path({str(tmp_path)!r})))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "700\n"
