@@ -29,6 +29,7 @@ _READABLE = (
 # Their names alone. Files there may be the superuser's, who a candidate may run as: some make a device when they are
 # read. Not what the kernel says of processes, below kernel/debug, kernel/tracing and fs/cgroup.
 _LISTED = ("/sys/devices", "/sys/class", "/sys/bus", "/sys/module", "/sys/dev", "/sys/kernel/mm", "/proc/sys")
+_OF_ITSELF = ("/proc/self", "/proc/thread-self")
 _SETTINGS = ("/proc/sys/kernel", "/proc/sys/kernel/random", "/proc/sys/vm")
 _OF_OTHERS = ("locks", "keys", "key-users", "sched_debug", "timer_list")  # below /proc
 _READABLE_IN_ETC = (
@@ -111,11 +112,10 @@ def system_paths() -> list[str]:
 
 def proc_paths() -> list[str]:
     """Return what /proc tells any user of the machine, and of this process: of others it may know nothing."""
-    names = [name for name in os.listdir("/proc") if name not in ("sys", *_OF_OTHERS) and not name.isdigit()]
-    found = [f"/proc/{name}" for name in names]
-    for folder in _SETTINGS:  # files alone: settings of the superuser lie beside and below them
+    found = []
+    for folder in ("/proc", *_SETTINGS):  # files alone: those of the superuser lie beside and below them
         found += [f"{folder}/{name}" for name in os.listdir(folder) if os.path.isfile(f"{folder}/{name}")]
-    return [path for path in found if _is_for_all(path)]
+    return [*_OF_ITSELF, *(path for path in found if os.path.basename(path) not in _OF_OTHERS and _is_for_all(path))]
 
 
 def _is_for_all(path: str) -> bool:
@@ -126,8 +126,8 @@ def _is_for_all(path: str) -> bool:
 
 
 def gpu_descriptions() -> list[str]:
-    """Return what /sys tells of GPUs and their drivers."""
-    found = [str(path) for path in Path("/sys/module").glob("nvidia*")]
+    """Return what /sys and /proc tell of GPUs and their drivers."""
+    found = ["/proc/driver", *(str(path) for path in Path("/sys/module").glob("nvidia*"))]
     for device in Path("/sys/bus/pci/devices").glob("*"):
         with contextlib.suppress(OSError):
             found += [os.path.realpath(device)] if (device / "class").read_text().startswith(_GPU_CLASSES) else []

@@ -49,6 +49,7 @@ ATTEMPTS = {
         "os.listdir('/sys/fs/cgroup')",
         "import glob\n[open(p) for p in glob.glob('/sys/module/*/parameters/*') + glob.glob('/sys/class/*/*')]",
         "open('/proc/sys/kernel/cad_pid').read()",
+        "os.listdir('/proc/tty')",
         "open('/proc/sys/vm/stat_refresh').read()",
         "open('/proc/sys/net/ipv4/tcp_fastopen_key').read()",
         "os.listdir('/proc')",
