@@ -63,11 +63,12 @@ class MemoryBudget:
     def taken(self, size: int | None) -> Iterator[Callable[[], bool]]:
         """Hold ``size`` bytes, or for None all that there are; waits until they fit.
 
-        Gives a function that says whether others have held some meanwhile.
+        Gives a function that says whether others have held some meanwhile. Who wants all waits for those too who hold
+        none, and they for it: what they do costs more than memory.
         """
-        size = self._limit + 1 if size is None else size
+        alone, size = size is None, self._limit + 1 if size is None else size
         with self._changed:
-            self._changed.wait_for(lambda: self._taken == 0 or self._taken + size <= self._limit)
+            self._changed.wait_for(lambda: self._holders == 0 or not alone and self._taken + size <= self._limit)
             self._taken += size
             self._holders += 1
             self._begun += 1

@@ -274,6 +274,23 @@ def test_builds_wait_for_memory_but_one_alone_never_does():
     assert order == [2, 4, 50]
 
 
+def test_who_takes_all_memory_waits_for_those_too_who_hold_none():
+    """A build that costs nothing ran beside one that was to have the machine to itself."""
+    memory, entered = MemoryBudget(10), []
+
+    def enter():
+        with memory.taken(None):
+            entered.append(True)
+
+    with memory.taken(0):
+        waiting = threading.Thread(target=enter)
+        waiting.start()
+        waiting.join(timeout=0.2)
+        assert not entered
+    waiting.join(timeout=10)
+    assert entered
+
+
 def test_who_takes_all_memory_is_alone_and_others_are_told_apart():
     memory = MemoryBudget(10)
     with memory.taken(4) as beside_others:
