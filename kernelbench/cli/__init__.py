@@ -194,6 +194,9 @@ class _LazyGroup(click.Group):
         except KeyboardInterrupt:
             say("interrupted", err=True)
             context.exit(INTERRUPTED)
+        except click.ClickException as error:  # its words may be names of files
+            error.message = escaping.terminal(str(error.message))
+            raise
 
     def format_commands(self, context, formatter):
         for title, commands in ROOMS.values():

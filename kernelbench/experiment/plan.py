@@ -16,7 +16,9 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
+from harness.integrity.library_only import TRACKS
 from harness.solution.includes import read_bytes
+from kernelbench.evaluator.client import PRECISIONS
 from kernelbench.solvers.landscape.parameters import SD_ERROR
 
 _MOST_RUNS, _MOST_VARIANTS = 1_000_000, 1_000  # of a matrix; each is a directory
@@ -275,6 +277,8 @@ def _check(experiment: Experiment, where: str) -> None:
         (bool({".", ".."} & {*names}), "has a variant called . or .., which is no folder of its own"),
         (not experiment.seeds or len(set(experiment.seeds)) < len(experiment.seeds), "needs seeds, each once"),
         (experiment.repeats < 1, "needs repeats of at least 1"),
+        (experiment.evaluation.precision not in PRECISIONS, f"evaluates in {', '.join(PRECISIONS)} only"),
+        (experiment.evaluation.track not in (None, *TRACKS), f"has a track that is none of {', '.join(TRACKS)}"),
         (experiment.budget < 1, "needs a budget of at least 1"),
         (experiment.reference not in names, f"compares with '{experiment.reference}', which is no variant"),
         (

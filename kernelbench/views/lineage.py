@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -127,8 +126,3 @@ def _ratio(value: float | None) -> str:
 
 def _table(rows: list[tuple], headers: Sequence[str]) -> str:
     return tables.table(headers, rows, "terminal") if rows else ""
-
-
-def to_json(runs: Mapping[str, dict[str, Any]]) -> str:
-    """Return the figures of several runs as JSON."""
-    return json.dumps(runs, indent=2)

@@ -65,7 +65,9 @@ def shows_who_hides(proc: Path = Path("/proc")) -> bool:
     os.read(receiver, 1)
     os.close(receiver)
     try:
-        return (proc / str(hides) / "task").exists()
+        return bool(os.listdir(proc / str(hides) / "task"))
+    except OSError:
+        return False
     finally:
         os.kill(hides, signal.SIGKILL)
         os.waitpid(hides, 0)

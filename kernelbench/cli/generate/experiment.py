@@ -60,7 +60,7 @@ def command(file: Path, out: Path | None, resume: bool, dry_run: bool) -> None:
         progress = _run(experiment, store)
     except (WriteError, EnvironmentUnfit) as error:
         fail(error, UNFIT)
-    except (*WRONG_INPUT, ExperimentError, SolverError, ModelError) as error:
+    except (*WRONG_INPUT, ExperimentError, SolverError, ModelError, ValueError) as error:  # of what a plan names
         fail(error, WRONG_USAGE)
     try:
         _write(experiment, store, file)

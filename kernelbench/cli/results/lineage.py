@@ -8,7 +8,7 @@ import click
 
 from harness.problem.module import ProblemError
 from kernelbench import suite
-from kernelbench.cli import WRONG_USAGE, fail, json_option, say
+from kernelbench.cli import WRONG_USAGE, fail, json_option, say, say_json
 from kernelbench.run import Run, RunError
 from kernelbench.suite import SelectorError
 from kernelbench.views import lineage
@@ -35,4 +35,4 @@ def command(runs: tuple[Path, ...], selector: str | None, problem_dir: Path | No
         found = {str(path): lineage.of_run(Run.load(path), problems) for path in runs}
     except (RunError, SelectorError, ProblemError) as error:
         fail(error, WRONG_USAGE)
-    say(lineage.to_json(found) if as_json else lineage.text(found))
+    say_json(found) if as_json else say(lineage.text(found))

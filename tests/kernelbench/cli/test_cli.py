@@ -255,6 +255,12 @@ def test_a_file_that_has_no_place_is_told_before_the_work(arguments, tmp_path):
     assert done.returncode == 2 and "no folder" in done.stderr and not done.stdout, done.stderr
 
 
+def test_the_names_of_files_in_wrong_usage_drive_no_terminal():
+    for arguments in (["serve", "a", "b\x1b]0;title\x07"], ["serve", "\x1b[2J"], ["\x1b[2J"]):
+        done = kb(*arguments)
+        assert done.returncode == 2 and "\x1b" not in done.stderr and r"\x1b" in done.stderr, arguments
+
+
 def test_an_error_that_nobody_foresaw_drives_no_terminal(tmp_path):
     """The text of a candidate may be in it."""
     code = "from kernelbench.cli import main; main(['cache'], standalone_mode=False); "

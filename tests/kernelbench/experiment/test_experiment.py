@@ -200,6 +200,18 @@ def test_an_experiment_is_not_continued_with_another_solver(kb, tmp_path):
     assert done.exit_code == 2 and "the solver of refine changed; choose another --out" in done.output
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        ('budget = 4', 'budget = 4\nschedule = "zz"'), ("problems = 2", 'problems = 2\nauthor = "zz"'),
+        ('solver = "refine"', "solver_command = '\"unclosed'"),
+    ],
+)  # fmt: skip
+def test_what_a_plan_names_and_there_is_not_is_one_clear_error(kb, change):
+    done = kb(LANDSCAPE.replace(*change))
+    assert done.exit_code == 2 and "error: " in done.output and not isinstance(done.exception, ValueError)
+
+
 def test_a_plan_says_where_it_sends_which_key(tmp_path):
     (tmp_path / "e.toml").write_text(
         'name = "e"\nproblems = "1/19"\nbudget = 1\n[model]\nname = "m"\nbase_url = "http://a.example/v1"\n'

@@ -71,6 +71,8 @@ def test_the_first_variant_is_the_one_to_compare_with(written):
         (("usd = 5", "usd = nan"), "usd must be a finite number"),
         (("usd = 5", "usd = -1"), "limits: usd must be 0 or more, got -1"),
         (("[limits]", "[evaluation]\nat_once = -5\n[limits]"), "evaluation: at_once must be 1 or more, got -5"),
+        (("[limits]", '[evaluation]\nprecision = "x"\n[limits]'), "evaluates in fp32, fp16, bf16 only"),
+        (("[limits]", '[evaluation]\ntrack = "zz"\n[limits]'), "has a track that is none of"),
         (("[limits]", "[evaluation]\njobs = 0\n[limits]"), "evaluation: jobs must be 1 or more, got 0"),
         (("repeats = 2", "repeats = 1000000000000"), "has more than 1,000,000 runs"),
         (("repeats = 2", "a = " + "[" * 20_000), "is not TOML"),
