@@ -181,8 +181,6 @@ class _Brake:
             self._send(signal.SIGCONT)
 
 
-
-
 def _crashed(message: str) -> CandidateFailure:
     return CandidateFailure(Status.CRASHED, message)
 

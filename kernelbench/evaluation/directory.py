@@ -150,12 +150,13 @@ def evaluate_directory(
     outcome.unconfirmed = confirm_best(
         run, pair_of, partial(fresh, options), record, watcher.confirming, watcher.status
     )
+    # a gate takes results for what is there: one whose file changed after its record was written has none now
+    told = {one.solution for one in outcome.skipped}
+    for solution in dict.fromkeys(solution for _, solution in fitting if solution not in told):
+        if not is_unchanged(solution, chosen.stamps[solution]):
+            record(Skipped(solution, _CHANGED))
     leaderboard.write(run, outcome.problems)
     run.close()
-    # results stand for what is there: one that changed after its own was written is evaluated again
-    done = {(one.solution.problem, one.solution.name) for one in outcome.skipped}
-    changed = [s for _, s in fitting if (s.problem, s.name) not in done and not is_unchanged(s, chosen.stamps[s])]
-    outcome.skipped += [Skipped(solution, _CHANGED) for solution in changed]
     return outcome
 
 

@@ -162,7 +162,7 @@ class Server(ThreadingHTTPServer):
     """Answers on 127.0.0.1; ``port`` 0 takes a free one. OSError where the port is taken.
 
     The address has a secret in it: other users of this machine reach the port, too. Of more than
-    ``_MOST_CONNECTIONS`` the oldest is ended: an answer takes less than a second, and who says nothing waits for none.
+    ``_MOST_CONNECTIONS`` the oldest is ended: who connects and says nothing keeps nobody waiting.
     """
 
     daemon_threads = True

@@ -5,6 +5,7 @@ import pytest
 from harness.result import Status
 from kernelbench.evaluation.directory import Selection, Watcher, evaluate_directory, evaluate_one
 from kernelbench.evaluation.executor import Options
+from kernelbench.gate import thresholds
 from kernelbench.run import RunError
 
 PROBLEM = """import torch
@@ -71,6 +72,23 @@ def test_a_file_that_is_written_during_the_run_has_no_result_until_it_rests(tmp_
         "one of its files changed during the run: continue with --resume when it is written"
     ]
     assert statuses(evaluated(tmp_path)) == {"1_1_s0.py": Status.OK, "1_1_s1.py": Status.OK}
+
+
+class Replacing(Writing):
+    """Somebody who makes the first file another one when the last has its result."""
+
+    def ended(self, item):
+        if item.solution.name != self.path.name:
+            super().ended(item)
+
+
+def test_a_result_is_none_where_its_file_was_replaced_before_the_end(tmp_path):
+    """A gate held on a file that nobody had evaluated."""
+    write(tmp_path, **{"1_1_s0": "1 + x", "1_1_s1": "x + 1"})
+    outcome = evaluated(tmp_path, Replacing(tmp_path / "solutions/1_1_s0.py", "x"))
+    gone = [one.solution.name for one in outcome.skipped]
+    assert gone == ["1_1_s0.py"] and "changed during the run" in outcome.skipped[0].reason
+    assert [r.solution["name"] for r in thresholds.results_of(outcome)] == ["1_1_s1.py"]
 
 
 def test_a_file_that_is_written_while_it_alone_is_evaluated_has_no_result(tmp_path):
