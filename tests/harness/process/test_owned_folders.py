@@ -69,7 +69,7 @@ def test_work_of_a_killed_build_and_folders_of_entries_that_never_came_go(tmp_pa
 def test_a_fork_server_removes_what_its_workers_wrote_where_their_owner_was_killed(tmp_path):
     code = (
         "import os, sys\nfrom harness.process.fork_server import ForkServer\n"
-        "worker = ForkServer().fork({}, 1 << 30)\n(worker.scratch / 'litter').touch()\n"
+        "server = ForkServer()\nworker = server.fork({}, 1 << 30)\n(worker.scratch / 'litter').touch()\n"
         "print(worker.scratch, flush=True); sys.stdin.read()"
     )
     owner = subprocess.Popen(
