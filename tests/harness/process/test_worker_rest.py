@@ -1,4 +1,4 @@
-"""How long a worker's threads had a core, and waited for one, between two moments in which it rests."""
+"""CPU time and waiting of a worker's threads between two moments in which it rests."""
 
 import os
 import signal

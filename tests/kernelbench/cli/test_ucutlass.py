@@ -136,7 +136,7 @@ def test_compile_writes_a_header_that_begins_with_the_program(tmp_path, figure_1
 
 
 def test_a_header_takes_the_place_of_a_link(tmp_path, figure_1):
-    """Who wrote the program knows its name."""
+    """Its name is known to whoever wrote the program."""
     name = "ucutlass_" + json.loads(invoke("check", figure_1, "--json").output)["hash"] + ".h"
     (tmp_path / "mine").write_text("")
     (tmp_path / name).symlink_to(tmp_path / "mine")

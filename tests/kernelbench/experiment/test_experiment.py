@@ -80,7 +80,7 @@ def test_means_are_over_all_problems_of_all_runs(compared):
 
 
 def test_runs_without_problems_have_no_figures():
-    """As a log of others may say."""
+    """A log of others may have some."""
     definition = {
         "name": "x", "problems": "1/1", "variant": [{"name": name, "solver": "refine"} for name in ("a", "b")],
     }  # fmt: skip

@@ -57,7 +57,7 @@ def test_without_a_bound_the_headroom_rule_never_stops():
 
 
 def test_a_speedup_of_which_no_time_is_known_is_near_no_bound():
-    """As in a record of others."""
+    """A record of others may say so."""
     assert not s.Policy(eps=3.0).stops(s.progress([s.Attempt(None, 2.0, 2.0)]), sol_ms=1.0)
 
 
