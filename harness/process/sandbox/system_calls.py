@@ -3,8 +3,8 @@
 Everything else is refused. What is in no list here has given a candidate memory that is in no account, work that the
 kernel does after its process was stopped, or files of others: messages with open files, filters, rules of Landlock,
 keys, timers, asynchronous I/O, namespaces, attributes of files. Watches of epoll are counted by user: who has them all
-ends the programs of others. Numbers are those of the kernel's tables for x86_64 and
-aarch64; None where a call does not exist.
+ends the programs of others. Numbers are those of the kernel's tables for x86_64 and aarch64; None where a call does not
+exist.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ ALLOWED: dict[str, Numbers] = {
     "copy_file_range": (326, 285), "memfd_create": (319, 279),
     # descriptors
     "dup": (32, 23), "dup2": (33, None), "dup3": (292, 24), "pipe": (22, None), "pipe2": (293, 59), "poll": (7, None),
-    "ppoll": (271, 73), "select": (23, None), "pselect6": (270, 72), "eventfd": (284, None),
-    "eventfd2": (290, 19),
+    "ppoll": (271, 73), "select": (23, None), "pselect6": (270, 72),
+    "eventfd": (284, None), "eventfd2": (290, 19),
     # Unix sockets that two processes of one candidate share
     "bind": (49, 200), "listen": (50, 201), "accept": (43, 202), "accept4": (288, 242), "getsockname": (51, 204),
     "getpeername": (52, 205), "getsockopt": (55, 209), "recvfrom": (45, 207), "recvmsg": (47, 212),
