@@ -26,6 +26,7 @@ from harness.memory import process_memory
 from harness.process import memory_cgroup, sandbox
 from harness.process.owned_folders import remove_tree
 from harness.process.procfs import end_with_parent, go_first
+from harness.process.sandbox.import_path import work_places
 from harness.process.spawn import close_all_but
 
 _PR_SET_CHILD_SUBREAPER = 36
@@ -142,6 +143,7 @@ def _become_worker(request: dict, fds: list[int], layers: list[str]) -> None:
         sys.stdout = open(1, "w", buffering=1, closefd=False, errors="replace")
         sys.stderr = open(2, "w", buffering=1, closefd=False, errors="replace")
         os.close(output_fd)
+        private = tuple(work_places())  # as long as the environment and the folder are the server's
         os.environ.clear()
         os.environ.update(request["env"])
         os.chdir(request["cwd"])
@@ -152,7 +154,7 @@ def _become_worker(request: dict, fds: list[int], layers: list[str]) -> None:
         sandbox.unprotect()
         process_memory.give(channel)  # which nobody can who is confined
         selectors.DefaultSelector = selectors.PollSelector  # for asyncio: calls of the other one are refused
-        sandbox.enter(layers, sandbox.Confinement(**request["confinement"]))
+        sandbox.enter(layers, sandbox.Confinement(**request["confinement"], private=private))
         main.run(channel, inherited)
         code = 0
     except BaseException:

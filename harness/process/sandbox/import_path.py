@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+WORK = "KERNELBENCH_WORK"  # tells a server where the process that it serves was started
 _PACKAGES = ("site-packages", "dist-packages")  # names of folders that installers make
 
 
@@ -34,6 +35,11 @@ def import_path() -> list[str]:
 
 def _holds_packages(path: str) -> bool:
     return os.path.basename(path) in _PACKAGES or path == site.getusersitepackages()
+
+
+def work_places() -> list[str]:
+    """Return the folders that somebody works in: that of this process, and that of the one whose servers it is of."""
+    return [*filter(None, [os.environ.get(WORK)]), os.path.realpath("/proc/self/cwd")]
 
 
 def _of_variable() -> list[str]:

@@ -7,6 +7,7 @@ import os
 import stat
 import struct
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,6 +54,7 @@ class Confinement:
 
     readable: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()
+    private: tuple[str, ...] = ()  # folders that are not read although they lie in one of the system
     devices: bool = False  # whether it may open GPUs
     max_file_bytes: int = 8 << 30
 
@@ -65,7 +67,7 @@ def restrict(confinement: Confinement) -> str:
     size = 8 if version < 4 else 16 if version < 6 else 24
     ruleset = libc.syscall(_CREATE_RULESET, attributes, size, 0)
     try:
-        for path in system_paths():
+        for path in system_paths(confinement.private):
             _allow(ruleset, path, rights & (_EXECUTE | _READ_FILE | _READ_DIR))
         for path in _LISTED:
             _allow(ruleset, path, rights & _READ_DIR)
@@ -95,19 +97,47 @@ def version_in_kernel() -> int:
     return libc.syscall(_CREATE_RULESET, None, 0, _VERSION_FLAG)
 
 
-def system_paths() -> list[str]:
-    """Return paths that any worker reads: the system, this Python, the harness, compilers, loaded libraries."""
+def system_paths(private: Iterable[str] = ()) -> list[str]:
+    """Return paths that any worker reads: the system, this Python, the harness, compilers, loaded libraries.
+
+    A folder that a ``private`` one lies in is not opened as a whole: what lies beside the way to that one is.
+    """
+    with open("/proc/self/maps") as maps:
+        files = {line.split(None, 5)[5].strip() for line in maps if "/" in line}
+    loaded = {os.path.dirname(file) for file in files if file.endswith(".so") or ".so." in file}
+    return _around(_named() | loaded, private)
+
+
+def named_paths(private: Iterable[str] = ()) -> list[str]:
+    """Return those of ``system_paths`` that do not depend on what this process has loaded."""
+    return _around(_named(), private)
+
+
+def _named() -> set[str]:
     harness = Path(__file__).resolve().parents[2]
-    paths = {*_READABLE, *(f"/etc/{name}" for name in _READABLE_IN_ETC)}
-    paths |= {str(harness), sys.prefix, sys.base_prefix, sys.exec_prefix}
+    paths = {*_own_paths(), *(f"/etc/{name}" for name in _READABLE_IN_ETC)}
     # the checkout itself is not: runs and their results may lie there
     paths |= {path for path in import_path() if not harness.is_relative_to(Path(path).resolve())}
     for name in _PATH_VARIABLES:
         paths |= {path for path in os.environ.get(name, "").split(os.pathsep) if path.startswith("/") and path != "/"}
-    with open("/proc/self/maps") as maps:
-        files = {line.split(None, 5)[5].strip() for line in maps if "/" in line}
-    paths |= {os.path.dirname(file) for file in files if file.endswith(".so") or ".so." in file}
-    return sorted(path for path in paths if os.path.exists(path))
+    return paths
+
+
+def _own_paths() -> set[str]:
+    """Return the folders of the system, of Python and of the harness, which are read whoever works there."""
+    return {*_READABLE, str(Path(__file__).resolve().parents[2]), sys.prefix, sys.base_prefix, sys.exec_prefix}
+
+
+def _around(paths: Iterable[str], private: Iterable[str]) -> list[str]:
+    places = {Path(os.path.realpath(place)) for place in private} - {Path(os.path.realpath(p)) for p in _own_paths()}
+    found, todo = [], list(paths)
+    while todo:
+        real = Path(os.path.realpath(path := todo.pop()))
+        if not any(place.is_relative_to(real) for place in places):
+            found += [path] if real.exists() else []
+        elif real not in places:
+            todo += [entry.path for entry in os.scandir(real) if not entry.is_symlink()]
+    return sorted(found)
 
 
 def proc_paths() -> list[str]:

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from harness.process.sandbox import landlock
 from harness.process.sandbox.import_path import import_path
 from harness.process.spawn import ROOT
 
@@ -74,11 +75,35 @@ def test_what_a_pth_file_names_is_one(tmp_path, monkeypatch):
     assert {str(packages), str(elsewhere)} <= {*import_path()} and str(tmp_path) not in import_path()
 
 
-def test_a_candidate_of_a_script_reads_nothing_beside_it(tmp_path):
-    """With `kernelbench.evaluate` in a script all below its folder was open: it was the first place of imports."""
+@pytest.fixture
+def project(tmp_path):
+    """A folder with a script, a candidate and what the candidate may not read."""
     (tmp_path / ".env").write_text("KEY=1")
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "results.jsonl").write_text("{}")
     (tmp_path / "candidate.py").write_text(CANDIDATE)
     (tmp_path / "grade.py").write_text(WORKER)
-    assert printed("grade.py", cwd=tmp_path)[:2] == ["Permission denied", "Permission denied"]
+    return tmp_path
+
+
+def test_a_candidate_of_a_script_reads_nothing_beside_it(project):
+    """With `kernelbench.evaluate` in a script all below its folder was open: it was the first place of imports."""
+    assert printed("grade.py", cwd=project)[:2] == ["Permission denied", "Permission denied"]
+
+
+@pytest.mark.parametrize("variable", ["PATH", "LD_LIBRARY_PATH", "CUDA_HOME"])
+def test_where_somebody_works_is_private_although_a_variable_of_compilers_names_it(project, variable):
+    named = os.pathsep.join(filter(None, [str(project), os.environ.get(variable)]))
+    assert printed("grade.py", cwd=project, **{variable: named})[:2] == ["Permission denied", "Permission denied"]
+
+
+def test_of_a_folder_of_the_system_what_lies_beside_the_working_directory_is_read(tmp_path, monkeypatch):
+    system, work = tmp_path / "usr", tmp_path / "usr" / "src" / "app"
+    for folder in (system / "lib", system / "src" / "linux", work / "bin"):
+        folder.mkdir(parents=True)
+    (system / "src" / "link").symlink_to(work)
+    monkeypatch.setattr(landlock, "_READABLE", (str(system),))
+    monkeypatch.setenv("PATH", f"{work / 'bin'}{os.pathsep}{work}")
+    found = {path for path in landlock.named_paths([str(work)]) if path.startswith(str(tmp_path))}
+    assert found == {str(system / "lib"), str(system / "src" / "linux"), str(work / "bin")}
+    assert str(system) in landlock.named_paths([str(system)]), "compilers need it, whoever works there"
