@@ -6,6 +6,7 @@ spelling. A build may read these and the system's, so that what is not found her
 
 from __future__ import annotations
 
+import codecs
 import errno
 import hashlib
 import os
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from harness.limits import MAX_HEADER_BYTES, MAX_INCLUDED_BYTES, MAX_INCLUDED_FILES, MAX_LOOKUPS, MAX_SOURCE_BYTES
+from harness.solution.encoding import declared_encoding
 
 _PIECE_BYTES = 1 << 20
 _LOOKUPS_S = 10.0  # of processor time; a hundred thousand places take a tenth of that
@@ -130,8 +132,17 @@ def existing(path: str | os.PathLike[str]) -> Path:
 
 
 def read_source(path: Path, most: int = MAX_SOURCE_BYTES) -> str:
-    """Return a file as text to be searched; two files may have the same text, so digests are of bytes."""
-    return read_bytes(path, most).decode(errors="replace")
+    """Return a file as text to be searched; two files may have the same text, so digests are of bytes.
+
+    Raises OSError also for a Python source that declares another encoding than UTF-8: Python runs another text.
+    """
+    data = read_bytes(path, most)
+    if path.suffix == ".py":
+        data = data.removeprefix(codecs.BOM_UTF8)
+        if (encoding := declared_encoding(data)) not in ("", "utf-8"):
+            what = f"it declares the encoding {encoding}, and a Python source must be UTF-8"
+            raise OSError(errno.EILSEQ, what, str(path))
+    return data.decode(errors="replace")
 
 
 def read_bytes(path: Path, most: int = MAX_SOURCE_BYTES, in_place: bool = False) -> bytes:
