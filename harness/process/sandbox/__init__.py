@@ -29,6 +29,7 @@ from harness.process.sandbox.landlock import Confinement
 LAYERS = ("limits", "network", "privileges", "files", "system_calls")
 
 _MAX_OPEN_FILES = 4096
+_MAX_QUEUED_SIGNALS = 1024  # of a user, for one more of this process: they are counted by user, and few need any
 
 _CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
 
@@ -118,11 +119,11 @@ def _in_a_child(layer: Callable[[Confinement], str]) -> str | None:
 
 
 def _limits(confinement: Confinement) -> str:
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    files = _MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(_MAX_OPEN_FILES, hard)
     resource.setrlimit(resource.RLIMIT_CORE, (1, 1))  # 0 does not keep a dump from a program in core_pattern: core(5)
     resource.setrlimit(resource.RLIMIT_FSIZE, (confinement.max_file_bytes,) * 2)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+    for limit, most in ((resource.RLIMIT_NOFILE, _MAX_OPEN_FILES), (resource.RLIMIT_SIGPENDING, _MAX_QUEUED_SIGNALS)):
+        _, hard = resource.getrlimit(limit)
+        resource.setrlimit(limit, (most if hard == resource.RLIM_INFINITY else min(most, hard),) * 2)
     return "rlimits"
 
 
