@@ -15,10 +15,12 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import resources
+from itertools import islice
 from typing import Any
 
+from harness.result import Result
 from kernelbench import __version__, escaping
 from kernelbench.report import records
 from kernelbench.report.overview import overview
@@ -27,20 +29,16 @@ from kernelbench.run import Run
 from kernelbench.run_sources import reference_of, trajectory_of
 
 _CHUNK = 64  # results
+_MOST_TEXT = 256 << 20  # characters of sources and attempts: chosen, 25,000 for each of 10,000 results
 _SCRIPTS = ("dom", "format", "highlight", "charts", "table", "panel", "summary", "app")
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
 
 
 def report(runs: Sequence[Run]) -> str:
-    """The page of finished runs, with everything in it."""
+    """The page of finished runs, with everything in it that there is room for."""
     results = [(index, run, result) for index, run in enumerate(runs) for result in run.latest()]
     label_of = [of_run(run) for run in runs]
     trajectories = [trajectory_of(run) for run in runs]
-    attempts = [records.by_sample(trajectory) for trajectory in trajectories]
-    details = [
-        records.detail(run, result, attempts[index].get((result.problem, result.solution["sample"])))
-        for index, run, result in results
-    ]
     data = {
         "live": False,
         "chunk": _CHUNK,
@@ -51,12 +49,33 @@ def report(runs: Sequence[Run]) -> str:
         ],
         "attempts": [line for index, lines in enumerate(trajectories) for line in records.outline(lines, index)],
     }
-    chunks = {f"details-{start // _CHUNK}": details[start : start + _CHUNK] for start in range(0, len(details), _CHUNK)}
-    chunks["references"] = _references(runs)
-    return render(data, chunks)
+    details = _details(results, [records.by_sample(trajectory) for trajectory in trajectories])
+    chunks = {
+        f"details-{number}": _packed(f"[{','.join(islice(details, _CHUNK))}]")
+        for number in range(math.ceil(len(results) / _CHUNK))
+    }
+    return render(data, {**chunks, "references": _packed(to_json(_references(runs)))})
 
 
-def render(data: dict[str, Any], chunks: dict[str, Any] | None = None) -> str:
+def _details(
+    results: Iterable[tuple[int, Run, Result]], attempts: Sequence[records.Attempts]
+) -> Iterator[str]:
+    """Yield the detail of each result as JSON, without source and attempt where there is no room for them.
+
+    Many results may name one file, so a page may be larger than its runs by any factor.
+    """
+    room = _MOST_TEXT
+    for index, run, result in results:
+        detail = records.detail(run, result, attempts[index].get((result.problem, result.solution["sample"])))
+        size = sum(len(to_json(detail[key])) for key in ("source", "attempt"))
+        if size > room:
+            detail |= {"source": None, "attempt": None, "left_out": True}
+        else:
+            room -= size
+        yield to_json(detail)
+
+
+def render(data: dict[str, Any], chunks: dict[str, str] | None = None) -> str:
     """The page of ``data`` and packed ``chunks`` by their element ids; live where the data says so."""
     style, script = _asset("style.css"), _script()
     names = ", ".join(run["name"] for run in data["overview"]["runs"])
@@ -68,8 +87,7 @@ def render(data: dict[str, Any], chunks: dict[str, Any] | None = None) -> str:
         "script": script,
         "data": escaping.script_json(to_json(data)),
         "chunks": "\n".join(
-            f'<script type="text/plain" id="{name}">{_packed(chunk)}</script>'
-            for name, chunk in (chunks or {}).items()
+            f'<script type="text/plain" id="{name}">{chunk}</script>' for name, chunk in (chunks or {}).items()
         ),
     }  # fmt: skip
     return _PLACE.sub(lambda place: values[place[1]], _asset("page.html"))
@@ -104,8 +122,8 @@ def _finite(data: Any) -> Any:
     return [_finite(value) for value in data] if isinstance(data, list | tuple) else data
 
 
-def _packed(data: Any) -> str:
-    return base64.b64encode(gzip.compress(to_json(data).encode(), mtime=0)).decode()
+def _packed(text: str) -> str:
+    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 
 
 def _source(text: str) -> str:

@@ -17,7 +17,7 @@ from harness.problem.module import ProblemFile, ProblemId
 from harness.result import Status
 from harness.solution.discover import read_solution
 from kernelbench import run_sources
-from kernelbench.report import page
+from kernelbench.report import page, records
 from kernelbench.report.overview import overview
 from kernelbench.run import Run, RunError, WriteError
 
@@ -148,6 +148,17 @@ def test_a_run_can_be_reported_where_its_sources_are_not(tmp_path):
     text = page.report([Run.load(tmp_path / "run")])
     assert chunk(text, "details-0")[0]["source"] == GOOD
     assert chunk(text, "references") == [{"1/19": {"source": "# kept", "kept": True}}]
+
+
+def test_a_page_has_room_for_so_many_sources_whatever_results_name_the_same(tmp_path, monkeypatch):
+    made = run(tmp_path / "r", *(result(f"1/{number}", 0.5) for number in range(1, 101)))
+    monkeypatch.setattr(records, "source_of", lambda *_: "x" * 1000)
+    monkeypatch.setattr(page, "_MOST_TEXT", 10 * 1006 + 5)  # each with its quotes, and null in place of an attempt
+    text = page.report([made])
+    found = chunk(text, "details-0") + chunk(text, "details-1")
+    assert [detail["source"] is not None for detail in found] == [True] * 10 + [False] * 90
+    assert [detail.get("left_out", False) for detail in found] == [False] * 10 + [True] * 90
+    assert [detail["record"]["problem"] for detail in found] == [r.problem for r in made.latest()]
 
 
 @pytest.fixture
