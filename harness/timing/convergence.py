@@ -7,8 +7,9 @@ Sampling ends when, on every side,
    half of the rounds (a noisy device never gets under a target), and
 2. the relative standard error of the mean is under 0.5 %.
 
-It never ends before the floor in rounds, and never goes on after the ceiling in rounds or
-in time. A noisy side therefore takes more rounds: with a coefficient of variation of 5 %
+It never goes on after the ceiling in rounds or in time, and ends before the floor in rounds only
+where the calls themselves take that long. What lies between calls may be the candidate's
+doing: who could end sampling by it would have one sample, without spread. A noisy side therefore takes more rounds: with a coefficient of variation of 5 %
 the second condition alone takes 100. A regular one cannot end it before the floor.
 
 It may end at the floor where candidate and baseline differ so much that no further round can
@@ -29,8 +30,9 @@ STANDARD_ERROR = 0.005  # of the mean, relative: as large as what two processes 
 _SETTLED = 0.1  # most that a settled estimate changes over the last half of the rounds, relative
 
 CV_UNDER_TARGET, CV_SETTLED, DECIDED = "cv_under_target", "cv_settled", "decided"
-MAX_ROUNDS, MAX_SECONDS = "max_rounds", "max_seconds"
-REASONS = (CV_UNDER_TARGET, CV_SETTLED, DECIDED, MAX_ROUNDS, MAX_SECONDS)
+MAX_ROUNDS, MAX_SECONDS, HELD_UP = "max_rounds", "max_seconds", "held_up"
+REASONS = (CV_UNDER_TARGET, CV_SETTLED, DECIDED, MAX_ROUNDS, MAX_SECONDS, HELD_UP)
+_LONG, _TOO_LONG = 3, 30  # times the ceiling in time, before the floor: for long calls, and for whatever lies between
 
 
 def is_settled(means_ms: list[float]) -> bool:
@@ -53,7 +55,7 @@ class Convergence:
     max_seconds: float
     min_rounds: int = 10
     max_rounds: int = 200
-    _begin: float = field(default_factory=time.monotonic)
+    _begin: float = field(default_factory=lambda: time.monotonic())
 
     def calls_a_round(self, most: int, call_s: float) -> int:
         """Return as many as let the least number of rounds end in time, and at least one."""
@@ -62,12 +64,14 @@ class Convergence:
     def reason(self, *series: Series, decided: Callable[[], bool] = lambda: False) -> str | None:
         """Return why to stop now, one of ``REASONS``, or None to go on.
 
-        ``decided`` tells whether no further round can change what is known; it is asked from the floor on. Calls
-        that take very long end it before the floor, at three times the ceiling in time.
+        ``decided`` tells whether no further round can change what is known; it is asked from the floor on.
         """
         rounds, seconds = min(len(one.rounds_ms) for one in series), time.monotonic() - self._begin
         if rounds < self.min_rounds:
-            return MAX_SECONDS if seconds > 3 * self.max_seconds else None
+            calls_s = sum(map(sum, (times for one in series for times in one.rounds_ms))) / 1e3
+            if seconds > _LONG * self.max_seconds and calls_s > self.max_seconds:
+                return MAX_SECONDS
+            return HELD_UP if seconds > _TOO_LONG * self.max_seconds else None
         if converged := self._converged(series):
             return converged
         if decided():

@@ -14,7 +14,7 @@ import torch
 from harness import device as devices
 from harness.problem.module import Workload
 from harness.timing import Round
-from harness.timing.convergence import Convergence, rounds_agree
+from harness.timing.convergence import HELD_UP, Convergence, rounds_agree
 from harness.timing.speedup import Series, ratio_of_medians, undisturbed
 from harness.timing.stability import stability
 from harness.timing.statistics import summarise
@@ -168,9 +168,11 @@ class InterleavedTiming:
         return round(self._timer.run_to_run_rel(median_ms, self.launches.get(name, 1)), 6)
 
     def stability(self, name: str) -> str:
-        """Return ``timing.stability``, or 'disturbed' where the device itself was far too slow."""
+        """Return ``timing.stability``, 'disturbed' where the device itself was far too slow, or 'held up'."""
         if any(share is not None and share < _LEAST_BANDWIDTH_FRACTION for share in self._bandwidth_fractions):
             return "disturbed"
+        if self.stopped == HELD_UP:
+            return "held up"
         return stability(self.series[name].means_ms, self._timer.noise)
 
     def conditions(self) -> dict[str, Any]:

@@ -23,6 +23,7 @@ _ENDED = {
     "decided": "decided: each round says the same",
     "max_rounds": "at the ceiling in rounds",
     "max_seconds": "at the ceiling in time",
+    "held_up": "held up between calls",
 }
 
 

@@ -120,9 +120,18 @@ def test_time_runs_out():
     assert rule(max_seconds=0.0).reason(series([1.0, 2.0] * 10)) == "max_seconds"
 
 
-def test_before_the_floor_only_time_ends_it():
+def test_before_the_floor_only_long_calls_end_it():
     assert rule().reason(series([1.0] * 2)) is None
     assert rule(max_seconds=0.0).reason(series([1.0] * 2)) == "max_seconds"
+
+
+def test_what_takes_long_between_short_calls_gives_no_verdict(monkeypatch):
+    """A candidate that slept there had one sample, whose interval has no width."""
+    clock = itertools.count(0.0, 2.1)
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
+    assert first_reason([1.0] * 9, max_seconds=0.6) == ("held_up", 9)
+    assert first_reason([1.0] * 10, max_seconds=0.7) == ("cv_under_target", 10)
+    assert first_reason([400.0] * 9, max_seconds=0.6) == ("max_seconds", 1)
 
 
 @pytest.fixture
