@@ -13,7 +13,7 @@ import os
 import random
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -26,10 +26,20 @@ MOST_CALLS = 32  # of tools in one answer; later ones are left out, as if the mo
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.5, 60.0
 _TIMES_WAITED = 4  # a whole answer may take so many times what is waited for a piece of it
 _LONGEST_ASKED_S = 600.0  # by a Retry-After header; who asks for more is asked again by hand
+_HIGHEST_PRICE = 1e9  # of a million tokens, which more than anything asks for
+_DIGITS = 12  # of a cost in USD
 _TRIES = 8  # of one request; with the waits between them some two minutes
 _TRANSIENT = (408, 409, 425, 429)  # and all from 500 on
 
 Message = dict[str, Any]  # role, content; of tools also tool_calls or tool_call_id
+
+
+def checked_prices(prices: Sequence[float]) -> tuple[float, float]:
+    """Return the prices of prompts and of answers; ValueError where they are none."""
+    if len(prices) != 2 or not all(0 <= price <= _HIGHEST_PRICE for price in prices):
+        raise ValueError(f"must be two numbers, of prompts and of answers, each from 0 to {_HIGHEST_PRICE:,.0f} USD")
+    prompt, completion = map(float, prices)
+    return prompt, completion
 
 
 class ModelError(Exception):
@@ -102,7 +112,7 @@ class Endpoint:
         )  # fmt: skip
         self.model, self.base_url = model, str(self._client.base_url)
         self.fields = fields or {}
-        self._key_variable, self._prices = key_variable, prices
+        self._key_variable, self._prices = key_variable, checked_prices(prices) if prices else None
         self.tries = _TRIES
         self._stream = stream
         self._places = threading.BoundedSemaphore(at_once)
@@ -141,7 +151,7 @@ class Endpoint:
         counts = (prompt_tokens, completion_tokens)
         if self._prices is None or None in counts:
             return None
-        return sum(count * price for count, price in zip(counts, self._prices)) / 1e6
+        return round(sum(count * price for count, price in zip(counts, self._prices)) / 1e6, _DIGITS)
 
     def close(self) -> None:
         self._client.close()

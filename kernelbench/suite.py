@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from harness.problem.module import ProblemError, ProblemFile, ProblemId, find_problems, load_problem
@@ -47,16 +48,17 @@ def find(selector: str = "all", root: Path | None = None) -> list[ProblemFile]:
     second. Raises SelectorError where a part is malformed
     or matches nothing, or nothing is left.
     """
-    root = root or problem_root()
-    return _chosen(selector, root, checkout.find(root) if checkout.is_checkout(root) else find_problems(root))
+    return _found(selector, root or problem_root(), checkout.find)
 
 
 def ids(selector: str, root: Path | None = None) -> list[ProblemId]:
     """Return the ids of what ``find`` finds, and run nothing of ``root``: a run of somebody else may name it."""
-    root = root or problem_root()
+    return [file.id for file in _found(selector, root or problem_root(), checkout.listed)]
+
+
+def _found(selector: str, root: Path, of_checkout: Callable[[Path], list[ProblemFile]]) -> list[ProblemFile]:
     try:
-        files = checkout.listed(root) if checkout.is_checkout(root) else find_problems(root)
-        return [file.id for file in _chosen(selector, root, files)]
+        return _chosen(selector, root, of_checkout(root) if checkout.is_checkout(root) else find_problems(root))
     except (OSError, RuntimeError) as error:  # links in a circle are a RuntimeError before Python 3.13
         raise SelectorError(f"problems cannot be read in {root}: {error}") from None
 

@@ -18,7 +18,8 @@ from pathlib import Path
 MAX_ERRORS = 5
 _KILLED = re.compile(r"fatal error: Killed signal terminated program|Killed$|: internal compiler error: Killed", re.M)
 
-_MAX_BYTES = 16 << 20  # of a file that is opened for a message
+_MAX_BYTES = 4 << 20  # of a file that is opened for a message
+_MAX_CHARACTERS = 500  # of a line that is shown
 
 _NVCC = re.compile(r"^(?P<file>[^\s(][^(]*)\((?P<line>\d{1,9})\)\s*: (?:fatal )?error(?: *#\S+)?: (?P<text>.*)$")
 _GCC = re.compile(r"^(?P<file>[^\s:][^:]*):(?P<line>\d{1,9}):(?:\d+:)? (?:fatal )?error: (?P<text>.*)$")
@@ -38,23 +39,18 @@ def compiler_errors(log: str, solution: Path, generated: Path | None = None) -> 
     """
     real = solution.resolve()
     source = _lines(real.parent, [real.name])
-    errors: list[str] = []
-    for line in log.splitlines():
-        line = line.strip()
-        match = _NVCC.match(line) or _GCC.match(line)
-        if match:
-            error = _located(match, solution, source, generated)
-        elif _LINKER.search(line):
-            error = line
-        else:
-            continue
-        if error not in errors:
-            errors.append(error)
+    lines = dict.fromkeys(line.strip() for line in log.splitlines())
+    matches = ((line, _NVCC.match(line) or _GCC.match(line) or _LINKER.search(line)) for line in lines)
+    found = [(line, match) for line, match in matches if match]
+    errors: dict[str, None] = {}
+    while found and len(errors) < MAX_ERRORS:  # no text is made of the others: they may be thousands
+        line, match = found.pop(0)
+        errors[_located(match, solution, source, generated) if match.re is not _LINKER else line] = None
     if not errors:
         last = [line for line in log.strip().splitlines() if line.strip()][-MAX_ERRORS:]
         return "the build failed:\n" + "\n".join(last)
-    more = f"\n(and {len(errors) - MAX_ERRORS} more)" if len(errors) > MAX_ERRORS else ""
-    return "the compiler refused the source:\n" + "\n".join(errors[:MAX_ERRORS]) + more
+    more = f"\n(and {len(found)} more)" if found else ""
+    return "the compiler refused the source:\n" + "\n".join(errors) + more
 
 
 def _located(match: re.Match, solution: Path, source: list[str], generated: Path | None) -> str:
@@ -65,7 +61,7 @@ def _located(match: re.Match, solution: Path, source: list[str], generated: Path
         line = _place(_lines_below(generated, file), number, source)
     if line is None:
         return f"{file.name}:{number}: {text}"
-    code = source[line - 1].strip() if 0 < line <= len(source) else ""
+    code = source[line - 1].strip()[:_MAX_CHARACTERS] if 0 < line <= len(source) else ""
     return f"{solution.name}:{line}: {text}" + (f"\n    {code}" if code else "")
 
 

@@ -28,9 +28,9 @@ from typing import Any
 from harness.solution.helper_files import NOT_PYTHON
 from harness.solution.includes import read_bytes
 
-_LEVEL_FOLDER = re.compile(r"level[_-]?(\d+)", re.IGNORECASE)
+_LEVEL_FOLDER = re.compile(r"level[_-]?(\d{1,9})", re.IGNORECASE | re.ASCII)
 _FIRST_CODE = re.compile(r"^(?:class|def|@)", re.MULTILINE)
-_PROBLEM_FILE = re.compile(r"0*(\d+)_(\w+)\.py", re.ASCII)
+_PROBLEM_FILE = re.compile(r"0*(\d{1,9})_(\w+)\.py", re.ASCII)
 
 
 # What a module may say of itself besides its functions and its Model.

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 # Beyond every time, rate, size and ratio that there is, and small enough for products and squares to be finite.
 _LARGEST = 1e100
-_LARGEST_COUNT = 2**63 - 1  # that an array of numbers holds
+LARGEST_COUNT = 2**63 - 1  # that an array of numbers holds
 
 
 class Kind(NamedTuple):
@@ -45,7 +45,7 @@ def one_of(*texts: str) -> Kind:
     return kind(f"one of {', '.join(texts)}", str, fits=texts.__contains__)
 
 
-def count(least: int = 0, most: int = _LARGEST_COUNT) -> Kind:
+def count(least: int = 0, most: int = LARGEST_COUNT) -> Kind:
     """Return the kind of a whole number between two, both included."""
     return kind(f"a whole number from {least} to {most}", int, fits=lambda value: least <= value <= most)
 
@@ -59,7 +59,7 @@ def _are_numbers(entries: list) -> bool:
     """Check thousands of samples as a whole; a sum that is not a number says that an entry is none."""
     if not set(map(type, entries)) <= NUMBER.types:
         return False
-    largest, total = (_LARGEST_COUNT if int in map(type, entries) else _LARGEST), sum(entries)
+    largest, total = (LARGEST_COUNT if int in map(type, entries) else _LARGEST), sum(entries)
     return not entries or (-largest <= min(entries) and max(entries) <= largest and not math.isnan(total))
 
 
@@ -69,7 +69,7 @@ def _are_positive(entries: list) -> bool:
 
 def _is_finite(value: float) -> bool:
     """Return whether a number is one; what others may be divided by is 0, or far from it."""
-    largest = _LARGEST if type(value) is float else _LARGEST_COUNT
+    largest = _LARGEST if type(value) is float else LARGEST_COUNT
     return -largest <= value <= largest and (not value or abs(value) >= 1 / _LARGEST)
 
 

@@ -9,8 +9,9 @@ Sampling ends when, on every side,
 
 It never goes on after the ceiling in rounds or in time, and ends before the floor in rounds only
 where the calls themselves take that long. What lies between calls may be the candidate's
-doing: who could end sampling by it would have one sample, without spread. A noisy side therefore takes more rounds: with a coefficient of variation of 5 %
-the second condition alone takes 100. A regular one cannot end it before the floor.
+doing: who could end sampling by it would have one sample, without spread. A noisy side
+therefore takes more rounds: with a coefficient of variation of 5 % the second condition alone
+takes 100. A regular one cannot end it before the floor.
 
 It may end at the floor where candidate and baseline differ so much that no further round can
 change the verdict or the second digit of the ratio: each round alone gives the same.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import math
+import os
 import re
 import signal
 import sys
@@ -227,12 +228,23 @@ def _told(kind: type[BaseException], error: BaseException, trace: TracebackType 
 
 def say(text: object = "", err: bool = False, nl: bool = True) -> None:
     """Print text that candidates may have had a part in."""
-    click.echo(escaping.terminal(str(text)), err=err, nl=nl)
+    echo(escaping.terminal(str(text)), err=err, nl=nl)
 
 
 def say_json(data: Any) -> None:
     """Print data as JSON."""
-    click.echo(escaping.json_text(data))
+    echo(escaping.json_text(data))
+
+
+def echo(text: str, err: bool = False, nl: bool = True) -> None:
+    """Print text that can do no harm. Where that cannot be written, end this process: no verdict is of it."""
+    try:
+        click.echo(text, err=err, nl=nl)
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2 if err else 1)  # what is left of it goes there in the end
+        if not err and not isinstance(error, BrokenPipeError):  # who reads no further, as `head`, knows
+            say(f"error: standard output cannot be written: {error.strerror}", err=True)
+        sys.exit(UNFIT)
 
 
 def fail(error: Exception | str, status: int) -> NoReturn:

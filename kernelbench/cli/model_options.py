@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from harness.json_text import parse_json
-from kernelbench.endpoint import Endpoint
+from kernelbench.endpoint import Endpoint, checked_prices
 
 
 def read_pairs(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
@@ -27,12 +27,9 @@ def _prices(context: click.Context, parameter: click.Parameter, value: str | Non
     if value is None:
         return None
     try:
-        prompt, completion = map(float, value.split(","))
+        return checked_prices([float(price) for price in value.split(",")])
     except ValueError:
-        prompt = completion = -1.0
-    if not min(prompt, completion) >= 0:
-        raise click.BadParameter("give two numbers, as in 0.5,1.5")
-    return prompt, completion
+        raise click.BadParameter("give two numbers from 0, as in 0.5,1.5") from None
 
 
 def model_options(required: bool = False) -> Callable:

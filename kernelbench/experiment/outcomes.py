@@ -13,7 +13,7 @@ from typing import Any
 from harness.record.fields import PROBLEM
 from harness.record.shape import FIGURE, FROM_0, LIST, OBJECT, POSITIVE, TEXT, count, kind, one_of, or_none, shape
 from harness.result import Result
-from kernelbench.experiment.plan import Cell
+from kernelbench.experiment.plan import MOST_PROBLEMS, Cell
 from kernelbench.metrics import fast_p, outcomes, settled
 from kernelbench.metrics.outcomes import ALL, FILTERINGS
 from kernelbench.metrics.scheduling import Attempt, Trace, Unit, attempt_of
@@ -24,11 +24,10 @@ FAILED = "failed"
 BANDS = (FAILED, outcomes.UNREVIEWED, *outcomes.BANDS)
 _VARIANCE = kind("a number from 0", float, int, fits=lambda value: value >= 0 and FIGURE.fits(value))
 _ATTEMPT = (or_none(POSITIVE), or_none(POSITIVE), or_none(POSITIVE), _VARIANCE, one_of("", *BANDS))
-_MOST_PROBLEMS = 1_000  # four times the suite; each has a thousand draws in each figure of a report
 _FINISHED = shape(
     {
         "variant!": TEXT, "seed!": count(), "repeat!": count(), "seconds!": FROM_0,
-        "problems!": kind(f"a list of at most {_MOST_PROBLEMS:,}", list, fits=lambda of: len(of) <= _MOST_PROBLEMS),
+        "problems!": kind(f"a list of at most {MOST_PROBLEMS:,}", list, fits=lambda of: len(of) <= MOST_PROBLEMS),
         "problems[]": OBJECT, "problems[].problem!": PROBLEM, "problems[].sol_fp16_ms!": or_none(POSITIVE),
         "problems[].units!": LIST, "problems[].units[]": OBJECT, "problems[].units[].tokens!": or_none(FROM_0),
         "problems[].units[].usd!": or_none(FROM_0), "problems[].units[].attempts!": LIST,

@@ -17,10 +17,13 @@ from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from harness.integrity.library_only import TRACKS
+from harness.record.shape import LARGEST_COUNT
 from harness.solution.includes import read_bytes
+from kernelbench.endpoint import checked_prices
 from kernelbench.evaluator.client import PRECISIONS
 from kernelbench.solvers.landscape.parameters import SD_ERROR
 
+MOST_PROBLEMS = 1_000  # of a run, four times the suite: each has a thousand draws in each figure of a report
 _MOST_RUNS, _MOST_VARIANTS = 1_000_000, 1_000  # of a matrix; each is a directory
 _LARGEST = 1 << 53  # of whole numbers that are taken for others
 _MOST_BYTES = 64 << 10  # of a file; its decoder takes the square of some
@@ -276,6 +279,11 @@ def _check(experiment: Experiment, where: str) -> None:
         (any("/" in name or not name.strip() for name in names), "has a variant whose name is empty or holds a '/'"),
         (bool({".", ".."} & {*names}), "has a variant called . or .., which is no folder of its own"),
         (not experiment.seeds or len(set(experiment.seeds)) < len(experiment.seeds), "needs seeds, each once"),
+        (not all(0 <= seed <= LARGEST_COUNT for seed in experiment.seeds), f"needs seeds from 0 to {LARGEST_COUNT}"),
+        (
+            experiment.landscape is not None and experiment.landscape.problems > MOST_PROBLEMS,
+            f"has a landscape of more than {MOST_PROBLEMS:,} problems",
+        ),
         (experiment.repeats < 1, "needs repeats of at least 1"),
         (experiment.evaluation.precision not in PRECISIONS, f"evaluates in {', '.join(PRECISIONS)} only"),
         (experiment.evaluation.track not in (None, *TRACKS), f"has a track that is none of {', '.join(TRACKS)}"),
@@ -302,3 +310,8 @@ def _check(experiment: Experiment, where: str) -> None:
     for wrong, message in checks:
         if wrong:
             raise ExperimentError(f"{where} {message}")
+    for model in filter(None, (experiment.model, *(variant.model for variant in experiment.variant))):
+        try:
+            checked_prices(model.price) if model.price is not None else None
+        except ValueError as error:
+            raise ExperimentError(f"{where} model '{model.name}': price {error}") from None

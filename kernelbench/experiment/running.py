@@ -8,12 +8,15 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from multiprocessing import get_context
+from pathlib import Path
 
+from kernelbench import suite
 from kernelbench.experiment import on_device, on_landscape
 from kernelbench.experiment.outcomes import Finished
-from kernelbench.experiment.plan import LIMITS, Ceilings, Cell, Experiment
+from kernelbench.experiment.plan import LIMITS, MOST_PROBLEMS, Ceilings, Cell, Experiment, ExperimentError
 from kernelbench.experiment.store import Store
 from kernelbench.run import FullLog, RunError, WriteError
+from kernelbench.solvers.landscape.simulation import SolverFailed
 
 _WORTH_WORKERS = 16  # runs; a worker takes 1 s to start, a run of 10 problems about as long
 
@@ -40,6 +43,8 @@ def run(experiment: Experiment, store: Store, told: Callable[[Finished], None] =
 
 
 def _on_device(experiment: Experiment, store: Store, progress: Progress) -> Iterator[Finished]:
+    if store.left():
+        _check_problems(experiment, store)
     # of runs that are not finished, which counts too
     begun = {cell: on_device.spent_in(store.run_folder(cell)) for cell in store.left()}
     for cell in store.left():
@@ -69,6 +74,16 @@ def _on_device(experiment: Experiment, store: Store, progress: Progress) -> Iter
         yield Finished(cell, ended.traces, round(time.monotonic() - begin, 3))
 
 
+def _check_problems(experiment: Experiment, store: Store) -> None:
+    """Raise ExperimentError where a run would be of too many problems, or of others than the finished ones."""
+    folder = experiment.evaluation.problem_dir
+    problems = [str(number) for number in suite.ids(experiment.problems, Path(folder) if folder else None)]
+    if len(problems) > MOST_PROBLEMS:
+        raise ExperimentError(f"{experiment.problems} are {len(problems):,} problems, and a run has {MOST_PROBLEMS:,}")
+    if others := [one.cell.name for one in store.finished.values() if [t.problem for t in one.traces] != problems]:
+        raise ExperimentError(f"{others[0]} is of other problems than {experiment.problems} now; choose another --out")
+
+
 def _on_landscape(experiment: Experiment, store: Store, progress: Progress) -> Iterator[Finished]:
     """Yield runs as they end, one worker a core; one at a time where there is a ceiling, or little to do."""
     cells = store.left()
@@ -77,15 +92,25 @@ def _on_landscape(experiment: Experiment, store: Store, progress: Progress) -> I
             progress.ceiling = _reached(remaining(experiment.limits, store))
             if progress.ceiling:
                 return
-            yield on_landscape.run(experiment, cell)
+            yield from _unless_failed(cell, lambda cell=cell: on_landscape.run(experiment, cell), progress)
         return
     with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
         try:
-            for done in as_completed([pool.submit(on_landscape.run, experiment, cell) for cell in cells]):
-                yield done.result()
+            submitted = {pool.submit(on_landscape.run, experiment, cell): cell for cell in cells}
+            for done in as_completed(submitted):
+                yield from _unless_failed(submitted[done], done.result, progress)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+def _unless_failed(cell: Cell, made: Callable[[], Finished], progress: Progress) -> Iterator[Finished]:
+    try:
+        one = made()
+    except SolverFailed as error:
+        progress.unfinished[cell] = str(error)
+    else:
+        yield one
 
 
 def spent(runs: Iterator[Finished] | list[Finished]) -> dict[str, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -54,7 +55,7 @@ def export(runs: Sequence[Run], form: str, out: Path, level: int | None = None) 
         raise ExchangeError(f"no result in {', '.join(str(run.path) for run in runs)}")
     if form in ("csv", "parquet"):
         records = [tables.flatten(one) for run in runs for one in _records(run)]
-        write_named(out, tables.to_csv(records) + "\n") if form == "csv" else _write_parquet(records, out)
+        write_named(out, tables.to_csv(records) + "\n" if form == "csv" else _to_parquet(records))
         return
     if len(runs) != 1:
         raise ExchangeError(f"one file of KernelBench's holds one run, and not {len(runs)}")
@@ -93,7 +94,7 @@ def _level(results, level: int | None) -> int:
     return level if level is not None else levels[0]
 
 
-def _write_parquet(records: list[dict[str, Any]], out: Path) -> None:
+def _to_parquet(records: list[dict[str, Any]]) -> bytes:
     try:
         import pyarrow
         import pyarrow.parquet
@@ -101,7 +102,9 @@ def _write_parquet(records: list[dict[str, Any]], out: Path) -> None:
         raise ExchangeError("Parquet needs pyarrow: pip install 'kernelbench[parquet]', or use --to csv") from None
     columns = dict.fromkeys(column for one in records for column in one)
     made = {printable(column): _alike([one.get(column) for one in records]) for column in columns}
-    pyarrow.parquet.write_table(pyarrow.table(made), out)
+    table = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.table(made), table)
+    return table.getvalue()
 
 
 def _alike(values: list[Any]) -> list[Any]:

@@ -37,6 +37,7 @@ def test_an_answer_with_its_tokens_and_cost(served):
     assert (done.text, done.finish_reason, done.tries) == ("fine, thank you", "stop", 1)
     assert (done.prompt_tokens, done.completion_tokens) == (3, 3)
     assert endpoint.cost_usd(3, 3) == pytest.approx(9e-6)
+    assert Endpoint("m", "http://x", prices=(1e-200, 0)).cost_usd(3, 3) == 0.0, "records hold no such figure"
     assert server.requests == [{"model": "model", "messages": HELLO, "temperature": 0.5}]
 
 

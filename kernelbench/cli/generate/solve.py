@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 from tabulate import tabulate
 
+from harness.record.shape import LARGEST_COUNT
 from kernelbench.cli import UNFIT, say, say_json
 from kernelbench.cli.evaluation_options import condition_options, exit_statuses, options_of
 from kernelbench.cli.grouped import GroupedCommand
@@ -85,7 +86,8 @@ def limit_options(command):
 @limit_options
 @click.option("--start", type=click.Path(path_type=Path, exists=True, file_okay=False),
               help="Directory of kernels to start from.")  # fmt: skip
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the solver's random choices.")
+@click.option("--seed", type=click.IntRange(0, LARGEST_COUNT), default=0, show_default=True,
+              help="Of the solver's random choices.")  # fmt: skip
 @condition_options
 @click.option("--json", "as_json", is_flag=True, help="Print the leaderboard as JSON.")
 def command(

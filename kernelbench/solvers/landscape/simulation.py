@@ -17,6 +17,10 @@ from kernelbench.solvers.prompting.prompts import Prompts
 from kernelbench.solvers.schedule.limits import Limits
 
 
+class SolverFailed(RuntimeError):
+    """A solver that failed at a problem of a landscape, and why."""
+
+
 @dataclass(frozen=True)
 class Landscape:
     """A landscape and who writes kernels in it.
@@ -56,7 +60,7 @@ def simulate(
     """Run a strategy on every problem of a landscape, one unit of work after the other.
 
     The same arguments give the same run. ``budget`` are attempts a problem; 40 are those of the muCUTLASS
-    paper. Raises RuntimeError where a solver failed: a simulation has no machine to blame.
+    paper. Raises SolverFailed: a simulation has no machine to blame.
     """
     model = LandscapeModel(landscape.author, landscape.seed, landscape.insight, landscape.repeat, landscape.error)
     plan = Plan(
@@ -68,7 +72,7 @@ def simulate(
     ended = session.run(plan, problems, LandscapeBackend(landscape.seed, landscape.repeat), store)
     if ended.failures:
         problem, reason = next(iter(ended.failures.items()))
-        raise RuntimeError(f"the solver failed at {len(ended.failures)} problem(s), first at {problem}: {reason}")
+        raise SolverFailed(f"the solver failed at {len(ended.failures)} problem(s), first at {problem}: {reason}")
     results = [result for number in landscape.problems for result in _results(ended, number)]
     return Simulated(results, store.journal, ended, landscape)
 

@@ -1,6 +1,7 @@
 """Compiler errors point at the solution's own lines."""
 
 import os
+import tracemalloc
 
 import pytest
 
@@ -47,6 +48,19 @@ def test_linker_errors_count_and_many_errors_are_counted(tmp_path):
     log = "\n".join(f"k.cu({n}): error: number {n}" for n in range(1, 9)) + "\nk.o: undefined reference to `foo'"
     message = compiler_errors(log, solution)
     assert "number 5" in message and "number 6" not in message and message.endswith("(and 4 more)")
+
+
+def test_thousands_of_errors_at_one_long_line_are_not_told_with_it(tmp_path):
+    """They took 100 GB of a process that has no limit: each held the line, of four bytes a character."""
+    (tmp_path / "k.cpp").write_text("//" + "x" * 3_000_000 + "\U0001f600\n")
+    log = "\n".join(f"k.cpp:1:1: error: #error {number}" for number in range(7000))
+    tracemalloc.start()
+    try:
+        message = compiler_errors(log, tmp_path / "k.cpp")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 50 << 20 and len(message) < 5000 and message.endswith("(and 6995 more)")
 
 
 def test_a_log_without_known_errors_shows_its_end(tmp_path):

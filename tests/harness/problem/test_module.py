@@ -43,6 +43,8 @@ def test_problems_are_found_by_level_folder_and_number(tmp_path):
     write(tmp_path, "level2/7_Second_One_.py")
     write(tmp_path, "level1/019_relu.py")
     write(tmp_path, "level1/notes.py")
+    write(tmp_path, "level1/1234567890_more_digits_than_an_id_has.py")
+    write(tmp_path, "level\u0661/1_a_level_in_digits_of_others.py")
     assert [(str(p.id), p.name) for p in find_problems(tmp_path)] == [("1/19", "relu"), ("2/7", "Second_One")]
 
 

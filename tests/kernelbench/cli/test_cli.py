@@ -255,6 +255,15 @@ def test_a_file_that_has_no_place_is_told_before_the_work(arguments, tmp_path):
     assert done.returncode == 2 and "no folder" in done.stderr and not done.stdout, done.stderr
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+def test_output_that_cannot_be_written_is_no_verdict():
+    """It ended with 1, as a gate that fails."""
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([*REAL_KB, "problems", "list", "1/1"], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 3
+    assert done.stderr == "error: standard output cannot be written: No space left on device\n"
+
+
 def test_the_names_of_files_in_wrong_usage_drive_no_terminal():
     for arguments in (["serve", "a", "b\x1b]0;title\x07"], ["serve", "\x1b[2J"], ["\x1b[2J"]):
         done = kb(*arguments)

@@ -12,9 +12,9 @@ from logs import NO_LOGS, judged, no_log
 from kernelbench.cli import main
 from kernelbench.experiment import figures, outcomes
 from kernelbench.experiment.outcomes import Finished
-from kernelbench.experiment.plan import Cell, ExperimentError, parse
+from kernelbench.experiment.plan import Cell, ExperimentError, parse, read
 from kernelbench.experiment.running import spent
-from kernelbench.experiment.store import DEFINITION, _read, finished
+from kernelbench.experiment.store import DEFINITION, Store, _read, finished
 from kernelbench.metrics.scheduling import Trace, Unit
 
 LANDSCAPE = """
@@ -221,6 +221,41 @@ def test_a_plan_says_where_it_sends_which_key(tmp_path):
     assert "Models are asked at http://a.example/v1 with the key in MY_TOKEN" in done.output
 
 
+def test_a_variant_whose_solver_fails_leaves_the_others_alone(kb, tmp_path):
+    done = kb(LANDSCAPE.replace('solver = "refine"', 'solver = "refine"\nsettings = {feedback = "X"}'))
+    assert done.exit_code == 3 and "not finished: refine seed=0 repeat=0: the solver failed" in done.output
+    assert {cell.variant for cell in finished(tmp_path / "out")} == {"samples"}
+    assert (tmp_path / "out/report.html").exists()
+
+
+PROBLEMS = """
+name = "of a folder"
+problems = "all"
+budget = 1
+[evaluation]
+device = "cpu"
+problem_dir = "{folder}"
+[[variant]]
+name = "template"
+solver = "template"
+"""
+
+
+def test_an_experiment_is_not_continued_with_other_problems(kb, tmp_path):
+    """A run of them was made, paid for, and could not stand beside the others."""
+    folder = tmp_path / "problems" / "level1"
+    folder.mkdir(parents=True)
+    for number in (1, 2):
+        (folder / f"{number}_x.py").write_text("")
+    text = PROBLEMS.format(folder=folder.parent)
+    (tmp_path / "before.toml").write_text(text)
+    Store(tmp_path / "out", read(tmp_path / "before.toml"), resume=False).add(run_of("template", 0, 0, [0.5]))
+    more = text + '[[variant]]\nname = "more"\nsolver = "template"\n'
+    done = kb(more, "--resume")
+    assert done.exit_code == 2 and "template seed=0 repeat=0 is of other problems than all now" in done.output
+    assert not (tmp_path / "out/runs").exists()
+
+
 def test_another_experiment_is_not_continued(kb):
     kb(LANDSCAPE)
     done = kb(LANDSCAPE.replace("budget = 4", "budget = 5"), "--resume")
@@ -231,10 +266,10 @@ def test_another_experiment_is_not_continued(kb):
 @pytest.mark.parametrize("kind", NO_LOGS)
 def test_an_experiment_of_others_that_holds_no_plain_files_is_refused_at_once(tmp_path, kind):
     assert finished(tmp_path) == {}
-    for name, read in (("cells.jsonl", finished), ("experiment.json", lambda folder: _read(folder / DEFINITION))):
+    for name, reads in (("cells.jsonl", finished), ("experiment.json", lambda folder: _read(folder / DEFINITION))):
         no_log(tmp_path / name, kind)
         with pytest.raises(ExperimentError, match=f"{name} .*(not a plain file|too large)"):
-            read(tmp_path)
+            reads(tmp_path)
 
 
 def test_a_folder_that_nobody_named_is_not_made_behind_a_link(tmp_path, monkeypatch):

@@ -81,6 +81,12 @@ def test_the_first_variant_is_the_one_to_compare_with(written):
         (('name = "steering"', 'name = "../evil"'), "needs a name without '/'"),
         (('name = "steering"', 'name = ".."'), "needs a name without '/'"),
         (("seeds = [1, 2]", "seeds = [1, 1]"), "needs seeds, each once"),
+        (("seeds = [1, 2]", "seeds = [-1]"), "needs seeds from 0 to 9223372036854775807"),
+        (("seeds = [1, 2]", f"seeds = [{2**63}]"), "needs seeds from 0 to 9223372036854775807"),
+        (("[0.25, 2]", "[0.25]"), "model 'm': price must be two numbers, of prompts and of answers"),
+        (("[0.25, 2]", "[0.25, 2, 3]"), "price must be two numbers"),
+        (("[0.25, 2]", "[-1, 2]"), "price must be two numbers, of prompts and of answers, each from 0"),
+        (("[0.25, 2]", "[1, 1e300]"), "each from 0 to 1,000,000,000 USD"),
         (("seeds = [1, 2]", 'seeds = [1, "b"]'), "seeds 2 must be a whole number"),
         (('solver = "refine"', ""), "variant 'flat' needs either 'solver' or 'solver_command'"),
         (('"samples"', '"flat"'), "two variants of the same name"),
@@ -97,6 +103,13 @@ def test_a_mistake_is_named(written, change, message):
     with pytest.raises(ExperimentError) as caught:
         read(written(FILE.replace(*change)))
     assert message in str(caught.value)
+
+
+def test_a_landscape_has_no_more_problems_than_a_run_may_have():
+    world = {"name": "x", "variant": [{"name": "a", "solver": "refine"}]}
+    with pytest.raises(ExperimentError, match="a landscape of more than 1,000 problems"):
+        parse({**world, "landscape": {"problems": 1001}})
+    assert parse({**world, "landscape": {"problems": 1000}}).landscape.problems == 1000
 
 
 def test_a_landscape_runs_solvers_in_python_only():

@@ -279,6 +279,15 @@ def test_parquet_is_written_or_says_what_is_missing(tmp_path):
     assert pyarrow.parquet.read_table(out).column("status").to_pylist() == ["ok", "crashed"]
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+def test_a_file_that_parquet_has_no_room_for_stays_as_it_was(tmp_path):
+    pytest.importorskip("pyarrow")
+    (tmp_path / "out").symlink_to("/dev/full")
+    with pytest.raises(OSError, match="No space left"):
+        exchange.export([run(tmp_path / "run", result("1/1", 0.5))], "parquet", tmp_path / "out")
+    assert Path("/dev/full").is_char_device() and (tmp_path / "out").is_symlink()
+
+
 def test_parquet_and_csv_of_a_real_log_say_the_same(tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     made = Run.load(Path(__file__).parents[3] / "results" / "h100" / "examples")

@@ -162,6 +162,9 @@ def test_statistics_that_are_none_are_refused(tmp_path):
     (other / checkout.STATISTICS).write_text(json.dumps(files))
     with pytest.raises(ProblemError, match="it names 501 files, and at most 500 are read"):
         suite.find("all", other)
+    (other / checkout.STATISTICS).write_text(json.dumps([{"file": "f" * 300 + ".py", "difficulty": 1}]))
+    with pytest.raises(suite.SelectorError, match="problems cannot be read in .*File name too long"):
+        suite.find("all", other)
 
 
 def test_answers_are_mapped_by_their_instruction(root, tmp_path):

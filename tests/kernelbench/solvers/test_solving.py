@@ -186,6 +186,7 @@ def test_wrong_usage_is_one_clear_error(kb_solve, write, tmp_path):
     for arguments, message in [
         (("--solver", tmp_path / "none.py", "--problems", "1/19"), "none.py: name a Python file, or one of best_of_n"),
         (("--solver", script, "--problems", "9/9"), "no problem matches"),
+        (("--solver", script, "--problems", "1/19", "--seed", -1), "-1 is not in the range"),
         (("--problems", "1/19"), "give either --solver or --solver-command"),
         (("--solver", script, "--problems", "1/19", "--set", "a"), "is not NAME=VALUE"),
         (("--solver-command", "./nowhere.sh", "--problems", "1/19"), "there is no program ./nowhere.sh"),
