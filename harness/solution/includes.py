@@ -111,7 +111,7 @@ def real_path(path: str | os.PathLike[str]) -> Path:
     """Return the real path of one that others chose, as the system finds it: ``realpath`` may take seconds for that.
 
     Of what is not there it is that of the folder which is, and the rest. Raises OSError where the system finds none,
-    as behind more than 40 links.
+    as behind more than 40 links, and where what is not there is left again: links may lie behind that.
     """
     here, rest = os.fspath(path), []
     while True:
@@ -119,6 +119,8 @@ def real_path(path: str | os.PathLike[str]) -> Path:
             return Path(os.path.normpath(existing(here).joinpath(*rest)))
         except (FileNotFoundError, NotADirectoryError):
             here, name = os.path.split(here.rstrip("/"))
+            if name == "..":
+                raise
             here, rest = here or ("." if not os.path.isabs(path) else "/"), [name, *rest]
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import parse_qs, urlsplit
 
 from harness.json_text import parse_json
@@ -42,25 +42,34 @@ class Tail:
     def __init__(self, path: Path):
         self._path = path
         self._offset = 0
+        self._last = b""
 
     def replaced(self) -> bool:
-        """Return whether the file is shorter than what was read of it; if so it is read from its start."""
-        shorter = self._path.exists() and self._path.stat().st_size < self._offset
-        if shorter:
-            self._offset = 0
-        return shorter
+        """Return whether the line that was read last is no longer where it was. Raises OSError as ``lines`` does."""
+        if not self._path.exists():
+            return False
+        with self._open() as (file, _):
+            file.seek(self._offset - len(self._last))
+            return file.read(len(self._last)) != self._last
 
-    def lines(self) -> Iterator[bytes]:
-        """A line whose reader raises comes again. Raises OSError for what is no plain file, or too large for a log."""
+    @contextlib.contextmanager
+    def _open(self) -> Iterator[tuple[BinaryIO, int]]:
+        """The file and its size."""
         with open_plain(self._path.parent.resolve() / self._path.name, in_place=True) as file:  # no link of others
             size = os.fstat(file.fileno()).st_size
             if size > MOST_LOG_BYTES:
                 raise OSError(errno.EFBIG, too_large(size, MOST_LOG_BYTES), str(self._path))
+            yield file, size
+
+    def lines(self) -> Iterator[bytes]:
+        """A line whose reader raises comes again. Raises OSError for what is no plain file, or too large for a log."""
+        with self._open() as (file, size):
             file.seek(self._offset)
             data = file.read(max(0, size - self._offset))  # what is written meanwhile comes next time
         for line in data[: data.rfind(b"\n") + 1].split(b"\n")[:-1]:
             yield line
-            self._offset += len(line) + 1
+            self._last = line + b"\n"
+            self._offset += len(self._last)
 
 
 class Follower:
@@ -70,15 +79,14 @@ class Follower:
     """
 
     def __init__(self, path: Path):
-        self.run = Run.load(path)
-        self._log = Tail(path / LOG)
-        self._start()
+        self._start(path)
         self.update()
 
-    def _start(self) -> None:
-        self.generation = uuid.uuid4().hex
+    def _start(self, path: Path) -> None:
+        self.run = Run.load(path)  # for its configuration: ``update`` reads the log
         self.run.results.clear()
-        self._trajectory, self._unevaluated = (Tail(self.run.path / name) for name in (TRAJECTORY, UNEVALUATED))
+        self.generation = uuid.uuid4().hex
+        self._log, self._trajectory, self._unevaluated = (Tail(path / name) for name in (LOG, TRAJECTORY, UNEVALUATED))
         self.attempts: list[dict[str, Any]] = []
         self.unevaluated: list[dict[str, Any]] = []
 
@@ -86,7 +94,7 @@ class Follower:
         """Raises RunError where the log is gone or holds what is no result; what was read before is kept."""
         try:
             if self._log.replaced():
-                self._start()
+                self._start(self.run.path)
             for line in self._log.lines():
                 self.run.results.append(Result.from_json(parse_json(line)))
             if (self.run.path / TRAJECTORY).exists():

@@ -215,7 +215,8 @@ def _value(tree: Any) -> Value:
     if getattr(child, "data", None) == "path":
         return Value("PATH", ".".join(map(str, child.children)), _position(child.children[0]))
     if getattr(child, "data", None) == "inputs":
-        pairs = tuple((str(key)[1:-1], str(value)[1:-1]) for key, value in (pair.children for pair in child.children))
+        written = [pair.children for pair in child.children if pair]  # without any there is None
+        pairs = tuple((str(key)[1:-1], str(value)[1:-1]) for key, value in written)
         return Value("INPUTS", pairs, Position(tree.meta.line, tree.meta.column))
     text = str(child)
     return Value(child.type, text[1:-1] if child.type == "STRING" else text, _position(child))

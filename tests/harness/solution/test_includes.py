@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.solution.includes import local_includes
+from harness.solution.includes import local_includes, real_path
 
 
 def names(files):
@@ -17,6 +17,16 @@ def test_files_beside_it_and_in_the_search_path_are_found_through_others(tmp_pat
     assert names(local_includes('#include "a.h"', tmp_path, [tmp_path / "lib"])) == ["a.h", "b.h", "c.h"]
     assert names(local_includes('#include "a.h"', tmp_path, [])) == ["a.h", "b.h"]
     assert names(local_includes("#include <a.h>", tmp_path, [])) == []
+
+
+def test_a_real_path_is_where_the_system_finds_it(tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder/file").touch()
+    (tmp_path / "link").symlink_to("folder/file")
+    assert real_path(tmp_path / "link") == real_path(tmp_path / "folder/../folder/file") == tmp_path / "folder/file"
+    assert real_path(tmp_path / "folder/missing/file") == tmp_path / "folder/missing/file"
+    with pytest.raises(FileNotFoundError):  # a link behind it would be taken for a file
+        real_path(tmp_path / "missing/../link")
 
 
 def test_an_absolute_path_is_local(tmp_path):

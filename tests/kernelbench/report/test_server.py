@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -84,6 +85,20 @@ def test_a_log_that_was_replaced_is_read_anew(tmp_path):
     (made.path / "results.jsonl").write_text(json.dumps(result("1/3", 0.5).to_json()) + "\n")
     update = feed.data(2, generation)
     assert update["reset"] and [row["problem"] for row in update["rows"]] == ["1/3"]
+
+
+def test_a_longer_log_in_its_place_is_read_anew_with_its_configuration(tmp_path):
+    """The page showed the first results of the one beside the later ones of the other."""
+    made = run(tmp_path / "r", result("1/1", 0.5), result("1/2", 0.5))
+    feed = Feed(made.path)
+    generation = feed.data(0, "")["generation"]
+    shutil.rmtree(made.path)
+    run(tmp_path / "r", *(result(f"1/{number}", 0.25) for number in (3, 4, 5)))
+    config = json.loads((made.path / "config.json").read_text())
+    (made.path / "config.json").write_text(json.dumps(config | {"device": "another"}))
+    update = feed.data(2, generation)
+    assert update["reset"] and [row["problem"] for row in update["rows"]] == ["1/3", "1/4", "1/5"]
+    assert update["overview"]["runs"][0]["device"] == "another"
 
 
 def test_attempts_of_a_solver_come_with_the_results(tmp_path):

@@ -128,6 +128,8 @@ def test_files_elsewhere_are_not_taken_where_a_folder_is_named(tmp_path, name):
     for file in (other, own / "link.py", own / "../other.py"):
         with pytest.raises(ValueError, match="no other files are taken"):
             tool(str(file))
+    with pytest.raises(ValueError, match="cannot be read: No such file"):
+        tool(f"{tmp_path}/missing/../own/link.py")
 
 
 def test_a_file_of_the_folder_that_is_named_is_taken(tmp_path):

@@ -240,6 +240,11 @@ def test_an_epilogue_becomes_its_class_and_is_accepted(op):
     check(f"{GEMM90} >> {op}")
 
 
+def test_inputs_may_be_none():
+    assert kernel("gemm() >> custom('x', inputs={})").epilogue == (ir.Custom(ir.Variable("x")),)
+    assert refused(f"{GEMM90.replace('gemm()', 'gemm({})')}")
+
+
 def test_every_epilogue_has_a_case_here():
     assert {op.partition("(")[0] for op in EPILOGUES} == set(vocabulary.EPILOGUES)
 
