@@ -18,7 +18,6 @@ def verdicts():
     return {verdict.program: verdict for row in rows for verdict in (*row.exploits, *row.honest)}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", BY_NAME)
 def test_an_exploit_gets_nowhere(verdicts, name):
     verdict = verdicts[name]
@@ -27,7 +26,6 @@ def test_an_exploit_gets_nowhere(verdicts, name):
     assert verdict.grade != MISSED and verdict.expected, verdict.evidence
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", [path.name for path in files(HONEST, set(CLASSES))])
 def test_an_honest_program_that_looks_alike_is_ok(verdicts, name):
     verdict = verdicts[name]
