@@ -14,7 +14,7 @@ from harness.compile.toolchain import Compiler, host_compiler, host_cpu, nvcc
 from harness.process.worker_process import Worker
 from harness.result import CandidateFailure, Status
 from harness.solution.discover import Solution
-from harness.solution.includes import local_includes, read_bytes, read_source
+from harness.solution.includes import DEVICES, local_includes, read_bytes, read_source
 from harness.solution.languages import languages, missing
 from harness.solution.visible_files import own_files
 
@@ -145,7 +145,7 @@ def _must_be_sources(solution: Solution) -> None:
     def is_read(file: Path) -> bool:  # what else there is, the compiler's process cannot open
         return file.is_relative_to(root) or file.is_char_device()
 
-    local_includes(read_source(solution.path), solution.path.parent, [], is_read)
+    local_includes(read_source(solution.path), solution.path.parent, [], is_read, below=(root, *DEVICES))
 
 
 def _key(solution: Solution, own: list[Path], compiler: Compiler, flags: tuple[str, ...]) -> str:

@@ -9,7 +9,7 @@ import ast
 import os
 from pathlib import Path
 
-from harness.solution.includes import Lookups, local_includes, read_source, real_path
+from harness.solution.includes import Lookups, leads_into, local_includes, read_source, real_path
 
 NOT_PYTHON = (SyntaxError, ValueError, MemoryError, RecursionError)  # of ast.parse: the last two where it is too deep
 
@@ -35,7 +35,7 @@ def taken_in(path: Path, source: str, tree: ast.AST | None, root: Path) -> dict[
     try:
         if path.suffix == ".py":
             return _of_python(path, tree, root) if tree else {}
-        return local_includes(source, path.parent, [], lambda file: file.is_relative_to(root))
+        return local_includes(source, path.parent, [], lambda file: file.is_relative_to(root), below=(root,))
     except (ValueError, OSError):
         return {}  # the build says what is wrong
 
@@ -78,13 +78,18 @@ def named_below(path: Path, tree: ast.AST) -> set[Path]:
     texts = sorted(text for text in constants if isinstance(text, str) and text)[:_MOST_NAMES]
     names = [text for text in texts if "\n" not in text]
     root = path.parent.resolve()
-    folders = {folder.resolve() for name in names if os.path.isdir(folder := path.parent / name)} - {root}
+
+    def below(folder: Path, name: str) -> bool:
+        return leads_into(folder / name, root, path.parent)
+
+    folders = {(root / name).resolve() for name in names if below(root, name) and os.path.isdir(root / name)} - {root}
     search = [path.parent, *sorted(folders)[:_MOST_FOLDERS]]
-    files = {file.resolve() for folder in search for name in names if os.path.isfile(file := folder / name)}
+    places = ((folder, name) for folder in search for name in names if below(folder, name))
+    files = {file.resolve() for folder, name in places if os.path.isfile(file := folder / name)}
     lookups = Lookups()
     sources = [file for file in sorted(files) if file.suffix in _INCLUDING and file.is_relative_to(root)]
     for text, beside in [*((text, None) for text in texts), *((read_source(file), file.parent) for file in sources)]:
-        files |= local_includes(text, beside, search, lambda file: file.is_relative_to(root), lookups).keys()
+        files |= local_includes(text, beside, search, lambda file: file.is_relative_to(root), lookups, (root,)).keys()
     return files
 
 
@@ -96,12 +101,13 @@ def _named_files(tree: ast.AST, folder: Path, root: Path) -> dict[Path, str]:
     files: dict[Path, str] = {}
     lookups = Lookups()
     for text in (value for value in constants if isinstance(value, str)):
-        files |= local_includes(text, folder, [], is_read, lookups)
-        if not text.endswith(_SOURCE_SUFFIXES) or not os.path.isfile(folder / text):
+        files |= local_includes(text, folder, [], is_read, lookups, (root,))
+        named = folder.resolve() / text
+        if not text.endswith(_SOURCE_SUFFIXES) or not leads_into(named, root, folder) or not os.path.isfile(named):
             continue
-        if is_read(path := real_path(folder / text)):
+        if is_read(path := real_path(named)):
             files[path] = read_source(path)
-            files |= local_includes(files[path], path.parent, [], is_read, lookups)
+            files |= local_includes(files[path], path.parent, [], is_read, lookups, (root,))
     return files
 
 

@@ -13,7 +13,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -21,6 +21,7 @@ from typing import BinaryIO
 from harness.limits import MAX_HEADER_BYTES, MAX_INCLUDED_BYTES, MAX_INCLUDED_FILES, MAX_LOOKUPS, MAX_SOURCE_BYTES
 from harness.solution.encoding import declared_encoding
 
+DEVICES = (Path("/dev"), Path("/proc"))  # where a confined process can open any
 _PIECE_BYTES = 1 << 20
 _LOOKUPS_S = 10.0  # of processor time; a hundred thousand places take a tenth of that
 _CONTINUED = re.compile(r"\\[ \t]*\r?\n")
@@ -50,12 +51,14 @@ def local_includes(
     search: list[Path],
     allowed: Callable[[Path], bool] = lambda path: True,
     lookups: Lookups | None = None,
+    below: Sequence[Path] = (Path("/"),),
 ) -> dict[Path, str]:
     """Path and text of every file that ``source`` can reach through its includes.
 
     Looked for beside the including file (``folder`` for the source itself) and in
     the folders of ``search``; what is in neither is the toolchain's. Only files whose
-    real path is ``allowed`` are opened. Branches of the preprocessor are not evaluated.
+    real path is ``allowed`` are opened, and only paths are looked at that lie ``below`` some folder by their text:
+    others may lead to a disk of the network that never answers. Branches of the preprocessor are not evaluated.
 
     Raises OSError where these are more, or larger, than sources are, or are no plain files, and where there are too
     many places to look, with those of ``lookups``.
@@ -67,7 +70,7 @@ def local_includes(
         text, beside = pending.pop()
         for path in _places(text, beside, search):
             lookups.one_more()
-            if not _is_there(path):
+            if not leads_into(path, *below) or not _is_there(path):
                 continue
             file = real_path(path)
             if file in found or not allowed(file):
@@ -83,9 +86,11 @@ def local_includes(
 
 
 def _places(source: str, beside: Path | None, search: list[Path]) -> Iterator[str]:
-    """Yield every path that a line of the preprocessor may mean."""
+    """Yield every path that a line of the preprocessor may mean, below the real paths of its folders."""
+    search = [os.path.realpath(folder) for folder in search]
+    first = [os.path.realpath(beside)] if beside else []
     for name, quoted in _names(source):
-        places = [*([beside] if quoted and beside else []), *search] if not os.path.isabs(name) else [Path("/")]
+        places = ["/"] if os.path.isabs(name) else [*first, *search] if quoted else search
         for place in places:
             yield os.path.join(place, name)
 
@@ -100,6 +105,11 @@ def _names(source: str) -> Iterator[tuple[str, bool]]:
                 if name not in seen:
                     seen.add(name)
                     yield name
+
+
+def leads_into(path: str | os.PathLike[str], *folders: Path) -> bool:
+    """Return whether the text of an absolute path says that it lies below one of the folders: it is not looked at."""
+    return any(Path(os.path.normpath(path)).is_relative_to(folder) for folder in folders)
 
 
 def _is_there(path: str) -> bool:

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from harness.compile.dependencies import is_the_systems
+from harness.compile.dependencies import is_the_systems, system_folders
 from harness.compile.extension.flags import FLAGS, SEARCHED, paths, taken_apart
 from harness.solution.discover import Solution
-from harness.solution.includes import Lookups, local_includes, read_bytes, real_path
+from harness.solution.includes import DEVICES, Lookups, leads_into, local_includes, read_bytes, real_path
 
 FUNCTIONS = ("load", "load_inline")
 
@@ -111,8 +111,9 @@ class Request:
     def _files(self) -> list[Path]:
         texts: dict[Path, str] = {}
         search, left, lookups = self._searched(), _MAX_CHARACTERS, Lookups()
+        below = (self.solution.root.resolve(), self.scratch, *DEVICES)
         for text, folder in self._sources(texts):
-            found = local_includes(text, folder, search, self._is_read, lookups)
+            found = local_includes(text, folder, search, self._is_read, lookups, below)
             left -= sum(len(text) for path, text in found.items() if path not in texts)
             texts |= found
             if left - sum(len(text) for text in texts.values()) < 0:
@@ -146,7 +147,10 @@ class Request:
     def _own_or_the_systems(self, path: str) -> Path:
         """Return the real path of one that the request names; raises Refused for what is not its own to name."""
         with contextlib.suppress(OSError, ValueError):  # no path at all
-            real, root = real_path(path), self.solution.root.resolve()
+            root = self.solution.root.resolve()
+            if not leads_into(path, root, self.solution.root.absolute(), self.scratch, *system_folders()):
+                raise OSError  # without a look at it: it may be on a disk of the network that never answers
+            real = real_path(path)
             holds_own = real.is_relative_to(root) and any(file.is_relative_to(real) for file in self.own)
             if os.path.isabs(path) and (self._is_own(real) or holds_own or is_the_systems(real)):
                 return real

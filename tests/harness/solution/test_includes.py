@@ -1,5 +1,7 @@
 """The local files that a source reaches through its includes."""
 
+import os
+
 import pytest
 
 from harness.solution.includes import local_includes, real_path
@@ -50,6 +52,21 @@ def test_a_file_that_is_not_allowed_is_not_opened(tmp_path):
     (tmp_path / "b.h").symlink_to(tmp_path / "a.h")
     assert names(local_includes('#include "b.h"', tmp_path, [], lambda path: path.name == "b.h")) == []
     assert names(local_includes('#include "b.h"', tmp_path, [], lambda path: path.name == "a.h")) == ["a.h"]
+
+
+def test_what_does_not_lie_below_a_folder_by_its_text_is_not_looked_at(tmp_path, monkeypatch):
+    """A path on a disk of the network that does not answer held up the run for ever."""
+    own, elsewhere, seen = tmp_path / "own", tmp_path / "elsewhere", []
+    for folder in (own, elsewhere):
+        folder.mkdir()
+        (folder / "a.h").write_text("int a;")
+    (own / "link.h").symlink_to("a.h")
+    exists = os.path.exists
+    monkeypatch.setattr(os.path, "exists", lambda path: seen.append(str(path)) or exists(path))
+    text = f'#include "{elsewhere}/a.h"\n#include "../elsewhere/a.h"\n#include "link.h"\n#include "../own/a.h"\n'
+    found = local_includes(text, own, [elsewhere], below=(own,))
+    assert [*found] == [own / "a.h"]
+    assert seen and all(os.path.normpath(path).startswith(str(own)) for path in seen)
 
 
 def test_lines_of_any_length_take_time_in_proportion(tmp_path):
