@@ -22,7 +22,8 @@ from harness.process.sandbox.import_path import WORK, import_path, work_places
 # What servers may know of our environment: workers are forked from some, and can read all that these were started
 # with. So no key to anything is among it, whatever its name.
 _PASSED_ON = re.compile(
-    r"(CUDA|NVIDIA|NVCC|CUDNN|CUBLAS|TORCH|PYTORCH|TRITON|KERNELBENCH|OMP|MKL|OPENBLAS|KMP|GOMP|RAY|XDG|LC)_\w+"
+    r"(CUDA|NVIDIA|NVCC|CUDNN|CUBLAS|TORCH|PYTORCH|TRITON|OMP|MKL|OPENBLAS|KMP|GOMP)_\w+"
+    r"|KERNELBENCH_(CACHE|CACHE_GB|WORK)|LC_(ALL|CTYPE|MESSAGES)|XDG_(CACHE_HOME|RUNTIME_DIR)"
     r"|PATH|LD_LIBRARY_PATH|LIBRARY_PATH|CPATH|LANG|TZ|HOME|USER|LOGNAME|TMPDIR|TEMP|TMP|CC|CXX|MAX_JOBS|VIRTUAL_ENV"
 )
 # What a worker may see of it; everything else is dropped.
@@ -31,8 +32,9 @@ _PASSED_TO_WORKERS = (
     "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "OMP_NUM_THREADS", "MKL_NUM_THREADS",
 )  # fmt: skip
 _SECRET = re.compile(
-    r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|(?<![A-Z])(PASS|PWD|PAT|AUTH)(?![A-Z])", re.IGNORECASE
+    r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CRED|(?<![A-Z])(PASS|PWD|PAT|PIN|AUTH)(?![A-Z])", re.IGNORECASE
 )
+_WITH_A_PASSWORD = re.compile(r"://[^/]*@")  # an address
 _START_S = 60.0  # for a new process; what it imports is no part of that
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -96,7 +98,11 @@ def what_is_there(pipe: int, most: int) -> bytes | None:
 
 def environment() -> dict[str, str]:
     """Return what a server is started with of this process's environment."""
-    return {k: v for k, v in os.environ.items() if _PASSED_ON.fullmatch(k) and not _SECRET.search(k)}
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if _PASSED_ON.fullmatch(name) and not _SECRET.search(name) and not _WITH_A_PASSWORD.search(value)
+    }
 
 
 def scrubbed_environment(scratch: str) -> dict[str, str]:

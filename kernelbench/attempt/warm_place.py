@@ -25,7 +25,7 @@ IDLE_S = 600.0  # a person's or an agent's pause between two tries
 CALLERS = 128  # that may wait to be accepted
 TOKEN_CHARACTERS = 64  # 256 bits in hexadecimal
 _MAX_SOCKET_BYTES = 107  # of sockaddr_un.sun_path, without its zero
-_SESSION = ("XDG_", "LC_", "RAY_")  # variables that differ between terminals and change no result
+_SESSION = ("XDG_", "LC_")  # variables that differ between terminals and change no result
 
 
 class NoPlace(Exception):

@@ -488,8 +488,10 @@ def _without_map_files(stat):
 def test_no_key_of_the_users_is_in_an_environment_or_in_memory(monkeypatch, tmp_path):
     monkeypatch.setenv("OPENAI_API_KEY", "sesame-open")
     names = "CUDA_SECRET_TOKEN RAY_PASSWD RAY_PASSPHRASE KERNELBENCH_DB_PASS NVIDIA_NGC_PAT CUDA_PWD TORCH_HUB_AUTH"
+    names += " MKL_CREDS TORCH_PIN RAY_X XDG_X LC_X KERNELBENCH_X"
     for name in names.split():
         monkeypatch.setenv(name, "sesame-open")
+    monkeypatch.setenv("TORCH_INDEX", "https://me:sesame-open@host/simple")
     path = tmp_path / "module.py"
     path.write_text(
         "found = []\n"
