@@ -11,7 +11,7 @@ import fcntl
 import json
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
@@ -85,6 +85,7 @@ class Run:
     results: list[Result]
     torn: bool = False  # the log ended in a half-written line, which was dropped
     _writer: IO | None = None  # holds the lock of who may write
+    _problems: set[str] = field(default_factory=set, repr=False)  # of the results, once one is appended
 
     @classmethod
     def create(cls, path: Path, config: dict[str, Any]) -> Run:
@@ -183,7 +184,11 @@ class Run:
             self._writer = None
 
     def append(self, result: Result) -> None:
-        """Write one result and make sure that it is on the disk."""
+        """Write one result and make sure that it is on the disk. Raises WriteError, also for one problem too many."""
+        self._problems = self._problems or {one.problem for one in self.results}
+        self._problems.add(result.problem)
+        if len(self._problems) > MOST_PROBLEMS:
+            raise FullLog(f"{self.path} has results of {MOST_PROBLEMS:,} problems: go on in another directory")
         append_line(self.path / LOG, result.to_json())
         self.results.append(result)
 

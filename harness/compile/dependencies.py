@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from harness.process.sandbox.import_path import work_places
+from harness.process.sandbox.import_path import private_places
 from harness.process.sandbox.landlock import system_paths
 from harness.solution.includes import digest_of, read_source, real_path
 
@@ -39,7 +39,7 @@ def is_the_systems(path: Path) -> bool:
 
 def system_folders() -> list[str]:
     """The folders of the system and this Python, as they are now: reading them is not for free."""
-    return [folder for folder in system_paths(work_places()) if folder not in _NO_SOURCES]
+    return [folder for folder in system_paths(private_places()) if folder not in _NO_SOURCES]
 
 
 def _lies_in(path: Path, folders: list[str]) -> bool:

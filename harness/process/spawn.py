@@ -17,7 +17,7 @@ import traceback
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from harness.process.sandbox.import_path import WORK, import_path, work_places
+from harness.process.sandbox.import_path import WORK, import_path, working_directory
 
 # What servers may know of our environment: workers are forked from some, and can read all that these were started
 # with. So no key to anything is among it, whatever its name.
@@ -59,7 +59,7 @@ def start_server(
         subprocess.Popen,
         [sys.executable, "-I", "-c", start],
         # threads of PyTorch that have nothing to do must not spin while the other side is timed
-        env=environment() | {"OMP_WAIT_POLICY": "PASSIVE", WORK: work_places()[0]},
+        env=environment() | {"OMP_WAIT_POLICY": "PASSIVE", WORK: os.environ.get(WORK) or working_directory()},
         pass_fds=[connection.fileno()],
         stdin=subprocess.DEVNULL,
         stdout=output,

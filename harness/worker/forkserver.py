@@ -26,7 +26,7 @@ from harness.memory import process_memory
 from harness.process import memory_cgroup, sandbox
 from harness.process.owned_folders import remove_tree
 from harness.process.procfs import end_with_parent, go_first
-from harness.process.sandbox.import_path import work_places
+from harness.process.sandbox.import_path import private_places
 from harness.process.spawn import close_all_but
 
 _PR_SET_CHILD_SUBREAPER = 36
@@ -143,7 +143,7 @@ def _become_worker(request: dict, fds: list[int], layers: list[str]) -> None:
         sys.stdout = open(1, "w", buffering=1, closefd=False, errors="replace")
         sys.stderr = open(2, "w", buffering=1, closefd=False, errors="replace")
         os.close(output_fd)
-        private = tuple(work_places())  # as long as the environment and the folder are the server's
+        private = tuple(private_places())  # as long as the environment and the folder are the server's
         os.environ.clear()
         os.environ.update(request["env"])
         os.chdir(request["cwd"])

@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness.process.sandbox.import_path import work_places
+from harness.process.sandbox.import_path import private_places
 from harness.process.sandbox.landlock import named_paths
 from harness.process.spawn import ROOT, environment
 
@@ -99,5 +99,5 @@ def _key() -> str:
     passed = sorted((k, v) for k, v in environment().items() if not k.startswith(_SESSION))
     sources = [path for package in ("harness", "kernelbench") for path in (ROOT / package).rglob("*.py")]
     newest = max(path.stat().st_mtime_ns for path in sources)
-    state = repr((sys.executable, str(ROOT), passed, named_paths(work_places()), len(sources), newest))
+    state = repr((sys.executable, str(ROOT), passed, named_paths(private_places()), len(sources), newest))
     return hashlib.sha256(state.encode()).hexdigest()[:16]

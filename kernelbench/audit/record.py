@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import fcntl
 import hashlib
 import json
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -138,9 +140,15 @@ class AuditFile:
             return None
 
     def put(self, record: Audit) -> None:
-        """Keep a record, on disk before this returns."""
-        self._keep(record)
-        self.write()
+        """Keep a record, on disk before this returns, beside those that others have put there meanwhile."""
+        folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            self._records = AuditFile(self.path)._records
+            self._keep(record)
+            self.write()
+        finally:
+            os.close(folder)
 
     def write(self) -> None:
         """The whole file anew. Raises OSError where there is no place for it."""

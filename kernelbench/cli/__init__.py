@@ -5,6 +5,7 @@ Modules are imported only when their command runs, so that `kb --help` is quick.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import importlib
 import math
@@ -13,7 +14,9 @@ import re
 import signal
 import sys
 import tempfile
+import threading
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn
@@ -189,6 +192,17 @@ class _LazyGroup(click.Group):
         module = name.replace("-", "_")
         return importlib.import_module(f"kernelbench.cli.{COMMANDS[name]}.{module}").command
 
+    def main(self, *arguments, **options):
+        try:
+            return super().main(*arguments, **options)
+        except SystemExit as end:
+            if end.code == INTERRUPTED and any(one.daemon for one in threading.enumerate()):
+                # They may be in native code, which ends a process that takes the interpreter from it by SIGABRT.
+                atexit._run_exitfuncs()
+                sys.stdout.flush()
+                os._exit(INTERRUPTED)
+            raise
+
     def invoke(self, context):
         try:
             return super().invoke(context)
@@ -228,18 +242,21 @@ def _told(kind: type[BaseException], error: BaseException, trace: TracebackType 
 
 def say(text: object = "", err: bool = False, nl: bool = True) -> None:
     """Print text that candidates may have had a part in."""
-    echo(escaping.terminal(str(text)), err=err, nl=nl)
+    with writing(err):
+        click.echo(escaping.terminal(str(text)), err=err, nl=nl)
 
 
 def say_json(data: Any) -> None:
     """Print data as JSON."""
-    echo(escaping.json_text(data))
+    with writing():
+        click.echo(escaping.json_text(data))
 
 
-def echo(text: str, err: bool = False, nl: bool = True) -> None:
-    """Print text that can do no harm. Where that cannot be written, end this process: no verdict is of it."""
+@contextlib.contextmanager
+def writing(err: bool = False) -> Iterator[None]:
+    """Where the output cannot be written, end this process with a status that is no verdict."""
     try:
-        click.echo(text, err=err, nl=nl)
+        yield
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2 if err else 1)  # what is left of it goes there in the end
         if not err and not isinstance(error, BrokenPipeError):  # who reads no further, as `head`, knows

@@ -130,7 +130,7 @@ def evaluate_directory(
     with closed_or_killed(executor):
         unfit, fitting = _fitting(chosen.pairs, executor.device["type"])
         cases = _cases(fitting, options.workload, executor.device["type"])
-        present = BaselineKey(executor.device["name"], executor.torch_version, options.precision)
+        present = BaselineKey.here(executor.device, executor.torch_version, options.precision)
         comparisons.check([(file, name) for file, _, name in cases], present)
         run = _open_run(selection, chosen.root, options, executor.device, out, resume)
         todo = _todo(run, cases, again)
@@ -266,7 +266,7 @@ def evaluate_one(
         device = executor.device
         unfit, todo = _fitting([(file, solution)], device["type"])
         workload = file.workload_name(options.workload, device["type"])
-        present = BaselineKey(device["name"], executor.torch_version, options.precision)
+        present = BaselineKey.here(device, executor.torch_version, options.precision)
         comparisons.check([(file, workload) for file, _ in todo], present)
         (item,) = unfit or executor.evaluate(todo, status, workload)
     item = unless_changed(item, before)

@@ -74,7 +74,7 @@ def measure_selection(
         if len(judges) > 1:
             raise EnvironmentUnfit("baselines are measured on one device; name one with --device")
         (judge,) = judges
-        present = BaselineKey(judge.device["name"], judge.torch_version, options.precision)
+        present = BaselineKey.here(judge.device, judge.torch_version, options.precision)
         cases = [
             Case(problem, workload, configuration)
             for problem in problems

@@ -54,6 +54,12 @@ class BaselineKey:
     device: str  # as the driver names it
     torch: str
     precision: str
+    threads: int | None  # of PyTorch on a CPU
+
+    @classmethod
+    def here(cls, device: dict[str, Any], torch_version: str, precision: str) -> BaselineKey:
+        """Return the conditions of evaluations on a device, as a record describes it."""
+        return cls(device["name"], torch_version, precision, device.get("threads"))
 
 
 def default_file(device_name: str, device_type: str) -> Path:
@@ -149,6 +155,7 @@ def _stale(record: dict[str, Any], digest: str, present: BaselineKey) -> str:
     conditions = {
         "device": (record["device"]["name"], present.device),
         "PyTorch": (record["versions"]["torch"], present.torch),
+        "the number of threads": (record["device"].get("threads"), present.threads),
         **{mode: (record["conditions"].get(mode), now) for mode, now in MATH_MODES.items()},
     }
     different = [f"{name} was {then} and is {now}" for name, (then, now) in conditions.items() if then != now]
@@ -190,7 +197,7 @@ class StoredBaselines:
         """
         if not self._stored or "samples_ms" not in (result.timing or {}):
             return
-        present = BaselineKey(result.device["name"], result.versions["torch"], result.precision)
+        present = BaselineKey.here(result.device, result.versions["torch"], result.precision)
         found = dict(result.baselines)
         for stored in self._stored:
             try:

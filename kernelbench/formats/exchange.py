@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.result import printable
+from kernelbench import suite
 from kernelbench.formats import kernelbench
 from kernelbench.formats.tritonbench import accuracy
 from kernelbench.review import labels
@@ -35,7 +36,7 @@ def import_kernelbench(
     names = {result.device["name"] for result in results}
     workloads = {result.workload["name"] for result in results}
     config = {
-        "solutions": str(path), "problem_dir": None, "problems": f"level{level}",
+        "solutions": str(path), "problem_dir": None, "problems": _all_of(level),
         "device": names.pop() if len(names) == 1 else None,
         "workload": ",".join(sorted(workloads)) or None, "precision": "fp32",
     }  # fmt: skip
@@ -67,6 +68,14 @@ def export(runs: Sequence[Run], form: str, out: Path, level: int | None = None) 
     else:
         data = kernelbench.eval_results(results, _level(results, level))
     write_named(out, json.dumps(data, indent=4) + "\n")
+
+
+def _all_of(level: int) -> str | None:
+    """Return the selector of a level; None where the suite has no such level."""
+    try:
+        return f"level{level}" if suite.ids(f"level{level}") else None
+    except suite.SelectorError:
+        return None
 
 
 def _records(run: Run) -> list[dict[str, Any]]:

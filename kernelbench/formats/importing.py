@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.limits import MAX_SAMPLE, MAX_SOURCE_BYTES
+from harness.limits import MAX_JSON_BYTES, MAX_SAMPLE, MAX_SOURCE_BYTES
 from harness.problem.module import ProblemId
 from harness.solution.discover import SUFFIXES
 from harness.solution.naming import DIRECTIVE_LINES, directive_words
@@ -97,8 +97,11 @@ def write(archive: Archive, out: Path, form: str, origin: str) -> Imported:
             digests.get(kernel.problem, ""),
         ))  # fmt: skip
     about = {"archive": origin, "format": form, "solutions": len(made), "problems": len(digests), "left_out": left_out}
+    text = claims.to_text(made)
+    if len(text) > MAX_JSON_BYTES:
+        raise ArchiveError(f"{origin}: its claims have {len(text):,} bytes, and {MAX_JSON_BYTES:,} are read of a log")
     out.mkdir(parents=True, exist_ok=True)
-    write_whole(out / claims.LOG, claims.to_text(made))
+    write_whole(out / claims.LOG, text)
     write_whole(out / ABOUT, json.dumps(about, indent=2) + "\n")
     return Imported(out, form, made, len(digests), left_out)
 

@@ -219,6 +219,7 @@ def _incomparable(result: Result, before: Result | None) -> str:
         return f"before, {why}"
     conditions = {
         "device": lambda r: r.device.get("name"),
+        "number of threads": lambda r: r.device.get("threads"),
         "workload": lambda r: r.workload.get("name"),
         "precision": lambda r: r.precision,
         "baseline": lambda r: (fast_p.baseline_of(r) or ("none",))[0],

@@ -168,17 +168,15 @@ def over_attempts(found: Sequence[Step], problems: Sequence[str], most: int) -> 
     """Return the fallback mean after each number of attempts, from 1 to ``most``."""
     best: dict[str, Step | None] = dict.fromkeys(problems)
     grouped = {problem: steps for problem, steps in by_problem(found).items() if problem in best}
+    logs, total = dict.fromkeys(problems, 0.0), 0.0
     curves: list[float | None] = []
     for attempts in range(most):
         grouped = {problem: steps for problem, steps in grouped.items() if attempts < len(steps)}
-        before = list(map(best.get, grouped))
-        for problem, steps in grouped.items():
-            best[problem] = best_of([step for step in (best[problem], steps[attempts]) if step])
-        if curves and before == list(map(best.get, grouped)):
-            curves.append(curves[-1])
-            continue
-        speedups = [step.speedup for step in map(best.get, problems) if step and step.speedup]
-        curves.append(_fallback(speedups, len(problems)))
+        for problem, steps in grouped.items():  # the others are as before: there may be thousands
+            step = best[problem] = best_of([step for step in (best[problem], steps[attempts]) if step])
+            before, logs[problem] = logs[problem], math.log(max(1.0, step.speedup or 1.0)) if step else 0.0
+            total += logs[problem] - before
+        curves.append(math.exp(total / len(problems)) if problems else None)
     return curves
 
 

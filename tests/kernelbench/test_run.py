@@ -13,7 +13,7 @@ from harness.problem.module import ProblemId
 from harness.result import Result, Status
 from harness.solution.discover import Solution
 from kernelbench.evaluation import unevaluated
-from kernelbench.run import CONFIG, LOG, Run, RunError, WriteError, write_named, write_whole
+from kernelbench.run import CONFIG, LOG, FullLog, Run, RunError, WriteError, append_line, write_named, write_whole
 from kernelbench.run_folder import foreign
 
 CONFIGURATION = {"solutions": "s", "problem_dir": None, "workload": None, "precision": "fp32", "device": "cpu"}
@@ -185,9 +185,20 @@ def test_a_run_of_too_much_is_not_read(tmp_path, monkeypatch, limit):
     run = Run.create(tmp_path, CONFIGURATION)
     run.append(replace(result("1/19"), baselines={"eager": {}}))
     assert len(Run.load(tmp_path).results) == 1
-    run.append(replace(result("1/20" if limit == "problems" else "1/19"), baselines={"eager": {}, **EXTRA[limit]}))
+    more = replace(result("1/20" if limit == "problems" else "1/19"), baselines={"eager": {}, **EXTRA[limit]})
+    append_line(tmp_path / LOG, more.to_json())
     with pytest.raises(RunError, match=f"results of 2 {limit}, and at most 1 are read"):
         Run.load(tmp_path)
+
+
+def test_no_more_problems_are_written_than_are_read(tmp_path, monkeypatch):
+    monkeypatch.setattr("kernelbench.run.MOST_PROBLEMS", 2)
+    run = Run.create(tmp_path, CONFIGURATION)
+    for problem in ("1/19", "1/20", "1/19"):
+        run.append(result(problem))
+    with pytest.raises(FullLog, match="results of 2 problems: go on in another directory"):
+        run.append(result("1/21"))
+    assert len(Run.load(tmp_path).results) == 3
 
 
 def test_a_file_is_no_run(tmp_path):

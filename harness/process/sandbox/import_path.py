@@ -37,9 +37,19 @@ def _holds_packages(path: str) -> bool:
     return os.path.basename(path) in _PACKAGES or path == site.getusersitepackages()
 
 
-def work_places() -> list[str]:
-    """Return the folders that somebody works in: that of this process, and that of the one whose servers it is of."""
-    return [*filter(None, [os.environ.get(WORK)]), os.path.realpath("/proc/self/cwd")]
+def private_places() -> list[str]:
+    """Return folders that no candidate reads as a whole, wherever they lie.
+
+    These are the working directories of this process and of the one whose servers it is of, the user's home, the folder
+    of temporary files and the cache of builds.
+    """
+    named = [os.environ.get(name) for name in (WORK, "HOME", "TMPDIR", "KERNELBENCH_CACHE", "XDG_CACHE_HOME")]
+    return [working_directory(), "/tmp", *filter(None, named)]
+
+
+def working_directory() -> str:
+    """Return it also where it has been removed."""
+    return os.path.realpath("/proc/self/cwd")
 
 
 def _of_variable() -> list[str]:

@@ -10,7 +10,7 @@ import click
 
 from harness.result import Status
 from kernelbench import escaping
-from kernelbench.cli import UNFIT, WRONG_USAGE, Number, OutputFile, Percent, echo, fail, json_option, say
+from kernelbench.cli import UNFIT, WRONG_USAGE, Number, OutputFile, Percent, fail, json_option, say, writing
 from kernelbench.cli.evaluation_options import evaluate, evaluation_options
 from kernelbench.cli.grouped import GroupedCommand
 from kernelbench.evaluation.build_check import build_only
@@ -81,7 +81,8 @@ def command(
     checks = thresholds.check_outcome(outcome, limits, earlier, builds) + gaps
     say(escaping.json_text(ci.to_json(checks, notes)) if as_json else ci.summary(checks, notes, "terminal"))
     if annotations:
-        echo(ci.annotations(checks, solutions), err=as_json)  # each of its lines is a command of ours
+        with writing(err=as_json):
+            click.echo(ci.annotations(checks, solutions), err=as_json)  # each of its lines is a command of ours
     written = _write(junit, summary, checks, notes)
     sys.exit(thresholds.exit_status(checks) or (thresholds.HOLDS if written else UNFIT))
 

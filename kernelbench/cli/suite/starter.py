@@ -42,6 +42,8 @@ def command(problem: str, kind: str | None, precision: str, problem_dir: Path | 
     path = out if _of_suffix(out) else out / f"level{file.id.level}" / f"{file.id.number}_{file.name}.{kind}"
     if path.suffix != f".{kind}":
         fail(f"{path} does not end in .{kind}, which --kind says", WRONG_USAGE)
+    if path != out and path.parent.is_symlink():
+        fail(f"{path.parent} is a link, which nobody named: name the file itself with --out", WRONG_USAGE)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x") as target:

@@ -1,5 +1,6 @@
 """Baselines that are kept: measured whatever a reference does, measured once, refused where they do not hold."""
 
+import dataclasses
 import json
 import signal
 import subprocess
@@ -74,8 +75,7 @@ def kept(tmp_path_factory):
 
 def present(file, **different):
     record = json.loads(file.read_text().splitlines()[0])
-    return BaselineKey(**{"device": record["device"]["name"], "torch": record["versions"]["torch"], "precision": "fp32"}
-                   | different)  # fmt: skip
+    return dataclasses.replace(BaselineKey.here(record["device"], record["versions"]["torch"], "fp32"), **different)
 
 
 def test_a_record_can_be_read_alone(kept):
@@ -136,6 +136,7 @@ def test_a_precision_that_cannot_hold_the_reference_is_said_so(tmp_path):
     ("different", "why"),
     [
         ({"device": "NVIDIA H100"}, "device was .* and is NVIDIA H100"),
+        ({"threads": 1000}, r"the number of threads was \d+ and is 1000"),
         ({"torch": "1.0"}, "PyTorch was .* and is 1.0"),
         ({"precision": "fp16"}, "has no baseline of 1/1 .small, fp16, eager."),
     ],

@@ -240,6 +240,7 @@ def test_the_baseline_of_the_same_run_counts_not_the_time_alone(tmp_path):
     [
         (lambda r: r.solution.update(name="new.cu"), "it is new"),
         (lambda r: r.device.update(name="another"), "device was cpu before and is another"),
+        (lambda r: r.device.update(threads=7), "number of threads was None before and is 7"),
         (lambda r: r.workload.update(name="full"), "workload was small before and is full"),
         (lambda r: setattr(r, "precision", "fp16"), "precision was fp32 before and is fp16"),
         (lambda r: r.baselines.update(compile=r.baselines.pop("eager")), "baseline was eager before and is compile"),

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from harness.process.sandbox import landlock
-from harness.process.sandbox.import_path import import_path
+from harness.process.sandbox.import_path import import_path, private_places
 from harness.process.spawn import ROOT
 
 PRINT = f"""
@@ -95,6 +95,13 @@ def test_a_candidate_of_a_script_reads_nothing_beside_it(project):
 def test_where_somebody_works_is_private_although_a_variable_of_compilers_names_it(project, variable):
     named = os.pathsep.join(filter(None, [str(project), os.environ.get(variable)]))
     assert printed("grade.py", cwd=project, **{variable: named})[:2] == ["Permission denied", "Permission denied"]
+
+
+def test_home_temporary_files_and_the_cache_are_private_wherever_they_lie(tmp_path, monkeypatch):
+    names = ("HOME", "TMPDIR", "KERNELBENCH_CACHE")
+    for name in names:
+        monkeypatch.setenv(name, str(tmp_path / name))
+    assert {str(tmp_path / name) for name in names} <= {*private_places()}
 
 
 def test_of_a_folder_of_the_system_what_lies_beside_the_working_directory_is_read(tmp_path, monkeypatch):
