@@ -74,6 +74,15 @@ def test_a_folder_gets_a_file_that_maps_to_the_problem_and_no_work_is_overwritte
     assert again.returncode == 2 and "may be your work" in again.stderr and found.path.read_text() == "my work"
 
 
+def test_nothing_is_written_into_a_folder_that_a_link_leads_to(tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "mine/level1").symlink_to(tmp_path / "elsewhere")
+    done = kb("1/19", "--kind", "py", "-o", "mine", cwd=tmp_path)
+    assert done.returncode == 2 and "mine/level1 is a link, which nobody named" in done.stderr
+    assert not [*(tmp_path / "elsewhere").iterdir()]
+
+
 def test_a_file_says_its_kind(tmp_path):
     assert kb("1/19", "-o", "relu_s1.cu", cwd=tmp_path).stdout == "relu_s1.cu\n"
     (found,) = discover(tmp_path).solutions

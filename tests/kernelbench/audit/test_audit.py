@@ -71,7 +71,7 @@ def test_mutants_that_compute_the_same_function_do_not_count(tmp_path):
     [
         ("x.mul_(2) + y", "overwrites its input 'x'"),
         ("torch.dropout(self.used(x), 0.5, True)", "its output is random"),
-        ("x + float(torch.seed() % 1_000_000)", "is not deterministic"),
+        ("x * 2.0 ** next(torch.__dict__.setdefault('calls', iter(range(100))))", "is not deterministic"),
         ("(x - 2).log()", "returns NaN in 128 of 128 elements"),
         ("None", "returns no tensor"),
     ],
@@ -174,6 +174,15 @@ def test_an_audit_is_of_no_problem_that_is_no_plain_file(tmp_path, kind):
         with path.open("w") as file:
             file.truncate(1 << 42)
     assert AuditFile(tmp_path / "audit.jsonl").get(ProblemFile(ProblemId.parse(record["problem"]), "x", path)) is None
+
+
+def test_two_audits_of_one_file_keep_each_others_records(tmp_path):
+    """Each wrote what it had read at its start and its own: the records of one were lost."""
+    lines = (suite.problem_root() / "audit.jsonl").read_text().splitlines()[:4]
+    first, second = AuditFile(tmp_path / "audit.jsonl"), AuditFile(tmp_path / "audit.jsonl")
+    for number, line in enumerate(lines):
+        (first, second)[number % 2].put(Audit.from_json(json.loads(line)))
+    assert (tmp_path / "audit.jsonl").read_text().splitlines() == lines
 
 
 def test_an_audit_is_not_written_through_a_link(tmp_path):

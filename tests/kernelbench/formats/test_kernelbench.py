@@ -102,6 +102,12 @@ def test_every_problem_of_an_imported_level_counts(files):
     assert row["problems"] == 100 and row["solved"] == 2 and row["fast_p"]["1"]["value"] == 0.01
 
 
+def test_an_imported_level_that_the_suite_lacks_can_be_shown(files):
+    made = exchange.import_kernelbench(files / "eval_results.json", 4, files / "run")
+    (row,) = standings([Run.load(made.path)])["groups"]["all"]
+    assert row["problems"] == len(EVALUATED)
+
+
 def test_an_older_file_with_one_object_a_problem_is_read(files):
     old = {number: entries[0] for number, entries in EVALUATED.items()}
     (files / "eval_results.json").write_text(json.dumps(old))

@@ -63,6 +63,8 @@ def test_quality_counts_problems_without_a_kernel(found):
 
 def test_scaling_over_attempts_and_dollars(found):
     assert lineage.over_attempts(found, ["1/1"], 5) == pytest.approx([1.0, 2.0, 2.0, 4.0, 4.0])
+    assert lineage.over_attempts(found, ["1/1", "1/2"], 2) == pytest.approx([1.0, 2**0.5])
+    assert lineage.over_attempts(found, [], 2) == [None, None]
     assert lineage.over_usd(found, ["1/1"], [0.05, 0.25, 0.45]) == pytest.approx([1.0, 2.0, 4.0])
 
 
