@@ -1,8 +1,10 @@
 """`kb try`: one JSON object, fixed exit statuses, and a new verdict whenever the file is saved."""
 
 import json
+import signal
 import subprocess
 import sys
+import time
 
 import jsonschema
 import pytest
@@ -31,6 +33,20 @@ def kb_try(*arguments):
     jsonschema.validate(attempt, report.schema())
     assert attempt["exit_status"] == done.returncode and done.stdout.count("\n") == 1
     return done.returncode, attempt
+
+
+@pytest.mark.slow
+def test_an_interruption_is_no_traceback_of_any_process(tmp_path):
+    """The judge, which had just begun, told somebody who had ended what it was."""
+    path = tmp_path / "1_19.py"
+    path.write_text("class ModelNew: pass\n")
+    for seconds in (0.8, 1.2, 1.6, 2.0):
+        command = [*warm_kb.REAL_KB, "try", path, "--device", "cpu", "--no-server"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+            time.sleep(seconds)
+            process.send_signal(signal.SIGTERM)
+            said, _ = process.communicate(timeout=60)
+        assert process.returncode in (1, 130) and "Traceback" not in said, said
 
 
 @pytest.mark.slow
