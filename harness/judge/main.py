@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-
 from harness.process.fork_server import ForkServer
 from harness.worker import forkserver
 
@@ -14,5 +12,4 @@ def serve(fd: int) -> None:
     with ForkServer(split=True) as workers:  # before there is a job, a device or anything drawn
         from harness.judge import server
 
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # who asked has ended meanwhile
-            server.serve(fd, workers)
+        server.serve(fd, workers)

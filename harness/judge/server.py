@@ -53,6 +53,8 @@ def serve(fd: int, workers: ForkServer) -> None:
     go_first(_FIRST_TO_GO)
     connection = socket.socket(fileno=fd)
     _, fds, _, _ = socket.recv_fds(connection, 1, 1)
+    if not fds:  # who started this process has ended
+        return
     watched_by(Page(fds[0]))
     hello = protocol.receive(connection)
     try:

@@ -22,7 +22,7 @@ class Garbled(Exception):
     """The peer sent something that is no message."""
 
 
-class Closed(Exception):
+class Closed(EOFError):
     """The peer closed the connection."""
 
 

@@ -52,7 +52,9 @@ def start_server(
     path = [str(ROOT), *import_path()]
     # tearing PyTorch down takes a second and frees nothing that the end of a process does not
     start = (
-        f"import os, sys; sys.path[:] = {path!r}\nfrom {module} import serve; serve({connection.fileno()})\n"
+        f"import os, sys; sys.path[:] = {path!r}\nfrom {module} import serve\n"
+        # whom it answers may end meanwhile
+        f"try: serve({connection.fileno()})\nexcept (EOFError, BrokenPipeError, ConnectionResetError): pass\n"
         "sys.stdout.flush(); sys.stderr.flush(); os._exit(0)"
     )
     popen = functools.partial(
