@@ -118,7 +118,8 @@ def _read(clock: WallClockCheck, result: Result, timed: Timed) -> Reading:
         except torch.OutOfMemoryError:
             pass  # the judge's
         except CandidateFailure as failure:
-            out_of_memory = failure.status is Status.OUT_OF_MEMORY
+            # On a CPU its memory does not depend on how many calls there are: it would only have another try.
+            out_of_memory = failure.status is Status.OUT_OF_MEMORY and kind == "cuda"
             if not out_of_memory or made_room and calls == 1 and clock.leaves_room():
                 raise
         session.release_caches()
