@@ -102,14 +102,17 @@ class Endpoint:
         if not key and base_url is None:
             raise ModelError(f"{key_variable} is not set: put the key there, or name an endpoint with --base-url")
         most_bytes = bounded_reply.MOST_BYTES if stream else bounded_reply.MOST_WHOLE_BYTES
-        self._client = openai.OpenAI(
-            base_url=base_url, api_key=key or "none", max_retries=0, timeout=timeout_s,
-            default_headers=bounded_reply.HEADERS,
-            http_client=openai.DefaultHttpxClient(
-                event_hooks=bounded_reply.hooks(_TIMES_WAITED * timeout_s, most_bytes),
-                follow_redirects=False,  # which would send prompts to whatever address an endpoint names
-            ),
-        )  # fmt: skip
+        http_client = openai.DefaultHttpxClient(
+            event_hooks=bounded_reply.hooks(_TIMES_WAITED * timeout_s, most_bytes),
+            follow_redirects=False,  # which would send prompts to whatever address an endpoint names
+        )
+        try:
+            self._client = openai.OpenAI(
+                base_url=base_url, api_key=key or "none", max_retries=0, timeout=timeout_s,
+                default_headers=bounded_reply.HEADERS, http_client=http_client,
+            )  # fmt: skip
+        except Exception as error:  # of its transport, which has a class of its own for each version
+            raise ModelError(f"{base_url!r:.200} is no address of an endpoint: {error}") from None
         self.model, self.base_url = model, str(self._client.base_url)
         self.fields = fields or {}
         self._key_variable, self._prices = key_variable, checked_prices(prices) if prices else None

@@ -49,7 +49,9 @@ def _add(archive: Archive, task: dict[str, Any], origin: str) -> None:
     problem = ProblemId(task["level_id"], task["task_id"])
     reference, source = task.get("ref_code"), task["custom_code"]
     if isinstance(reference, str) and reference.strip():
-        archive.problems.setdefault(problem, reference)
+        if archive.problems.setdefault(problem, reference) != reference:
+            archive.left_out.append((origin, f"{problem} is defined otherwise in an earlier line"))
+            return
     claimed = claims.speedups({name: task.get(field) for field, name in _BASELINES.items()})
     if not isinstance(source, str) or source.strip() in _NO_SOURCE:
         without = f", and a claim of {next(iter(claimed.values())):g}x" if claimed else ""

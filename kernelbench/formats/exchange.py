@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from kernelbench import suite
 from kernelbench.formats import kernelbench
 from kernelbench.formats.tritonbench import accuracy
 from kernelbench.review import labels
-from kernelbench.run import Run, write_named
+from kernelbench.run import LOG, Run, write_named
 from kernelbench.views import leaderboard, tables
 
 FORMATS = ("kernelbench", "baseline", "tritonbench", "csv", "parquet")
@@ -41,10 +42,14 @@ def import_kernelbench(
         "workload": ",".join(sorted(workloads)) or None, "precision": "fp32",
     }  # fmt: skip
     run = Run.open(out, config, resume=False)
-    for result in results:
-        run.append(result)
-    run.close()
-    return run
+    try:
+        run.write(LOG, "".join(json.dumps(result.to_json()) + "\n" for result in results))
+    except BaseException:  # an interruption too: a part of them would look like a run
+        shutil.rmtree(out)
+        raise
+    finally:
+        run.close()
+    return Run.load(out)
 
 
 def export(runs: Sequence[Run], form: str, out: Path, level: int | None = None) -> None:

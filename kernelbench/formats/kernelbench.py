@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,9 @@ def read_eval_results(
             except _UNEXPECTED as error:
                 raise FormatError(f"{baseline}: that of problem {problem} is not as expected: {error!r}") from None
             results.append(result)
+    named = Counter((result.problem, result.solution["sample"], result.workload["name"]) for result in results)
+    if twice := next((of for of, count in named.items() if count > 1), None):
+        raise FormatError(f"{path} has two results of sample {twice[1]} of {twice[0]}: leave one of them there")
     return results
 
 

@@ -30,9 +30,13 @@ def read(path: Path, options: ReadOptions) -> Archive:
         raise ArchiveError(f"{path} holds no kernels such as level_1_problem_19_sample_0_kernel.py")
     levels = {int(match[1]) for match, _ in found}
     claimed = _claimed(path / RESULTS, levels, options)
-    archive = Archive()
+    archive, seen = Archive(), set()
     for match, file in found:
-        level, number, sample = map(int, match.groups())
+        level, number, sample = of = tuple(map(int, match.groups()))
+        if of in seen:
+            archive.left_out.append((file.name, f"another file is sample {sample} of {level}/{number} too"))
+            continue
+        seen.add(of)
         source, why_not = text_of(path, file)
         if source is None:
             archive.left_out.append((file.name, why_not))

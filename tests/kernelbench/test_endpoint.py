@@ -41,6 +41,12 @@ def test_an_answer_with_its_tokens_and_cost(served):
     assert server.requests == [{"model": "model", "messages": HELLO, "temperature": 0.5}]
 
 
+@pytest.mark.parametrize("address", ["\0", "http://host/\x01"])
+def test_what_is_no_address_is_told_as_such(address):
+    with pytest.raises(ModelError, match="is no address of an endpoint"):
+        Endpoint("model", address)
+
+
 def test_without_prices_the_cost_is_unknown(served):
     _, endpoint = served("fine")
     done = endpoint.complete(HELLO, {})

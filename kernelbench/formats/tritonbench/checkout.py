@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from harness.compile.cache import cache_root
-from harness.json_text import parse_json
+from harness.json_text import parse_json, parse_writable_json
 from harness.problem.module import ProblemError, ProblemFile, ProblemId
 from harness.process.spawn import command_of, environment
 from kernelbench.formats.archive import text_of
@@ -102,15 +102,19 @@ def _apart(function: str, wanted: list[Entry]):
     command = [*command_of("kernelbench.formats.tritonbench.inspection"), function]
     print(f"reading {len(wanted)} files of TritonBench", file=sys.stderr)
     done = subprocess.run(command, input=json.dumps(sources), capture_output=True, text=True, env=environment())
-    if done.returncode:
+    try:
+        answer = parse_json(done.stdout) if done.returncode == 0 else None
+    except ValueError:  # a file of the benchmark wrote there, or ended the process
+        answer = None
+    if answer is None:
         raise ProblemError(f"TritonBench's files cannot be read: {done.stderr.strip()[-2000:]}")
-    return parse_json(done.stdout)
+    return answer
 
 
 def _statistics(root: Path) -> list[dict]:
     path = root / STATISTICS
     try:
-        records = parse_json(_text(root, path))
+        records = parse_writable_json(_text(root, path))
         assert len(records) <= _MOST_FILES, f"it names {len(records):,} files, and at most {_MOST_FILES:,} are read"
         assert all(type(record["file"]) is str and 1 <= int(record["difficulty"]) <= 5 for record in records)
     except (ValueError, TypeError, KeyError, AssertionError, OverflowError) as error:

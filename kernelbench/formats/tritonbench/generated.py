@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.problem.module import ProblemId
+from harness.solution.helper_files import NOT_PYTHON
 from kernelbench.formats.tritonbench import adapter_source
 
 # A number a shape, and the file's own test, which is checked and not timed.
@@ -103,7 +104,7 @@ def functions_of(entry: Entry) -> list[str]:
     """Return the names that the perf file imports from the golden file; [] where it is no Python."""
     try:
         body = ast.parse(entry.perf).body
-    except SyntaxError:
+    except NOT_PYTHON:
         return []
     imports = (node for node in body if isinstance(node, ast.ImportFrom) and node.module)
     return [name.name for node in imports if node.module.endswith(f".{entry.name}") for name in node.names]

@@ -342,6 +342,14 @@ def test_a_dry_run_says_what_it_will_cost_and_runs_nothing(kb, tmp_path):
     assert before == {path: path.read_bytes() for path in (tmp_path / "out").iterdir() if path.is_file()}
 
 
+@pytest.mark.parametrize(
+    "change", [('name = "try"', f'name = "{"x" * 300}"'), ('solver = "refine"', f'solver = "{"x" * 5000}"')]
+)
+def test_what_no_file_system_takes_is_wrong_usage(kb, change):
+    done = kb(LANDSCAPE.replace(*change), out="x" * 300 if "name = " in change[0] else "out")
+    assert done.exit_code == 2 and "File name too long" in done.output, done.output
+
+
 def test_a_mistake_in_the_file_is_wrong_usage(kb):
     done = kb(LANDSCAPE.replace('"best_of_n"', '"best"'))
     assert done.exit_code == 2 and "there is no solver best" in done.output

@@ -52,6 +52,13 @@ def test_solutions_problems_and_claims_of_cuda_l1(cuda_l1, tmp_path):
     assert first.speedups == {"eager": 2.5, "cuda_graph": 1.5} and first.over == "eager"
 
 
+def test_a_line_that_defines_its_task_otherwise_is_left_out(cuda_l1, tmp_path):
+    """Its claim was taken for one about the first definition."""
+    made = imported(cuda_l1(task(19), {**task(19), "ref_code": REFERENCE + "# another"}), tmp_path / "out")
+    assert len(made.claims) == 1
+    assert made.left_out == [("line 2", "1/19 is defined otherwise in an earlier line")]
+
+
 def test_a_claim_that_repeats_is_refused(cuda_l1, tmp_path):
     """Each counted as one more kernel, and had its source parsed again."""
     made = imported(cuda_l1(task(19), task(20)), tmp_path / "out")
@@ -235,6 +242,13 @@ def test_a_run_directory_of_kernelbench(kernelbench_run, tmp_path):
     assert (right.status, right.ms, right.speedups) == ("ok", 2.0, {"eager": 1.5})
     assert (wrong.status, wrong.ms, wrong.speedup) == ("build_error", None, None)
     assert right.sha256 != wrong.sha256
+
+
+def test_two_files_of_one_sample_are_one_kernel(kernelbench_run, tmp_path):
+    (kernelbench_run / "level_01_problem_019_sample_00_kernel.py").write_text(KERNEL)
+    made = imported(kernelbench_run, tmp_path / "out")
+    assert len(made.claims) == 2
+    assert made.left_out == [("level_1_problem_19_sample_0_kernel.py", "another file is sample 0 of 1/19 too")]
 
 
 def test_a_run_directory_without_results_claims_nothing(kernelbench_run, tmp_path):

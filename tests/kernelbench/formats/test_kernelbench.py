@@ -102,6 +102,23 @@ def test_every_problem_of_an_imported_level_counts(files):
     assert row["problems"] == 100 and row["solved"] == 2 and row["fast_p"]["1"]["value"] == 0.01
 
 
+def test_two_results_of_one_sample_are_refused(files):
+    twice = {**EVALUATED, "019": EVALUATED["19"][:1]}
+    (files / "eval_results.json").write_text(json.dumps(twice))
+    with pytest.raises(kernelbench.FormatError, match="two results of sample 0 of 1/19"):
+        read(files)
+
+
+def test_an_import_that_is_interrupted_leaves_no_run(files, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Run, "write", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        exchange.import_kernelbench(files / "eval_results.json", 1, files / "run")
+    assert not (files / "run").exists()
+
+
 def test_an_imported_level_that_the_suite_lacks_can_be_shown(files):
     made = exchange.import_kernelbench(files / "eval_results.json", 4, files / "run")
     (row,) = standings([Run.load(made.path)])["groups"]["all"]

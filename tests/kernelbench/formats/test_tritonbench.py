@@ -165,6 +165,23 @@ def test_statistics_that_are_none_are_refused(tmp_path):
     (other / checkout.STATISTICS).write_text(json.dumps([{"file": "f" * 300 + ".py", "difficulty": 1}]))
     with pytest.raises(suite.SelectorError, match="problems cannot be read in .*File name too long"):
         suite.find("all", other)
+    text = [{"file": "scale.py", "difficulty": 1, "simp_instru": "\ud800"}]
+    (other / checkout.STATISTICS).write_text(json.dumps(text))
+    with pytest.raises(ProblemError, match="is not TritonBench's statistics"):
+        suite.find("all", other)
+
+
+@pytest.mark.parametrize(
+    "perf", ["x = " + "-" * 100_000 + "1", "import os\nos._exit(0)", "import sys\nsys.__stdout__.write('x')", "\0"]
+)
+def test_perf_files_of_others_are_one_clear_error_or_left_out(tmp_path, perf):
+    other = written.write(tmp_path / "other")
+    path = next((other / checkout.PERF).glob("*_perf.py"))
+    path.write_text(perf + "\n" + path.read_text())
+    try:
+        assert path.name.removesuffix("_perf.py") in {problem.name for problem in suite.find("all", other)}
+    except ProblemError as error:
+        assert "TritonBench's files cannot be read" in str(error)
 
 
 def test_answers_are_mapped_by_their_instruction(root, tmp_path):
