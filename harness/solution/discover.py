@@ -167,6 +167,8 @@ def read_solution(
 
     Raises SolutionError where the file maps to no problem, or is a link that leads out of ``root``.
     """
+    if path.suffix not in _OF_SUFFIX:
+        raise SolutionError(f"is no source of a solution: it ends in none of {', '.join(_OF_SUFFIX)}")
     real, top = real_path(path), Path(os.path.realpath(root or path.parent))
     if root and not real.is_relative_to(top):
         raise SolutionError("links to a file outside of the directory of solutions: put the file itself there")

@@ -25,7 +25,10 @@ def page(attempt: dict[str, Any]) -> str:
 
 
 def _times(attempt: dict[str, Any]) -> list[str]:
-    lines = [f"time     {attempt['time_ms']:.4g} ms on {attempt['device']}, {attempt['workload']}"]
+    where = f"on {attempt['device']}, {attempt['workload']}"
+    if attempt["time_ms"] is None:
+        return [f"time     not taken {where}"]
+    lines = [f"time     {attempt['time_ms']:.4g} ms {where}"]
     if attempt["verdict"] is None:
         return lines
     found = attempt["interval"]

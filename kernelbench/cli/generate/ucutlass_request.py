@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from harness.json_text import parse_json
+from harness.json_text import parse_writable_json
 from harness.solution.includes import read_head
 from kernelbench.cli import GATE_FAILED, UNFIT, WRONG_USAGE, fail, say, say_json
 from kernelbench.ucutlass import LibraryMissing, ProgramError, check, parse
@@ -50,7 +50,7 @@ def request(
     given: dict[str, Any] = {"source": source}
     if source.lstrip().startswith("{"):
         try:
-            given = parse_json(source)
+            given = parse_writable_json(source)
         except ValueError as error:
             fail(f"{file} is no JSON: {error}", WRONG_USAGE)
     if not isinstance(given, dict) or not isinstance(given.get("source"), str):

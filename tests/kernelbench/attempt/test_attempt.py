@@ -52,6 +52,13 @@ def test_a_tie_counts_as_one_and_an_unstable_one_as_nothing():
     assert attempt["speedup"] is None and attempt["exit_status"] == 0 and "did not settle" in attempt["hint"]
 
 
+def test_a_correct_one_that_was_only_checked_has_no_time():
+    checked = result("1/1", status=Status.OK)
+    checked.timing = None
+    attempt = conforms(report.of_result(checked, "k.py"))
+    assert attempt["correct"] and "time     not taken" in text.page(attempt)
+
+
 @pytest.mark.parametrize(
     ("message", "line", "begins"),
     [

@@ -96,6 +96,7 @@ def test_a_problem_whose_tensors_do_not_fit_is_refused(figure_1):
         (["check", "-"], '{"problem": "1/1"}', 'without a text "source"'),
         (["check", "-"], '{"source": 3}', 'without a text "source"'),
         (["check", "-"], '{"source": ', "is no JSON"),
+        (["compile", "-", "--header-only"], '{"source": "# \\ud800"}', "is no JSON"),
         (["check", "-"], '{"source": "gemm()", "problem": 3}', '"problem" and "workload" are texts'),
         (["check", "-", "--problem", "9/99"], GEMM90, "9/99"),
         (["check", "-", "--problem", "1/1", "--workload", "huge"], GEMM90, "huge"),
@@ -105,6 +106,12 @@ def test_a_problem_whose_tensors_do_not_fit_is_refused(figure_1):
 def test_wrong_usage_is_one_line_and_exit_status_2(arguments, source, message):
     done = invoke(*arguments, source=source)
     assert done.exit_code == 2 and message in done.output and isinstance(done.exception, SystemExit), done.output
+
+
+def test_tune_takes_a_file_of_any_name_and_asks_for_its_problem(tmp_path):
+    (tmp_path / "program.txt").write_text(GEMM90)
+    done = invoke("tune", tmp_path / "program.txt", "--list")
+    assert done.exit_code == 2 and "name the problem to measure on" in done.output
 
 
 @pytest.mark.parametrize("command", ["check", "explain"])
