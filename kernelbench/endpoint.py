@@ -26,6 +26,8 @@ MOST_CALLS = 32  # of tools in one answer; later ones are left out, as if the mo
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.5, 60.0
 _TIMES_WAITED = 4  # a whole answer may take so many times what is waited for a piece of it
 _LONGEST_ASKED_S = 600.0  # by a Retry-After header; who asks for more is asked again by hand
+# Variables that the package sends the values of, whatever the address: they are meant for OpenAI's own.
+_OF_OPENAI = ("OPENAI_CUSTOM_HEADERS", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_ADMIN_KEY")
 _HIGHEST_PRICE = 1e9  # of a million tokens, which more than anything asks for
 _DIGITS = 12  # of a cost in USD
 _TRIES = 8  # of one request; with the waits between them some two minutes
@@ -37,9 +39,17 @@ Message = dict[str, Any]  # role, content; of tools also tool_calls or tool_call
 def checked_prices(prices: Sequence[float]) -> tuple[float, float]:
     """Return the prices of prompts and of answers; ValueError where they are none."""
     if len(prices) != 2 or not all(0 <= price <= _HIGHEST_PRICE for price in prices):
-        raise ValueError(f"must be two numbers, of prompts and of answers, each from 0 to {_HIGHEST_PRICE:,.0f} USD")
+        most = f"{_HIGHEST_PRICE:,.0f} USD"
+        raise ValueError(f"a price must be two numbers, of prompts and of answers, each from 0 to {most}")
     prompt, completion = map(float, prices)
     return prompt, completion
+
+
+def checked_address(url: str) -> str:
+    """Return the address of an endpoint; ValueError where a password is part of it: addresses are kept and shown."""
+    if "@" in url.partition("://")[2].partition("/")[0]:
+        raise ValueError("the address of a model holds a name or a password: put a key into a variable instead")
+    return url
 
 
 class ModelError(Exception):
@@ -72,6 +82,16 @@ class About:
 
 class _Garbled(Exception):
     """An answer that is not of the protocol."""
+
+
+@contextlib.contextmanager
+def _hidden(*names: str) -> Iterator[None]:
+    """Take variables out of the environment for a while."""
+    held = {name: os.environ.pop(name) for name in names if name in os.environ}
+    try:
+        yield
+    finally:
+        os.environ.update(held)
 
 
 class Endpoint:
@@ -107,10 +127,11 @@ class Endpoint:
             follow_redirects=False,  # which would send prompts to whatever address an endpoint names
         )
         try:
-            self._client = openai.OpenAI(
-                base_url=base_url, api_key=key or "none", max_retries=0, timeout=timeout_s,
-                default_headers=bounded_reply.HEADERS, http_client=http_client,
-            )  # fmt: skip
+            with _hidden(*_OF_OPENAI) if base_url else contextlib.nullcontext():
+                self._client = openai.OpenAI(
+                    base_url=base_url and checked_address(base_url), api_key=key or "none", max_retries=0,
+                    timeout=timeout_s, default_headers=bounded_reply.HEADERS, http_client=http_client,
+                )  # fmt: skip
         except Exception as error:  # of its transport, which has a class of its own for each version
             raise ModelError(f"{base_url!r:.200} is no address of an endpoint: {error}") from None
         self.model, self.base_url = model, str(self._client.base_url)

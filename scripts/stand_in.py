@@ -55,12 +55,14 @@ class Fault:
 class StandIn:
     """Serves in the background; ``answer(request, number)`` gives an Answer, a Fault or a text.
 
-    ``requests`` are the bodies that arrived, in order; ``keys`` the keys that came with them.
+    ``requests`` are the bodies that arrived, in order; ``keys`` the keys that came with them, ``heads`` the
+    fields of their heads.
     """
 
     def __init__(self, answer: Callable[[dict[str, Any], int], Answer | Fault | str], port: int = 0):
         self.requests: list[dict[str, Any]] = []
         self.keys: list[str] = []
+        self.heads: list[dict[str, str]] = []
         self._answer = answer
         self._lock = threading.Lock()
         handler = type("Handler", (_Handler,), {"stand_in": self})
@@ -68,10 +70,11 @@ class StandIn:
         self._server.daemon_threads = True
         self.base_url = f"http://127.0.0.1:{self._server.server_port}/v1"
 
-    def answer(self, request: dict[str, Any], key: str) -> Answer | Fault:
+    def answer(self, request: dict[str, Any], head: dict[str, str]) -> Answer | Fault:
         with self._lock:
             self.requests.append(request)
-            self.keys.append(key)
+            self.keys.append(head.get("authorization", "").removeprefix("Bearer "))
+            self.heads.append(head)
             number = len(self.requests)
         said = self._answer(request, number)
         return Answer(said) if isinstance(said, str) else said
@@ -96,7 +99,7 @@ class _Handler(BaseHTTPRequestHandler):
         request = json.loads(self.rfile.read(int(self.headers["content-length"])))
         if self.path != "/v1/chat/completions":
             return self._send(404, {"error": {"message": f"no such path: {self.path}"}})
-        said = self.stand_in.answer(request, self.headers.get("authorization", "").removeprefix("Bearer "))
+        said = self.stand_in.answer(request, {name.lower(): value for name, value in self.headers.items()})
         time.sleep(said.after_s)
         if isinstance(said, Fault):
             self._fail(said, request)

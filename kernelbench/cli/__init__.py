@@ -18,7 +18,6 @@ import threading
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NoReturn
 
 import click
@@ -212,6 +211,10 @@ class _LazyGroup(click.Group):
         except click.ClickException as error:  # its words may be names of files
             error.message = escaping.terminal(str(error.message))
             raise
+        except (click.exceptions.Exit, click.Abort):
+            raise
+        except Exception:  # which nobody foresaw: text of candidates may be in it, and it is no verdict
+            fail(f"kernelbench failed, please report this:\n{traceback.format_exc()}", UNFIT)
 
     def format_commands(self, context, formatter):
         for title, commands in ROOMS.values():
@@ -230,14 +233,8 @@ def main() -> None:
       kb starter 1/19 -o mine      # a kernel to fill in, of a kind that runs here
       kb eval --solutions mine     # is it right, and how fast
     """
-    sys.excepthook = _told
     with contextlib.suppress(ValueError):  # only a process's first thread may
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # how batch systems interrupt
-
-
-def _told(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Print an error that nobody foresaw: text of candidates may be in it."""
-    say("".join(traceback.format_exception(kind, error, trace)), err=True, nl=False)
 
 
 def say(text: object = "", err: bool = False, nl: bool = True) -> None:

@@ -4,6 +4,7 @@ import contextlib
 import gzip
 import itertools
 import json
+import os
 import socket
 import threading
 import time
@@ -39,6 +40,22 @@ def test_an_answer_with_its_tokens_and_cost(served):
     assert endpoint.cost_usd(3, 3) == pytest.approx(9e-6)
     assert Endpoint("m", "http://x", prices=(1e-200, 0)).cost_usd(3, 3) == 0.0, "records hold no such figure"
     assert server.requests == [{"model": "model", "messages": HELLO, "temperature": 0.5}]
+
+
+def test_what_is_meant_for_openai_is_sent_to_no_other_address(served, monkeypatch):
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Gateway: sesame")
+    for name in ("OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
+        monkeypatch.setenv(name, "sesame")
+    server, endpoint = served("fine")
+    endpoint.complete(HELLO, {})
+    assert server.heads and not any("sesame" in value for head in server.heads for value in head.values())
+    assert os.environ["OPENAI_ORG_ID"] == "sesame"
+
+
+def test_an_address_with_a_password_is_refused():
+    """It was kept in the configuration of the run."""
+    with pytest.raises(ModelError, match="put a key into a variable instead"):
+        Endpoint("model", "http://me:hunter2@host/v1")
 
 
 @pytest.mark.parametrize("address", ["\0", "http://host/\x01"])

@@ -270,13 +270,13 @@ def test_the_names_of_files_in_wrong_usage_drive_no_terminal():
         assert done.returncode == 2 and "\x1b" not in done.stderr and r"\x1b" in done.stderr, arguments
 
 
-def test_an_error_that_nobody_foresaw_drives_no_terminal(tmp_path):
-    """The text of a candidate may be in it."""
-    code = "from kernelbench.cli import main; main(['cache'], standalone_mode=False); "
-    code += "raise ValueError('\\x1b[2J::error::x')"
-    env = {**os.environ, "KERNELBENCH_CACHE": str(tmp_path)}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, timeout=60)
-    assert done.returncode == 1 and "Traceback" in done.stderr and r"ValueError: \x1b[2J" in done.stderr
+def test_an_error_that_nobody_foresaw_drives_no_terminal_and_is_no_verdict():
+    """The text of a candidate may be in it; its status was that of a gate that fails."""
+    code = "from kernelbench.cli import main\nfrom kernelbench.cli.machine import cache\n"
+    code += "def fails(**_): raise ValueError('\\x1b[2J::error::x')\ncache.command.callback = fails\nmain(['cache'])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 3 and "please report this" in done.stderr
+    assert "Traceback" in done.stderr and r"ValueError: \x1b[2J" in done.stderr
     assert "\x1b" not in done.stderr
 
 
