@@ -70,7 +70,7 @@ def limit_bytes() -> int:
     configured = os.environ.get("KERNELBENCH_CACHE_GB", "")
     try:
         return int(float(configured or DEFAULT_GB) * 1e9)
-    except ValueError:
+    except (ValueError, OverflowError):
         raise CacheError(f"KERNELBENCH_CACHE_GB is {configured!r}, not a number of gigabytes") from None
 
 

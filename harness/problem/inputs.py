@@ -31,8 +31,9 @@ def draw_inputs(
     """
     seed_generators(seed, device)
     with torch.device(device):
-        # its square can be held, so that a norm can
-        inputs = redraw(workload.get_inputs(), workload.problem, draw, largest=torch.finfo(dtype).max ** 0.5)
+        # its square can be held when it is rounded and something is added, so that a norm or a difference can
+        largest = 0.9 * torch.finfo(dtype).max ** 0.5
+        inputs = redraw(workload.get_inputs(), workload.problem, draw, largest=largest)
     dtype = None if workload.problem.keeps_dtypes else dtype
     return [_place(value, device, dtype) for value in inputs]
 

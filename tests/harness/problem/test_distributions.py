@@ -110,6 +110,16 @@ def test_some_rows_of_timed_probabilities_are_not_as_published(problem):
         assert torch.allclose(after.sum(dim=1), torch.ones(len(after))) and (after > 0).all()
 
 
+@pytest.mark.parametrize("id", ["1/1", "1/94"])
+def test_squares_of_rare_elements_and_of_differences_from_them_can_be_held_in_fp16(problem, id):
+    """They were rounded up to 256, whose square is infinite: what had such elements was compared with nothing."""
+    workload = problem(id).workload_for("small", "cpu")
+    for seed in range(20):
+        one, other = draw_inputs(workload, seed, CPU, torch.float16, rare(TIMED))
+        assert max(one.abs().max(), other.abs().max()) > 30
+        assert all(torch.isfinite((value - 1).square()).all() for value in (one, other, -one, -other))
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=["fp32", "fp16"])
 def test_a_few_rare_rows_of_probabilities_decide_a_divergence_and_neither_tensor_shows_all(problem, dtype):
     workload, larger, changed = problem("1/98").workload("small"), 0, set()
