@@ -140,7 +140,8 @@ def _log_variance_of_totals(parts: Sequence[Result], baseline: str | None) -> fl
         return None
     ours = [typical_ms(part.timing) for part in parts]
     theirs = [typical_ms(_baseline(part, baseline)) for part in parts]
-    shares = [(own / sum(ours) + other / sum(theirs)) / 2 for own, other in zip(ours, theirs)]
+    our_total, their_total = sum(ours), sum(theirs)
+    shares = [(own / our_total + other / their_total) / 2 for own, other in zip(ours, theirs)]
     return sum(share**2 * variance for share, variance in zip(shares, variances))
 
 

@@ -30,6 +30,7 @@ ALL = "all"
 _RANKED_BY = 1.0  # settled fast_1
 _KS = (1, 2, 5, 10, 20, 50, 100)
 _MOST_LEVELS = 20  # which have rows of their own: suites have three or five
+_MOST_WORKLOADS = 100  # the same of names of workloads: a suite has a handful, TritonBench's problems some twenty
 _CONDITIONS = ("device", "workload", "precision")
 
 
@@ -152,6 +153,8 @@ def _workloads(problems: list[str], runs: Sequence[Run]) -> dict[str, list[str]]
     for run in runs:
         for result in run.latest():
             found.setdefault(result.workload.get("name", "?"), set()).add(result.problem)
+    if len(found) > _MOST_WORKLOADS:
+        return {}
     return {name: [p for p in problems if p in members] for name, members in found.items() if members & set(problems)}
 
 

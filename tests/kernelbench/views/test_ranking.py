@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from dataclasses import replace
 
 import pytest
 from logs import judged, result, run
@@ -64,6 +65,14 @@ def test_levels_and_subsets_are_rows_of_their_own(tmp_path):
     groups = standings(runs)["groups"]
     assert list(groups)[:4] == ["all", "level1", "level2", "level3"] and {"smoke", "llm"} <= set(groups)
     assert [groups[f"level{level}"][0]["solved"] for level in (1, 2, 3)] == [1, 1, 0]
+
+
+@pytest.mark.parametrize(("count", "rows"), [(100, 100), (101, 0)])
+def test_so_many_workloads_have_rows_of_their_own(tmp_path, count, rows):
+    """A run of others with 3,000 of them, 1 MB, took a minute and a half."""
+    parts = [replace(result("1/1", 0.5), workload={"name": f"w{number}"}) for number in range(count)]
+    groups = standings([run(tmp_path / "r", *parts)])["groups"]
+    assert sum(name.startswith("workload ") for name in groups) == rows
 
 
 def test_many_levels_have_no_rows_of_their_own(tmp_path):
