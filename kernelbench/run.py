@@ -133,7 +133,7 @@ class Run:
         if others := foreign(path):
             raise RunError(f"{others}: choose another --out")
         run = None if resume and (path / CONFIG).exists() else cls.create(path, config)
-        writer = _only_writer(path / LOG)
+        writer = only_writer(path / LOG)
         run = run or cls.resume(path, config)
         run._writer = writer
         return run
@@ -244,7 +244,7 @@ def _same(key: str, one: Any, other: Any) -> bool:
     return os.path.realpath(one) == os.path.realpath(other)
 
 
-def _only_writer(log: Path) -> IO | None:
+def only_writer(log: Path) -> IO | None:
     """The log, locked as long as it is open; RunError where somebody else has it, None where it cannot be."""
     try:
         file = open(os.open(log, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")

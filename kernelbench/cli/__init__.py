@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import errno
 import importlib
 import math
 import os
@@ -213,7 +214,9 @@ class _LazyGroup(click.Group):
             raise
         except (click.exceptions.Exit, click.Abort):
             raise
-        except Exception:  # which nobody foresaw: text of candidates may be in it, and it is no verdict
+        except Exception as error:  # which nobody foresaw: text of candidates may be in it, and it is no verdict
+            if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+                fail(f"{str(error.filename)[:100]}...: {error.strerror}", WRONG_USAGE)
             fail(f"kernelbench failed, please report this:\n{traceback.format_exc()}", UNFIT)
 
     def format_commands(self, context, formatter):

@@ -20,7 +20,7 @@ from harness.record.shape import LIST, OBJECT, TEXT, shape
 from harness.solution.includes import digest_of
 from kernelbench.experiment.outcomes import Finished
 from kernelbench.experiment.plan import Cell, Experiment, ExperimentError, Variant
-from kernelbench.run import append_line, whole_lines, write_whole
+from kernelbench.run import append_line, only_writer, whole_lines, write_whole
 from kernelbench.run_folder import foreign, read_own
 from kernelbench.solvers import script
 from kernelbench.solvers.program import Program
@@ -35,7 +35,10 @@ _DEFINITION = shape({"variant": LIST, "variant[]": OBJECT, "variant[].name!": TE
 
 
 class Store:
-    """The finished runs of an experiment; ``finished`` is by cell. Without ``writes`` they are only looked at."""
+    """The finished runs of an experiment; ``finished`` is by cell. Without ``writes`` they are only looked at.
+
+    Raises ExperimentError, and RunError where another process writes into it.
+    """
 
     def __init__(self, folder: Path, experiment: Experiment, resume: bool, writes: bool = True):
         self.folder, self.experiment = folder, experiment
@@ -56,7 +59,13 @@ class Store:
                 (folder / CELLS).touch()
         except OSError as error:
             raise ExperimentError(f"cannot write {folder}: {error.strerror}") from None
+        self._writer = only_writer(folder / CELLS) if writes else None
         self.finished = finished(folder, repair=writes)
+
+    def close(self) -> None:
+        """Let others write into it."""
+        if self._writer:
+            self._writer.close()
 
     def add(self, one: Finished) -> None:
         """Keep a finished run; it is on the disk then."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import sys
 from dataclasses import astuple
@@ -57,7 +58,8 @@ def command(file: Path, out: Path | None, resume: bool, dry_run: bool) -> None:
             _say_costs(experiment, Store(out, experiment, True, writes=False) if (out / DEFINITION).exists() else None)
             return
         store = Store(out, experiment, resume)
-        progress = _run(experiment, store)
+        with contextlib.closing(store):
+            progress = _run(experiment, store)
     except (WriteError, EnvironmentUnfit) as error:
         fail(error, UNFIT)
     except (*WRONG_INPUT, ExperimentError, SolverError, ModelError, ValueError) as error:  # of what a plan names

@@ -270,6 +270,13 @@ def test_the_names_of_files_in_wrong_usage_drive_no_terminal():
         assert done.returncode == 2 and "\x1b" not in done.stderr and r"\x1b" in done.stderr, arguments
 
 
+@pytest.mark.parametrize("arguments", [["leaderboard"], ["review"], ["try"], ["eval", "--solutions"]])
+def test_a_name_that_no_file_system_takes_is_wrong_usage(arguments):
+    done = kb(*arguments, "x" * 5000)
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert "File name too long" in done.stderr or "no such file" in done.stdout
+
+
 def test_an_error_that_nobody_foresaw_drives_no_terminal_and_is_no_verdict():
     """The text of a candidate may be in it; its status was that of a gate that fails."""
     code = "from kernelbench.cli import main\nfrom kernelbench.cli.machine import cache\n"

@@ -1,5 +1,6 @@
 """Experiments from file to report, on the landscape and on a device."""
 
+import contextlib
 import json
 import math
 import shutil
@@ -241,6 +242,15 @@ solver = "template"
 """
 
 
+def test_one_process_at_a_time_makes_the_runs_of_an_experiment(kb, tmp_path):
+    """Two spent the whole limit each, and made the same runs."""
+    assert kb(LANDSCAPE).exit_code == 0
+    with contextlib.closing(Store(tmp_path / "out", read(tmp_path / "experiment.toml"), resume=True)):
+        done = kb(LANDSCAPE, "--resume")
+    assert done.exit_code == 2 and "another kb is writing into" in done.output
+    assert kb(LANDSCAPE, "--resume").exit_code == 0
+
+
 def test_an_experiment_is_not_continued_with_other_problems(kb, tmp_path):
     """A run of them was made, paid for, and could not stand beside the others."""
     folder = tmp_path / "problems" / "level1"
@@ -249,7 +259,8 @@ def test_an_experiment_is_not_continued_with_other_problems(kb, tmp_path):
         (folder / f"{number}_x.py").write_text("")
     text = PROBLEMS.format(folder=folder.parent)
     (tmp_path / "before.toml").write_text(text)
-    Store(tmp_path / "out", read(tmp_path / "before.toml"), resume=False).add(run_of("template", 0, 0, [0.5]))
+    with contextlib.closing(Store(tmp_path / "out", read(tmp_path / "before.toml"), resume=False)) as store:
+        store.add(run_of("template", 0, 0, [0.5]))
     more = text + '[[variant]]\nname = "more"\nsolver = "template"\n'
     done = kb(more, "--resume")
     assert done.exit_code == 2 and "template seed=0 repeat=0 is of other problems than all now" in done.output
