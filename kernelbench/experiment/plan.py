@@ -171,7 +171,7 @@ class Experiment:
     @property
     def reference(self) -> str:
         """Name of the variant that the others are compared with."""
-        return self.compare_with or self.variant[0].name
+        return self.compare_with or next((variant.name for variant in self.variant), "")
 
 
 def read(path: Path) -> Experiment:
@@ -267,7 +267,21 @@ def _check(experiment: Experiment, where: str) -> None:
         for key, bound in bounds.items():
             if table is not None and (value := getattr(table, key)) is not None and value < bound:
                 raise ExperimentError(f"{where} {name}: {key} must be {bound} or more, got {value}")
-    checks = [
+    checks = [*_of_matrix(experiment, names), *_of_variants(experiment)]
+    for wrong, message in checks:
+        if wrong:
+            raise ExperimentError(f"{where} {message}")
+    for model in filter(None, (experiment.model, *(variant.model for variant in experiment.variant))):
+        try:
+            checked_prices(model.price) if model.price is not None else None
+            checked_address(model.base_url or "")
+        except ValueError as error:
+            raise ExperimentError(f"{where} model '{model.name}': {error}") from None
+
+
+def _of_matrix(experiment: Experiment, names: list[str]) -> list[tuple[bool, str]]:
+    """Return whether something is wrong with the experiment as a whole, and what, for each thing that may be."""
+    return [
         (not re.fullmatch(r"[^/\0]+", experiment.name) or experiment.name in (".", ".."), "needs a name without '/'"),
         (
             experiment.repeats * len(experiment.seeds) * len(names) > _MOST_RUNS,
@@ -299,20 +313,13 @@ def _check(experiment: Experiment, where: str) -> None:
             "has a landscape, which has problems and a model of its own: leave out 'problems' and 'model'",
         ),
     ]
+
+
+def _of_variants(experiment: Experiment) -> Iterator[tuple[bool, str]]:
+    """Yield the same for each variant."""
     for variant in experiment.variant:
         both = (variant.solver is None) == (variant.solver_command is None)
-        checks.append((both, f"variant '{variant.name}' needs either 'solver' or 'solver_command'"))
-        checks.append((
-            experiment.landscape is not None and variant.solver is None,
-            f"variant '{variant.name}': a landscape runs solvers in Python only",
-        ))  # fmt: skip
-        checks.append((variant.budget is not None and variant.budget < 1, f"variant '{variant.name}' needs a budget"))
-    for wrong, message in checks:
-        if wrong:
-            raise ExperimentError(f"{where} {message}")
-    for model in filter(None, (experiment.model, *(variant.model for variant in experiment.variant))):
-        try:
-            checked_prices(model.price) if model.price is not None else None
-            checked_address(model.base_url or "")
-        except ValueError as error:
-            raise ExperimentError(f"{where} model '{model.name}': {error}") from None
+        yield both, f"variant '{variant.name}' needs either 'solver' or 'solver_command'"
+        on_landscape = experiment.landscape is not None and variant.solver is None
+        yield on_landscape, f"variant '{variant.name}': a landscape runs solvers in Python only"
+        yield variant.budget is not None and variant.budget < 1, f"variant '{variant.name}' needs a budget"

@@ -20,7 +20,7 @@ from kernelbench.redteam.catalogue import BY_NAME, CLASSES, EXPLOITS, FOLDER, HO
 LIMIT_S = 30
 HANGING_S = 4
 FASTER = 1.25
-ATTEMPTS = 3
+ATTEMPTS = 8
 
 
 @pytest.fixture(scope="module")

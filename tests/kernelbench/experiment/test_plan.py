@@ -113,6 +113,11 @@ def test_a_landscape_has_no_more_problems_than_a_run_may_have():
     assert parse({**world, "landscape": {"problems": 1000}}).landscape.problems == 1000
 
 
+def test_an_experiment_needs_a_variant():
+    with pytest.raises(ExperimentError, match=r"needs at least one \[\[variant\]\]"):
+        parse({"name": "x", "variant": [], "problems": "1/1"})
+
+
 def test_a_landscape_runs_solvers_in_python_only():
     program = {"name": "p", "solver_command": "./solver"}
     with pytest.raises(ExperimentError, match="runs solvers in Python only"):
