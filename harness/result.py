@@ -201,6 +201,8 @@ class Result:
                 raise ValueError(f"{name} has neither median_ms nor mean_ms")
         if self.speedup is not None and not self.timing:
             raise ValueError("a speedup without a timing")
+        if self.speedup is not None and not any(b and "error" not in b for b in self.baselines.values()):
+            raise ValueError("a speedup over no baseline")
 
 
 def upgraded(record: dict[str, Any]) -> dict[str, Any]:

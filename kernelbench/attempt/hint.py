@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from harness.result import Result, Status
-from kernelbench.metrics import settled
+from kernelbench.metrics import fast_p, settled
 
 NEAR_BOUND_PERCENT = 90.0  # of SOL, from which little is left: between 90 % and 100 % lies what a DRAM refresh takes
 LAUNCH_BOUND = 1.5  # wall time of back-to-back calls over time on the device, from which the host is the limit
@@ -43,7 +43,7 @@ def hint(result: Result) -> str:
 
 def _launches(timing: dict[str, Any]) -> str:
     wall_ms = timing.get("launch_bound_ms")
-    if not wall_ms or wall_ms <= LAUNCH_BOUND * timing["median_ms"]:
+    if not wall_ms or wall_ms <= LAUNCH_BOUND * fast_p.typical_ms(timing):
         return ""
     launches = (timing.get("profile") or {}).get("launches")
     counted = f" ({launches} a call)" if launches else ""

@@ -29,7 +29,7 @@ def execution(result: Result) -> str:
         return "\n".join(filter(None, [f"status: {result.status}", result.message.strip(), advice]))
     if not result.timing:
         return "status: ok, every output is correct; this workload is not timed"
-    lines = ["status: ok, every output is correct", f"time: {result.timing['median_ms']:.4g} ms (median)"]
+    lines = ["status: ok, every output is correct", f"time: {fast_p.typical_ms(result.timing):.4g} ms (median)"]
     if reason := settled.why_no_speedup(result):
         return "\n".join([*lines, f"speedup: none, because {reason}"])
     name, baseline = fast_p.baseline_of(result)
@@ -107,5 +107,6 @@ def _launches(timing: dict[str, Any]) -> list[str]:
     wall_ms = timing.get("launch_bound_ms")
     if not wall_ms:
         return []
-    bound = "; the host is the limit: launch fewer kernels" if wall_ms > _LAUNCH_BOUND * timing["median_ms"] else ""
+    is_bound = wall_ms > _LAUNCH_BOUND * fast_p.typical_ms(timing)
+    bound = "; the host is the limit: launch fewer kernels" if is_bound else ""
     return [f"wall time a call when calls are queued back to back: {wall_ms:.4g} ms{bound}"]

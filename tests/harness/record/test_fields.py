@@ -43,6 +43,7 @@ def test_there_are_committed_results():
         ("timing.samples_ms", [1.0] * 20_001, "timing.samples_ms must be a list of positive finite numbers, 1 to"),
         ("timing.samples_ms", [], "timing.samples_ms must be a list of positive finite numbers, 1 to 20,000"),
         ("timing", None, "a speedup without a timing"),
+        ("baselines", {}, "a speedup over no baseline"),
         ("timing", {"cv": 0.1}, "timing has neither median_ms nor mean_ms"),
         ("baselines.eager", {"speedup": 2.0}, "eager has neither median_ms nor mean_ms"),
         ("baselines.eager.error", None, "baselines.eager.error must be text"),
