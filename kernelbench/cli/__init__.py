@@ -254,7 +254,7 @@ def say_json(data: Any) -> None:
 
 @contextlib.contextmanager
 def writing(err: bool = False) -> Iterator[None]:
-    """Where the output cannot be written, end this process with a status that is no verdict."""
+    """End this process with a status that is no verdict where the output cannot be written."""
     try:
         yield
     except OSError as error:

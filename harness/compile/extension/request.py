@@ -148,7 +148,8 @@ class Request:
         """Return the real path of one that the request names; raises Refused for what is not its own to name."""
         with contextlib.suppress(OSError, ValueError):  # no path at all
             root = self.solution.root.resolve()
-            if not leads_into(path, root, self.solution.root.absolute(), self.scratch, *system_folders()):
+            beside = leads_into(path, root, self.solution.root.absolute(), self.scratch)
+            if not beside and not leads_into(path, *map(Path, system_folders())):
                 raise OSError  # without a look at it: it may be on a disk of the network that never answers
             real = real_path(path)
             holds_own = real.is_relative_to(root) and any(file.is_relative_to(real) for file in self.own)
