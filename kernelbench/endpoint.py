@@ -127,10 +127,14 @@ class Endpoint:
             follow_redirects=False,  # which would send prompts to whatever address an endpoint names
         )
         try:
+            checked_address(base_url or "")
+        except ValueError as error:  # which does not repeat the password
+            raise ModelError(str(error)) from None
+        try:
             with _hidden(*_OF_OPENAI) if base_url else contextlib.nullcontext():
                 self._client = openai.OpenAI(
-                    base_url=base_url and checked_address(base_url), api_key=key or "none", max_retries=0,
-                    timeout=timeout_s, default_headers=bounded_reply.HEADERS, http_client=http_client,
+                    base_url=base_url, api_key=key or "none", max_retries=0, timeout=timeout_s,
+                    default_headers=bounded_reply.HEADERS, http_client=http_client,
                 )  # fmt: skip
         except Exception as error:  # of its transport, which has a class of its own for each version
             raise ModelError(f"{base_url!r:.200} is no address of an endpoint: {error}") from None

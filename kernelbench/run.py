@@ -186,10 +186,10 @@ class Run:
     def append(self, result: Result) -> None:
         """Write one result and make sure that it is on the disk. Raises WriteError, also for one problem too many."""
         self._problems = self._problems or {one.problem for one in self.results}
-        self._problems.add(result.problem)
-        if len(self._problems) > MOST_PROBLEMS:
+        if result.problem not in self._problems and len(self._problems) >= MOST_PROBLEMS:
             raise FullLog(f"{self.path} has results of {MOST_PROBLEMS:,} problems: go on in another directory")
         append_line(self.path / LOG, result.to_json())
+        self._problems.add(result.problem)
         self.results.append(result)
 
     def write(self, name: str, content: bytes | str) -> None:

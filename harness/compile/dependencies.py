@@ -34,10 +34,10 @@ def listed_in(depfile: Path) -> list[str]:
 
 def is_the_systems(path: Path) -> bool:
     """Return whether a file belongs to the system or to this Python: not to a candidate."""
-    return _lies_in(path, system_folders())
+    return _lies_in(path, _system_folders())
 
 
-def system_folders() -> list[str]:
+def _system_folders() -> list[str]:
     """The folders of the system and this Python, as they are now: reading them is not for free."""
     return [folder for folder in system_paths(private_places()) if folder not in _NO_SOURCES]
 
@@ -55,7 +55,7 @@ def of_the_system(
     Raises UnforeseenFile for any other: nobody would notice when it changes.
     """
     own, generated = set(own), generated.resolve()
-    folders = [*system_folders(), *(os.path.realpath(folder) for folder in headers)]
+    folders = [*_system_folders(), *(os.path.realpath(folder) for folder in headers)]
     found: dict[str, str] = {}
     for name in list(dict.fromkeys(read))[:_MOST_FILES]:
         try:

@@ -49,7 +49,8 @@ def import_kernelbench(
         raise
     finally:
         run.close()
-    return Run.load(out)
+    run.results += results
+    return run
 
 
 def export(runs: Sequence[Run], form: str, out: Path, level: int | None = None) -> None:
@@ -78,9 +79,10 @@ def export(runs: Sequence[Run], form: str, out: Path, level: int | None = None) 
 def _all_of(level: int) -> str | None:
     """Return the selector of a level; None where the suite has no such level."""
     try:
-        return f"level{level}" if suite.ids(f"level{level}") else None
+        suite.ids(f"level{level}")
     except suite.SelectorError:
         return None
+    return f"level{level}"
 
 
 def _records(run: Run) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from harness.compile.dependencies import is_the_systems, system_folders
+from harness.compile.dependencies import is_the_systems
 from harness.compile.extension.flags import FLAGS, SEARCHED, paths, taken_apart
 from harness.solution.discover import Solution
 from harness.solution.includes import DEVICES, Lookups, leads_into, local_includes, read_bytes, real_path
@@ -149,7 +149,7 @@ class Request:
         with contextlib.suppress(OSError, ValueError):  # no path at all
             root = self.solution.root.resolve()
             beside = leads_into(path, root, self.solution.root.absolute(), self.scratch)
-            if not beside and not leads_into(path, *map(Path, system_folders())):
+            if not beside and not is_the_systems(Path(os.path.normpath(path))):
                 raise OSError  # without a look at it: it may be on a disk of the network that never answers
             real = real_path(path)
             holds_own = real.is_relative_to(root) and any(file.is_relative_to(real) for file in self.own)

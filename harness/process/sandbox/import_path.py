@@ -53,7 +53,7 @@ def working_directory() -> str:
 
 
 def _of_variable() -> list[str]:
-    work = Path(os.path.realpath(os.getcwd()))
+    work = Path(working_directory())
     entries = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
     return [path for path in map(os.path.abspath, entries) if not work.is_relative_to(os.path.realpath(path))]
 

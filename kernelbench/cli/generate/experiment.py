@@ -64,8 +64,6 @@ def command(file: Path, out: Path | None, resume: bool, dry_run: bool) -> None:
         fail(error, UNFIT)
     except (*WRONG_INPUT, ExperimentError, SolverError, ModelError, ValueError) as error:  # of what a plan names
         fail(error, WRONG_USAGE)
-    except OSError as error:
-        fail(f"cannot read {str(error.filename):.200}: {error.strerror}", WRONG_USAGE)
     try:
         _write(experiment, store, file)
     except OSError as error:
