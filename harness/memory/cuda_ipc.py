@@ -23,10 +23,16 @@ class DeviceMemory:
 
     @classmethod
     def allocate(cls, size: int) -> DeviceMemory:
-        """Allocate whole pages, which are shared with nothing else."""
+        """Allocate whole pages, which are shared with nothing else. Raises torch.OutOfMemoryError where none are free.
+
+        PyTorch's allocator may keep them: ``torch.cuda.empty_cache`` frees them.
+        """
         torch.cuda.synchronize()  # makes torch's context current
         pointer = ctypes.c_uint64()
         size = -(-size // _PAGE) * _PAGE
+        free, _ = torch.cuda.mem_get_info()
+        if size > free:
+            raise torch.OutOfMemoryError(f"{size / 1e9:.1f} GB are to be shared on the GPU, {free / 1e9:.1f} are free")
         cuda_driver.call("cuMemAlloc_v2", ctypes.byref(pointer), ctypes.c_size_t(size))
         DeviceMemory.held += size
         return cls(pointer.value, size)

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from harness.faults import MachineFault, is_of_machine
+from harness.faults import MachineFault, NoRoom, is_of_machine
 from harness.judge.conditions import Conditions
 from harness.judge.idle_cores import wait_for_idle_cores
 from harness.judge.reference import soundness
@@ -90,9 +90,18 @@ def prepare(workload: Workload, conditions: Conditions, is_library: bool) -> Pre
         _facts[key] = _find_facts(setting, conditions, is_library)
     facts = _facts[key]
     reference = _telling_reference(setting, conditions, facts)
-    outbox = SharedTensors(conditions.device, facts.kinds, facts.inputs)
+    outbox = _room_for_outputs(workload, conditions, facts)
     cores_rest = conditions.device.type == "cpu" and wait_for_idle_cores(_PATIENCE_S)
     return Prepared(reference.timed_on(facts.timed), facts, outbox, cores_rest)
+
+
+def _room_for_outputs(workload: Workload, conditions: Conditions, facts: Facts) -> SharedTensors:
+    """Allocate what a candidate's outputs or inputs go through; NoRoom where that does not fit beside the reference."""
+    try:
+        return with_room(lambda: SharedTensors(conditions.device, facts.kinds, facts.inputs))
+    except torch.OutOfMemoryError as error:
+        where = f"problem {workload.problem.id} ({workload.name}, {conditions.precision}) on {conditions.device}"
+        raise NoRoom(f"{error}: {where}; choose a smaller --workload") from error
 
 
 def _telling_reference(setting: RunConfig, conditions: Conditions, facts: Facts) -> Reference:

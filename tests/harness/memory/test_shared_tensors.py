@@ -61,3 +61,19 @@ def test_device_memory_is_shared_through_ipc_in_whole_pages():
     outbox = SharedTensors(torch.device("cuda", 0), [torch.zeros(5, device="cuda")])
     assert "ipc" in outbox.handle and outbox.handle["bytes"] % (2 << 20) == 0 and not outbox.fds
     outbox.close()
+
+
+@pytest.mark.gpu
+def test_device_memory_that_the_allocator_keeps_is_named_as_lacking_and_not_replaced_by_a_file():
+    device = torch.device("cuda", 0)
+    torch.cuda.empty_cache()
+    free, _ = torch.cuda.mem_get_info()
+    kept = torch.empty(int(0.8 * free), dtype=torch.uint8, device=device)
+    del kept  # its memory stays with PyTorch's allocator
+    half = torch.empty(free // 2, dtype=torch.uint8, device="meta")
+    with pytest.raises(torch.OutOfMemoryError, match="are to be shared on the GPU"):
+        SharedTensors(device, [half])
+    torch.cuda.empty_cache()
+    outbox = SharedTensors(device, [half])
+    assert "ipc" in outbox.handle
+    outbox.close()
