@@ -30,10 +30,14 @@ class DeviceMemory:
         torch.cuda.synchronize()  # makes torch's context current
         pointer = ctypes.c_uint64()
         size = -(-size // _PAGE) * _PAGE
-        free, _ = torch.cuda.mem_get_info()
-        if size > free:
-            raise torch.OutOfMemoryError(f"{size / 1e9:.1f} GB are to be shared on the GPU, {free / 1e9:.1f} are free")
-        cuda_driver.call("cuMemAlloc_v2", ctypes.byref(pointer), ctypes.c_size_t(size))
+        try:
+            cuda_driver.call("cuMemAlloc_v2", ctypes.byref(pointer), ctypes.c_size_t(size))
+        except DriverError as error:
+            free, _ = torch.cuda.mem_get_info()
+            if size <= free:
+                raise
+            lacking = f"{size / 1e9:.1f} GB are to be shared on the GPU, {free / 1e9:.1f} are free"
+            raise torch.OutOfMemoryError(lacking) from error
         DeviceMemory.held += size
         return cls(pointer.value, size)
 
