@@ -5,11 +5,9 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import datetime
-import errno
 import itertools
 import os
-import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -35,11 +33,11 @@ from kernelbench.evaluation.executor import (
 )
 from kernelbench.evaluation.stored_baselines import BaselineKey, StoredBaselines
 from kernelbench.metrics.workloads import workloads_of
-from kernelbench.run import Run, RunError, WriteError
+from kernelbench.room import with_room
+from kernelbench.run import Run, RunError
 from kernelbench.run_folder import linked
 from kernelbench.views import leaderboard
 
-_ROOM_TRIES, _ROOM_S = 10, 1.0  # for what is written while a candidate may fill the disk
 _CHANGED = "one of its files changed during the run: continue with --resume when it is written"
 
 Case = tuple[ProblemFile, Solution, str]  # with the name of a workload
@@ -230,23 +228,12 @@ def _record(
         item = unless_changed(item, chosen.stamps[item.solution], _CHANGED)
     if isinstance(item, Evaluated):
         comparisons.into(item.result, file)
-        _with_room(lambda: run_sources.keep(outcome.run, item.solution, file))
-        _with_room(lambda: outcome.run.append(item.result))
+        with_room(lambda: run_sources.keep(outcome.run, item.solution, file))
+        with_room(lambda: outcome.run.append(item.result))
     else:
         outcome.skipped.append(item)
-        _with_room(lambda: unevaluated.keep_skipped(outcome.run, item, file))
+        with_room(lambda: unevaluated.keep_skipped(outcome.run, item, file))
     watcher.ended(item)
-
-
-def _with_room(write: Callable[[], None]) -> None:
-    """Write; where the disk is full, wait: a candidate that runs meanwhile may fill it, and is soon ended for that."""
-    for left in reversed(range(_ROOM_TRIES)):
-        try:
-            return write()
-        except WriteError as error:
-            if not left or getattr(error.__cause__, "errno", None) not in (errno.ENOSPC, errno.EDQUOT):
-                raise
-            time.sleep(_ROOM_S)
 
 
 def evaluate_one(

@@ -18,6 +18,7 @@ from kernelbench import run_sources, suite
 from kernelbench.evaluation.confirmation import confirm_best, fresh
 from kernelbench.evaluation.executor import Evaluated, Options, Pair, closed_or_killed
 from kernelbench.evaluation.local_executor import BuildQueue, Pipeline
+from kernelbench.room import with_room
 from kernelbench.run import Run
 from kernelbench.solvers import session
 from kernelbench.solvers.backend.interface import Work
@@ -124,9 +125,9 @@ def _run_session(
 
     def keep(work: Work, results: list[Result]) -> None:
         file = backend.problems[work.problem].file
-        run_sources.keep(run, backend.solution(work), file)
+        with_room(lambda: run_sources.keep(run, backend.solution(work), file))
         for result in results:
-            run.append(result)
+            with_room(partial(run.append, result))
 
     ended = session.run(plan, problems, backend, session.Store(Journal(run.path), first, keep, run.path), watcher)
     outcome.failures, outcome.stopped = ended.failures, ended.stopped
@@ -145,8 +146,8 @@ def _finish(outcome: Outcome, opened, selector: str, problem_dir: Path | None, w
         return (files[result.problem], solution) if solution.sha256 == result.solution["sha256"] else None
 
     def record(item: Evaluated) -> None:
-        run_sources.keep(outcome.run, item.solution, files[item.result.problem])
-        outcome.run.append(item.result)
+        with_room(lambda: run_sources.keep(outcome.run, item.solution, files[item.result.problem]))
+        with_room(lambda: outcome.run.append(item.result))
         watcher.evaluated(item.result)
 
     outcome.unconfirmed = confirm_best(

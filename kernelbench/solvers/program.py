@@ -29,6 +29,7 @@ from harness.result import Result
 from harness.solution.discover import SUFFIXES
 from harness.solution.includes import open_plain
 from kernelbench.metrics import settled
+from kernelbench.room import with_room
 from kernelbench.run import write_whole
 from kernelbench.run_folder import WORKSPACES, read_own
 from kernelbench.run_sources import ORIGIN
@@ -157,7 +158,7 @@ def _opened(log: Path) -> BinaryIO:
 
 def _put(workspace: Path, name: str, text: str) -> None:
     """Write a file that is there whole; a link in its place, which may be of others, is replaced."""
-    write_whole(workspace / name, text)
+    with_room(lambda: write_whole(workspace / name, text))
 
 
 def _attempt(workspace: Path, number: int, ended: bool) -> Path | None:

@@ -26,6 +26,7 @@ from kernelbench.evaluation.executor import Evaluated, Skipped
 from kernelbench.evaluation.judge_process import CHECK, measure, profile
 from kernelbench.evaluation.local_executor import BuildQueue, Order
 from kernelbench.machine import ncu
+from kernelbench.room import with_room
 from kernelbench.run import write_whole
 from kernelbench.solvers.backend.interface import Profile, Trial, Work
 from kernelbench.solvers.backend.profiles import profile_of
@@ -134,13 +135,18 @@ class LocalBackend:
             self._by_code.pop((problem, workload, code), None)
 
     def _read(self, work: Work) -> tuple[Solution, CandidateFailure | None]:
-        """An attempt, and why it fails already: its comment may ask for what there is not."""
+        """An attempt, and why it fails already: its comment may ask for what there is not.
+
+        Which attempt it is the journal says, whatever its comment does: its result must not be told of another.
+        """
         folder, problem = self._folder / (SOLUTIONS if work.sample else TRIALS), ProblemId.parse(work.problem)
+        refused = None
         try:
-            return read_solution(work.path, folder, problem), None
+            solution = read_solution(work.path, folder, problem)
         except SolutionError as error:
             refused = CandidateFailure(Status.BUILD_ERROR, str(error))
-            return read_solution(work.path, folder, problem, settings=False), refused
+            solution = read_solution(work.path, folder, problem, settings=False)
+        return dataclasses.replace(solution, sample=work.sample or solution.sample), refused
 
     def _unfit(self, solution: Solution) -> CandidateFailure | None:
         """Return why a solution cannot run on this device."""
@@ -165,8 +171,8 @@ class LocalBackend:
         digest = hashlib.sha256(work.source.encode(errors="backslashreplace")).hexdigest()[:16]
         level, number = work.problem.split("/")
         path = self._folder / TRIALS / f"level{level}" / f"{number}_{digest}.{work.kind}"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, work.source.encode(errors="backslashreplace"))
+        with_room(lambda: path.parent.mkdir(parents=True, exist_ok=True))
+        with_room(lambda: write_whole(path, work.source.encode(errors="backslashreplace")))
         return dataclasses.replace(work, path=path)
 
 

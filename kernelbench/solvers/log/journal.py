@@ -30,6 +30,7 @@ from harness.record.shape import FROM_0, LIST, OBJECT, TEXT, count, or_none, sha
 from harness.solution.includes import read_bytes
 from harness.solution.naming import DIRECTIVE_LINES, directive_words
 from kernelbench.endpoint import Message
+from kernelbench.room import with_room
 from kernelbench.run import MOST_LOG_BYTES, RunError, append_line, whole_lines, write_whole
 from kernelbench.run_sources import ASKED, TRAJECTORY
 
@@ -168,7 +169,7 @@ class Journal:
 
     def _append(self, name: str, record: Any) -> None:
         if self.folder is not None:
-            append_line(self.folder / name, dataclasses.asdict(record))
+            with_room(lambda: append_line(self.folder / name, dataclasses.asdict(record)))
 
     def add_call(self, call: Call) -> None:
         with self._lock:
@@ -223,8 +224,8 @@ class Journal:
         if known and not (path.exists() and _text(path) == source):
             raise Diverged(f"attempt {attempt.sample} is not the one in {self.folder / TRAJECTORY}. {_REPEAT}")
         if not known:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(path, source.encode("utf-8", errors="surrogateescape"))
+            with_room(lambda: path.parent.mkdir(parents=True, exist_ok=True))
+            with_room(lambda: write_whole(path, source.encode("utf-8", errors="surrogateescape")))
             with self._lock:
                 self._append(TRAJECTORY, attempt)
                 self.attempts[key] = attempt
@@ -260,7 +261,7 @@ def numbered(source: str, problem: str, sample: int) -> str:
         if words := directive_words(line):
             kept = [word for word in words if not word.startswith(("problem=", "sample="))]
             before, after = line[: line.index("kb:")], " */" if line.rstrip().endswith("*/") else ""
-            end = line[len(line.rstrip("\r\n")) :]
+            end = line[len(line.splitlines()[0]) :]  # which may be a form feed: what follows is no word of this comment
             lines[index] = f"{before}{' '.join(['kb:', f'problem={problem}', f'sample={sample}', *kept])}{after}{end}"
     return "".join(lines)
 

@@ -132,6 +132,18 @@ def test_the_sources_of_a_run_evaluate_again(solved, write, tmp_path):
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("end", ["\f", "\x0b", "\x85", "\u2028", ""])
+def test_an_attempt_cannot_claim_the_number_of_another(solved, write, end):
+    """The words of the next line became words of its comment: its verdict was that of the first attempt."""
+    claims = f"# kb: a=b{end} sample=1\n{candidate('x')}"
+    solver = write(f"def solve(task):\n    yield {candidate('x.clamp(min=0)')!r}\n    yield {claims!r}\n")
+    first = solved(solver, budget=2)
+    found = {r.solution["sample"]: r.status for r in first.run.results if r.confirms is None}
+    again = solved(solver, budget=2, resume=True)
+    assert found == {1: "ok", 2: "wrong_value"} and not first.failures and not again.failures
+    assert len(again.run.results) == len(first.run.results), "evaluated once more"
+
+
 def test_plain_functions_lists_and_budgets(solved, write):
     source = f"""
 from kernelbench.solvers.task import Candidate
