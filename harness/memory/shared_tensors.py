@@ -48,10 +48,20 @@ def lay_out(tensors: list[torch.Tensor]) -> list[Slot]:
     return slots
 
 
-def shared_file() -> int:
-    """Return a descriptor of a new file in memory. Its holders may write, but not shrink it under a reader."""
+def size_for(*contents: list[torch.Tensor]) -> int:
+    """Return the bytes that hold each of the lists of tensors, one list at a time; at least one."""
+    ends = [slot.offset + slot.bytes for tensors in contents for slot in lay_out(tensors)]
+    return max(ends, default=0) or 1
+
+
+def shared_file(size: int) -> int:
+    """Return a descriptor of a new file in memory. Its holders may write, but not shrink it under a reader.
+
+    Nor may they grow it: what it has then would be in no process of theirs.
+    """
     descriptor = os.memfd_create("kb-shared", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL)
+    os.truncate(descriptor, size)
+    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
     return descriptor
 
 
@@ -59,13 +69,12 @@ class SharedTensors:
     """The judge's end, with room for each of the lists of tensors, one list at a time.
 
     ``handle`` and ``fds`` are what the worker needs to open its own; where it holds
-    a ``file`` in memory already, that one is used.
+    a ``file`` in memory already, of ``size_for`` them or more, that one is used.
     """
 
     def __init__(self, device: torch.device, *contents: list[torch.Tensor], file: int | None = None):
         self.device = device
-        ends = [slot.offset + slot.bytes for tensors in contents for slot in lay_out(tensors)]
-        size = max(ends, default=0) or 1
+        size = size_for(*contents)
         self.handle: dict = {"bytes": size}
         self.fds: list[int] = []
         self._cuda = None
@@ -77,10 +86,8 @@ class SharedTensors:
             except DriverError:
                 self.close()
         if self._cuda is None:
-            self._file = shared_file() if file is None else file
+            self._file = shared_file(size) if file is None else file
             self.fds = [self._file] if file is None else []
-            if os.fstat(self._file).st_size < size:
-                os.truncate(self._file, size)
 
     def read(self, slot: Slot) -> torch.Tensor:
         """A private copy of one tensor, on the device."""

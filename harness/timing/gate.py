@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-import os
 import time
 
 import torch
@@ -49,9 +48,7 @@ class Gate:
     @staticmethod
     def file() -> int:
         """A new file in memory for the two words."""
-        fd = shared_file()
-        os.truncate(fd, _BYTES)
-        return fd
+        return shared_file(_BYTES)
 
     def hold(self, number: int, stream: int | None = None) -> None:
         """Have the stream wait until the gate is opened for call ``number``."""

@@ -36,7 +36,7 @@ from harness.judge.cross_check.base import (
 )
 from harness.judge.idle_cores import wait_for_idle_cores
 from harness.judge.reference.session import ReferenceSession
-from harness.memory.shared_tensors import SharedTensors, lay_out, shared_file
+from harness.memory.shared_tensors import SharedTensors, lay_out, shared_file, size_for
 from harness.problem.inputs import fresh_seeds, tensors_of
 from harness.process.procfs import available_memory_bytes, usable_cores
 from harness.process.worker_process import Worker
@@ -59,7 +59,7 @@ class CpuRehearsal(Rehearsal):
     """Calls that do nothing, made by a worker of as many threads as the candidate's."""
 
     def __init__(self, judge: ReferenceSession, timeout_s: float, fork: Fork):
-        super().__init__(judge, timeout_s, shared_file())
+        super().__init__(judge, timeout_s, shared_file(size_for(judge.prepared.facts.inputs)))
         self.idle = fork([self.fd])
         self._ask = functools.partial(self.ask_idle, self.idle)
 

@@ -56,6 +56,17 @@ def test_writing_beyond_the_end_fails_in_the_writer():
     outbox.close()
 
 
+def test_nobody_grows_or_shrinks_its_file():
+    """A candidate grew it by what its limit allowed and let go of it: the judge held that, and no process showed it."""
+    outbox = SharedTensors(torch.device("cpu"), [torch.zeros(1 << 10)])
+    (fd,) = outbox.fds
+    size = os.fstat(fd).st_size
+    for change in (lambda: os.posix_fallocate(fd, size, 1 << 20), lambda: os.truncate(fd, size - 1)):
+        with pytest.raises(PermissionError):
+            change()
+    outbox.close()
+
+
 @pytest.mark.gpu
 def test_device_memory_is_shared_through_ipc_in_whole_pages():
     outbox = SharedTensors(torch.device("cuda", 0), [torch.zeros(5, device="cuda")])

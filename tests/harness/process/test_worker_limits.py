@@ -77,7 +77,7 @@ PARTS = {
 
 def test_one_sum_of_all_memory_is_compared(run):
     """No part of it is beyond the limit, nor are any two."""
-    given = shared_file()
+    given = shared_file(300 * MIB)
     error = failing(run, "".join(PARTS.values()), memory_bytes=1000 * MIB, inherit=[given])
     os.close(given)
     assert error.status is Status.OUT_OF_MEMORY and "the limit is 1.0 GB" in error.message
