@@ -231,6 +231,12 @@ class Cache:
             mark.unlink(missing_ok=True)
         return before
 
+    def free_bytes(self) -> int:
+        """Return how many are free on its disk."""
+        with self._writing():
+            disk = os.statvfs(self.root)
+        return disk.f_bavail * disk.f_frsize
+
     def statistics(self) -> Statistics:
         entries = list(self._entries())
         sizes, uses = sum(entry[1] for entry in entries), sum(entry[2] for entry in entries)

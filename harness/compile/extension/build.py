@@ -31,6 +31,8 @@ from harness.solution.visible_files import own_files
 
 _ARCH = re.compile(r"\d{1,3}\.\d{1,3}[a-z]?")
 _MOST_REQUESTS = 1000  # of one candidate: its time grows by what each takes, of which the build is a part
+_DISK_SHARE = 8  # of what is free where the cache is: half is a candidate's own, and each build has a copy
+_LEAST_ROOM_BYTES = 64 << 20  # several times the largest extension in use
 _MOST_ARCH_CHARACTERS = 1000  # of a list of architectures: a hundred of them
 
 
@@ -45,6 +47,7 @@ class ExtensionBuilder:
     reused: int = 0
     seconds: float = field(default=0.0)
     bytes: int = 0  # of what it built
+    room: int = 0  # bytes that this may have, known from the first on
     keys: list[str] = field(default_factory=list)
     libraries: list[Path] = field(default_factory=list)  # in the cache
 
@@ -93,21 +96,27 @@ class ExtensionBuilder:
                         return _failure(answer, built, scratch, key) | {"output": output}
                     if self._key(request, environment) != key:
                         raise Refused("a source of the extension changed while it was compiled; run it again")
-                    self._take_room(built / name)
+                    self._take_room(cache, built / name)
                     entry = cache.put(key, [built / name], _dependencies(answer, files, worker.scratch))
                 self.compiled += 1
         self.keys.append(key)
         self.libraries.append(entry / name)
         return {"library": str(_deliver((entry / name).resolve(), scratch, key)), "output": output}
 
-    def _take_room(self, library: Path) -> None:
-        """Raise Refused where a library is none, or is too large, or all of this candidate's are together."""
+    def _take_room(self, cache: Cache, library: Path) -> None:
+        """Raise Refused where a library is none, or is too large, or all of this candidate's are together.
+
+        They stay in the cache, where the next candidates need room, too.
+        """
         try:
             self.bytes += built_bytes(library)
         except ValueError as error:
             raise Refused(str(error)) from None
-        if self.bytes > MAX_BUILT_TOGETHER_BYTES:
-            raise Refused(f"its extensions have more than {MAX_BUILT_TOGETHER_BYTES:,} bytes together")
+        if not self.room:
+            share = cache.free_bytes() // _DISK_SHARE
+            self.room = min(MAX_BUILT_TOGETHER_BYTES, max(_LEAST_ROOM_BYTES, share))
+        if self.bytes > self.room:
+            raise Refused(f"its extensions have more than {self.room:,} bytes together")
 
     def checked(self, request: dict[str, Any], scratch: Path) -> Request:
         """Return the request, checked; raises Refused."""

@@ -196,6 +196,16 @@ def test_a_request_that_names_a_path_of_somebody_else_is_refused(builder, tmp_pa
     assert "not the solution's own" in builder(inline(**named), scratch)["message"]
 
 
+def test_the_libraries_of_one_candidate_leave_others_room_in_the_cache(builder, tmp_path, monkeypatch):
+    """Each a sixth of what was free, until nothing was: its neighbours were not evaluated."""
+    (scratch := tmp_path / "scratch").mkdir()
+    monkeypatch.setattr(Cache, "free_bytes", lambda cache: 500 << 20)
+    large = "char a[{}] = {{1}};"
+    assert "library" in builder(inline(cpp_sources=large.format(40 << 20), no_implicit_headers=True), scratch)
+    second = inline(cpp_sources=large.format(30 << 20), no_implicit_headers=True)
+    assert "its extensions have more than 67,108,864 bytes together" in builder(second, scratch)["message"]
+
+
 @pytest.mark.parametrize(
     "arguments, message",
     [({"extra_include_paths": ["/usr/include"] * 501}, "extra_include_paths of an extension has more than 500 items"),
