@@ -21,8 +21,9 @@ from harness.problem.module import ProblemFile
 from harness.process import protocol
 from harness.process.deadline import Page
 from harness.process.spawn import start_server
-from harness.result import CandidateFailure, Result
-from harness.solution.discover import Solution
+from harness.result import CandidateFailure, Result, Status
+from harness.solution.discover import Solution, SolutionError
+from kernelbench.evaluation.control import reference_as_candidate, worked
 from kernelbench.evaluation.executor import EnvironmentUnfit, Evaluated, Options, Skipped
 
 _ALL = "cuda:all"
@@ -233,11 +234,12 @@ def _twice(names: str) -> EnvironmentUnfit:
 
 EVALUATE: dict[str, Any] = {}  # the job of an evaluation has nothing beside problem, workload and solution
 CHECK = {"only": "check"}  # compare outputs, no timing
+_PROFILE = "profile"
 
 
 def profile(ncu: list[str] | None) -> dict[str, Any]:
     """Return the job of profiling one call, with ncu's command line where there is one."""
-    return {"only": "profile", "ncu": ncu}
+    return {"only": _PROFILE, "ncu": ncu}
 
 
 def measure(configuration: str) -> dict[str, Any]:
@@ -255,7 +257,7 @@ def judged(
 ) -> Evaluated | Skipped:
     """Evaluate one solution; ``built`` gives its artefact or raises what ``harness.compile.build`` does.
 
-    Where the machine failed, or may have, the same is tried once more.
+    Where the machine failed, or may have, the same is tried once more; a third time where it works for the reference.
     """
     return _asked(judge, file, solution, {"workload": workload}, built, phase)
 
@@ -279,6 +281,8 @@ def _asked(judge: Judge, file: ProblemFile, solution: Solution | None, job: dict
     if answer.get("again") and not judge.lost:
         killed_before = answer.get("result", {}).get("conditions", {}).get("killed_by")
         answer = judge.ask(job, phase)
+    if _blames_the_machine(judge, answer) and job.get("artefact") and job.get("only") != _PROFILE:
+        answer = _once_more_beside_a_control(judge, file, job, answer, phase)
     if "result" in answer:
         result = Result.from_json(answer["result"])
         if killed_before:  # by itself perhaps, which chose a second try
@@ -287,3 +291,29 @@ def _asked(judge: Judge, file: ProblemFile, solution: Solution | None, job: dict
     if record := answer.get("measured") or answer.get("profile"):
         return record
     return Skipped(solution, answer["unevaluated"], every=answer.get("every", False))
+
+
+def _blames_the_machine(judge: Judge, answer: dict[str, Any]) -> bool:
+    return "unevaluated" in answer and answer.get("again", False) and not judge.lost
+
+
+def _once_more_beside_a_control(
+    judge: Judge, file: ProblemFile, job: dict[str, Any], answer: dict[str, Any], phase: Callable[[str], None]
+) -> dict[str, Any]:
+    """Return what a third try gives, if the machine works with the reference in the candidate's place; else ``answer``.
+
+    A candidate with which the machine fails each time, and with nobody else, has failed: as one that is not evaluated
+    it would count nowhere, so that its author could withdraw what is wrong.
+    """
+    try:
+        with reference_as_candidate(job, file) as control:
+            phase("the reference in its place")
+            if not worked(judge.ask(control, phase)) or judge.lost:
+                return answer
+    except (OSError, SolutionError):
+        return answer
+    answer = judge.ask(job, phase)
+    if not _blames_the_machine(judge, answer):
+        return answer
+    message = f"the machine failed three times with it, not with the reference in its place: {answer['unevaluated']}"
+    return judge.ask(job | {"failure": {"status": Status.CRASHED.value, "message": message, "log": ""}}, phase)

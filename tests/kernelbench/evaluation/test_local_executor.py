@@ -98,14 +98,16 @@ def test_work_is_spread_over_the_judges_and_every_solution_ends_once(solutions, 
 
 
 @pytest.mark.slow
-def test_a_judge_that_dies_twice_costs_one_evaluation_and_works_on(solutions, two_judges, killer):
+def test_a_candidate_with_whom_each_judge_dies_has_failed_and_the_judges_work_on(solutions, two_judges, killer):
+    """As one that was not evaluated it counted nowhere, and so had withdrawn itself."""
     pipeline, judges = two_judges
     before = {judge.pid for judge in judges}
     killer(*judges)
     ended = list(pipeline.evaluate(solutions(victims.SOURCE, WRONG, WRONG + "\n", WRONG + "\n\n")))
-    (skipped,) = [item for item in ended if isinstance(item, Skipped)]
-    assert skipped.solution.name == "0.py" and "the judge's process died (exit status -9)" in skipped.reason
-    assert sum(isinstance(item, Evaluated) for item in ended) == 3
+    assert all(isinstance(item, Evaluated) for item in ended)
+    (failed,) = [item.result for item in ended if item.solution.name == "0.py"]
+    assert failed.status is Status.CRASHED and "not with the reference in its place" in failed.message
+    assert "the judge's process died (exit status -9)" in failed.message
     assert len({judge.pid for judge in judges} - before) == 1 and not any(judge.lost for judge in judges)
 
 

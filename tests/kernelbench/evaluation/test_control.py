@@ -1,0 +1,96 @@
+"""Whose fault it is where the machine fails again and again with one candidate: the reference in its place says."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from harness.problem.module import ProblemId
+from harness.result import Status
+from harness.solution.discover import read_solution
+from kernelbench import suite
+from kernelbench.evaluation.control import reference_as_candidate, worked
+from kernelbench.evaluation.executor import Evaluated, Options, Skipped
+from kernelbench.evaluation.judge_process import asked, profile
+from kernelbench.evaluation.local_executor import Artefact, Pipeline
+
+MODEL = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return x.clamp(min=0)\n"
+FULL = {"unevaluated": "no room", "again": True, "broken": True}
+
+
+@pytest.fixture
+def solution(tmp_path):
+    (path := tmp_path / "1_19.py").write_text(MODEL)
+    return read_solution(path)
+
+
+@pytest.fixture(scope="module")
+def pipeline():
+    pipeline = Pipeline(Options(device="cpu", timeout_s=20, jobs=1), builds=False)
+    yield pipeline
+    pipeline.kill()
+
+
+@pytest.fixture
+def right(pipeline, solution):
+    (ended,) = pipeline.evaluate([(suite.find("1/19")[0], solution)])
+    assert ended.result.status is Status.OK
+    return ended.result.to_json()
+
+
+def answered(solution, answers, job=None):
+    """What comes of a candidate to which a judge answers so, and its jobs."""
+    jobs, left = [], list(answers)
+
+    def ask(job, phase):
+        jobs.append(job)
+        return left.pop(0)
+
+    order = SimpleNamespace(file=suite.find("1/19")[0], solution=solution, job=job or {})
+    found = asked(SimpleNamespace(ask=ask, lost=None), order, "small", Artefact, lambda text: None)
+    assert not left, "it was asked less often"
+    return found, jobs
+
+
+def is_of_reference(job):
+    return job["solution"]["name"] == "reference.py"
+
+
+def test_the_reference_is_right_in_the_place_of_a_candidate(pipeline, solution):
+    file = suite.find("1/19")[0]
+    with reference_as_candidate({"problem": {"id": "1/19", "name": "", "path": str(file.path)}}, file) as job:
+        control = read_solution(Path(job["solution"]["path"]), problem=ProblemId(1, 19))
+        (ended,) = pipeline.evaluate([(file, control)])
+    assert ended.result.status is Status.OK and worked({"result": ended.result.to_json()})
+    assert not control.path.exists()
+
+
+def test_who_fails_three_times_where_the_reference_does_not_has_failed(solution, right):
+    failed = right | {"status": "crashed", "speedup": None, "message": "as told"}
+    found, jobs = answered(solution, [FULL, FULL, {"result": right}, FULL, {"result": failed}])
+    assert isinstance(found, Evaluated) and found.result.status is Status.CRASHED
+    assert [is_of_reference(job) for job in jobs] == [False, False, True, False, False]
+    said = jobs[-1]["failure"]
+    assert said["status"] == "crashed"
+    assert said["message"] == "the machine failed three times with it, not with the reference in its place: no room"
+
+
+def test_a_machine_that_fails_with_the_reference_too_is_to_blame(solution, right):
+    for control in (FULL, {"unevaluated": "no such workload"}, {"result": right | {"correctness": None}}):
+        found, jobs = answered(solution, [FULL, FULL, control])
+        assert isinstance(found, Skipped) and found.reason == "no room"
+
+
+def test_what_a_third_try_gives_stands(solution, right):
+    found, _ = answered(solution, [FULL, FULL, {"result": right}, {"result": right}])
+    assert isinstance(found, Evaluated) and found.result.correct
+
+
+def test_what_does_not_fit_is_not_tried_again(solution):
+    found, _ = answered(solution, [{"unevaluated": "needs 32 GB, 22 are free"}])
+    assert isinstance(found, Skipped)
+
+
+def test_a_profile_has_no_verdict_to_withdraw_from(solution):
+    found, _ = answered(solution, [FULL, FULL], profile(None))
+    assert isinstance(found, Skipped)
