@@ -23,7 +23,7 @@ from harness.limits import (
 from harness.problem.module import ProblemId
 from harness.result import printable
 from harness.solution.includes import digest_of, read_head, real_path, too_large
-from harness.solution.naming import NoProblem, SolutionError, clashes, mapping, said_in
+from harness.solution.naming import NoProblem, SolutionError, by_name, clashes, mapping, said_in
 
 SUFFIXES = (".py", ".cu", ".cpp", ".dsl")
 PREBUILT_SUFFIX = ".so"
@@ -145,13 +145,24 @@ def discover(
 def read_file(
     path: Path, problem: ProblemId | None = None, names: Mapping[str, ProblemId] = MappingProxyType({})
 ) -> Solution:
-    """The solution in one file, for a person who named it; raises SolutionError with the path."""
+    """The solution in one file, for a person who named it; raises SolutionError with the path.
+
+    Its neighbours are the files beside it that ``names`` know: nothing in these says that they are solutions.
+    """
     try:
-        return read_solution(path, problem=problem, names=names)
+        solution = read_solution(path, problem=problem, names=names)
+        return replace(solution, neighbours=named_as_problems(path.parent, names))
     except OSError as error:
         raise SolutionError(f"{path} cannot be read: {error.strerror or error}") from error
     except SolutionError as error:
         raise SolutionError(f"{path} {error}, or say what it solves with --problem 1/19") from error
+
+
+def named_as_problems(folder: Path, names: Mapping[str, ProblemId]) -> frozenset[Path]:
+    """Return the real paths of the files in ``folder`` whose names stand for problems; none without such names."""
+    entries = _entries(folder)[0] if names else []
+    named = (path for path in entries if path.suffix in SUFFIXES and by_name(path, names))
+    return frozenset(Path(os.path.realpath(path)) for path in named)
 
 
 def read_solution(

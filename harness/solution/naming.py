@@ -38,7 +38,7 @@ def mapping(
 ) -> tuple[ProblemId, int]:
     """Problem and sample: what the comment says wins over the name, the caller over both."""
     named, sample = _from_name(path)
-    named = names.get(_SAMPLE.sub("", path.stem)) or named
+    named = by_name(path, names) or named
     if "problem" in settings:
         try:
             named = ProblemId.parse(settings["problem"])
@@ -93,6 +93,11 @@ def _clash(file: tuple[Path, str], first: list[tuple[Path, str]], place: tuple[P
         f"{claim}, and so does {other}: give each its own sample number, in its name (_s1) "
         "or in a first-lines comment (kb: problem=1/19 sample=1)"
     )
+
+
+def by_name(path: Path, names: Mapping[str, ProblemId]) -> ProblemId | None:
+    """Return the problem that a file's name stands for in ``names``, with the number of a sample or without."""
+    return names.get(_SAMPLE.sub("", path.stem))
 
 
 def _from_name(path: Path) -> tuple[ProblemId | None, int]:

@@ -10,7 +10,8 @@ from typing import Any
 
 from harness.problem.module import ProblemError
 from harness.result import Result
-from harness.solution.discover import SUFFIXES, SolutionError, problem_of
+from harness.solution.discover import SUFFIXES, SolutionError, named_as_problems, problem_of
+from kernelbench import suite
 from kernelbench.attempt import report
 from kernelbench.attempt.request import Request
 from kernelbench.evaluator.client import Conditions, EvaluationError, Job, evaluate_all, problem_file
@@ -29,7 +30,8 @@ def judge_file(request: Request, ask: Ask | None = None) -> tuple[dict[str, Any]
         conditions = Conditions(**request.conditions)
         problem = problem or str(problem_of(path))
         folder = Path(request.problem_dir) if request.problem_dir else None
-        job = Job(problem_file(problem, conditions, folder), path)
+        others = named_as_problems(path.parent, suite.names(folder))
+        job = Job(problem_file(problem, conditions, folder), path, others=others)
     except (SolutionError, ProblemError, ValueError, TypeError) as error:
         outcome = error
     else:

@@ -8,6 +8,7 @@ import socket
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -126,7 +127,8 @@ def _read(job: dict[str, Any], file: ProblemFile, folder: Path) -> Solution:
     A source in a folder of its own includes nobody else's, and its comments decide nothing: they are the candidate's.
     """
     if job["path"]:
-        return read_solution(Path(job["path"]), problem=file.id)
+        solution = read_solution(Path(job["path"]), problem=file.id)
+        return replace(solution, neighbours=frozenset(map(Path, job["others"])))
     folder.mkdir()
     path = folder / f"candidate.{job['kind']}"
     path.write_bytes(job["source"].encode(errors="backslashreplace"))

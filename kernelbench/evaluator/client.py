@@ -58,6 +58,7 @@ class Job:
     source: str = ""
     kind: str = "py"
     fault: str = ""
+    others: frozenset[Path] = frozenset()  # files beside ``path`` that are solutions by what only the suite knows
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -66,6 +67,7 @@ class Job:
             "source": self.source,
             "kind": self.kind,
             "fault": self.fault,
+            "others": sorted(map(str, self.others)),
         }
 
 

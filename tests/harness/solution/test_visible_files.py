@@ -6,7 +6,7 @@ import pytest
 
 from harness.job import decode_solution, encode_solution
 from harness.problem.module import ProblemId
-from harness.solution.discover import discover
+from harness.solution.discover import discover, read_file
 from harness.solution.visible_files import own_files, own_texts
 
 NAMES_ALL = "import matmul_kernel, impl, helper\nx = 'matmul_kernel.py', 'impl.py', 'helper.py', 'b/matmul_kernel.py'"
@@ -35,6 +35,17 @@ def test_a_file_named_after_a_problem_is_nobody_elses(seen):
     names = {"matmul_kernel": ProblemId(1, 2), "spy": ProblemId(1, 3)}
     own = seen("spy.py", names, spy_py=NAMES_ALL, matmul_kernel_py="", helper_py="")
     assert own == ["spy.py", "helper.py"]
+
+
+@pytest.mark.parametrize("read", [read_file, lambda path, **more: discover(path, **more).solutions[0]])
+def test_beside_a_file_evaluated_alone_a_file_named_after_a_problem_is_nobody_elses_either(tmp_path, read):
+    names = {"matmul_kernel": ProblemId(1, 2), "spy": ProblemId(1, 3)}
+    (tmp_path / "b").mkdir()
+    for name in ("spy.py", "helper.py", "impl.py", "matmul_kernel.py", "b/matmul_kernel.py"):
+        (tmp_path / name).write_text(NAMES_ALL if name == "spy.py" else "")
+    (tmp_path / "matmul_kernel_s2.py").symlink_to("impl.py")
+    own = own_files(read(tmp_path / "spy.py", names=names))
+    assert [path.name for path in own] == ["spy.py", "helper.py"]
 
 
 def test_a_file_that_a_neighbour_is_a_link_to_is_nobody_elses(tmp_path, seen):
