@@ -1,7 +1,11 @@
-"""The reference in the place of a candidate: whose fault it is where the machine fails again and again with one."""
+"""The reference in the place of a candidate: whose fault it is where the machine fails again and again with one.
+
+Of a candidate that may build extensions the reference builds one too, which no cache has: a full disk fails both.
+"""
 
 from __future__ import annotations
 
+import secrets
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +19,15 @@ from harness.process.owned_folders import remove_tree
 from harness.solution.discover import read_solution
 from harness.solution.includes import read_bytes
 
-_AS_CANDIDATE = "\n\nModelNew = Model\n"
+_AS_CANDIDATE = """
+
+ModelNew = Model
+"""
+_BUILDS = """
+from torch.utils import cpp_extension
+source = 'extern "C" int kb_control() {{ return 0x{token}; }}'
+cpp_extension.load_inline("kb_control", source, no_implicit_headers=True, is_python_module=False)
+"""
 
 
 @contextmanager
@@ -24,7 +36,10 @@ def reference_as_candidate(job: dict[str, Any], file: ProblemFile) -> Iterator[d
     folder = Path(tempfile.mkdtemp(prefix="kb-control-"))
     try:
         path = folder / "reference.py"
-        path.write_bytes(read_bytes(file.path) + _AS_CANDIDATE.encode())
+        more = _AS_CANDIDATE
+        if b"cpp_extension" in read_bytes(Path(job["solution"]["path"])):
+            more += _BUILDS.format(token=secrets.token_hex(3))
+        path.write_bytes(read_bytes(file.path) + more.encode())
         solution = read_solution(path, problem=file.id, settings=False)
         yield job | {"solution": encode_solution(solution), "artefact": encode_artefact(Artefact())}
     finally:

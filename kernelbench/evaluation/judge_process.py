@@ -268,17 +268,22 @@ def asked(judge: Judge, order: Any, workload: str | None, built: Callable[[], Ar
 
 
 def _asked(judge: Judge, file: ProblemFile, solution: Solution | None, job: dict[str, Any], built, phase) -> Any:
-    job = {"problem": encode_problem(file), **job}
+    job, failed = {"problem": encode_problem(file), **job}, {}
     if solution is not None:
         job["solution"] = encode_solution(solution)
         try:
             job["artefact"] = encode_artefact(built())
-        except (ToolchainError, MachineFault) as error:
+        except MachineFault as fault:
+            if solution.kind != "py":
+                return Skipped(solution, str(fault))
+            job["artefact"] = encode_artefact(Artefact())  # what its code had the build do: to be told as of its calls
+            failed = {"unevaluated": str(fault), "again": True}
+        except ToolchainError as error:
             return Skipped(solution, str(error))
         except CandidateFailure as failure:
             job["failure"] = {"status": failure.status.value, "message": failure.message, "log": failure.log}
-    answer, killed_before = judge.ask(job, phase), None
-    if answer.get("again") and not judge.lost:
+    answer, killed_before = failed or judge.ask(job, phase), None
+    if answer.get("again") and not judge.lost and not failed:
         killed_before = answer.get("result", {}).get("conditions", {}).get("killed_by")
         answer = judge.ask(job, phase)
     if _blames_the_machine(judge, answer) and job.get("artefact") and job.get("only") != _PROFILE:

@@ -82,6 +82,8 @@ class LocalBackend:
         except CandidateFailure as failed:
             return Trial(failed.status.value, failed.message)
         except (ToolchainError, MachineFault) as fault:
+            if isinstance(fault, MachineFault) and solution.kind == "py":  # whose code ran, and must not end the search
+                return self.check(work)
             raise Unevaluated(f"the build could not be tried: {fault}") from fault
         return Trial(Status.OK.value)
 

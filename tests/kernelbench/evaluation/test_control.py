@@ -5,6 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from harness.faults import MachineFault
+from harness.job import encode_solution
 from harness.problem.module import ProblemId
 from harness.result import Status
 from harness.solution.discover import read_solution
@@ -38,7 +40,7 @@ def right(pipeline, solution):
     return ended.result.to_json()
 
 
-def answered(solution, answers, job=None):
+def answered(solution, answers, job=None, built=Artefact):
     """What comes of a candidate to which a judge answers so, and its jobs."""
     jobs, left = [], list(answers)
 
@@ -47,7 +49,7 @@ def answered(solution, answers, job=None):
         return left.pop(0)
 
     order = SimpleNamespace(file=suite.find("1/19")[0], solution=solution, job=job or {})
-    found = asked(SimpleNamespace(ask=ask, lost=None), order, "small", Artefact, lambda text: None)
+    found = asked(SimpleNamespace(ask=ask, lost=None), order, "small", built, lambda text: None)
     assert not left, "it was asked less often"
     return found, jobs
 
@@ -56,12 +58,15 @@ def is_of_reference(job):
     return job["solution"]["name"] == "reference.py"
 
 
-def test_the_reference_is_right_in_the_place_of_a_candidate(pipeline, solution):
+@pytest.mark.parametrize("more", ["", "from torch.utils import cpp_extension\n"], ids=["", "it builds"])
+def test_the_reference_is_right_in_the_place_of_a_candidate(pipeline, tmp_path, more):
     file = suite.find("1/19")[0]
-    with reference_as_candidate({"problem": {"id": "1/19", "name": "", "path": str(file.path)}}, file) as job:
+    (path := tmp_path / "1_19.py").write_text(more + MODEL)
+    with reference_as_candidate({"solution": encode_solution(read_solution(path))}, file) as job:
         control = read_solution(Path(job["solution"]["path"]), problem=ProblemId(1, 19))
         (ended,) = pipeline.evaluate([(file, control)])
     assert ended.result.status is Status.OK and worked({"result": ended.result.to_json()})
+    assert ended.result.build["cached"] is False, "what is in a cache needs no room"
     assert not control.path.exists()
 
 
@@ -84,6 +89,25 @@ def test_a_machine_that_fails_with_the_reference_too_is_to_blame(solution, right
 def test_what_a_third_try_gives_stands(solution, right):
     found, _ = answered(solution, [FULL, FULL, {"result": right}, {"result": right}])
     assert isinstance(found, Evaluated) and found.result.correct
+
+
+def no_room():
+    raise MachineFault("no room")
+
+
+def test_what_its_code_had_a_build_do_is_told_as_of_its_calls(solution, right):
+    """It was imported to be built, and had the machine fail there: that was the end, without the reference."""
+    failed = right | {"status": "crashed", "speedup": None, "message": "as told"}
+    found, jobs = answered(solution, [{"result": right}, FULL, {"result": failed}], built=no_room)
+    assert isinstance(found, Evaluated) and [is_of_reference(job) for job in jobs] == [True, False, False]
+    found, _ = answered(solution, [FULL], built=no_room)
+    assert isinstance(found, Skipped) and found.reason == "no room"
+
+
+def test_a_compiler_with_which_the_machine_fails_is_nobodys_fault(tmp_path):
+    (path := tmp_path / "1_19.cpp").write_text("")
+    found, jobs = answered(read_solution(path), [], built=no_room)
+    assert isinstance(found, Skipped) and not jobs
 
 
 def test_what_does_not_fit_is_not_tried_again(solution):
