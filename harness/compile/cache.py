@@ -41,6 +41,7 @@ _IN_USE_S = 3600  # what was used so lately may still be waiting for its evaluat
 _ABANDONED_S = 24 * 3600
 _FORGOTTEN_S = 30 * 24 * 3600  # a mark that nobody renewed
 _ADDITIONS_A_TRIM = 32
+_LEAST_SHARE_BYTES = 64 << 20  # several times the largest extension in use
 
 
 class CacheError(MachineFault):
@@ -74,7 +75,7 @@ def limit_bytes() -> int:
         raise CacheError(f"KERNELBENCH_CACHE_GB is {configured!r}, not a number of gigabytes") from None
 
 
-def built_bytes(path: Path) -> int:
+def built_bytes(path: Path, most: int = MAX_BUILT_BYTES) -> int:
     """Return the size of what a build made, by its real path; ValueError, with the reason, where it is no library."""
     if not os.path.lexists(path):
         raise ValueError(f"the build left no {path.name}")
@@ -83,8 +84,8 @@ def built_bytes(path: Path) -> int:
             size = os.fstat(file.fileno()).st_size
     except OSError:
         raise ValueError(f"the build left no plain file {path.name}") from None
-    if size > MAX_BUILT_BYTES:
-        raise ValueError(f"{path.name} has {size:,} bytes; the limit is {MAX_BUILT_BYTES:,}")
+    if size > min(most, MAX_BUILT_BYTES):
+        raise ValueError(f"{path.name} has {size:,} bytes; the limit is {min(most, MAX_BUILT_BYTES):,}")
     return size
 
 
@@ -231,11 +232,14 @@ class Cache:
             mark.unlink(missing_ok=True)
         return before
 
-    def free_bytes(self) -> int:
-        """Return how many are free on its disk."""
+    def share_bytes(self) -> int:
+        """Return what one candidate may add: an eighth of what is free, which leaves the next ones room.
+
+        Half of a small disk may be a candidate's own files, and a library lies in its build's as well.
+        """
         with self._writing():
             disk = os.statvfs(self.root)
-        return disk.f_bavail * disk.f_frsize
+        return max(_LEAST_SHARE_BYTES, disk.f_bavail * disk.f_frsize // 8)
 
     def statistics(self) -> Statistics:
         entries = list(self._entries())

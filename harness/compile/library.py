@@ -75,7 +75,8 @@ def _compile(solution: Solution, compiler: Compiler, flags: tuple[str, ...], con
                 _run(worker, solution.path, compiler, flags, context.timeout_s)
                 if own_files(solution) != own or _key(solution, own, compiler, flags) != key:
                     raise CandidateFailure(Status.BUILD_ERROR, "the source changed while it was compiled; run it again")
-                entry = cache.put(key, [worker.scratch / _LIBRARY], _read_files(worker, solution, own))
+                read = _read_files(worker, solution, own, cache.share_bytes())
+                entry = cache.put(key, [worker.scratch / _LIBRARY], read)
     return Artefact(entry / _LIBRARY, cached=cached, flags=flags, compiler=_named(compiler), keys=(key,))
 
 
@@ -95,7 +96,8 @@ def compile_text(
                 source = worker.scratch / _TRANSLATED
                 source.write_text(text, encoding="utf-8")
                 _run(worker, source, compiler, flags, context.timeout_s)
-                entry = cache.put(key, [worker.scratch / _LIBRARY], _read_files(worker, solution, [], headers))
+                read = _read_files(worker, solution, [], cache.share_bytes(), headers)
+                entry = cache.put(key, [worker.scratch / _LIBRARY], read)
     return Artefact(entry / _LIBRARY, cached=cached, flags=flags, compiler=_named(compiler), keys=(key,))
 
 
@@ -116,10 +118,15 @@ def _run(worker: Worker, source: Path, compiler: Compiler, flags: tuple[str, ...
         raise failure
 
 
-def _read_files(worker: Worker, solution: Solution, own: list[Path], headers: tuple[Path, ...] = ()) -> dict[str, str]:
-    """The system's files that the compiler has read; raises CandidateFailure where it has read others."""
+def _read_files(
+    worker: Worker, solution: Solution, own: list[Path], room: int, headers: tuple[Path, ...] = ()
+) -> dict[str, str]:
+    """The system's files that the compiler has read.
+
+    Raises CandidateFailure where it has read others, or where the library has more bytes than there is ``room`` for.
+    """
     try:
-        built_bytes(worker.scratch / _LIBRARY)
+        built_bytes(worker.scratch / _LIBRARY, room)
         listed = listed_in(worker.scratch / _READ)
         if not listed:
             raise ValueError("the compiler does not say what it has read")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from harness.baselines import BASELINES, COMPILING_CALLS, EAGER, describe_error
+from harness.faults import check_disk
 from harness.judge.session import EvaluationSession
 from harness.problem.inputs import fresh_seeds, tensors_of
 from harness.result import CandidateFailure, Result
@@ -73,6 +74,7 @@ def _runs(session: EvaluationSession, name: str, model: Callable, result: Result
     except CandidateFailure:
         raise
     except Exception as error:
+        check_disk()  # the candidate, which has files meanwhile, may have filled it: another baseline would be slower
         result.baselines[name] = {"error": describe_error(error)}
         return False
     return True

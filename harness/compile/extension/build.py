@@ -31,8 +31,6 @@ from harness.solution.visible_files import own_files
 
 _ARCH = re.compile(r"\d{1,3}\.\d{1,3}[a-z]?")
 _MOST_REQUESTS = 1000  # of one candidate: its time grows by what each takes, of which the build is a part
-_DISK_SHARE = 8  # of what is free where the cache is: half is a candidate's own, and each build has a copy
-_LEAST_ROOM_BYTES = 64 << 20  # several times the largest extension in use
 _MOST_ARCH_CHARACTERS = 1000  # of a list of architectures: a hundred of them
 
 
@@ -112,9 +110,7 @@ class ExtensionBuilder:
             self.bytes += built_bytes(library)
         except ValueError as error:
             raise Refused(str(error)) from None
-        if not self.room:
-            share = cache.free_bytes() // _DISK_SHARE
-            self.room = min(MAX_BUILT_TOGETHER_BYTES, max(_LEAST_ROOM_BYTES, share))
+        self.room = self.room or min(MAX_BUILT_TOGETHER_BYTES, cache.share_bytes())
         if self.bytes > self.room:
             raise Refused(f"its extensions have more than {self.room:,} bytes together")
 

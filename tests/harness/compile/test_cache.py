@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -222,6 +223,13 @@ def test_what_is_no_library_to_keep_is_the_builds_fault_with_the_reason(tmp_path
     reason = "made.so has 11 bytes; the limit is 10" if kind == "too large" else "the build left no"
     with pytest.raises(ValueError, match=reason):
         built_bytes(library)
+
+
+@pytest.mark.parametrize(("free", "share"), [(800 << 20, 100 << 20), (0, 64 << 20)])
+def test_one_candidate_may_add_an_eighth_of_what_is_free(tmp_path, monkeypatch, free, share):
+    cache = Cache(tmp_path)
+    monkeypatch.setattr("harness.compile.cache.os.statvfs", lambda _: SimpleNamespace(f_bavail=free, f_frsize=1))
+    assert cache.share_bytes() == share
 
 
 def test_a_library_to_keep_is_told_by_its_size(tmp_path):

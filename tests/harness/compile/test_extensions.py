@@ -199,7 +199,7 @@ def test_a_request_that_names_a_path_of_somebody_else_is_refused(builder, tmp_pa
 def test_the_libraries_of_one_candidate_leave_others_room_in_the_cache(builder, tmp_path, monkeypatch):
     """Each a sixth of what was free, until nothing was: its neighbours were not evaluated."""
     (scratch := tmp_path / "scratch").mkdir()
-    monkeypatch.setattr(Cache, "free_bytes", lambda cache: 500 << 20)
+    monkeypatch.setattr(Cache, "share_bytes", lambda cache: 64 << 20)
     large = "char a[{}] = {{1}};"
     assert "library" in builder(inline(cpp_sources=large.format(40 << 20), no_implicit_headers=True), scratch)
     second = inline(cpp_sources=large.format(30 << 20), no_implicit_headers=True)

@@ -72,6 +72,12 @@ def test_a_changed_header_of_the_system_is_noticed(built, tmp_path, monkeypatch,
     assert not built(SOURCE.format(1), name).cached
 
 
+def test_a_library_leaves_others_room_in_the_cache(built, monkeypatch):
+    monkeypatch.setattr("harness.compile.cache.Cache.share_bytes", lambda cache: 1000)
+    with pytest.raises(CandidateFailure, match="bytes; the limit is 1,000"):
+        built(SOURCE.format(1))
+
+
 def test_more_includes_than_anybody_looks_for_are_the_candidates_fault(built):
     with pytest.raises(CandidateFailure, match="name more than 100,000 places"):
         built("".join(f'#include "{number}.h"\n' for number in range(100_001)))

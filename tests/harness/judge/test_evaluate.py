@@ -1,10 +1,12 @@
 """Every status of the contract, reached by a real candidate; the honest ones pass; forged ones do not."""
 
+import errno
 from pathlib import Path
 
 import pytest
 import torch
 
+from harness.faults import MachineFault
 from harness.judge.cross_check.base import NotRead
 from harness.judge.cross_check.cpu import CpuWallClockCheck
 from harness.problem.module import ProblemError
@@ -490,6 +492,27 @@ def test_several_baselines_each_have_their_own_comparison(judged, problem):
     assert list(result.baselines) == ["compile", "eager"]
     assert result.speedup == result.baselines["compile"]["speedup"]
     assert result.baselines["compile"]["median_ms"] > 0 and result.baselines["eager"]["samples"] >= 10
+
+
+def test_a_baseline_that_fails_for_want_of_room_beside_a_candidate_is_replaced_by_no_slower_one(
+    judged, problem, monkeypatch
+):
+    """It filled a small disk when it was called: torch.compile failed, and the speedup was over eager."""
+
+    def compiled(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def full():
+        raise MachineFault("no room")
+
+    monkeypatch.setattr("harness.judge.time_candidate.EvaluationSession.time_model", compiled)
+    arguments = problem("1/19"), relu("return x.clamp(min=0)")
+    result = judged(*arguments, baselines=("compile", "eager"))
+    assert "No space left" in result.baselines["compile"]["error"]
+    assert result.speedup == result.baselines["eager"].get("speedup")
+    monkeypatch.setattr("harness.judge.time_candidate.check_disk", full)
+    with pytest.raises(MachineFault, match="no room"):
+        judged(*arguments, baselines=("compile", "eager"))
 
 
 def test_a_reference_that_fails_is_not_the_candidates_failure(judged, write_problem):
