@@ -120,9 +120,7 @@ class Reference:
         an operator lacks it, against FP32 without TF32. 0 for outputs that are compared
         exactly.
         """
-        exact, in_fp64 = self._exact(trial, seed)
-        with _tf32(True):
-            own = self.outputs(trial, seed)
+        own, exact, in_fp64 = self._own_and_exact(trial, seed)
         losses = [Loss(self._error(a, b)) for a, b in zip(own, exact)]
         noise = [self._is_noise(loss, output) for loss, output in zip(losses, own)]
         if not (in_fp64 and self.setting.dtype is torch.float32 and any(noise)):
@@ -132,13 +130,20 @@ class Reference:
         without = [Loss(self._error(a, b), a) for a, b in zip(own, exact)]
         return [b if is_noise and b.error < a.error else a for a, b, is_noise in zip(losses, without, noise)]
 
-    def _exact(self, trial: InputCase, seed: int) -> tuple[list[torch.Tensor], bool]:
-        """Return the most exact outputs there are, and whether they are in FP64."""
+    def _own_and_exact(self, trial: InputCase, seed: int) -> tuple[list[torch.Tensor], list[torch.Tensor], bool]:
+        """Return PyTorch's own outputs, the most exact that fit the memory with them, and whether these are in FP64."""
         if not self.setting.workload.problem.keeps_dtypes:
-            with contextlib.suppress(RuntimeError):
-                return self.in_fp64(trial, seed), True
+            with contextlib.suppress(RuntimeError):  # of memory, too
+                return self._beside_fp64(trial, seed)
         with _tf32(False):  # outside of the handler, which would hold the memory of what failed
-            return self.outputs(trial, seed), False
+            exact = self.outputs(trial, seed)
+        with _tf32(True):
+            return self.outputs(trial, seed), exact, False
+
+    def _beside_fp64(self, trial: InputCase, seed: int) -> tuple[list[torch.Tensor], list[torch.Tensor], bool]:
+        exact = self.in_fp64(trial, seed)
+        with _tf32(True):
+            return self.outputs(trial, seed), exact, True
 
     def _error(self, own: torch.Tensor, exact: torch.Tensor) -> float:
         if independent := self.setting.workload.problem.independent:

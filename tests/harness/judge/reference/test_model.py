@@ -86,3 +86,18 @@ def test_without_parameters_there_are_no_other_weights(problem):
 def test_a_state_of_its_own_is_tried_with_other_constants_where_there_are_any(problem):
     assert CHANGED in reference(problem("1/40")).trials(copied=False)
     assert {t.weights for t in reference(problem("2/76")).trials(copied=False)} == {"initial"}, "its bias is random"
+
+
+def test_where_fp64_leaves_no_room_for_fp32_a_loss_is_told_without_it(problem, monkeypatch):
+    """On a GPU of 80 GB a wrong output of 8 GB took the judge out of memory, in the call after that in FP64."""
+    one, calls = reference(problem("1/1")), []
+    outputs = one.outputs
+
+    def first_fails(*arguments):
+        calls.append(1)
+        if len(calls) == 1:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return outputs(*arguments)
+
+    monkeypatch.setattr(one, "outputs", first_fails)
+    assert one.losses(InputCase("signed"), 1) == [Loss(0.0)] and len(calls) == 3
