@@ -1,8 +1,12 @@
 """The judge allows what PyTorch's own result loses on some inputs there, and not on others."""
 
+import weakref
+
 import pytest
 import torch
 
+from harness.judge.compare import check_values
+from harness.judge.session import EvaluationSession
 from harness.result import Status
 
 # Right in its checks and in its first timed calls; later another answer, but for inputs with rare large elements.
@@ -38,6 +42,26 @@ def test_noise_is_right_where_nothing_else_is_known_and_not_for_inputs_that_have
     result = judged(problem, LATER.format(answer=EXACT.format(zero="later")), track="open")
     assert result.status is Status.WRONG_VALUE, result.message
     assert "got 0, expected" in result.message.replace("-0,", "0,"), result.message
+
+
+def test_a_copy_of_a_wrong_output_is_gone_before_memory_is_taken_to_explain_it(judged, problem, monkeypatch):
+    """The failure held it: on a GPU of 80 GB, of 9 GB in the call that tells PyTorch's own loss."""
+    copies, alive = [], []
+
+    def checked(actual, *arguments):
+        copies.append(weakref.ref(actual))
+        check_values(actual, *arguments)
+
+    def loss_on(session, case, seed):
+        alive.append(copies[-1]() is not None)
+        return loss_of(session, case, seed)
+
+    loss_of = EvaluationSession._loss_on
+    monkeypatch.setattr("harness.judge.session.check_values", checked)
+    monkeypatch.setattr(EvaluationSession, "_loss_on", loss_on)
+    source = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return x + 1\n"
+    assert judged(problem("1/19"), source, track="open").status is Status.WRONG_VALUE
+    assert alive == [False]
 
 
 SIZES = """
