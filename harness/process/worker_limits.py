@@ -26,7 +26,7 @@ from harness.result import CandidateFailure, Status
 CHECK_EVERY_S = 0.1
 MAX_DISK_BYTES = 8 << 30  # in one file, and in all of a worker's files; on a smaller disk half of what is free
 _LEAST_FILES = 1_000  # a build makes some; half of the free ones are a candidate's, as of the bytes
-_LEAST_DISK_BYTES = 256 << 20  # whoever has less room has a disk that is full
+_LEAST_DISK_BYTES = 64 << 20  # whoever has less room has a disk that is full
 MAX_FILES = 100_000
 _MAX_TASKS = 1024 + 16 * (os.cpu_count() or 1)  # processes and threads; a compiler or OpenMP takes a few a core
 _LEAST_TASKS = 64  # half of what its user may have is a candidate's: others need some, to build what it asks for

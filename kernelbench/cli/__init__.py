@@ -193,6 +193,8 @@ class _LazyGroup(click.Group):
         return importlib.import_module(f"kernelbench.cli.{COMMANDS[name]}.{module}").command
 
     def main(self, *arguments, **options):
+        with contextlib.suppress(AttributeError):  # of a stream that is none, or another one
+            sys.stdout.reconfigure(errors="backslashreplace")  # text of candidates may be in no Latin letters
         try:
             return super().main(*arguments, **options)
         except SystemExit as end:

@@ -255,6 +255,14 @@ def test_a_file_that_has_no_place_is_told_before_the_work(arguments, tmp_path):
     assert done.returncode == 2 and "no folder" in done.stderr and not done.stdout, done.stderr
 
 
+def test_what_a_terminal_has_no_letters_for_is_escaped(tmp_path):
+    """A message in Chinese ended a run with a traceback, and a gate with no verdict."""
+    (tmp_path / "1_19.py").write_text("raise RuntimeError('\\u4e2d')", encoding="utf-8")
+    command = [*REAL_KB, "try", str(tmp_path / "1_19.py"), "--device", "cpu", "--no-server"]
+    done = subprocess.run(command, capture_output=True, env=os.environ | {"PYTHONIOENCODING": "latin-1"})
+    assert done.returncode == 1 and b"RuntimeError: \\u4e2d" in done.stdout, done.stderr
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
 def test_output_that_cannot_be_written_is_no_verdict():
     """It ended with 1, as a gate that fails."""
