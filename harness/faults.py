@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
+import time
+from collections.abc import Callable
+from typing import TypeVar
 
 _FULL_BYTES = 16 << 20  # less than what one small build writes
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+_TRIES, _WAIT_S = 10, 1.0  # a candidate that takes too much of the disk is ended within seconds
 _TYPES = {"OutOfMemoryError", "MemoryError", "AcceleratorError"}
 _TEXTS = ("can't allocate memory", "CUDA error", "CUDA driver error", "No space left on device")
+
+T = TypeVar("T")
 
 
 class MachineFault(Exception):
@@ -39,3 +47,20 @@ def check_disk() -> None:
         raise MachineFault(f"no room in {folder}: {free / 1e6:.0f} MB are free; make room, or set TMPDIR")
     if disk.f_files and not disk.f_favail:
         raise MachineFault(f"no room in {folder}: no inode is free; remove files, or set TMPDIR")
+
+
+def with_disk_room(write: Callable[[], T]) -> T:
+    """Return ``write()``, which leaves nothing behind where it fails; where the disk is full, wait for room.
+
+    A candidate that is evaluated meanwhile may fill it. Raises what ``write`` raises the last time: OSError, or an
+    error that has one as its cause.
+    """
+    for left in reversed(range(_TRIES)):
+        try:
+            return write()
+        except Exception as error:
+            reason = error if isinstance(error, OSError) else error.__cause__
+            if not left or getattr(reason, "errno", None) not in _NO_ROOM:
+                raise
+            time.sleep(_WAIT_S)
+    raise AssertionError("a last try returns or raises")

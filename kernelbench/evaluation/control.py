@@ -37,13 +37,21 @@ def reference_as_candidate(job: dict[str, Any], file: ProblemFile) -> Iterator[d
     try:
         path = folder / "reference.py"
         more = _AS_CANDIDATE
-        if b"cpp_extension" in read_bytes(Path(job["solution"]["path"])):
+        if has_code_run_by_builds(Path(job["solution"]["path"])):
             more += _BUILDS.format(token=secrets.token_hex(3))
         path.write_bytes(read_bytes(file.path) + more.encode())
         solution = read_solution(path, problem=file.id, settings=False)
         yield job | {"solution": encode_solution(solution), "artefact": encode_artefact(Artefact())}
     finally:
         remove_tree(folder)
+
+
+def has_code_run_by_builds(path: Path) -> bool:
+    """Return whether a source's own code may run when it is built."""
+    try:
+        return path.suffix == ".py" and b"cpp_extension" in read_bytes(path)
+    except OSError:
+        return False
 
 
 def worked(answer: dict[str, Any]) -> bool:

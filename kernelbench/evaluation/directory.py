@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from harness.compile.cost import compiles
+from harness.faults import with_disk_room
 from harness.problem.module import ProblemFile, ProblemId
 from harness.result import Result
 from harness.solution.discover import Solution, SolutionError, discover, read_file, readable
@@ -33,7 +34,6 @@ from kernelbench.evaluation.executor import (
 )
 from kernelbench.evaluation.stored_baselines import BaselineKey, StoredBaselines
 from kernelbench.metrics.workloads import workloads_of
-from kernelbench.room import with_room
 from kernelbench.run import Run, RunError
 from kernelbench.run_folder import linked
 from kernelbench.views import leaderboard
@@ -228,11 +228,11 @@ def _record(
         item = unless_changed(item, chosen.stamps[item.solution], _CHANGED)
     if isinstance(item, Evaluated):
         comparisons.into(item.result, file)
-        with_room(lambda: run_sources.keep(outcome.run, item.solution, file))
-        with_room(lambda: outcome.run.append(item.result))
+        with_disk_room(lambda: run_sources.keep(outcome.run, item.solution, file))
+        with_disk_room(lambda: outcome.run.append(item.result))
     else:
         outcome.skipped.append(item)
-        with_room(lambda: unevaluated.keep_skipped(outcome.run, item, file))
+        with_disk_room(lambda: unevaluated.keep_skipped(outcome.run, item, file))
     watcher.ended(item)
 
 

@@ -23,7 +23,7 @@ from harness.process.deadline import Page
 from harness.process.spawn import start_server
 from harness.result import CandidateFailure, Result, Status
 from harness.solution.discover import Solution, SolutionError
-from kernelbench.evaluation.control import reference_as_candidate, worked
+from kernelbench.evaluation.control import has_code_run_by_builds, reference_as_candidate, worked
 from kernelbench.evaluation.executor import EnvironmentUnfit, Evaluated, Options, Skipped
 
 _ALL = "cuda:all"
@@ -274,7 +274,7 @@ def _asked(judge: Judge, file: ProblemFile, solution: Solution | None, job: dict
         try:
             job["artefact"] = encode_artefact(built())
         except MachineFault as fault:
-            if solution.kind != "py":
+            if not has_code_run_by_builds(solution.path):
                 return Skipped(solution, str(fault))
             job["artefact"] = encode_artefact(Artefact())  # what its code had the build do: to be told as of its calls
             failed = {"unevaluated": str(fault), "again": True}

@@ -10,6 +10,7 @@ import contextlib
 from functools import partial
 from pathlib import Path
 
+from harness.faults import with_disk_room
 from harness.problem.module import ProblemFile, ProblemId
 from harness.result import Result
 from harness.solution.discover import SolutionError, discover, read_solution, readable
@@ -18,7 +19,6 @@ from kernelbench import run_sources, suite
 from kernelbench.evaluation.confirmation import confirm_best, fresh
 from kernelbench.evaluation.executor import Evaluated, Options, Pair, closed_or_killed
 from kernelbench.evaluation.local_executor import BuildQueue, Pipeline
-from kernelbench.room import with_room
 from kernelbench.run import Run
 from kernelbench.solvers import session
 from kernelbench.solvers.backend.interface import Work
@@ -125,9 +125,9 @@ def _run_session(
 
     def keep(work: Work, results: list[Result]) -> None:
         file = backend.problems[work.problem].file
-        with_room(lambda: run_sources.keep(run, backend.solution(work), file))
+        with_disk_room(lambda: run_sources.keep(run, backend.solution(work), file))
         for result in results:
-            with_room(partial(run.append, result))
+            with_disk_room(partial(run.append, result))
 
     ended = session.run(plan, problems, backend, session.Store(Journal(run.path), first, keep, run.path), watcher)
     outcome.failures, outcome.stopped = ended.failures, ended.stopped
@@ -146,8 +146,8 @@ def _finish(outcome: Outcome, opened, selector: str, problem_dir: Path | None, w
         return (files[result.problem], solution) if solution.sha256 == result.solution["sha256"] else None
 
     def record(item: Evaluated) -> None:
-        with_room(lambda: run_sources.keep(outcome.run, item.solution, files[item.result.problem]))
-        with_room(lambda: outcome.run.append(item.result))
+        with_disk_room(lambda: run_sources.keep(outcome.run, item.solution, files[item.result.problem]))
+        with_disk_room(lambda: outcome.run.append(item.result))
         watcher.evaluated(item.result)
 
     outcome.unconfirmed = confirm_best(

@@ -22,6 +22,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import BinaryIO
 
+from harness.faults import with_disk_room
 from harness.json_text import parse_json
 from harness.limits import MAX_JSON_BYTES
 from harness.record.shape import LIST, NUMBER, OBJECT, TEXT, or_none, shape
@@ -29,7 +30,6 @@ from harness.result import Result
 from harness.solution.discover import SUFFIXES
 from harness.solution.includes import open_plain
 from kernelbench.metrics import settled
-from kernelbench.room import with_room
 from kernelbench.run import write_whole
 from kernelbench.run_folder import WORKSPACES, read_own
 from kernelbench.run_sources import ORIGIN
@@ -158,7 +158,7 @@ def _opened(log: Path) -> BinaryIO:
 
 def _put(workspace: Path, name: str, text: str) -> None:
     """Write a file that is there whole; a link in its place, which may be of others, is replaced."""
-    with_room(lambda: write_whole(workspace / name, text))
+    with_disk_room(lambda: write_whole(workspace / name, text))
 
 
 def _attempt(workspace: Path, number: int, ended: bool) -> Path | None:

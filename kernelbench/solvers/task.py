@@ -13,11 +13,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harness.faults import with_disk_room
 from harness.result import Result
 from kernelbench import escaping
 from kernelbench.endpoint import Message
 from kernelbench.metrics import settled
-from kernelbench.room import with_room
 from kernelbench.run import write_whole
 from kernelbench.solvers.backend.interface import Backend, Bounds, ProblemFacts, Profile, Trial, Work
 from kernelbench.solvers.candidate import Candidate
@@ -213,9 +213,9 @@ class Task:
         """Write a file about this problem into the run's directory, for people to read: all but JSON is escaped."""
         if self._services.folder is not None:
             path = self._services.folder / name
-            with_room(lambda: path.parent.mkdir(parents=True, exist_ok=True))
+            with_disk_room(lambda: path.parent.mkdir(parents=True, exist_ok=True))
             text = text if path.suffix == ".json" else escaping.terminal(text)
-            with_room(lambda: write_whole(path, text))
+            with_disk_room(lambda: write_whole(path, text))
 
     @property
     def best(self) -> Result | None:

@@ -17,16 +17,16 @@ from typing import Any
 from harness.baselines import EAGER
 from harness.compile.artefact import Artefact, ToolchainError
 from harness.compile.code_digest import code_digest
-from harness.faults import MachineFault
+from harness.faults import MachineFault, with_disk_room
 from harness.problem.module import ProblemId
 from harness.result import CandidateFailure, Result, Status
 from harness.solution.discover import Solution, SolutionError, read_solution
 from harness.solution.languages import missing
+from kernelbench.evaluation.control import has_code_run_by_builds
 from kernelbench.evaluation.executor import Evaluated, Skipped
 from kernelbench.evaluation.judge_process import CHECK, measure, profile
 from kernelbench.evaluation.local_executor import BuildQueue, Order
 from kernelbench.machine import ncu
-from kernelbench.room import with_room
 from kernelbench.run import write_whole
 from kernelbench.solvers.backend.interface import Profile, Trial, Work
 from kernelbench.solvers.backend.profiles import profile_of
@@ -82,8 +82,8 @@ class LocalBackend:
         except CandidateFailure as failed:
             return Trial(failed.status.value, failed.message)
         except (ToolchainError, MachineFault) as fault:
-            if isinstance(fault, MachineFault) and solution.kind == "py":  # whose code ran, and must not end the search
-                return self.check(work)
+            if isinstance(fault, MachineFault) and has_code_run_by_builds(solution.path):
+                return self.check(work)  # which says whether the candidate is to blame
             raise Unevaluated(f"the build could not be tried: {fault}") from fault
         return Trial(Status.OK.value)
 
@@ -173,8 +173,8 @@ class LocalBackend:
         digest = hashlib.sha256(work.source.encode(errors="backslashreplace")).hexdigest()[:16]
         level, number = work.problem.split("/")
         path = self._folder / TRIALS / f"level{level}" / f"{number}_{digest}.{work.kind}"
-        with_room(lambda: path.parent.mkdir(parents=True, exist_ok=True))
-        with_room(lambda: write_whole(path, work.source.encode(errors="backslashreplace")))
+        with_disk_room(lambda: path.parent.mkdir(parents=True, exist_ok=True))
+        with_disk_room(lambda: write_whole(path, work.source.encode(errors="backslashreplace")))
         return dataclasses.replace(work, path=path)
 
 

@@ -24,13 +24,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harness.faults import with_disk_room
 from harness.json_text import parse_json
 from harness.record.fields import PROBLEM
 from harness.record.shape import FROM_0, LIST, OBJECT, TEXT, count, or_none, shape
 from harness.solution.includes import read_bytes
 from harness.solution.naming import DIRECTIVE_LINES, directive_words
 from kernelbench.endpoint import Message
-from kernelbench.room import with_room
 from kernelbench.run import MOST_LOG_BYTES, RunError, append_line, whole_lines, write_whole
 from kernelbench.run_sources import ASKED, TRAJECTORY
 
@@ -169,7 +169,7 @@ class Journal:
 
     def _append(self, name: str, record: Any) -> None:
         if self.folder is not None:
-            with_room(lambda: append_line(self.folder / name, dataclasses.asdict(record)))
+            with_disk_room(lambda: append_line(self.folder / name, dataclasses.asdict(record)))
 
     def add_call(self, call: Call) -> None:
         with self._lock:
@@ -224,8 +224,8 @@ class Journal:
         if known and not (path.exists() and _text(path) == source):
             raise Diverged(f"attempt {attempt.sample} is not the one in {self.folder / TRAJECTORY}. {_REPEAT}")
         if not known:
-            with_room(lambda: path.parent.mkdir(parents=True, exist_ok=True))
-            with_room(lambda: write_whole(path, source.encode("utf-8", errors="surrogateescape")))
+            with_disk_room(lambda: path.parent.mkdir(parents=True, exist_ok=True))
+            with_disk_room(lambda: write_whole(path, source.encode("utf-8", errors="surrogateescape")))
             with self._lock:
                 self._append(TRAJECTORY, attempt)
                 self.attempts[key] = attempt

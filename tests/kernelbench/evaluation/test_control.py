@@ -97,6 +97,7 @@ def no_room():
 
 def test_what_its_code_had_a_build_do_is_told_as_of_its_calls(solution, right):
     """It was imported to be built, and had the machine fail there: that was the end, without the reference."""
+    solution.path.write_text("from torch.utils import cpp_extension\n" + MODEL)
     failed = right | {"status": "crashed", "speedup": None, "message": "as told"}
     found, jobs = answered(solution, [{"result": right}, FULL, {"result": failed}], built=no_room)
     assert isinstance(found, Evaluated) and [is_of_reference(job) for job in jobs] == [True, False, False]
@@ -104,8 +105,9 @@ def test_what_its_code_had_a_build_do_is_told_as_of_its_calls(solution, right):
     assert isinstance(found, Skipped) and found.reason == "no room"
 
 
-def test_a_compiler_with_which_the_machine_fails_is_nobodys_fault(tmp_path):
-    (path := tmp_path / "1_19.cpp").write_text("")
+@pytest.mark.parametrize("name", ["1_19.cpp", "1_19.py"])
+def test_a_build_that_runs_none_of_its_code_and_with_which_the_machine_fails_is_nobodys_fault(tmp_path, name):
+    (path := tmp_path / name).write_text("")
     found, jobs = answered(read_solution(path), [], built=no_room)
     assert isinstance(found, Skipped) and not jobs
 

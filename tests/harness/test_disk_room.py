@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from kernelbench import room
-from kernelbench.room import with_room
+from harness import faults
+from harness.faults import with_disk_room
 from kernelbench.run import WriteError
 
 
@@ -23,7 +23,7 @@ def of_a_run():
 
 @pytest.mark.parametrize("failure", [full, of_a_run])
 def test_a_full_disk_is_waited_for(failure, monkeypatch):
-    monkeypatch.setattr(room, "_WAIT_S", 0.01)
+    monkeypatch.setattr(faults, "_WAIT_S", 0.01)
     freed = threading.Event()
     threading.Timer(0.03, freed.set).start()
 
@@ -32,12 +32,12 @@ def test_a_full_disk_is_waited_for(failure, monkeypatch):
             raise failure()
         return "written"
 
-    assert with_room(write) == "written"
+    assert with_disk_room(write) == "written"
 
 
 @pytest.mark.parametrize("failure", [full, of_a_run])
 def test_one_that_stays_full_is_the_same_error(failure, monkeypatch):
-    monkeypatch.setattr(room, "_WAIT_S", 0.0)
+    monkeypatch.setattr(faults, "_WAIT_S", 0.0)
     tries = []
 
     def write():
@@ -45,7 +45,7 @@ def test_one_that_stays_full_is_the_same_error(failure, monkeypatch):
         raise failure()
 
     with pytest.raises(type(failure())):
-        with_room(write)
+        with_disk_room(write)
     assert len(tries) == 10
 
 
@@ -55,5 +55,5 @@ def test_other_errors_are_not_waited_for():
 
     begin = time.monotonic()
     with pytest.raises(PermissionError):
-        with_room(write)
+        with_disk_room(write)
     assert time.monotonic() - begin < 0.5
