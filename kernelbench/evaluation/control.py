@@ -6,7 +6,6 @@ Of a candidate that may build extensions the reference builds one too, which no 
 from __future__ import annotations
 
 import secrets
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any
 from harness.compile import Artefact
 from harness.job import encode_artefact, encode_solution
 from harness.problem.module import ProblemFile
-from harness.process.owned_folders import remove_tree
+from harness.process.owned_folders import scratch
 from harness.solution.discover import read_solution
 from harness.solution.includes import read_bytes
 
@@ -33,17 +32,14 @@ cpp_extension.load_inline("kb_control", source, no_implicit_headers=True, is_pyt
 @contextmanager
 def reference_as_candidate(job: dict[str, Any], file: ProblemFile) -> Iterator[dict[str, Any]]:
     """Give the job of a candidate with the reference in its place. Raises OSError or SolutionError where it cannot."""
-    folder = Path(tempfile.mkdtemp(prefix="kb-control-"))
-    try:
+    more = _AS_CANDIDATE
+    if has_code_run_by_builds(Path(job["solution"]["path"])):
+        more += _BUILDS.format(token=secrets.token_hex(3))
+    with scratch() as folder:
         path = folder / "reference.py"
-        more = _AS_CANDIDATE
-        if has_code_run_by_builds(Path(job["solution"]["path"])):
-            more += _BUILDS.format(token=secrets.token_hex(3))
         path.write_bytes(read_bytes(file.path) + more.encode())
         solution = read_solution(path, problem=file.id, settings=False)
         yield job | {"solution": encode_solution(solution), "artefact": encode_artefact(Artefact())}
-    finally:
-        remove_tree(folder)
 
 
 def has_code_run_by_builds(path: Path) -> bool:
