@@ -84,8 +84,9 @@ def built_bytes(path: Path, most: int = MAX_BUILT_BYTES) -> int:
             size = os.fstat(file.fileno()).st_size
     except OSError:
         raise ValueError(f"the build left no plain file {path.name}") from None
-    if size > min(most, MAX_BUILT_BYTES):
-        raise ValueError(f"{path.name} has {size:,} bytes; the limit is {min(most, MAX_BUILT_BYTES):,}")
+    most = min(most, MAX_BUILT_BYTES)
+    if size > most:
+        raise ValueError(f"{path.name} has {size:,} bytes; the limit is {most:,}")
     return size
 
 

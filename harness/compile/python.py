@@ -33,6 +33,14 @@ def build(solution: Solution, context: BuildContext) -> Artefact:
     return Artefact(env=env, cached=cached, note=note, keys=tuple(builder.keys))
 
 
+def runs_when_built(solution: Solution) -> bool:
+    """Return whether a solution's own code runs when it is built."""
+    try:
+        return solution.kind == "py" and _facts(solution)["builds"]
+    except CandidateFailure:
+        return False
+
+
 def _private_caches(solution: Solution, context: BuildContext) -> dict[str, str]:
     """Folders for what a language compiles in the call, for the device; raise ToolchainError where it is missing."""
     known = languages().get(solution.language)

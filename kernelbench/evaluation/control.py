@@ -8,14 +8,14 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from harness.compile import Artefact
+from harness.compile.python import runs_when_built
 from harness.job import encode_artefact, encode_solution
 from harness.problem.module import ProblemFile
 from harness.process.owned_folders import scratch
-from harness.solution.discover import read_solution
+from harness.solution.discover import Solution, read_solution
 from harness.solution.includes import read_bytes
 
 _AS_CANDIDATE = """
@@ -30,24 +30,19 @@ cpp_extension.load_inline("kb_control", source, no_implicit_headers=True, is_pyt
 
 
 @contextmanager
-def reference_as_candidate(job: dict[str, Any], file: ProblemFile) -> Iterator[dict[str, Any]]:
-    """Give the job of a candidate with the reference in its place. Raises OSError or SolutionError where it cannot."""
-    more = _AS_CANDIDATE
-    if has_code_run_by_builds(Path(job["solution"]["path"])):
-        more += _BUILDS.format(token=secrets.token_hex(3))
+def reference_as_candidate(
+    job: dict[str, Any], file: ProblemFile, solution: Solution
+) -> Iterator[dict[str, Any]]:
+    """Give the job of a candidate, the ``solution``, with the reference in its place.
+
+    Raises OSError or SolutionError where it cannot.
+    """
+    more = _AS_CANDIDATE + (_BUILDS.format(token=secrets.token_hex(3)) if runs_when_built(solution) else "")
     with scratch() as folder:
         path = folder / "reference.py"
         path.write_bytes(read_bytes(file.path) + more.encode())
-        solution = read_solution(path, problem=file.id, settings=False)
-        yield job | {"solution": encode_solution(solution), "artefact": encode_artefact(Artefact())}
-
-
-def has_code_run_by_builds(path: Path) -> bool:
-    """Return whether a source's own code may run when it is built."""
-    try:
-        return path.suffix == ".py" and b"cpp_extension" in read_bytes(path)
-    except OSError:
-        return False
+        reference = read_solution(path, problem=file.id, settings=False)
+        yield job | {"solution": encode_solution(reference), "artefact": encode_artefact(Artefact())}
 
 
 def worked(answer: dict[str, Any]) -> bool:

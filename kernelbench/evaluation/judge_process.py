@@ -15,6 +15,7 @@ from typing import Any
 
 from harness.compile import Artefact
 from harness.compile.artefact import ToolchainError
+from harness.compile.python import runs_when_built
 from harness.faults import MachineFault
 from harness.job import encode_artefact, encode_problem, encode_solution
 from harness.problem.module import ProblemFile
@@ -23,7 +24,7 @@ from harness.process.deadline import Page
 from harness.process.spawn import start_server
 from harness.result import CandidateFailure, Result, Status
 from harness.solution.discover import Solution, SolutionError
-from kernelbench.evaluation.control import has_code_run_by_builds, reference_as_candidate, worked
+from kernelbench.evaluation.control import reference_as_candidate, worked
 from kernelbench.evaluation.executor import EnvironmentUnfit, Evaluated, Options, Skipped
 
 _ALL = "cuda:all"
@@ -274,7 +275,7 @@ def _asked(judge: Judge, file: ProblemFile, solution: Solution | None, job: dict
         try:
             job["artefact"] = encode_artefact(built())
         except MachineFault as fault:
-            if not has_code_run_by_builds(solution.path):
+            if not runs_when_built(solution):
                 return Skipped(solution, str(fault))
             job["artefact"] = encode_artefact(Artefact())  # what its code had the build do: to be told as of its calls
             failed = {"unevaluated": str(fault), "again": True}
@@ -287,7 +288,7 @@ def _asked(judge: Judge, file: ProblemFile, solution: Solution | None, job: dict
         killed_before = answer.get("result", {}).get("conditions", {}).get("killed_by")
         answer = judge.ask(job, phase)
     if _blames_the_machine(judge, answer) and job.get("artefact") and job.get("only") != _PROFILE:
-        answer = _once_more_beside_a_control(judge, file, job, answer, phase)
+        answer = _once_more_beside_a_control(judge, file, solution, job, answer, phase)
     if "result" in answer:
         result = Result.from_json(answer["result"])
         if killed_before:  # by itself perhaps, which chose a second try
@@ -303,15 +304,16 @@ def _blames_the_machine(judge: Judge, answer: dict[str, Any]) -> bool:
 
 
 def _once_more_beside_a_control(
-    judge: Judge, file: ProblemFile, job: dict[str, Any], answer: dict[str, Any], phase: Callable[[str], None]
-) -> dict[str, Any]:
+    judge: Judge, file: ProblemFile, solution: Solution, job: dict[str, Any], answer: dict[str, Any],
+    phase: Callable[[str], None],
+) -> dict[str, Any]:  # fmt: skip
     """Return what a third try gives, if the machine works with the reference in the candidate's place; else ``answer``.
 
     A candidate with which the machine fails each time, and with nobody else, has failed: as one that is not evaluated
     it would count nowhere, so that its author could withdraw what is wrong.
     """
     try:
-        with reference_as_candidate(job, file) as control:
+        with reference_as_candidate(job, file, solution) as control:
             phase("the reference in its place")
             if not worked(judge.ask(control, phase)) or judge.lost:
                 return answer

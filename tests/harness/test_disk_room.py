@@ -1,4 +1,4 @@
-"""What a run writes while a candidate may fill its disk."""
+"""Writing waits for room on a disk that a candidate may fill meanwhile."""
 
 import errno
 import threading

@@ -17,12 +17,12 @@ from typing import Any
 from harness.baselines import EAGER
 from harness.compile.artefact import Artefact, ToolchainError
 from harness.compile.code_digest import code_digest
+from harness.compile.python import runs_when_built
 from harness.faults import MachineFault, with_disk_room
 from harness.problem.module import ProblemId
 from harness.result import CandidateFailure, Result, Status
 from harness.solution.discover import Solution, SolutionError, read_solution
 from harness.solution.languages import missing
-from kernelbench.evaluation.control import has_code_run_by_builds
 from kernelbench.evaluation.executor import Evaluated, Skipped
 from kernelbench.evaluation.judge_process import CHECK, measure, profile
 from kernelbench.evaluation.local_executor import BuildQueue, Order
@@ -82,7 +82,7 @@ class LocalBackend:
         except CandidateFailure as failed:
             return Trial(failed.status.value, failed.message)
         except (ToolchainError, MachineFault) as fault:
-            if isinstance(fault, MachineFault) and has_code_run_by_builds(solution.path):
+            if isinstance(fault, MachineFault) and runs_when_built(solution):
                 return self.check(work)  # which says whether the candidate is to blame
             raise Unevaluated(f"the build could not be tried: {fault}") from fault
         return Trial(Status.OK.value)

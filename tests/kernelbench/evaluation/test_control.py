@@ -6,7 +6,6 @@ from types import SimpleNamespace
 import pytest
 
 from harness.faults import MachineFault
-from harness.job import encode_solution
 from harness.problem.module import ProblemId
 from harness.result import Status
 from harness.solution.discover import read_solution
@@ -41,7 +40,7 @@ def right(pipeline, solution):
 
 
 def answered(solution, answers, job=None, built=Artefact):
-    """What comes of a candidate to which a judge answers so, and its jobs."""
+    """Return the item of a candidate to which a judge answers so, and its jobs."""
     jobs, left = [], list(answers)
 
     def ask(job, phase):
@@ -58,12 +57,15 @@ def is_of_reference(job):
     return job["solution"]["name"] == "reference.py"
 
 
-@pytest.mark.parametrize("more", ["", "from torch.utils import cpp_extension\n"], ids=["", "it builds"])
+@pytest.mark.parametrize("more", ["", "from torch.utils import cpp_extension\n", "import helper\n"],
+                         ids=["", "it builds", "its helper builds"])  # fmt: skip
 def test_the_reference_is_right_in_the_place_of_a_candidate(pipeline, tmp_path, more):
     file = suite.find("1/19")[0]
     (path := tmp_path / "1_19.py").write_text(more + MODEL)
-    with reference_as_candidate({"solution": encode_solution(read_solution(path))}, file) as job:
+    (tmp_path / "helper.py").write_text("from torch.utils import cpp_extension\n")
+    with reference_as_candidate({}, file, read_solution(path)) as job:
         control = read_solution(Path(job["solution"]["path"]), problem=ProblemId(1, 19))
+        assert ("cpp_extension" in control.path.read_text()) == bool(more)
         (ended,) = pipeline.evaluate([(file, control)])
     assert ended.result.status is Status.OK and worked({"result": ended.result.to_json()})
     assert ended.result.build["cached"] is False, "what is in a cache needs no room"

@@ -99,7 +99,7 @@ def test_work_is_spread_over_the_judges_and_every_solution_ends_once(solutions, 
 
 @pytest.mark.slow
 def test_a_candidate_with_whom_each_judge_dies_has_failed_and_the_judges_work_on(solutions, two_judges, killer):
-    """As one that was not evaluated it counted nowhere, and so had withdrawn itself."""
+    """It counted nowhere where it was not evaluated, and so had withdrawn itself."""
     pipeline, judges = two_judges
     before = {judge.pid for judge in judges}
     killer(*judges)
