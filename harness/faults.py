@@ -55,12 +55,12 @@ def with_disk_room(write: Callable[[], T]) -> T:
     A candidate that is evaluated meanwhile may fill it. Raises what ``write`` raises the last time: OSError, or an
     error that has one as its cause.
     """
-    for left in reversed(range(_TRIES)):
+    for _ in range(_TRIES - 1):
         try:
             return write()
         except Exception as error:
             reason = error if isinstance(error, OSError) else error.__cause__
-            if not left or getattr(reason, "errno", None) not in _NO_ROOM:
+            if getattr(reason, "errno", None) not in _NO_ROOM:
                 raise
             time.sleep(_WAIT_S)
-    raise AssertionError("a last try returns or raises")
+    return write()

@@ -29,7 +29,7 @@ from harness.json_text import parse_json
 from harness.limits import MAX_BUILT_BYTES
 from harness.process.deadline import take_lock
 from harness.process.owned_folders import disk_use, make_folder, remove_tree, sweep
-from harness.process.worker_limits import MAX_FILES
+from harness.process.worker_limits import MAX_FILES, free_bytes
 from harness.solution.includes import digest_of, open_plain
 
 DEFAULT_GB = 10.0
@@ -239,8 +239,7 @@ class Cache:
         Half of a small disk may be a candidate's own files, and a library lies in its build's as well.
         """
         with self._writing():
-            disk = os.statvfs(self.root)
-        return max(_LEAST_SHARE_BYTES, disk.f_bavail * disk.f_frsize // 8)
+            return max(_LEAST_SHARE_BYTES, free_bytes(self.root) // 8)
 
     def statistics(self) -> Statistics:
         entries = list(self._entries())

@@ -53,7 +53,7 @@ class WorkerLimits:
     def __init__(self, memory_bytes: int, has_group: bool, folders: list[Path]):
         self._memory_bytes, self._has_group, self._folders = memory_bytes, has_group, folders
         self._shared_bytes, self._kernel_bytes = shared_memory_bytes(), kernel_memory_bytes()
-        self.disk_bytes = min([MAX_DISK_BYTES, *(max(_LEAST_DISK_BYTES, _free_bytes(one) // 2) for one in folders)])
+        self.disk_bytes = min([MAX_DISK_BYTES, *(max(_LEAST_DISK_BYTES, free_bytes(one) // 2) for one in folders)])
         self.files = min([MAX_FILES, *(max(_LEAST_FILES, _free_files(one) // 2) for one in folders)])
         self._tasks = min(_MAX_TASKS, max(_LEAST_TASKS, free_tasks() // 2))
         self._hiding = 0  # processes, at the last check
@@ -185,7 +185,8 @@ def _crashed(message: str) -> CandidateFailure:
     return CandidateFailure(Status.CRASHED, message)
 
 
-def _free_bytes(folder: Path) -> int:
+def free_bytes(folder: Path) -> int:
+    """Return how many are free on a folder's disk. Raises OSError."""
     disk = os.statvfs(folder)
     return disk.f_bavail * disk.f_frsize
 

@@ -52,7 +52,7 @@ def check_room(workload: Workload, conditions: Conditions) -> None:
     need = _need(workload, dtype)
     if need is None:
         return
-    where = f"problem {workload.problem.id} ({workload.name}, {conditions.precision}) on {device}"
+    where = named(workload, conditions)
     if need.together > free:
         raise NoRoom(f"needs {_gb(need.together)} GB, {_gb(free)} are free: {where}; choose a smaller --workload")
     if device.type == "cpu" and need.of_worker > conditions.memory_bytes:
@@ -60,6 +60,11 @@ def check_room(workload: Workload, conditions: Conditions) -> None:
             f"needs {_gb(need.of_worker)} GB for the candidate's process, {_gb(conditions.memory_bytes)} are allowed: "
             f"{where}; choose a smaller --workload or a larger --memory"
         )
+
+
+def named(workload: Workload, conditions: Conditions) -> str:
+    """Return what does not fit, and where, for a message."""
+    return f"problem {workload.problem.id} ({workload.name}, {conditions.precision}) on {conditions.device}"
 
 
 def need_of(traced: Trace) -> Need:

@@ -14,7 +14,7 @@ from harness.faults import MachineFault, NoRoom, is_of_machine
 from harness.judge.conditions import Conditions
 from harness.judge.idle_cores import wait_for_idle_cores
 from harness.judge.reference import soundness
-from harness.judge.reference.memory_needs import check_room
+from harness.judge.reference.memory_needs import check_room, named
 from harness.judge.reference.model import PUBLISHED, InputCase, Reference
 from harness.judge.reference.timed_inputs import choose_with_weights, tells
 from harness.memory.shared_tensors import SharedTensors
@@ -100,8 +100,7 @@ def _room_for_outputs(workload: Workload, conditions: Conditions, facts: Facts) 
     try:
         return with_room(lambda: SharedTensors(conditions.device, facts.kinds, facts.inputs))
     except torch.OutOfMemoryError as error:
-        where = f"problem {workload.problem.id} ({workload.name}, {conditions.precision}) on {conditions.device}"
-        raise NoRoom(f"{error}: {where}; choose a smaller --workload") from error
+        raise NoRoom(f"{error}: {named(workload, conditions)}; choose a smaller --workload") from error
 
 
 def _telling_reference(setting: RunConfig, conditions: Conditions, facts: Facts) -> Reference:

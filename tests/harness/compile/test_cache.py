@@ -5,7 +5,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -228,7 +227,7 @@ def test_what_is_no_library_to_keep_is_the_builds_fault_with_the_reason(tmp_path
 @pytest.mark.parametrize(("free", "share"), [(800 << 20, 100 << 20), (0, 64 << 20)])
 def test_one_candidate_may_add_an_eighth_of_what_is_free(tmp_path, monkeypatch, free, share):
     cache = Cache(tmp_path)
-    monkeypatch.setattr("harness.compile.cache.os.statvfs", lambda _: SimpleNamespace(f_bavail=free, f_frsize=1))
+    monkeypatch.setattr("harness.compile.cache.free_bytes", lambda folder: free)
     assert cache.share_bytes() == share
 
 

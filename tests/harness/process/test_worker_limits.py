@@ -111,12 +111,12 @@ def test_files_count_as_memory_where_their_folder_lies_in_it(run, monkeypatch):
 
 def test_on_a_small_disk_a_candidate_has_half_of_what_is_free(run, monkeypatch):
     """One that filled the disk ended the run of others: there was no room for their results."""
-    monkeypatch.setattr("harness.process.worker_limits._free_bytes", lambda folder: 100 << 20)
+    monkeypatch.setattr("harness.process.worker_limits.free_bytes", lambda folder: 100 << 20)
     monkeypatch.setattr("harness.process.worker_limits._LEAST_DISK_BYTES", 1 << 20)
     write = "for i in range(6): open(os.environ['TMPDIR'] + f'/{i}', 'wb').write(os.urandom(10 << 20))\n"
     error = failing(run, write)
     assert error.status is Status.CRASHED and "wrote 6 files of 0.1 GB together" in error.message
-    monkeypatch.setattr("harness.process.worker_limits._free_bytes", lambda folder: 400 << 20)
+    monkeypatch.setattr("harness.process.worker_limits.free_bytes", lambda folder: 400 << 20)
     run(write + "time.sleep(1.5)" + END)
 
 
