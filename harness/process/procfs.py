@@ -187,9 +187,16 @@ def shared_memory_bytes() -> int:
     return _meminfo_bytes()["Shmem"]
 
 
-def kernel_memory_bytes() -> int:
-    """Return what the kernel of the host holds for itself and cannot give back, whoever made it."""
-    return sum(_meminfo_bytes()[name] for name in ("SUnreclaim", "VmallocUsed", "KernelStack"))
+def unaccounted_memory_bytes() -> int:
+    """Return the memory of the host that is in the account of no process, whoever made it.
+
+    That is what the kernel holds for itself and cannot give back, and private pages that nobody maps: who gives back
+    a part of a huge page keeps all of it until memory is short. Those that lie in swap too are not counted.
+    """
+    host = _meminfo_bytes()
+    kernel = sum(host[name] for name in ("SUnreclaim", "VmallocUsed", "KernelStack"))
+    private = sum(host[name] for name in ("Active(anon)", "Inactive(anon)", "Unevictable")) - host["Shmem"]
+    return kernel + private - host["AnonPages"] - host["SwapCached"]
 
 
 def _meminfo_bytes() -> dict[str, int]:

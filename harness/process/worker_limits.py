@@ -15,10 +15,10 @@ from harness.process.owned_folders import disk_use
 from harness.process.procfs import (
     descendants,
     free_tasks,
-    kernel_memory_bytes,
     lies_in_memory,
     place_to_go,
     shared_memory_bytes,
+    unaccounted_memory_bytes,
     usage,
 )
 from harness.result import CandidateFailure, Status
@@ -52,7 +52,7 @@ class WorkerLimits:
 
     def __init__(self, memory_bytes: int, has_group: bool, folders: list[Path]):
         self._memory_bytes, self._has_group, self._folders = memory_bytes, has_group, folders
-        self._shared_bytes, self._kernel_bytes = shared_memory_bytes(), kernel_memory_bytes()
+        self._shared_bytes, self._unaccounted_bytes = shared_memory_bytes(), unaccounted_memory_bytes()
         self.disk_bytes = min([MAX_DISK_BYTES, *(max(_LEAST_DISK_BYTES, free_bytes(one) // 2) for one in folders)])
         self.files = min([MAX_FILES, *(max(_LEAST_FILES, _free_files(one) // 2) for one in folders)])
         self._tasks = min(_MAX_TASKS, max(_LEAST_TASKS, free_tasks() // 2))
@@ -106,7 +106,7 @@ class WorkerLimits:
                 Status.OUT_OF_MEMORY, f"the process took {used / 1e9:.1f} GB of host memory; {limit}"
             )
         if look:
-            self._check_kernel_memory()
+            self._check_unaccounted_memory()
             self._check_shared_memory(shared)
 
     def _check_place(self, family: list[int]) -> None:
@@ -143,13 +143,14 @@ class WorkerLimits:
         if hidden := next((use.hidden for use in uses if use.hidden), ""):
             raise _crashed(f"its files cannot be counted: it made {hidden}")
 
-    def _check_kernel_memory(self) -> None:
-        """Raise MachineFault if the kernel's memory grew by more than a worker may take: nothing says whose it is."""
-        grown = kernel_memory_bytes() - self._kernel_bytes
+    def _check_unaccounted_memory(self) -> None:
+        """Raise MachineFault if memory that no process accounts for grew by more than a worker may take."""
+        grown = unaccounted_memory_bytes() - self._unaccounted_bytes
         if grown > self._memory_bytes:
             raise MachineFault(
-                f"kernel memory of this machine grew by {grown / 1e9:.1f} GB while a candidate ran, which may take "
-                f"{self._memory_bytes / 1e9:.1f} GB of host memory in all; stop what takes it, or raise --memory"
+                f"memory of this machine that is in no process's account (the kernel's own, and parts of huge pages) "
+                f"grew by {grown / 1e9:.1f} GB while a candidate ran, which may take {self._memory_bytes / 1e9:.1f} GB "
+                "of host memory in all; stop what takes it, or raise --memory"
             )
 
     def _check_shared_memory(self, used: int) -> None:
