@@ -173,11 +173,14 @@ def differ(ours: torch.Tensor, theirs: torch.Tensor, criterion: Criterion) -> fl
 
 
 def largest_error(own: torch.Tensor, exact: torch.Tensor) -> float:
-    """Return the largest error of a result against one in FP64, in its units; 0 for types that are compared exactly."""
+    """Return the largest error of a result against one in FP64, in its units; 0 for types that are compared exactly.
+
+    ``exact`` may be on another device.
+    """
     if own.dtype in EXACT:
         return 0.0
     chunks = _chunks(own, exact, CHUNK // 8)  # both as FP64
-    errors = (torch.linalg.vector_norm(parts(a) - parts(e), dim=1) for a, e in chunks)
+    errors = (torch.linalg.vector_norm(parts(a) - parts(e.to(a.device)), dim=1) for a, e in chunks)
     return max((float(error.nan_to_num_(posinf=0.0).max()) for error in errors), default=0.0)
 
 

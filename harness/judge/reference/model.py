@@ -131,12 +131,15 @@ class Reference:
         return [b if is_noise and b.error < a.error else a for a, b, is_noise in zip(losses, without, noise)]
 
     def _own_and_exact(self, trial: InputCase, seed: int) -> tuple[list[torch.Tensor], list[torch.Tensor], bool]:
-        """Return PyTorch's own outputs, the most exact that fit the memory with them, and whether these are in FP64."""
+        """Return PyTorch's own outputs, the most exact that fit the memory with them, and whether these are in FP64.
+
+        Where they are not, they are on the host: on a device of 80 GB four tensors of 10 GB leave no room for one more.
+        """
         if not self.setting.workload.problem.keeps_dtypes:
             with contextlib.suppress(RuntimeError):  # of memory, too
                 return self._beside_fp64(trial, seed)
         with _tf32(False):  # outside of the handler, which would hold the memory of what failed
-            exact = self.outputs(trial, seed)
+            exact = [output.cpu() for output in self.outputs(trial, seed)]
         with _tf32(True):
             return self.outputs(trial, seed), exact, False
 
@@ -147,7 +150,7 @@ class Reference:
 
     def _error(self, own: torch.Tensor, exact: torch.Tensor) -> float:
         if independent := self.setting.workload.problem.independent:
-            return largest_error(*in_own_units(own, exact, independent))
+            return largest_error(*in_own_units(own, exact.to(own.device), independent))
         return largest_error(own, exact)
 
     def _is_noise(self, loss: Loss, output: torch.Tensor) -> bool:
