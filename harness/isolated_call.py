@@ -71,8 +71,8 @@ class _Other:
                     raise TooMuch(f"more than {MEMORY_BYTES >> 30} GiB of memory")
         if answer.get("worn"):
             self._end()
-        if "too_much" in answer:
-            raise TooMuch(f"more than {MEMORY_BYTES >> 30} GiB of memory")
+        if "too_much" in answer:  # Python 3.11 and older say so too where its parser nests too deep
+            raise TooMuch(f"more than {MEMORY_BYTES >> 30} GiB of memory, or deeper nesting than Python parses")
         if "raised" in answer:
             raise ApartError(answer["raised"])
         return answer["value"]

@@ -70,8 +70,7 @@ def open_files(processes: list[int], most: int, between: Callable[[], None] = la
         found.descriptors = len(names)
         if found.descriptors > most:
             return found
-    programs = ((f"/proc/{process}", "exe") for process in processes)  # their files stay, too, mapped or not
-    for folder, name in (*names, *programs):
+    for folder, name in (*names, *(place for process in processes for place in _kept(process))):
         with contextlib.suppress(OSError):
             link = _link(f"{folder}/{name}")
             if link.startswith("socket:"):
@@ -80,9 +79,19 @@ def open_files(processes: list[int], most: int, between: Callable[[], None] = la
                 found.pipes.add(link)
             elif link.endswith(_DELETED):
                 file = os.stat(f"{folder}/{name}")
-                if stat.S_ISREG(file.st_mode) and not file.st_nlink:
+                if (stat.S_ISREG(file.st_mode) or stat.S_ISDIR(file.st_mode)) and not file.st_nlink:
                     found.nameless[file.st_dev, file.st_ino] = link.startswith("/memfd:"), file.st_blocks * 512
     return found
+
+
+def _kept(process: int) -> list[tuple[str, str]]:
+    """Return folder and name of its program and its working directory: without a name they stay as what is open."""
+    for task in (process, *tasks(process)):  # of one that has ended the others show them
+        place = f"/proc/{process}/task/{task}"
+        with contextlib.suppress(OSError):
+            _link(f"{place}/cwd")
+            return [(place, "exe"), (place, "cwd")]
+    return []
 
 
 def _link(descriptor: str) -> str:

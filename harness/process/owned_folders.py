@@ -106,7 +106,7 @@ def _held(folder: Path) -> int:
 
 @dataclass
 class DiskUse:
-    """Files and folders below a folder, and the bytes that the files take; ``hidden`` says what was not counted."""
+    """Files and folders below a folder, and the bytes that all take; ``hidden`` says what was not counted."""
 
     files: int = 0
     bytes: int = 0
@@ -131,9 +131,11 @@ def _count_in(folder: Path | str, parent: int | None, use: DiskUse, most: int, d
                 if use.files > most:
                     return
                 try:
+                    # a folder that held many files takes megabytes when it is empty again
+                    use.bytes += entry.stat(follow_symlinks=False).st_blocks * 512
                     if not entry.is_dir(follow_symlinks=False):
-                        use.bytes += entry.stat(follow_symlinks=False).st_blocks * 512
-                    elif depth == _MAX_DEPTH:
+                        continue
+                    if depth == _MAX_DEPTH:
                         use.hidden = f"folders more than {_MAX_DEPTH} deep"
                     else:
                         _count_in(entry.name, descriptor, use, most, depth + 1)

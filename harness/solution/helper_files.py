@@ -20,9 +20,11 @@ _MOST_NAMES = 10_000
 
 
 def parsed(source: str) -> ast.AST | None:
-    """The tree of a Python source; None where it is none."""
+    """The tree of a Python source; None where it is none. Raises MemoryError: with more memory it may be one."""
     try:
         return ast.parse(source)
+    except MemoryError:
+        raise
     except NOT_PYTHON:
         return None  # the build says what is wrong
 

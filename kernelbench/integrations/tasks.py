@@ -156,7 +156,7 @@ def grade_file(problem: str, path: str | Path, **conditions: Any) -> Grade:
     try:
         source = read_source(file)
     except OSError as error:
-        if error.errno != errno.EFBIG:
+        if error.errno not in (errno.EFBIG, errno.EILSEQ):  # too large, or in another encoding
             raise
         return Grade(0.0, NO_CODE, error.strerror)
     return grade(problem, source, file.suffix[1:] or "py", **conditions)

@@ -28,8 +28,8 @@ _RECENT = 424  # calls since Linux 5.1, which have one number everywhere; progra
 _NEGATIVE = 0x80000000
 # A child of the caller's parent would not be counted. A child in other namespaces has rights there that it lacks here.
 _CLONE_PARENT, _CLONE_NAMESPACES = 0x8000, 0x7E020000
-# A thread with open files of its own: /proc shows those of the first thread.
-_CLONE_THREAD, _CLONE_FILES = 0x10000, 0x400
+# A thread with open files or a working directory of its own: /proc shows those of the first thread.
+_CLONE_THREAD, _CLONE_FILES, _CLONE_FS = 0x10000, 0x400, 0x200
 # The kernel may not continue a suspended process at another's end: as that one's exit signal, or as its parent's.
 _SIGCONT, _EXIT_SIGNAL = 18, 0xFF
 _REQUEST_TYPE = 0xFF00
@@ -139,9 +139,10 @@ def _clock_test() -> list[Instruction]:
 def _clone_test() -> list[Instruction]:
     return [
         (_LOAD, 0, 0, _ARGUMENTS_AT),
-        (_JUMP_IF_SET, 4, 0, _CLONE_PARENT | _CLONE_NAMESPACES),
-        (_JUMP_IF_SET, 0, 1, _CLONE_THREAD),
-        (_JUMP_IF_SET, 0, 2, _CLONE_FILES),
+        (_JUMP_IF_SET, 5, 0, _CLONE_PARENT | _CLONE_NAMESPACES),
+        (_JUMP_IF_SET, 0, 2, _CLONE_THREAD),
+        (_JUMP_IF_SET, 0, 3, _CLONE_FILES),
+        (_JUMP_IF_SET, 0, 2, _CLONE_FS),
         (_AND, 0, 0, _EXIT_SIGNAL),
         (_JUMP_EQUAL, 0, 1, _SIGCONT),
         (_RETURN, 0, 0, _REFUSE),

@@ -36,6 +36,24 @@ def test_files_without_a_name_are_counted_with_the_bytes_that_they_take(tmp_path
     assert [1 for lies_in_memory, size in new if not lies_in_memory and 2 << 20 <= size < 3 << 20]
 
 
+@pytest.mark.parametrize("held", ["opened", "the working directory"])
+def test_a_folder_without_a_name_counts_as_a_file_does(tmp_path, monkeypatch, held):
+    """One that held 40,000 files takes megabytes when it is empty, and is no file of a folder that is listed."""
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    before = open_files([os.getpid()], MANY)
+    found, descriptor = folder.stat(), None
+    if held == "opened":
+        descriptor = os.open(folder, os.O_RDONLY)
+    else:
+        monkeypatch.chdir(folder)
+    folder.rmdir()
+    after = open_files([os.getpid()], MANY)
+    if descriptor is not None:
+        os.close(descriptor)
+    assert [name for name in after.nameless if name not in before.nameless] == [(found.st_dev, found.st_ino)]
+
+
 @pytest.fixture
 def deep(tmp_path):
     """A folder whose path is longer than the system takes, which this process is in."""

@@ -101,6 +101,19 @@ def test_files_are_counted_with_the_bytes_that_they_take(tmp_path):
     assert use.files == 2 and 10_000 <= use.bytes < 100_000 and not use.hidden
 
 
+def test_a_folder_counts_with_what_names_take_in_it(tmp_path):
+    """Folders that were emptied again held 14 MB each, as much as anybody wanted in all."""
+    folder = tmp_path / "emptied"
+    folder.mkdir()
+    (tmp_path / "file").touch()
+    names = [folder / f"{number:0250}" for number in range(2000)]
+    for name in names:
+        os.link(tmp_path / "file", name)
+    for name in names:
+        name.unlink()
+    assert disk_use(tmp_path, most=10).bytes == (folder.stat().st_blocks + (tmp_path / "file").stat().st_blocks) * 512
+
+
 def nested(root, depth):
     """Folders in folders, with names so long that their path is longer than the system takes."""
     code = (

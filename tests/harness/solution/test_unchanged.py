@@ -1,5 +1,6 @@
 """A result is of the files that were discovered, or of none."""
 
+import dataclasses
 import os
 
 import pytest
@@ -40,6 +41,17 @@ def test_a_file_that_appears_is_noticed(tmp_path):
     before = stamp(solution)
     (tmp_path / "helper.py").write_text("x = 1")
     assert not is_unchanged(solution, before)
+
+
+def test_a_source_that_one_of_two_readings_has_no_memory_for_is_unchanged(solution, monkeypatch):
+    """372,900 functions of three characters take 1 GiB: a wrong kernel withdrew, as if somebody had written it."""
+    before, refused = stamp(solution), dataclasses.replace(solution, taken_in=(), refused="to read it takes more")
+    assert is_unchanged(refused, stamp(refused))
+    monkeypatch.setattr("harness.solution.unchanged.read_solution", lambda *_: refused)
+    assert is_unchanged(solution, before)
+    (_, digest), *_ = solution.taken_in
+    other = dataclasses.replace(solution, taken_in=((solution.path, digest),))
+    assert not is_unchanged(other, stamp(other))
 
 
 def test_a_link_that_leads_to_another_file_is_noticed(tmp_path):

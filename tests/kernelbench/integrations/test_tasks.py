@@ -55,10 +55,13 @@ def test_a_program_that_is_no_plain_file_is_refused_at_once(tmp_path):
         tasks.grade_file("1/19", tmp_path / "kernel.py", **CONDITIONS)
 
 
-def test_a_program_that_is_too_large_to_be_one_is_a_grade(tmp_path):
+def test_a_program_that_is_too_large_or_in_another_encoding_is_a_grade(tmp_path):
     path = tmp_path / "program.py"
     path.write_text("#" * (5 << 20))
     grade = tasks.grade_file("1/19", path, **CONDITIONS)
     assert grade.label == tasks.NO_CODE and grade.value == 0 and "too large" in grade.feedback
+    path.write_text("# -*- coding: latin-1 -*-")
+    grade = tasks.grade_file("1/19", path, **CONDITIONS)
+    assert grade.label == tasks.NO_CODE and "the encoding iso8859-1" in grade.feedback
     with pytest.raises(FileNotFoundError):
         tasks.grade_file("1/19", tmp_path / "gone.py", **CONDITIONS)

@@ -152,6 +152,8 @@ ATTEMPTS = {
         "assert ctypes.CDLL(None).syscall(number, 4000, 4001, 2) == 0",
         "clone = 56 if os.uname().machine == 'x86_64' else 220  # a thread with open files of its own\n"
         "assert ctypes.CDLL(None).syscall(clone, 0x10900, 0, 0, 0, 0) > 0",
+        "clone = 56 if os.uname().machine == 'x86_64' else 220  # a thread with a working directory of its own\n"
+        "assert ctypes.CDLL(None).syscall(clone, 0x10d00, 0, 0, 0, 0) > 0",
     ],
     "privileges": ["assert subprocess.run(['chown', '1', '.']).returncode == 0"],
     "limits": [
