@@ -219,7 +219,7 @@ def test_parts_of_huge_pages_that_were_given_back_are_in_no_account():
 
 def test_who_makes_the_kernel_take_more_than_a_worker_may_is_not_evaluated(run, monkeypatch):
     at_first = unaccounted_memory_bytes()
-    sizes = iter([at_first, at_first + GIB])
-    monkeypatch.setattr("harness.process.worker_limits.unaccounted_memory_bytes", lambda: next(sizes, at_first + 3 * GIB))
+    sizes, read = iter([at_first, at_first + GIB]), "harness.process.worker_limits.unaccounted_memory_bytes"
+    monkeypatch.setattr(read, lambda: next(sizes, at_first + 3 * GIB))
     with pytest.raises(MachineFault, match=r"in no process's account .* grew by 3.2 GB .* may take 2.1 GB"):
         run("while True: time.sleep(1)")
