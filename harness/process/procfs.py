@@ -27,7 +27,12 @@ def usable_cores() -> int:
 
 def descendants(pid: int) -> list[int]:
     """A process and all below it; empty for one that is gone."""
-    found, pending = [], [pid]
+    return listed(pid)[0]
+
+
+def listed(pid: int) -> tuple[list[int], bool]:
+    """Return a process and all below it, and whether one ended meanwhile: what it has started may be missing."""
+    found, pending, ended = [], [pid], False
     while pending and len(found) <= _MOST_PROCESSES:
         parent = pending.pop()
         threads = tasks(parent)
@@ -35,7 +40,9 @@ def descendants(pid: int) -> list[int]:
             pending += map(int, read_text(f"/proc/{parent}/task/{task}/children").split())
         if threads:
             found.append(parent)
-    return found
+        else:
+            ended = True
+    return found, ended
 
 
 def at_rest(processes: list[int]) -> bool:
@@ -137,10 +144,10 @@ def read_text(path: str) -> str:
     return data.decode(errors="replace")
 
 
-def usage(pid: int) -> tuple[int, int, int]:
-    """Return private memory with its page tables and shared memory in bytes, and tasks, of a process and its family."""
+def usage(processes: list[int]) -> tuple[int, int, int]:
+    """Return private memory with its page tables and shared memory in bytes, and tasks, of these together."""
     private = shared = tasks = 0
-    for process in descendants(pid):
+    for process in processes:
         fields = _status(process)
         if not fields:
             continue

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness.faults import MachineFault
-from harness.process.holdings import Mappings, OpenFiles, mappings, open_files
+from harness.process.holdings import Mappings, mappings, open_files
 from harness.process.owned_folders import disk_use
 from harness.process.procfs import (
-    descendants,
     free_tasks,
     lies_in_memory,
+    listed,
     place_to_go,
     shared_memory_bytes,
     unaccounted_memory_bytes,
@@ -34,6 +34,7 @@ _MAX_DESCRIPTORS = 1 << 16  # of all its processes; a worker has 6 to 30, readin
 _MAX_MAPPINGS = 1 << 18  # of all its processes; torch takes 400, and more with CUDA; reading so many takes 0.3 s
 _DISK_EVERY_S = 1.0
 _SLOW_S = 0.2  # a check takes longer only where many run who hold the cores, or locks of what is read
+_STILL_S = 1.0  # those that were told to stop are still by then, or end
 _PAUSE = 4  # times as long as reading all mappings took they are not read again
 
 
@@ -84,18 +85,39 @@ class WorkerLimits:
         self._checked = time.monotonic()  # at its end: where a check takes long, the worker has the time in between
 
     def _check(self, pid: int, brake: _Brake) -> None:
-        private, shared, tasks = usage(pid)
+        """Check what its processes have; where some come or go meanwhile, once more while they are stopped.
+
+        What passes its memory on to a new process at each moment is in none that is still there when it is read.
+        """
+        look, until = time.monotonic() - self._disk_checked > _DISK_EVERY_S, time.monotonic() + _STILL_S
+        there, still = True, False
+        while there and not still and time.monotonic() < until:
+            family, ended = listed(pid)
+            hiding, shared = self._check_family(family, brake, look)
+            there, ended_since = listed(pid)
+            still = not (ended or ended_since) and set(there) == set(family)
+            if not still:
+                brake.hold()
+                self._mappings_due = 0.0
+        self._check_hiding(hiding)
+        if look:
+            self._check_unaccounted_memory()
+            self._check_shared_memory(shared)
+            self._disk_checked = time.monotonic()
+
+    def _check_family(self, family: list[int], brake: _Brake, look: bool) -> tuple[int, int]:
+        """Check what these have; return how many hide what they have open, and the bytes of their shared memory."""
+        private, shared, tasks = usage(family)
         if tasks > self._tasks:
             raise _crashed(f"it started {tasks} processes and threads; the limit is {self._tasks:.0f}")
-        family = descendants(pid)
         self._check_place(family)
         self._check_mappings(family, brake)
         files = open_files(family, _MAX_DESCRIPTORS, brake)
-        self._check_open(files)
+        if files.descriptors > _MAX_DESCRIPTORS:
+            raise _crashed(f"its processes have more than {_MAX_DESCRIPTORS:,} descriptors open together")
         nameless = self._mappings.nameless | files.nameless
-        if look := time.monotonic() - self._disk_checked > _DISK_EVERY_S:
+        if look:
             self._check_disk(sum(size for in_memory, size in nameless.values() if not in_memory))
-            self._disk_checked = time.monotonic()
         # a file in memory is in both figures, as far as it is mapped
         in_memory = self._named_bytes + sum(size for in_memory, size in nameless.values() if in_memory)
         shared = max(shared, in_memory)
@@ -105,9 +127,7 @@ class WorkerLimits:
             raise CandidateFailure(
                 Status.OUT_OF_MEMORY, f"the process took {used / 1e9:.1f} GB of host memory; {limit}"
             )
-        if look:
-            self._check_unaccounted_memory()
-            self._check_shared_memory(shared)
+        return files.hiding, shared
 
     def _check_place(self, family: list[int]) -> None:
         """CUDA has to write next to where this is set."""
@@ -125,13 +145,11 @@ class WorkerLimits:
         end = time.monotonic()
         self._mappings_due = end + _PAUSE * (end - begin)
 
-    def _check_open(self, files: OpenFiles) -> None:
-        """Raise where there are too many, or where processes hide what they have open: that may pass, but not stay."""
-        if files.descriptors > _MAX_DESCRIPTORS:
-            raise _crashed(f"its processes have more than {_MAX_DESCRIPTORS:,} descriptors open together")
-        before, self._hiding = self._hiding, files.hiding
-        if self._shows and before and self._hiding:
-            raise _crashed(f"{self._hiding} of its processes hide what they have open (PR_SET_DUMPABLE)")
+    def _check_hiding(self, hiding: int) -> None:
+        """Raise where processes hide what they have open: that may pass, but not stay."""
+        before, self._hiding = self._hiding, hiding
+        if self._shows and before and hiding:
+            raise _crashed(f"{hiding} of its processes hide what they have open (PR_SET_DUMPABLE)")
 
     def _check_disk(self, nameless: int) -> None:
         uses = [disk_use(folder, most=self.files) for folder in self._folders]
@@ -167,13 +185,17 @@ class WorkerLimits:
 
 
 class _Brake:
-    """Called now and then in a check, it stops the worker once that has taken long."""
+    """Called now and then in a check, it stops the worker once that has taken long; ``hold`` does so at once."""
 
     def __init__(self, send: Callable[[int], None]):
         self._send, self._begin, self._holds = send, time.monotonic(), False
 
     def __call__(self) -> None:
-        if not self._holds and time.monotonic() - self._begin > _SLOW_S:
+        if time.monotonic() - self._begin > _SLOW_S:
+            self.hold()
+
+    def hold(self) -> None:
+        if not self._holds:
             self._holds = True
             self._send(signal.SIGSTOP)
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import errno
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +31,27 @@ def facts(path: str, root: str) -> dict[str, Any]:
     """``language`` of the kernels, the kind of ``device`` they need, and the files ``taken_in`` with a digest of each.
 
     The record shows their digests. So these are files only that the solution may see, as far as it alone tells.
+    ``refused`` says which of them is a module of which Python runs another text than is read here.
     """
     file, top = Path(path), Path(root).resolve()
     source = read_source(file)
     tree = parsed(source) if file.suffix == ".py" else None
     language, device = _describe(file.suffix, source, trees_of(file, tree, top) if tree else [])
     own = {*taken_in(file, source, tree, top), *(named_below(file, tree) if tree else ())}
-    return {"language": language, "device": device, "taken_in": _digests(file, own, top)}
+    digests = _digests(file, own, top)
+    return {"language": language, "device": device, "taken_in": digests, "refused": _in_other_encoding(digests)}
+
+
+def _in_other_encoding(files: Iterable[str]) -> str:
+    """Return which of these is a Python source in another encoding than UTF-8, and in which; '' if none is."""
+    for file in map(Path, files):
+        try:
+            if file.suffix == ".py":
+                read_source(file)
+        except OSError as error:
+            if error.errno == errno.EILSEQ:
+                return f"{file.name}: {error.strerror}"
+    return ""
 
 
 def libraries(path: str, root: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from harness.isolated_call import ApartError, TooMuch, apart
 from harness.limits import MAX_HEADER_BYTES, MAX_INCLUDED_FILES, MAX_LIBRARY_BYTES
-from harness.solution.discover import PREBUILT_SUFFIX, RUN_FILES, Solution, files_of, is_solution
+from harness.solution.discover import PREBUILT_SUFFIX, RUN_FILES, Solution, is_solution
 from harness.solution.helper_files import libraries_beside
 from harness.solution.includes import read_source
 
@@ -21,7 +21,7 @@ def own_files(solution: Solution) -> list[Path]:
     path = solution.path.resolve()
     try:
         own = [file for file in sorted(_all_named(solution)) if file != path and _is_own(file, solution)]
-    except OSError:
+    except (OSError, TooMuch, ApartError):
         own = []  # the build says what is wrong
     return [path, *own[:MAX_INCLUDED_FILES]]
 
@@ -73,19 +73,16 @@ def named_neighbours(solution: Solution) -> list[Path]:
         return sorted(solution.neighbours & _all_named(solution))
     except OSError:
         return []  # nor has it files of its own
+    except (TooMuch, ApartError):
+        return sorted(solution.neighbours)  # the next who reads it may have the memory
 
 
 def _all_named(solution: Solution) -> set[Path]:
-    """Real paths of what it takes in, wherever; raises OSError."""
+    """Real paths of what it takes in, wherever; raises OSError, and TooMuch or ApartError where it cannot be read."""
     path = solution.path.resolve()
     if path.suffix == PREBUILT_SUFFIX:
         return libraries_beside(path)
-    return {*files_of(solution.path, solution.root), *_named(path)}
-
-
-def _named(path: Path) -> set[Path]:
-    """Files that strings of a Python source name or include; none where it cannot be read."""
+    files = apart("harness.solution.source_facts:files", str(solution.path), str(solution.root))
     if path.suffix == ".py":
-        with contextlib.suppress(TooMuch, ApartError):
-            return set(map(Path, apart("harness.solution.source_facts:named", str(path))))
-    return set()
+        files += apart("harness.solution.source_facts:named", str(path))
+    return set(map(Path, files))

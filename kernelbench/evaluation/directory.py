@@ -222,10 +222,13 @@ def _todo(run: Run, cases: list[Case], again: Collection[tuple[str, str, str | N
 def _record(
     outcome: Outcome, comparisons: StoredBaselines, chosen: _Chosen, watcher: Watcher, item: Evaluated | Skipped
 ) -> None:
-    """Write down what became of one candidate; a result of other content than the record would name is none."""
+    """Write down what became of one candidate; a result of a file that was written meanwhile is none.
+
+    To read it once more would take a core beside the next, which is timed: that is done when all have ended.
+    """
     file = chosen.files[item.solution.problem]
-    if isinstance(item, Evaluated):
-        item = unless_changed(item, chosen.stamps[item.solution], _CHANGED)
+    if isinstance(item, Evaluated) and stamp(item.solution) != chosen.stamps[item.solution]:
+        item = Skipped(item.solution, _CHANGED, workload=item.result.workload["name"])
     if isinstance(item, Evaluated):
         comparisons.into(item.result, file)
         with_disk_room(lambda: run_sources.keep(outcome.run, item.solution, file))

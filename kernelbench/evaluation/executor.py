@@ -109,10 +109,10 @@ class Skipped:
     every: bool = False
 
 
-def unless_changed(item: Evaluated | Skipped, before: Stamp, reason: str = CHANGED) -> Evaluated | Skipped:
+def unless_changed(item: Evaluated | Skipped, before: Stamp) -> Evaluated | Skipped:
     """Return the item; a result of other content than its record would name, by the stamp ``before`` it, is none."""
     if isinstance(item, Evaluated) and not is_unchanged(item.solution, before):
-        return Skipped(item.solution, reason, workload=item.result.workload["name"])
+        return Skipped(item.solution, CHANGED, workload=item.result.workload["name"])
     return item
 
 

@@ -15,7 +15,7 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from harness.process.procfs import usage
+from harness.process.procfs import descendants, usage
 from harness.solution.discover import Solution, SolutionError, read_solution
 from kernelbench.redteam import box
 
@@ -100,7 +100,7 @@ def _watched(process: subprocess.Popen, limits: Limits) -> str:
     """Wait for the end; why it was brought about, '' where it came by itself."""
     deadline = time.monotonic() + limits.whole_s
     while process.poll() is None:
-        private, shared, _ = usage(process.pid)
+        private, shared, _ = usage(descendants(process.pid))
         used = private + shared
         if used > _BOX_MEMORY * limits.memory_bytes:
             process.kill()

@@ -54,8 +54,9 @@ def profile(result: Result) -> str:
     """Return what limits a correct candidate: rates, distance from t_SOL, time by kernel where it is known."""
     if not result.correct:
         return ""
-    lines = [*_rates(result), *_headroom(result.sol or {}), *_launches(result.timing)]
-    table = kernel_table(result.timing.get("profile") or {})
+    timing = result.timing or {}  # nothing is timed at a size that tells no time
+    lines = [*_rates(result), *_headroom(result.sol or {}), *_launches(timing)]
+    table = kernel_table(timing.get("profile") or {})
     return "\n".join(lines + ([table] if table else []))
 
 

@@ -10,17 +10,17 @@ from harness.process.procfs import _left_by_groups, free_tasks, is_ending, read_
 
 
 def test_nobody_uses_nothing():
-    assert usage(2**22 + 1) == (0, 0, 0)
-    memory, _, tasks = usage(os.getpid())
+    assert usage([2**22 + 1]) == (0, 0, 0)
+    memory, _, tasks = usage([os.getpid()])
     assert memory > 10 << 20 and tasks >= 1
 
 
 def test_what_was_sent_to_swap_counts_as_private(monkeypatch):
     """madvise sends it there at will: 2.6 GB were held under a limit of 1."""
-    before = usage(os.getpid())[0]
+    before = usage([os.getpid()])[0]
     status = procfs._status
     monkeypatch.setattr(procfs, "_status", lambda process: {**status(process), "VmSwap": f"{1 << 20} kB"})
-    assert usage(os.getpid())[0] - before >= 1 << 29
+    assert usage([os.getpid()])[0] - before >= 1 << 29
 
 
 def test_cores_are_those_that_this_process_may_run_on():

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -26,9 +27,9 @@ def run(server, tmp_path, monkeypatch):
     monkeypatch.setattr("harness.process.memory_cgroup.make", lambda limit: None)
     path = tmp_path / "module.py"
 
-    def run(source, memory_bytes=2 * GIB, **options):
+    def run(source, memory_bytes=2 * GIB, more=(), **options):
         path.write_text(HEAD + source)
-        with server.fork({}, memory_bytes, readable=[path], **options) as worker:
+        with server.fork({}, memory_bytes, readable=[path, *more], **options) as worker:
             worker.request({"op": "import", "solution": str(path)}, 20)
 
     return run
@@ -162,6 +163,52 @@ def test_a_worker_that_takes_long_to_check_waits_meanwhile(monkeypatch, limit):
         with pytest.raises(CandidateFailure, match="more than 10 mappings together"):
             limits.check(os.getpid(), sent.append)
         assert sent == [signal.SIGSTOP]
+
+
+# Memory of 3 GB in a process that goes on in a new one after each four pages.
+MOVES_ON = r"""
+#define _GNU_SOURCE
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+enum { STACK = 65536, STACKS = 32 };
+static const size_t SIZE = 3000000000;
+static char *memory, *stacks;
+static size_t touched, moves;
+static int move_on(void *unused) {
+    for (size_t end = touched + 16384; touched < end && touched < SIZE; touched += 4096) memory[touched] = 1;
+    clone(move_on, stacks + STACK * (1 + ++moves % STACKS), CLONE_VM | CLONE_FS, 0);
+    syscall(SYS_exit, 0);
+    return 0;
+}
+static char *room(size_t size) {
+    return mmap(0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+int main() {
+    memory = room(SIZE);
+    stacks = room(STACK * STACKS);
+    return move_on(0);
+}
+"""
+HAS_IT_MOVE_ON = """
+import signal, subprocess, threading
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+threading.stack_size(1 << 16)
+for _ in range(600): threading.Thread(target=time.sleep, args=[99], daemon=True).start()
+subprocess.Popen([{program!r}])
+"""
+
+
+def test_memory_that_is_moved_on_to_a_new_process_at_each_moment_is_counted(run, tmp_path):
+    """It held 3 GB under a limit of 1 GB: who is listed is gone when it is read, and who has it then is not listed."""
+    (tmp_path / "program.c").write_text(MOVES_ON)
+    program = str(tmp_path / "program")
+    subprocess.run(["gcc", "-O1", tmp_path / "program.c", "-o", program], check=True)
+    source = HAS_IT_MOVE_ON.format(program=program)
+    error = failing(run, source, memory_bytes=GIB, more=[Path(program)])
+    assert error.status is Status.OUT_OF_MEMORY and "GB of host memory; the limit is 1.1 GB" in error.message
 
 
 # A file of the kernel's text keeps as much as its longest line: of a path whose characters are shown as four each.

@@ -58,3 +58,12 @@ def test_an_encoding_that_python_does_not_know_is_named_as_it_is():
 def test_such_a_candidate_is_a_build_error_that_says_what_to_do(judged, problem, text):
     result = judged(problem("1/19"), text + "class ModelNew: pass\n", ".py", workload="small")
     assert result.status is Status.BUILD_ERROR and "must be UTF-8" in result.message
+
+
+def test_a_module_of_its_own_in_another_encoding_is_as_its_own_source(judged, problem, tmp_path):
+    """Findings were told of a comment; Python ran a function."""
+    (tmp_path / "helper.py").write_text("# coding: utf-7\nimport torch\n# +AAo-def f(x): return torch.relu(x)\n")
+    source = "import helper\nNAMES = 'helper.py'\nclass ModelNew: pass\n"
+    result = judged(problem("1/19"), source, ".py", workload="small")
+    assert result.status is Status.BUILD_ERROR
+    assert "helper.py: it declares the encoding utf-7, and a Python source must be UTF-8" in result.message

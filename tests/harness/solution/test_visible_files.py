@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from harness.isolated_call import TooMuch
 from harness.job import decode_solution, encode_solution
 from harness.problem.module import ProblemId
 from harness.solution.discover import discover, read_file
@@ -67,6 +68,20 @@ def test_the_judge_learns_of_the_neighbours_that_a_solution_names_only(tmp_path)
     solution = discover(tmp_path).solutions[0]
     assert len(solution.neighbours) == 49
     assert encode_solution(solution)["neighbours"] == [str(tmp_path / "1_7.py")]
+
+
+def test_of_a_source_that_this_process_cannot_read_the_judge_learns_all_neighbours(tmp_path, monkeypatch):
+    """The judge may have the memory to read it: what stands behind a neighbour's link would be the solution's own."""
+    for number in range(1, 5):
+        (tmp_path / f"1_{number}.py").write_text("beside = '1_2.py'")
+    solution = discover(tmp_path).solutions[0]
+
+    def lacks_memory(*_):
+        raise TooMuch("more than 1 GiB of memory")
+
+    monkeypatch.setattr("harness.solution.visible_files.apart", lacks_memory)
+    assert len(encode_solution(solution)["neighbours"]) == 3
+    assert own_files(solution) == [solution.path]
 
 
 def test_hidden_files_and_those_of_a_run_are_nobodys(seen):

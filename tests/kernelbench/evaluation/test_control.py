@@ -26,10 +26,15 @@ def solution(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def pipeline():
-    pipeline = Pipeline(Options(device="cpu", timeout_s=20, jobs=1), builds=False)
+def pipeline(request):
+    pipeline = Pipeline(Options(device=getattr(request, "param", "cpu"), timeout_s=20, jobs=1, track="open"), builds=False)
     yield pipeline
     pipeline.kill()
+
+
+on_each_device = pytest.mark.parametrize(
+    "pipeline", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)], indirect=True
+)
 
 
 @pytest.fixture
@@ -57,6 +62,7 @@ def is_of_reference(job):
     return job["solution"]["name"] == "reference.py"
 
 
+@on_each_device
 @pytest.mark.parametrize("more", ["", "from torch.utils import cpp_extension\n", "import helper\n"],
                          ids=["", "it builds", "its helper builds"])  # fmt: skip
 def test_the_reference_is_right_in_the_place_of_a_candidate(pipeline, tmp_path, more):

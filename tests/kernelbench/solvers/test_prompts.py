@@ -194,6 +194,8 @@ def test_profile_feedback_has_rates_headroom_launches_and_kernels():
     assert re.search(r"first +\| 2 +\| 0.75 +\| 75% +\| 64x1x1 +\| 256x1x1 +\| 32 +\| 128", shown)
     timed.timing |= {"launch_bound_ms": 0.6}
     assert "launch fewer" not in feedback.profile(timed)
+    timed.timing = None  # of a size that tells no time
+    assert "launch" not in feedback.profile(timed)
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
