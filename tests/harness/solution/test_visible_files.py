@@ -80,7 +80,7 @@ def test_of_a_source_that_this_process_cannot_read_the_judge_learns_all_neighbou
         raise TooMuch("more than 1 GiB of memory")
 
     monkeypatch.setattr("harness.solution.visible_files.apart", lacks_memory)
-    assert len(encode_solution(solution)["neighbours"]) == 3
+    assert len(encode_solution(solution)["neighbours"]) == 4
     assert own_files(solution) == [solution.path]
 
 

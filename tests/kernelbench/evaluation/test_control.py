@@ -27,7 +27,8 @@ def solution(tmp_path):
 
 @pytest.fixture(scope="module")
 def pipeline(request):
-    pipeline = Pipeline(Options(device=getattr(request, "param", "cpu"), timeout_s=20, jobs=1, track="open"), builds=False)
+    options = Options(device=getattr(request, "param", "cpu"), timeout_s=20, jobs=1, track="open")
+    pipeline = Pipeline(options, builds=False)
     yield pipeline
     pipeline.kill()
 
