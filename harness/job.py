@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from harness.compile.artefact import Artefact
+from harness.isolated_call import ApartError, TooMuch
 from harness.problem.module import Problem, ProblemFile, ProblemId
 from harness.solution.discover import Solution
 from harness.solution.visible_files import named_neighbours
@@ -22,10 +24,18 @@ def decode_problem(record: dict[str, Any]) -> ProblemFile:
 
 
 def encode_solution(solution: Solution) -> dict[str, Any]:
-    """Return a solution as JSON, with no more of its neighbours than it names: a directory has many thousands."""
+    """Return a solution as JSON, with no more of its neighbours than it names: a directory has many thousands.
+
+    One that cannot be read here is refused: the judge, who may have the memory, would not know what is a neighbour's.
+    """
+    try:
+        neighbours = named_neighbours(solution)
+    except (TooMuch, ApartError) as error:
+        neighbours = []
+        solution = replace(solution, refused=f"to read it takes {error}", taken_in=())
     texts = {"path": str(solution.path), "problem": str(solution.problem)}
     texts["taken_in"] = [(str(file), digest) for file, digest in solution.taken_in]
-    return {**vars(solution), **texts, "neighbours": list(map(str, named_neighbours(solution)))}
+    return {**vars(solution), **texts, "neighbours": list(map(str, neighbours))}
 
 
 def decode_solution(record: dict[str, Any]) -> Solution:

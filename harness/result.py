@@ -19,6 +19,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from harness.limits import MAX_LOG_BYTES, MAX_MESSAGE_BYTES
 from harness.record.fields import RESULT
+from harness.record.shape import bounded
 
 FORMAT = 2
 # What format 1 calls otherwise, by the part of a record.
@@ -174,7 +175,7 @@ class Result:
         return next((b["speedup"] for b in self.baselines.values() if "speedup" in b), None)
 
     def to_json(self) -> dict[str, Any]:
-        return {**dataclasses.asdict(self), "status": self.status.value}
+        return bounded({**dataclasses.asdict(self), "status": self.status.value})
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> Result:

@@ -26,7 +26,7 @@ TRANSLATED = {"dsl": translated.build}  # these need the problem too
 _OF_FILES = {errno.ENOENT, errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG}
 _OF_FILES |= {errno.EINVAL, errno.EFBIG, errno.E2BIG}  # no plain file, larger than a source is, too many includes
 
-__all__ = ["Artefact", "BuildContext", "CacheError", "build"]
+__all__ = ["Artefact", "BuildContext", "CacheError", "build", "must_be_readable"]
 
 
 def build(solution: Solution, context: BuildContext, problem: Path | None = None) -> Artefact:
@@ -37,8 +37,7 @@ def build(solution: Solution, context: BuildContext, problem: Path | None = None
     CacheError among others. A build whose process was killed is tried again, too: the second
     time it is the candidate's failure.
     """
-    if solution.refused:
-        raise CandidateFailure(Status.BUILD_ERROR, f"{solution.name} is not built: {solution.refused}")
+    must_be_readable(solution)
     begin = time.perf_counter()
     try:
         artefact = _built(solution, context, problem)
@@ -50,6 +49,12 @@ def build(solution: Solution, context: BuildContext, problem: Path | None = None
         raise
     remember(solution, context)
     return dataclasses.replace(artefact, seconds=time.perf_counter() - begin)
+
+
+def must_be_readable(solution: Solution) -> None:
+    """Raise CandidateFailure where it is refused."""
+    if solution.refused:
+        raise CandidateFailure(Status.BUILD_ERROR, f"{solution.name} is not built: {solution.refused}")
 
 
 def _built(

@@ -244,7 +244,7 @@ class EvaluationSession(ReferenceSession):
 
 
 def number(value: Any) -> float:
-    """A finite, positive number from the worker; anything else is the candidate's failure."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < 1e12:
+    """A number of ms from the worker, of a femtosecond at least; anything else is the candidate's failure."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 1e-12 <= value < 1e12:
         return float(value)
     raise CandidateFailure(Status.CRASHED, f"the worker reported {value!r} where a time was expected")

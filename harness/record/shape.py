@@ -73,6 +73,20 @@ def _is_finite(value: float) -> bool:
     return -largest <= value <= largest and (not value or abs(value) >= 1 / _LARGEST)
 
 
+def bounded(value: Any) -> Any:
+    """Return a record with its finite numbers within what a number may be: those of outputs are what a candidate chose.
+
+    1e-310 for a zero is right, and an error of 1e200 is as wrong as one of 1e100.
+    """
+    if type(value) is dict:
+        return {name: bounded(entry) for name, entry in value.items()}
+    if type(value) in (list, tuple):
+        return [bounded(entry) for entry in value]
+    if type(value) is not float or not value or not math.isfinite(value) or 1 / _LARGEST <= abs(value) <= _LARGEST:
+        return value
+    return math.copysign(_LARGEST, value) if abs(value) > 1 else 0.0
+
+
 TEXT, FLAG = kind("text", str), kind("true or false", bool)
 OBJECT, LIST = kind("an object", dict), kind("a list", list)
 NUMBER = kind("a finite number", float, int, fits=_is_finite)

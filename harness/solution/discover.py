@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -287,7 +288,14 @@ def _stat(path: Path) -> os.stat_result | None:
 
 
 def _is_candidate(path: Path, root: Path) -> bool:
-    return (path.is_file() or path.is_symlink()) and _is_shown(path, root) and path.name != "__init__.py"
+    """Return whether it is a file or a link; so it is where the system cannot say, as of a path that is too long."""
+    try:
+        kind = path.lstat().st_mode
+    except FileNotFoundError:
+        return False
+    except OSError:
+        kind = stat.S_IFREG
+    return (stat.S_ISREG(kind) or stat.S_ISLNK(kind)) and _is_shown(path, root) and path.name != "__init__.py"
 
 
 def _is_shown(path: Path, root: Path) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from harness.limits import MAX_INCLUDED_FILES
 from harness.solution import languages
 from harness.solution.helper_files import (
     NOT_PYTHON,
@@ -31,15 +32,18 @@ def facts(path: str, root: str) -> dict[str, Any]:
     """``language`` of the kernels, the kind of ``device`` they need, and the files ``taken_in`` with a digest of each.
 
     The record shows their digests. So these are files only that the solution may see, as far as it alone tells.
-    ``refused`` says which of them is a module of which Python runs another text than is read here.
+    ``refused`` says that it names too many, or which is a module of which Python runs another text than is read here.
     """
     file, top = Path(path), Path(root).resolve()
     source = read_source(file)
     tree = parsed(source) if file.suffix == ".py" else None
     language, device = _describe(file.suffix, source, trees_of(file, tree, top) if tree else [])
     own = {*taken_in(file, source, tree, top), *(named_below(file, tree) if tree else ())}
+    found = {"language": language, "device": device}
+    if len(own) > MAX_INCLUDED_FILES:
+        return found | {"refused": f"it names {len(own):,} files, and the limit is {MAX_INCLUDED_FILES}"}
     digests = _digests(file, own, top)
-    return {"language": language, "device": device, "taken_in": digests, "refused": _in_other_encoding(digests)}
+    return found | {"taken_in": digests, "refused": _in_other_encoding(digests)}
 
 
 def _in_other_encoding(files: Iterable[str]) -> str:

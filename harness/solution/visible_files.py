@@ -66,15 +66,16 @@ def may_see(file: Path, root: Path) -> bool:
 
 
 def named_neighbours(solution: Solution) -> list[Path]:
-    """Return those of its neighbours that a solution includes, imports or names: the others cannot become its files."""
+    """Return those of its neighbours that a solution includes, imports or names: the others cannot become its files.
+
+    Raises TooMuch or ApartError where it cannot be read.
+    """
     if not solution.neighbours:
         return []
     try:
         return sorted(solution.neighbours & _all_named(solution))
     except OSError:
         return []  # nor has it files of its own
-    except (TooMuch, ApartError):
-        return sorted(solution.neighbours)  # the next who reads it may have the memory
 
 
 def _all_named(solution: Solution) -> set[Path]:

@@ -13,11 +13,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from harness.compile import Artefact
+from harness.compile import Artefact, must_be_readable
 from harness.compile.artefact import ToolchainError
 from harness.compile.python import runs_when_built
 from harness.faults import MachineFault
-from harness.job import encode_artefact, encode_problem, encode_solution
+from harness.job import decode_solution, encode_artefact, encode_problem, encode_solution
 from harness.problem.module import ProblemFile
 from harness.process import protocol
 from harness.process.deadline import Page
@@ -273,6 +273,7 @@ def _asked(judge: Judge, file: ProblemFile, solution: Solution | None, job: dict
     if solution is not None:
         job["solution"] = encode_solution(solution)
         try:
+            must_be_readable(decode_solution(job["solution"]))
             job["artefact"] = encode_artefact(built())
         except MachineFault as fault:
             if not runs_when_built(solution):
@@ -283,10 +284,10 @@ def _asked(judge: Judge, file: ProblemFile, solution: Solution | None, job: dict
             return Skipped(solution, str(error))
         except CandidateFailure as failure:
             job["failure"] = {"status": failure.status.value, "message": failure.message, "log": failure.log}
-    answer, killed_before = failed or judge.ask(job, phase), None
+    answer, killed_before = failed or _told(judge, job, phase), None
     if answer.get("again") and not judge.lost and not failed:
         killed_before = answer.get("result", {}).get("conditions", {}).get("killed_by")
-        answer = judge.ask(job, phase)
+        answer = _told(judge, job, phase)
     if _blames_the_machine(judge, answer) and job.get("artefact") and job.get("only") != _PROFILE:
         answer = _once_more_beside_a_control(judge, file, solution, job, answer, phase)
     if "result" in answer:
@@ -297,6 +298,17 @@ def _asked(judge: Judge, file: ProblemFile, solution: Solution | None, job: dict
     if record := answer.get("measured") or answer.get("profile"):
         return record
     return Skipped(solution, answer["unevaluated"], every=answer.get("every", False))
+
+
+def _told(judge: Judge, job: dict[str, Any], phase: Callable[[str], None]) -> dict[str, Any]:
+    """Return the judge's answer; a record that cannot be read is none, and may be the candidate's doing."""
+    answer = judge.ask(job, phase)
+    try:
+        if "result" in answer:
+            Result.from_json(answer["result"])
+    except ValueError as error:
+        return {"unevaluated": f"its record cannot be read, please report this: {error}", "again": True}
+    return answer
 
 
 def _blames_the_machine(judge: Judge, answer: dict[str, Any]) -> bool:
@@ -319,8 +331,8 @@ def _once_more_beside_a_control(
                 return answer
     except (OSError, SolutionError):
         return answer
-    answer = judge.ask(job, phase)
+    answer = _told(judge, job, phase)
     if not _blames_the_machine(judge, answer):
         return answer
     message = f"the machine failed three times with it, not with the reference in its place: {answer['unevaluated']}"
-    return judge.ask(job | {"failure": {"status": Status.CRASHED.value, "message": message, "log": ""}}, phase)
+    return _told(judge, job | {"failure": {"status": Status.CRASHED.value, "message": message, "log": ""}}, phase)

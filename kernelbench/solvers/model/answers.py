@@ -35,12 +35,33 @@ _LEFT_OUT = re.compile(
 )
 _DIFF = re.compile(r"^(?:@@ |--- \S|\+\+\+ \S|diff --git |<{7} |>{7} )", re.MULTILINE)
 _MOST_FENCES, _MOST_CLOSINGS = 100, 10  # the last ones of an answer, and those that may close one; chosen
+_MOST_PARSED = 8 << 20  # characters of all pieces of one answer: seconds, far from what ends the process
 _TRIALS = 40  # of where unfenced code begins or ends
 _ENTRY = {"py": "a class ModelNew", "dsl": "an operation such as gemm()"}
 
 
 class NoCode(Exception):
     """An answer that holds no solution, and why; written for the model that gave it."""
+
+
+class _Parsing:
+    """Characters that may be parsed for one answer. Time would not do: who asks again must get the same."""
+
+    def __init__(self) -> None:
+        self._left = 0
+
+    def renew(self) -> None:
+        self._left = _MOST_PARSED
+        _problem.cache_clear()  # what was parsed for another answer would be free
+
+    def take(self, characters: int) -> None:
+        """Raises NoCode where there are not so many left."""
+        self._left -= characters
+        if self._left < 0:
+            raise NoCode("the answer holds too many pieces that are no whole solution: give one fenced block")
+
+
+_parsing = _Parsing()
 
 
 def extract(answer: str, kind: str = "py", finished: bool = True) -> str:
@@ -79,6 +100,7 @@ def outcome(search: str, arguments: list[Any]) -> tuple[str | None, str | None]:
 
 def found_solution(answer: str, kind: str, finished: bool) -> str:
     """Do the work of ``extract`` in this process."""
+    _parsing.renew()
     text = _spoken(answer.replace("\r\n", "\n").lstrip("\ufeff"))
     pieces = list(_pieces(text, kind))
     whole = [piece for piece in pieces if _is_whole(piece, kind)]
@@ -92,6 +114,7 @@ def found_solution(answer: str, kind: str, finished: bool) -> str:
 
 def found_functions(names: list[str], answer: str, finished: bool) -> str:
     """Do the work of ``extract_functions`` in this process."""
+    _parsing.renew()
     text = _spoken(answer.replace("\r\n", "\n").lstrip("\ufeff"))
     fences = list(_FENCE.finditer(text))
     ends = [fence.start() for fence in fences[1:]] + [len(text)]
@@ -197,6 +220,7 @@ def _declares_solution(statement: str) -> bool:
 def _problem(code: str, kind: str) -> str | None:
     """Return why it is no source of its kind; None where it may be."""
     if kind == "py":
+        _parsing.take(len(code))
         wrong = why_no_python(code)
         return f"it is not Python: {wrong}" if wrong else None
     if code.count("{") != code.count("}"):

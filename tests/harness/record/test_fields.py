@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.record.shape import NUMBER, TEXT, list_of, shape
+from harness.record.shape import NUMBER, TEXT, bounded, list_of, shape
 from harness.result import FORMAT, Result
 
 ROOT = Path(__file__).parents[3]
@@ -110,3 +110,13 @@ def test_a_table_names_values_entries_and_what_must_be_there():
     ]:
         with pytest.raises(ValueError, match=message):
             table.check(record)
+
+
+@pytest.mark.parametrize(("error", "kept"), [(1e-310, 0.0), (-1e-310, 0.0), (1e200, 1e100), (-1e200, -1e100), (1, 1)])
+def test_a_number_that_a_candidate_chose_makes_no_record_unreadable(line, error, kept):
+    """Whoever wrote 1e-310 for zeros had no result: the record was refused, and that was no fault of the candidate."""
+    result = Result.from_json(json.loads(line))
+    result.correctness["max_error_ratio"] = error
+    record = result.to_json()
+    assert record["correctness"]["max_error_ratio"] == kept and Result.from_json(record)
+    assert bounded({"a": [math.inf, (True, 3, "1e-310", None)]}) == {"a": [math.inf, [True, 3, "1e-310", None]]}

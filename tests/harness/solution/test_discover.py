@@ -85,6 +85,24 @@ def test_a_link_that_leads_nowhere_is_listed(tmp_path):
     assert [path.name for path, _ in found.unmapped] == ["1_23.py"] and len(found.solutions) == 1
 
 
+def test_a_link_or_a_path_that_is_longer_than_the_system_takes_is_listed(tmp_path):
+    """One of them ended the run of all."""
+    put(tmp_path, "1_19.py")
+    (tmp_path / "1_23.py").symlink_to("a" * 300)
+    here, folder = os.getcwd(), str(tmp_path)
+    os.chdir(tmp_path)
+    while (left := 4090 - len(folder) - 1) > 0:  # the folder can be listed
+        name = "d" * (left if left <= 200 else 100)
+        os.mkdir(name)
+        os.chdir(name)
+        folder += "/" + name
+    Path("1_24.py").touch()
+    os.chdir(here)
+    found = discover(tmp_path)
+    assert len(found.solutions) == 1 and len(found.unmapped) == 2
+    assert {reason for _, reason in found.unmapped} == {"cannot be read: File name too long"}
+
+
 def test_what_maps_to_no_problem_is_listed_with_the_reason(tmp_path):
     put(tmp_path, "1_19.py")
     put(tmp_path, "helper.py")
@@ -313,3 +331,13 @@ def test_a_run_in_a_directory_of_solutions_holds_no_solutions(tmp_path):
     assert sorted(s.name for s in found.solutions) == ["1_19.py", "other/1_21.py"]
     ((folder, reason),) = found.unmapped  # two files may not make others vanish unseen
     assert folder == tmp_path / "run" and reason.startswith("a run, by its files config.json and results.jsonl")
+
+
+def test_a_source_that_names_more_files_than_a_solution_has_is_refused(tmp_path):
+    """The names of 741 made a message that the judge does not take: it ended, as if the machine were at fault."""
+    names = [f"{number}.txt" for number in range(501)]
+    for name in names:
+        put(tmp_path, name)
+    put(tmp_path, "1_19.py", f"names = {names}")
+    (solution,) = discover(tmp_path).solutions
+    assert solution.refused == "it names 501 files, and the limit is 500" and not solution.taken_in

@@ -70,7 +70,7 @@ def test_the_judge_learns_of_the_neighbours_that_a_solution_names_only(tmp_path)
     assert encode_solution(solution)["neighbours"] == [str(tmp_path / "1_7.py")]
 
 
-def test_of_a_source_that_this_process_cannot_read_the_judge_learns_all_neighbours(tmp_path, monkeypatch):
+def test_a_source_that_this_process_cannot_read_is_refused(tmp_path, monkeypatch):
     """The judge may have the memory to read it: what stands behind a neighbour's link would be the solution's own."""
     for number in range(1, 5):
         (tmp_path / f"1_{number}.py").write_text("beside = '1_2.py'")
@@ -80,7 +80,7 @@ def test_of_a_source_that_this_process_cannot_read_the_judge_learns_all_neighbou
         raise TooMuch("more than 1 GiB of memory")
 
     monkeypatch.setattr("harness.solution.visible_files.apart", lacks_memory)
-    assert len(encode_solution(solution)["neighbours"]) == 4
+    assert encode_solution(solution)["refused"] == "to read it takes more than 1 GiB of memory"
     assert own_files(solution) == [solution.path]
 
 

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from harness.faults import MachineFault
+from harness.isolated_call import TooMuch
 from harness.problem.module import ProblemId
 from harness.result import Status
 from harness.solution.discover import read_solution
@@ -87,6 +88,25 @@ def test_who_fails_three_times_where_the_reference_does_not_has_failed(solution,
     said = jobs[-1]["failure"]
     assert said["status"] == "crashed"
     assert said["message"] == "the machine failed three times with it, not with the reference in its place: no room"
+
+
+def test_who_cannot_be_read_when_it_is_handed_to_the_judge_is_not_built(solution, right, monkeypatch):
+    def lacks_memory(solution):
+        raise TooMuch("more than 1 GiB of memory")
+
+    monkeypatch.setattr("harness.job.named_neighbours", lacks_memory)
+    failed = right | {"status": "build_error", "speedup": None, "message": "as told"}
+    found, (job,) = answered(solution, [{"result": failed}], built=lambda: pytest.fail("it is built"))
+    assert isinstance(found, Evaluated) and job["failure"]["status"] == "build_error"
+    assert job["failure"]["message"].endswith("is not built: to read it takes more than 1 GiB of memory")
+
+
+def test_a_record_that_cannot_be_read_is_no_result_and_may_be_its_doing(solution, right):
+    failed = right | {"status": "crashed", "speedup": None, "message": "as told"}
+    odd = {"result": right | {"seconds": 1e200}}
+    found, jobs = answered(solution, [odd, odd, {"result": right}, odd, {"result": failed}])
+    assert isinstance(found, Evaluated) and found.result.status is Status.CRASHED
+    assert "its record cannot be read" in jobs[-1]["failure"]["message"]
 
 
 def test_a_machine_that_fails_with_the_reference_too_is_to_blame(solution, right):
