@@ -7,6 +7,8 @@ import importlib.util
 import linecache
 import sys
 from collections.abc import Callable
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -24,11 +26,10 @@ _C_NUMBERS = {"size_t": ctypes.c_size_t, "int64_t": ctypes.c_int64, "double": ct
 def load_module(path: Path, model_of: Callable[[ModuleType], type] | None = None) -> type:
     """``ModelNew`` of a Python solution. Exceptions of its import pass through.
 
-    Modules in its folder can be imported; installed ones of the same name win. ``model_of`` makes the model
-    of a solution in another form than ours, which defines no ModelNew.
+    Modules in its folder can be imported, as far as they are its own; installed ones of the same name win.
+    ``model_of`` makes the model of a solution in another form than ours, which defines no ModelNew.
     """
-    if str(path.parent) not in sys.path:
-        sys.path.append(str(path.parent))
+    sys.meta_path.append(_Beside(path.parent))
     sys.dont_write_bytecode = True  # its folder is its author's
     spec = importlib.util.spec_from_file_location("solution", path)
     module = importlib.util.module_from_spec(spec)
@@ -42,6 +43,33 @@ def load_module(path: Path, model_of: Callable[[ModuleType], type] | None = None
             Status.LOAD_ERROR, f"{path.name} defines no ModelNew; a Python solution is a class ModelNew(nn.Module)"
         )
     return module.ModelNew
+
+
+class _Beside(MetaPathFinder):
+    """Modules in a ``folder`` that this process may read. Of the others only the names can be seen.
+
+    By ``sys.path`` a neighbour named triton.py, or in a folder triton, would be found where a library asks whether
+    Triton is there, and be an error.
+    """
+
+    def __init__(self, folder: Path):
+        self._folder = folder
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        if path is not None:  # a part of a package
+            return None
+        found = PathFinder.find_spec(name, [str(self._folder)])
+        if found is None or found.origin is None:
+            return found if found and any(map(_is_readable, (self._folder / name).rglob("*.py"))) else None
+        return found if _is_readable(Path(found.origin)) else None
+
+
+def _is_readable(file: Path) -> bool:
+    try:
+        file.open("rb").close()
+    except OSError:
+        return False
+    return True
 
 
 class LibraryModel(torch.nn.Module):

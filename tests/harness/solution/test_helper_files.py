@@ -41,6 +41,17 @@ def test_a_neighbour_does_not_take_the_place_of_an_installed_module(judged, prob
     assert result.status is Status.OK, result.message
 
 
+@pytest.mark.parametrize("name", ["gone_library.py", "gone_library/other.py", "gone_library/__init__.py"])
+def test_a_neighbour_is_not_found_where_somebody_asks_for_a_library_that_is_not_there(judged, problem, tmp_path, name):
+    """Its name can be seen, but it can be read by nobody else: libraries that ask for others expect ImportError."""
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("raise ValueError('the wrong one')")
+    asks = "import importlib\n" \
+           "try: importlib.import_module('gone_' + 'library')\nexcept ImportError: pass\nelse: 0 / 0\n"
+    result = judged(problem("1/19"), asks + SOLUTION.format(module="torch"))
+    assert result.status is Status.OK, result.message
+
+
 def test_the_language_of_a_helper_is_that_of_the_solution(tmp_path):
     (tmp_path / "kernels.py").write_text("import triton")
     (tmp_path / "1_19.py").write_text("import kernels")
