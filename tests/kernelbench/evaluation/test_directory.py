@@ -19,7 +19,7 @@ SOLUTION = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self
 
 def evaluated(tmp_path, watcher=None):
     selection = Selection(tmp_path / "solutions", problem_dir=tmp_path / "problems")
-    options = Options(device="cpu", cv_target=0.5, track="open")
+    options = Options(device="cpu", cv_target=0.5, track="open", jobs=1)  # in order, as they are built
     return evaluate_directory(selection, options, out=tmp_path / "run", resume=True, watcher=watcher)
 
 
@@ -98,6 +98,6 @@ def test_a_file_that_is_written_while_it_alone_is_evaluated_has_no_result(tmp_pa
     def written(what, text):
         path.write_text(SOLUTION.format("x + 1"))
 
-    options = Options(device="cpu", cv_target=0.5, track="open")
+    options = Options(device="cpu", cv_target=0.5, track="open", jobs=1)  # in order, as they are built
     _, item = evaluate_one(path, options, problem_dir=tmp_path / "problems", status=written)
     assert item.reason == "one of its files changed meanwhile: evaluate it again when it is written"
