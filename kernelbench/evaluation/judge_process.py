@@ -290,8 +290,7 @@ def _asked(judge: Judge, file: ProblemFile, solution: Solution | None, job: dict
         answer = _told(judge, job, phase)
     if _blames_the_machine(judge, answer) and job.get("artefact") and job.get("only") != _PROFILE:
         answer = _once_more_beside_a_control(judge, file, solution, job, answer, phase)
-    if "result" in answer:
-        result = Result.from_json(answer["result"])
+    if result := answer.get("read"):
         if killed_before:  # by itself perhaps, which chose a second try
             result.conditions["killed_before"] = killed_before
         return Evaluated(solution, result)
@@ -301,11 +300,11 @@ def _asked(judge: Judge, file: ProblemFile, solution: Solution | None, job: dict
 
 
 def _told(judge: Judge, job: dict[str, Any], phase: Callable[[str], None]) -> dict[str, Any]:
-    """Return the judge's answer; a record that cannot be read is none, and may be the candidate's doing."""
+    """Return the judge's answer, with a record as it is ``read``; one that cannot be may be the candidate's doing."""
     answer = judge.ask(job, phase)
     try:
         if "result" in answer:
-            Result.from_json(answer["result"])
+            answer["read"] = Result.from_json(answer["result"])
     except ValueError as error:
         return {"unevaluated": f"its record cannot be read, please report this: {error}", "again": True}
     return answer
