@@ -112,6 +112,7 @@ def write(root):
     for name, (difficulty, code, test, instruction, values) in FILES.items():
         (golden / f"{name}.py").write_text(code + SEPARATOR + test)
         (perf / f"{name}_perf.py").write_text(PERF.format(name=name, **values))
-        statistics.append({"file": f"{name}.py", "difficulty": str(difficulty), "simp_instru": f"\n {instruction} \n"})
+        told = {"simp_instru": f"\n {instruction} \n", "comp_instru": f"\n A kernel:\n {instruction.lower()}"}
+        statistics.append({"file": f"{name}.py", "difficulty": str(difficulty), **told})
     (root / "data" / "TritonBench_G_v1.json").write_text(json.dumps(statistics))
     return root

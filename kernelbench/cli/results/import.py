@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -16,6 +17,7 @@ from kernelbench.run import RunError, WriteError
 
 # What readers raise where a file's JSON is of other types, or nested deeper, than the format says.
 _MALFORMED = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, RecursionError)
+_MOST_PLACES = 5  # named of those left out for one reason
 _RESULTS = "eval-results"  # of KernelBench without the kernels: a run, and nothing to evaluate
 
 
@@ -76,13 +78,24 @@ def _import_results(file: Path, level: int | None, baseline: Path | None, worklo
         say(f"{unknown} of unknown sizes, which `kb compare` compares with nothing: name them with --workload")
 
 
+def _left_out(places: list[tuple[str, str]]) -> Iterator[str]:
+    """Yield each reason with the places that it holds for, the first of many."""
+    reasons: dict[str, list[str]] = {}
+    for place, why in places:
+        reasons.setdefault(why, []).append(place)
+    for why, of in reasons.items():
+        others = f" and {len(of) - _MOST_PLACES} more" if len(of) > _MOST_PLACES else ""
+        yield f"{', '.join(of[:_MOST_PLACES])}{others}: {why}"
+
+
 def _import_archive(archive: Path, form: str | None, options: ReadOptions, out: Path) -> None:
     made = importing.import_archive(archive, out, form, options)
     claimed = sum(claim.speedup is not None for claim in made.claims)
     say(f"{len(made.claims)} solution(s) in {out / importing.SOLUTIONS}, {claimed} with a claimed speedup")
     if made.left_out:
-        say(f"left out ({len(made.left_out)}): " + "; ".join(f"{place}: {why}" for place, why in made.left_out))
-    own = f" --problem-dir {out / importing.PROBLEMS}" if made.problems else ""
+        say(f"left out ({len(made.left_out)}): " + "; ".join(_left_out(made.left_out)))
+    problems = out / importing.PROBLEMS if made.problems else options.problem_dir
+    own = f" --problem-dir {problems}" if problems else ""
     if made.problems:
         say(f"{made.problems} problem definition(s) of the archive in {out / importing.PROBLEMS}: read them before "
             "you use them, the judge runs them")  # fmt: skip

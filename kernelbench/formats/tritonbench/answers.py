@@ -1,8 +1,8 @@
 """Candidates of TritonBench: a model's answers as JSON lines (``instruction``, ``predict``), or the golden files.
 
-An answer belongs to the golden file whose instruction it was given. The code in it is the last fenced block, else all
-of it. TritonBench's own script then keeps only imports and functions of it; here it stays whole. Golden files become
-solutions without their tests: a suite to check against itself, and kernels to start from.
+An answer belongs to the golden file whose instruction, short or long, it was given. The code in it is the last fenced
+block, else all of it. TritonBench's own script then keeps only imports and functions of it; here it stays whole. Golden
+files become solutions without their tests: a suite to check against itself, and kernels to start from.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def read(path: Path, options: ReadOptions) -> Archive:
         raise ArchiveError(f"{path} names its problems by TritonBench's instructions: give its checkout, --problem-dir")
     entries = checkout.entries(options.problem_dir)
     archive = Archive(names={entry.id: entry.name for entry in entries})
-    by_instruction = {entry.instruction: entry for entry in entries if entry.instruction}
+    by_instruction = {text: entry for entry in entries for text in entry.instructions if text}
     for place, line in lines_of(path):
         _add(archive, by_instruction, _object(line), f"{path}, line {place}", f"line {place}")
     return archive

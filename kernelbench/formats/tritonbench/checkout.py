@@ -24,6 +24,7 @@ from kernelbench.run import write_whole
 STATISTICS = Path("data/TritonBench_G_v1.json")
 GOLDEN = Path("data/TritonBench_G_v1")
 PERF = Path("performance_metrics/perf_G/golden_metrics")
+_INSTRUCTIONS = ("simp_instru", "comp_instru")  # a model is given one of them
 _MOST_FILES = 500  # the benchmark has 184; an answer is searched for the instruction of each
 SEPARATOR = "#" * 146  # between a golden file's code and its test
 
@@ -43,12 +44,13 @@ def names(root: Path) -> dict[str, ProblemId]:
 def entries(root: Path) -> list[Entry]:
     """All golden files of the statistics. Raises ProblemError where the statistics cannot be read."""
     ids = names(root)
-    instructions = {Path(record["file"]).stem: str(record.get("simp_instru", "")) for record in _statistics(root)}
+    records = {Path(record["file"]).stem: record for record in _statistics(root)}
     found = []
     for name, problem_id in ids.items():
         code, _, test = _text(root, root / GOLDEN / f"{name}.py").partition(SEPARATOR)
         perf = _text(root, root / PERF / f"{name}_perf.py")
-        found.append(Entry(problem_id, name, " ".join(instructions[name].split()), code, test.lstrip("#"), perf))
+        instructions = tuple(" ".join(str(records[name].get(key, "")).split()) for key in _INSTRUCTIONS)
+        found.append(Entry(problem_id, name, instructions, code, test.lstrip("#"), perf))
     return found
 
 

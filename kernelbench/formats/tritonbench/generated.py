@@ -75,7 +75,7 @@ class Entry:
 
     id: ProblemId
     name: str
-    instruction: str
+    instructions: tuple[str, ...]  # the short one, and the long one; '' where there is none
     golden: str
     test: str
     perf: str
@@ -91,7 +91,7 @@ def module(entry: Entry, facts: dict[str, Any]) -> str:
     """Return the source of the problem; ``facts`` are those of ``inspection.facts``."""
     sizes = {str(index): {"shape": index} for index in range(len(facts["work"]))}
     return TEMPLATE.format(
-        summary=_summary(entry.instruction),
+        summary=_summary(entry.instructions[0]),
         workloads=repr(sizes | {"test": {"shape": "test"}}),
         adapter=adapter_source.text(),
         functions=repr(functions_of(entry)),

@@ -268,6 +268,11 @@ def test_the_command_says_what_comes_next(cuda_l1, tmp_path):
     assert f"kb eval --solutions {tmp_path / 'out' / 'solutions'} --problem-dir" in done.output
 
 
+def test_many_that_are_left_out_for_one_reason_are_said_once(cuda_l1, tmp_path):
+    done = kb_import(cuda_l1(*(task(1, None) for _ in range(8)), task(2)), "-o", tmp_path / "out")
+    assert "left out (8): line 1, line 2, line 3, line 4, line 5 and 3 more: 1/1 has no solution" in done.output
+
+
 def test_wrong_usage(cuda_l1, table, tmp_path):
     assert "no such file" in kb_import(tmp_path / "gone", "-o", tmp_path / "out").output
     (tmp_path / "notes.txt").write_text("text")

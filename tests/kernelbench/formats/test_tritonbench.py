@@ -192,11 +192,13 @@ def test_answers_are_mapped_by_their_instruction(root, tmp_path):
         },
         {"instruction": "Write a value into every element of a tensor. Nothing is returned.", "predict": written.FILL},
         {"instruction": "Sort it.", "predict": "x"},
+        {"instruction": "Use Triton. A kernel: multiply every element by a number.", "predict": "y"},  # the long one
     ]  # fmt: skip
     path = tmp_path / "answers.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     made = importing.import_archive(path, tmp_path / "out", options=ReadOptions(problem_dir=root))
-    assert [claim.solution for claim in made.claims] == ["level2/3_scale_s0.py", "level1/1_fill_s0.py"]
+    names = ["level2/3_scale_s0.py", "level1/1_fill_s0.py", "level2/3_scale_s1.py"]
+    assert [claim.solution for claim in made.claims] == names
     assert made.left_out == [("line 3", "its instruction is none of the checkout's")]
     assert (tmp_path / "out" / "solutions" / "level2" / "3_scale_s0.py").read_text().strip() == written.SCALE.strip()
     with pytest.raises(ArchiveError, match="--problem-dir"):
