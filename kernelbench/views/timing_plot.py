@@ -26,7 +26,9 @@ def draw(result: Result, path: Path) -> None:
         label = f"{escaping.picture(name)}: {timing['median_ms']:.4g} ms"
         course.step(range(len(means) + 1), [*means, means[-1]], where="post", color=line.get_color(), label=label)
         course.axhline(timing["median_ms"], color=line.get_color(), linewidth=0.8, linestyle="--")
-        shares.hist(calls, bins=40, histtype="stepfilled", alpha=0.5, color=line.get_color(), label=label)
+        least = max(calls) * 1e-6  # narrower bins than the numbers can tell apart are an error
+        of = min(calls) - least, max(calls) + least
+        shares.hist(calls, bins=40, range=of, histtype="stepfilled", alpha=0.5, color=line.get_color(), label=label)
     shares.set_xlabel("time of a call, ms")
     shares.set_ylabel("calls")
     course.set_xlabel("round (dots: calls; steps: means of rounds; dashed: their median)")

@@ -31,14 +31,14 @@ function powers(base, from, to, most = 7) {
   return found;
 }
 
-/** Round steps between two values. */
+/** Round steps between two values; none where they are too near each other to tell steps between them apart. */
 function steps(from, to, most = 5) {
   const rough = (to - from) / most || 1;
   const unit = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((factor) => factor * unit).find((candidate) => candidate >= rough * 0.999);
-  const found = [];
-  for (let value = Math.ceil(from / step - 1e-9) * step; value <= to + step * 1e-6; value += step) found.push(value);
-  return found;
+  const [first, last] = [Math.ceil(from / step - 1e-9), Math.floor(to / step + 1e-6)];
+  if (!Number.isSafeInteger(first) || !Number.isSafeInteger(last)) return [];
+  return Array.from({length: Math.max(0, last - first + 1)}, (_, index) => (first + index) * step);
 }
 
 function frame(width, height, x, y, xTicks, yTicks, xLabel, yLabel, margin = MARGIN) {
@@ -160,7 +160,7 @@ function samples(timing) {
   const sorted = [...values].sort((a, b) => a - b);
   const quantile = (share) => sorted[Math.min(sorted.length - 1, Math.round(share * (sorted.length - 1)))];
   const [q1, median, q3] = [timing.q1_ms ?? quantile(0.25), timing.median_ms ?? quantile(0.5), timing.q3_ms ?? quantile(0.75)];
-  const pad = (sorted[sorted.length - 1] - sorted[0]) * 0.06 || sorted[0] * 0.01 || 1;
+  const pad = Math.max((sorted[sorted.length - 1] - sorted[0]) * 0.06, sorted[0] * 1e-6) || 1;
   const [low, high] = [sorted[0] - pad, sorted[sorted.length - 1] + pad];
   return (width, height) => {
     const split = margin.left + (width - margin.left - margin.right) * 0.7;

@@ -54,7 +54,7 @@ function tokens(text, language) {
       matched = rule.exec(text);
       if (matched && matched[0]) {
         flush();
-        found.push(...classified(kind, matched[0], language, text, rule.lastIndex));
+        for (const token of classified(kind, matched[0], language, text, rule.lastIndex)) found.push(token);
         at = plain = rule.lastIndex;
         break;
       }

@@ -291,6 +291,17 @@ def test_names_of_others_are_drawn_as_they_are(tmp_path, monkeypatch):
     assert (tmp_path / "t.svg").stat().st_size
 
 
+def test_times_that_hardly_differ_are_drawn(tmp_path):
+    """Times of which a candidate says that they are 1e11 ms differ by less than a number's last digits."""
+    pytest.importorskip("matplotlib")
+    from kernelbench.views.timing_plot import draw
+
+    made = result("1/1", 1.0)
+    made.timing |= {"median_ms": 1e11, "samples_ms": [1e11 + (2e-5 if i % 9 == 0 else 0) for i in range(51)]}
+    draw(made, tmp_path / "t.png")
+    assert (tmp_path / "t.png").stat().st_size
+
+
 def test_what_was_not_timed_has_no_picture(tmp_path):
     from kernelbench.views.timing_plot import draw
 

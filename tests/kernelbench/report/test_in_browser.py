@@ -177,6 +177,18 @@ def test_text_of_candidates_does_nothing_but_be_read(browser, tmp_path):
     assert browser.execute_script("return document.querySelectorAll('img, #panel script').length") == 0
 
 
+@pytest.mark.slow
+def test_a_candidate_opens_whose_times_hardly_differ_and_whose_source_has_many_words(browser, tmp_path):
+    one = result("1/1", 1.0)
+    one.timing |= {"median_ms": 1e11, "samples_ms": [1e11 + (2e-5 if i % 9 == 0 else 0) for i in range(51)]}
+    made = run(tmp_path / "mine", one)
+    keep(made, made.results[0], f'"""#include {"1+" * 140_000}"""')
+    opened(browser, tmp_path, rewritten(made))
+    click(browser, "#table tbody a")
+    wait(browser, "document.querySelector('.source .t-number') && document.querySelector('.timings .sample')")
+    assert len(texts(browser, ".timings .sample")) == 2 * 51 and not texts(browser, "#panel .message")
+
+
 def test_attempts_of_a_solver_are_listed_with_what_was_said(browser, tmp_path):
     made = some(tmp_path)
     lines = [
