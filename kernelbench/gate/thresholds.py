@@ -100,6 +100,8 @@ def check_outcome(
             _add_build(check, skipped.reason, *next(reports))
             if (solution := skipped.solution).by_comment:
                 check.undecided.append(f"its comment, device={solution.device}, keeps it from being evaluated here")
+            elif solution.device == "cpu":  # which a machine with a GPU has, too
+                check.undecided.append("it is for a CPU: check it with --device cpu")
             if device := _left(solution, against):
                 check.undecided.append(f"it was evaluated on {device} in {against.path}, and is for another device now")
         else:

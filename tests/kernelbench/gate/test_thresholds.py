@@ -192,6 +192,15 @@ def test_a_comment_alone_does_not_keep_a_solution_from_being_checked(tmp_path):
     assert exit_status([check]) == 3 and "its comment, device=cuda, keeps it" in check.undecided[0]
 
 
+def test_what_is_for_a_cpu_is_undecided_on_a_gpu(tmp_path):
+    """This machine can check it: a wrong one passed, built only."""
+    (tmp_path / "1_1.cpp").write_text("")
+    solution = read_solution(tmp_path / "1_1.cpp")
+    skipped = Skipped(solution, solution.lacks("cuda"), elsewhere=True)
+    (check,) = check_outcome(outcome(tmp_path / "run", skipped=[skipped]), Limits(), builds=[(True, "built only")])
+    assert exit_status([check]) == 3 and "with --device cpu" in check.undecided[0]
+
+
 def test_what_was_evaluated_here_before_and_is_for_another_device_now_is_undecided(tmp_path):
     """An import of Triton that never runs is enough for that, and a wrong solution passed."""
     (tmp_path / "1_1.py").write_text("if 0: import triton\n")
