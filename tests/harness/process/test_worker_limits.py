@@ -1,9 +1,11 @@
 """Limits of a worker on what its processes hold together."""
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -27,10 +29,10 @@ def run(server, tmp_path, monkeypatch):
     monkeypatch.setattr("harness.process.memory_cgroup.make", lambda limit: None)
     path = tmp_path / "module.py"
 
-    def run(source, memory_bytes=2 * GIB, more=(), **options):
+    def run(source, memory_bytes=2 * GIB, more=(), timeout_s=20, **options):
         path.write_text(HEAD + source)
         with server.fork({}, memory_bytes, readable=[path, *more], **options) as worker:
-            worker.request({"op": "import", "solution": str(path)}, 20)
+            worker.request({"op": "import", "solution": str(path)}, timeout_s)
 
     return run
 
@@ -137,6 +139,33 @@ def test_the_disk_is_looked_at_before_a_build(run, monkeypatch):
     fills += "from torch.utils.cpp_extension import load_inline\nload_inline('a', 'int f() { return 1; }')\n"
     error = failing(run, fills, build=lambda request, scratch: asked.append(request))
     assert error.status is Status.CRASHED and "it wrote" in error.message and not asked
+
+
+ASKS = """
+from torch.utils.cpp_extension import load_inline
+for i in range(12):
+    try: load_inline('a', '')
+    except RuntimeError: pass
+"""
+
+
+@pytest.mark.parametrize("slow", ["check", "build"])
+def test_the_time_of_builds_is_not_the_workers_and_that_of_checks_is(run, monkeypatch, slow):
+    """By 180 requests that were refused a call took 137 s under a limit of one."""
+    check = WorkerLimits.check
+
+    def checked(self, pid, signalled, at_once=False):
+        time.sleep(0.5 if at_once and slow == "check" else 0)
+        check(self, pid, signalled, at_once)
+
+    def refused(request, scratch):
+        time.sleep(0.5 if slow == "build" else 0)
+        return {"raised": "RuntimeError", "message": "refused", "output": ""}
+
+    monkeypatch.setattr(WorkerLimits, "check", checked)
+    late = pytest.raises(CandidateFailure, match="no answer within 4 s")
+    with late if slow == "check" else contextlib.nullcontext():
+        run(ASKS + END, timeout_s=4, build=refused)
 
 
 def test_who_keeps_hiding_what_it_has_open_is_ended(monkeypatch):
