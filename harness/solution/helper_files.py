@@ -6,10 +6,10 @@ Sources are parsed here, never imported or compiled.
 from __future__ import annotations
 
 import ast
-import os
+import stat
 from pathlib import Path
 
-from harness.solution.includes import Lookups, leads_into, local_includes, read_source, real_path
+from harness.solution.includes import Lookups, local_includes, reached, read_source
 
 NOT_PYTHON = (SyntaxError, ValueError, MemoryError, RecursionError)  # of ast.parse: the last two where it is too deep
 
@@ -66,9 +66,8 @@ def _modules(path: Path, tree: ast.AST, root: Path) -> dict[Path, str]:
     found: dict[Path, str] = {}
     todo = [tree]
     while todo:
-        for file in imported_files(todo.pop(), [path.parent]):
-            file = file.resolve()
-            if file not in found and file != path.resolve() and file.is_relative_to(root):
+        for file in imported_files(todo.pop(), path.parent, root):
+            if file not in found and file != path.resolve():
                 found[file] = read_source(file)
                 todo += filter(None, [parsed(found[file])])
     return found
@@ -81,18 +80,25 @@ def named_below(path: Path, tree: ast.AST) -> set[Path]:
     names = [text for text in texts if "\n" not in text]
     root = path.parent.resolve()
 
-    def below(folder: Path, name: str) -> bool:
-        return leads_into(folder / name, root, path.parent)
-
-    folders = {(root / name).resolve() for name in names if below(root, name) and os.path.isdir(root / name)} - {root}
-    search = [path.parent, *sorted(folders)[:_MOST_FOLDERS]]
-    places = ((folder, name) for folder in search for name in names if below(folder, name))
-    files = {file.resolve() for folder, name in places if os.path.isfile(file := folder / name)}
+    there = dict(filter(None, (_there(root / name, root) for name in names)))
+    folders = {place for place, mode in there.items() if stat.S_ISDIR(mode)} - {root}
+    search = [root, *sorted(folders)[:_MOST_FOLDERS]]
+    there |= dict(filter(None, (_there(folder / name, root) for folder in search[1:] for name in names)))
+    files = {place for place, mode in there.items() if stat.S_ISREG(mode)}
     lookups = Lookups()
     sources = [file for file in sorted(files) if file.suffix in _INCLUDING and file.is_relative_to(root)]
     for text, beside in [*((text, None) for text in texts), *((read_source(file), file.parent) for file in sources)]:
         files |= local_includes(text, beside, search, lambda file: file.is_relative_to(root), lookups, (root,)).keys()
     return files
+
+
+def _there(path: Path, root: Path) -> tuple[Path, int] | None:
+    """Return the real path and the mode of what is there without a look out of ``root``, a real path."""
+    try:
+        real, mode = reached(path, (root,))
+    except (OSError, ValueError):
+        return None
+    return (real, mode) if mode else None
 
 
 def _named_files(tree: ast.AST, folder: Path, root: Path) -> dict[Path, str]:
@@ -104,10 +110,8 @@ def _named_files(tree: ast.AST, folder: Path, root: Path) -> dict[Path, str]:
     lookups = Lookups()
     for text in (value for value in constants if isinstance(value, str)):
         files |= local_includes(text, folder, [], is_read, lookups, (root,))
-        named = folder.resolve() / text
-        if not text.endswith(_SOURCE_SUFFIXES) or not leads_into(named, root, folder) or not os.path.isfile(named):
-            continue
-        if is_read(path := real_path(named)):
+        place = _there(folder.resolve() / text, root) if text.endswith(_SOURCE_SUFFIXES) else None
+        if place and is_read(path := place[0]):
             files[path] = read_source(path)
             files |= local_includes(files[path], path.parent, [], is_read, lookups, (root,))
     return files
@@ -118,12 +122,13 @@ def libraries_beside(path: Path) -> set[Path]:
     return {file.resolve() for file in path.parent.glob("*.so*") if file.is_file()}
 
 
-def imported_files(tree: ast.AST, folders: list[Path]) -> list[Path]:
-    """The modules in ``folders`` that absolute imports of a source name."""
+def imported_files(tree: ast.AST, folder: Path, root: Path) -> list[Path]:
+    """Return the real paths, below ``root``, of the modules in ``folder`` that absolute imports of a source name."""
     modules = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module and not node.level:
             modules |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
     paths = [module.replace(".", "/") for module in sorted(modules)]
-    files = [folder / name for path in paths for name in (f"{path}.py", f"{path}/__init__.py") for folder in folders]
-    return [file for file in files if file.is_file()]
+    folder = folder.resolve()
+    places = (_there(folder / name, root) for path in paths for name in (f"{path}.py", f"{path}/__init__.py"))
+    return [place[0] for place in places if place and stat.S_ISREG(place[1])]

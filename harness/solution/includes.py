@@ -7,6 +7,7 @@ spelling. A build may read these and the system's, so that what is not found her
 from __future__ import annotations
 
 import codecs
+import contextlib
 import errno
 import hashlib
 import os
@@ -21,8 +22,10 @@ from typing import BinaryIO
 from harness.limits import MAX_HEADER_BYTES, MAX_INCLUDED_BYTES, MAX_INCLUDED_FILES, MAX_LOOKUPS, MAX_SOURCE_BYTES
 from harness.solution.encoding import declared_encoding
 
-DEVICES = (Path("/dev"), Path("/proc"))  # where a confined process can open any
+DEVICES = (Path("/dev"),)  # where a confined process can open any
 _PIECE_BYTES = 1 << 20
+_MOST_LINKS = 40  # as the system's
+_LEADS_OUT = "it leads out of the folders that it may lie in"
 _LOOKUPS_S = 10.0  # of processor time; a hundred thousand places take a tenth of that
 _CONTINUED = re.compile(r"\\[ \t]*\r?\n")
 _HASHES = ("#", "%:", "??=")  # by which a line of the preprocessor begins
@@ -51,14 +54,14 @@ def local_includes(
     search: list[Path],
     allowed: Callable[[Path], bool] = lambda path: True,
     lookups: Lookups | None = None,
-    below: Sequence[Path] = (Path("/"),),
+    below: Sequence[Path] = (),
 ) -> dict[Path, str]:
     """Path and text of every file that ``source`` can reach through its includes.
 
     Looked for beside the including file (``folder`` for the source itself) and in
     the folders of ``search``; what is in neither is the toolchain's. Only files whose
-    real path is ``allowed`` are opened, and only paths are looked at that lie ``below`` some folder by their text:
-    others may lead to a disk of the network that never answers. Branches of the preprocessor are not evaluated.
+    real path is ``allowed`` are opened, and nothing is looked at that does not lie ``below`` one of some folders, if
+    there are any: see ``reached``. Branches of the preprocessor are not evaluated.
 
     Raises OSError where these are more, or larger, than sources are, or are no plain files, and where there are too
     many places to look, with those of ``lookups``.
@@ -70,10 +73,8 @@ def local_includes(
         text, beside = pending.pop()
         for path in _places(text, beside, search):
             lookups.one_more()
-            if not leads_into(path, *below) or not _is_there(path):
-                continue
-            file = real_path(path)
-            if file in found or not allowed(file):
+            file = _file_at(path, below)
+            if file is None or file in found or not allowed(file):
                 continue
             data = read_bytes(file, MAX_HEADER_BYTES, in_place=True)
             found[file] = data.decode(errors="replace")
@@ -107,14 +108,62 @@ def _names(source: str) -> Iterator[tuple[str, bool]]:
                     yield name
 
 
-def leads_into(path: str | os.PathLike[str], *folders: Path) -> bool:
-    """Return whether the text of an absolute path says that it lies below one of the folders: it is not looked at."""
-    return any(Path(os.path.normpath(path)).is_relative_to(folder) for folder in folders)
+def _file_at(path: str, below: Sequence[Path]) -> Path | None:
+    """Return the real path of a file, or of a device or pipe, which ``read_bytes`` then refuses; None for others."""
+    try:
+        if not below:
+            return real_path(path) if os.path.exists(path) and not os.path.isdir(path) else None
+        real, mode = reached(path, below)
+    except (OSError, ValueError):
+        return None
+    return real if mode and not stat.S_ISDIR(mode) else None
 
 
-def _is_there(path: str) -> bool:
-    """Return whether it is a file, or a device or pipe, which ``read_bytes`` then refuses instead of the compiler."""
-    return os.path.exists(path) and not os.path.isdir(path)
+def reached(path: str | os.PathLike[str], folders: Sequence[Path]) -> tuple[Path, int]:
+    """Return the real path of one that others chose, and its mode; 0 where nothing is there.
+
+    Nothing is looked at that does not lie below one of the folders: it may be on a disk of the network that never
+    answers, or nobody's business. A link is followed where the path in it says so of itself. Raises OSError where a
+    path or a link leads out, and behind more than 40 links; ValueError for what is no path.
+    """
+    path = os.fspath(path)
+    for _ in range(_MOST_LINKS):
+        start = next((folder for folder in folders if Path(path).is_relative_to(folder)), None)
+        if start is None:
+            break
+        real, mode, link = _walked(start, Path(path).relative_to(start).parts)
+        if not link:
+            return real, mode
+        path = link
+    raise OSError(errno.EXDEV, _LEADS_OUT, path)
+
+
+def _walked(start: Path, parts: tuple[str, ...]) -> tuple[Path, int, str]:
+    """Go from a folder up to the end or the first link: return where that is, its mode, and the path by the link."""
+    with contextlib.ExitStack() as opened:
+        flags = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+        places = [os.open(start, os.O_PATH | os.O_CLOEXEC)]
+        opened.callback(os.close, places[0])
+        names: list[str] = [os.readlink(f"/proc/self/fd/{places[0]}")]
+        for index, part in enumerate(parts):
+            if part == "..":
+                names.pop()
+                if not names:
+                    raise OSError(errno.EXDEV, _LEADS_OUT, str(start))
+                places.pop()
+                continue
+            try:
+                place = os.open(part, flags, dir_fd=places[-1])
+            except (FileNotFoundError, NotADirectoryError):
+                if ".." in parts[index:]:
+                    raise
+                return Path(*names, *parts[index:]), 0, ""
+            opened.callback(os.close, place)
+            if stat.S_ISLNK(os.fstat(place).st_mode):
+                return Path(), 0, os.path.join(*names, os.readlink("", dir_fd=place), *parts[index + 1 :])
+            places.append(place)
+            names.append(part)
+        return Path(*names), os.fstat(places[-1]).st_mode, ""
 
 
 def real_path(path: str | os.PathLike[str]) -> Path:

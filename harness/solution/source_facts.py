@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 import contextlib
 import errno
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -80,7 +79,7 @@ def named(path: str) -> list[str]:
 def imported(path: str, root: str) -> list[str]:
     """The modules below ``root`` that a Python source imports by names from there."""
     tree = parsed(read_source(Path(path)))
-    return [os.path.realpath(file) for file in imported_files(tree, [Path(root)])] if tree else []
+    return list(map(str, imported_files(tree, Path(root), Path(root).resolve()))) if tree else []
 
 
 def python(path: str, root: str) -> dict[str, Any]:

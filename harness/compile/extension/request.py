@@ -15,7 +15,7 @@ from typing import Any
 from harness.compile.dependencies import is_the_systems
 from harness.compile.extension.flags import FLAGS, SEARCHED, paths, taken_apart
 from harness.solution.discover import Solution
-from harness.solution.includes import DEVICES, Lookups, leads_into, local_includes, read_bytes, real_path
+from harness.solution.includes import DEVICES, Lookups, local_includes, reached, read_bytes, real_path
 
 FUNCTIONS = ("load", "load_inline")
 
@@ -148,10 +148,12 @@ class Request:
         """Return the real path of one that the request names; raises Refused for what is not its own to name."""
         with contextlib.suppress(OSError, ValueError):  # no path at all
             root = self.solution.root.resolve()
-            beside = leads_into(path, root, self.solution.root.absolute(), self.scratch)
-            if not beside and not is_the_systems(Path(os.path.normpath(path))):
-                raise OSError  # without a look at it: it may be on a disk of the network that never answers
-            real = real_path(path)
+            if any(Path(path).is_relative_to(folder) for folder in (root, self.scratch)):
+                real, _ = reached(path, (root, self.scratch))
+            elif is_the_systems(Path(os.path.normpath(path))):
+                real = real_path(path)  # by links of the system alone
+            else:
+                raise OSError  # without a look at it
             holds_own = real.is_relative_to(root) and any(file.is_relative_to(real) for file in self.own)
             if os.path.isabs(path) and (self._is_own(real) or holds_own or is_the_systems(real)):
                 return real

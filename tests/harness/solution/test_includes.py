@@ -1,10 +1,11 @@
 """The local files that a source reaches through its includes."""
 
 import os
+from pathlib import Path
 
 import pytest
 
-from harness.solution.includes import local_includes, real_path
+from harness.solution.includes import DEVICES, local_includes, reached, real_path
 
 
 def names(files):
@@ -54,19 +55,62 @@ def test_a_file_that_is_not_allowed_is_not_opened(tmp_path):
     assert names(local_includes('#include "b.h"', tmp_path, [], lambda path: path.name == "a.h")) == ["a.h"]
 
 
-def test_what_does_not_lie_below_a_folder_by_its_text_is_not_looked_at(tmp_path, monkeypatch):
-    """A path on a disk of the network that does not answer held up the run for ever."""
-    own, elsewhere, seen = tmp_path / "own", tmp_path / "elsewhere", []
-    for folder in (own, elsewhere):
+@pytest.fixture
+def looked_at(monkeypatch):
+    """Return the real paths of what is opened or asked for by a path."""
+    seen, opened = [], os.open
+
+    def recorded(path, flags, mode=0o777, *, dir_fd=None):
+        place = opened(path, flags, mode, dir_fd=dir_fd)
+        seen.append(os.readlink(f"/proc/self/fd/{place}"))
+        return place
+
+    monkeypatch.setattr(os, "open", recorded)
+    for name in ("exists", "isdir", "isfile"):
+        monkeypatch.setattr(os.path, name, lambda path: seen.append(str(path)))
+    return seen
+
+
+@pytest.fixture
+def own(tmp_path):
+    """Return a folder with ``a.h``, and links that lead to it and out of the folder."""
+    own = tmp_path / "own"
+    for folder in (own, own / "sub", tmp_path / "elsewhere"):
         folder.mkdir()
         (folder / "a.h").write_text("int a;")
-    (own / "link.h").symlink_to("a.h")
-    exists = os.path.exists
-    monkeypatch.setattr(os.path, "exists", lambda path: seen.append(str(path)) or exists(path))
-    text = f'#include "{elsewhere}/a.h"\n#include "../elsewhere/a.h"\n#include "link.h"\n#include "../own/a.h"\n'
-    found = local_includes(text, own, [elsewhere], below=(own,))
-    assert [*found] == [own / "a.h"]
-    assert seen and all(os.path.normpath(path).startswith(str(own)) for path in seen)
+    links = {"link.h": "a.h", "folder": "sub", "absolute.h": own / "a.h", "out.h": "../elsewhere/a.h",
+             "away": tmp_path / "elsewhere", "again": "away", "up": "..", "circle": "circle"}  # fmt: skip
+    for name, target in links.items():
+        (own / name).symlink_to(target)
+    return own
+
+
+@pytest.mark.parametrize(
+    "path", ["link.h", "folder/../link.h", "absolute.h", "sub/../a.h", "folder/../../own/a.h", "up/own/a.h"]
+)
+def test_what_lies_below_a_folder_is_found_by_every_way_that_stays_there(own, path):
+    found = local_includes(f'#include "{path}"', own, [], below=(own,))
+    stays = not path.endswith("/own/a.h")
+    assert [*found] == [own / "a.h"] * stays
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["{0}/elsewhere/a.h", "../elsewhere/a.h", "out.h", "away/a.h", "again/a.h", "up/elsewhere/a.h", "circle",
+     "/proc/self/root{0}/elsewhere/a.h", "/dev/fd/../root{0}/elsewhere/a.h", "sub/../../elsewhere/a.h"],
+)  # fmt: skip
+def test_what_does_not_lie_below_a_folder_is_not_looked_at(own, path, looked_at):
+    """A path on a disk of the network that does not answer held up the run for ever."""
+    path = path.format(own.parent)
+    assert local_includes(f'#include "{path}"', own, [], below=(own, *DEVICES)) == {}
+    assert all(Path(seen).is_relative_to(own) or seen in ("/dev", "/dev/fd") for seen in looked_at)
+
+
+def test_of_what_is_not_there_the_path_is_that_of_the_folder_which_is(own):
+    assert reached(own / "folder/missing/x.h", (own,)) == (own / "sub/missing/x.h", 0)
+    assert reached(own / "sub", (own,)) == (own / "sub", os.stat(own / "sub").st_mode)
+    with pytest.raises(OSError):
+        reached(own / "missing/../away/a.h", (own,))
 
 
 def test_lines_of_any_length_take_time_in_proportion(tmp_path):
