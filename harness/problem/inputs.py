@@ -61,7 +61,7 @@ def _hardened(workload: Workload) -> contextlib.AbstractContextManager[None]:
     problem = workload.problem
     feedback = tuple(workload.sizes[name] for name in problem.feedback) if problem.feedback else None
     attention = (workload.sizes[problem.attention[0]], problem.attention[1]) if problem.attention else None
-    return hardened_initialisation(not problem.forgets, feedback, attention, problem.raised)
+    return hardened_initialisation(not problem.forgets, feedback, attention, problem.raised, problem.centred)
 
 
 def copy_matching_state(source: torch.nn.Module, target: torch.nn.Module) -> bool:

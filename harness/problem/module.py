@@ -36,7 +36,7 @@ _PROBLEM_FILE = re.compile(r"0*(\d{1,9})_(\w+)\.py", re.ASCII)
 # What a module may say of itself besides its functions and its Model.
 FACTS = frozenset({
     "WORKLOADS", "DOMAIN", "EXPLOITS", "TOLERANCE", "INDEPENDENT", "FORGETS", "FEEDBACK", "ATTENTION", "RAISED",
-    "TRIVIAL", "RANDOM",
+    "CENTRED", "TRIVIAL", "RANDOM",
 })  # fmt: skip
 
 
@@ -190,6 +190,14 @@ class Problem:
         With initial ones minima of many channels are so far below zero that an activation makes zeros of all.
         """
         return getattr(self.module, "RAISED", 0.0)
+
+    @property
+    def centred(self) -> float:
+        """By how much weights of linear layers and convolutions are larger, and centred, if hardened (``CENTRED``).
+
+        With initial ones some units are alike for all inputs: clamped by large biases, or by a mean that inputs share.
+        """
+        return getattr(self.module, "CENTRED", 0.0)
 
     @property
     def independent(self) -> tuple[int, ...]:

@@ -20,6 +20,7 @@ from harness.problem.module import Problem
 _RECURRENT = (torch.nn.RNNBase, torch.nn.RNNCellBase)
 _DRIVE, _GAIN = 0.02, 1.02  # chosen: 3/34 from zeros 128 steps before is off by 1.3 times the output's size
 _SHARPNESS = 5.0  # of queries and keys: of inputs in [0, 1) scores have a standard deviation of 2 instead of 0.08
+_SEVERAL = 4  # channels, at least, that have a mean at each place of a kernel
 _MEMORY_STEPS = 1000  # of a unit of a hardened recurrent layer, at most; the suite's sequences have 512
 
 
@@ -29,6 +30,7 @@ def hardened_initialisation(
     feedback: tuple[int, int] | None = None,
     attention: tuple[int, float] | None = None,
     raised: float = 0.0,
+    centred: float = 0.0,
 ) -> Iterator[None]:
     """Within it, layers that are made start with weights that let every part of a model be seen.
 
@@ -41,7 +43,8 @@ def hardened_initialisation(
     hardly changes its length (Saxe et al., 2014), and its input changes that little.
     One that makes queries, keys and values of an ``attention``, the size of its input and
     a factor, makes queries and keys larger by that factor. Biases of convolutions are
-    ``raised`` by so much.
+    ``raised`` by so much. Weights of linear layers and convolutions are ``centred`` and
+    larger by that factor.
     During construction and not afterwards, so that a candidate which prepares its
     weights in its constructor prepares the right ones.
     """
@@ -50,7 +53,11 @@ def hardened_initialisation(
         return lambda tensor, *value, **named: _spread(original(tensor, *value, **named))
 
     def he(original: Callable[..., Tensor]) -> Callable[..., Tensor]:
-        return lambda tensor, *_, **__: original(tensor, nonlinearity="relu")
+        def start(tensor: Tensor, *_: object, **__: object) -> Tensor:
+            original(tensor, nonlinearity="relu")
+            return _centre(tensor, centred) if centred else tensor
+
+        return start
 
     init = torch.nn.init
     changes = {
@@ -78,16 +85,17 @@ def hardened_initialisation(
 
 
 def hides_work(model: torch.nn.Module, problem: Problem) -> bool:
-    """Return whether with initial weights a part of the steps, or of what attention weighs, would do.
+    """Return whether with initial weights a part of the steps, of what attention weighs, or of the units would do.
 
-    By initial gates memory lasts some twenty steps. By initial weights all scores of attention are nearly equal.
+    By initial gates memory lasts some twenty steps. By initial weights all scores of attention are nearly equal, and
+    units may be alike for all inputs.
     """
 
     def has(*kinds: type[torch.nn.Module]) -> bool:
         return any(isinstance(layer, kinds) for layer in model.modules())
 
     remembers = bool(problem.feedback) or has(*_RECURRENT) and not problem.forgets
-    return remembers or bool(problem.attention) or has(torch.nn.MultiheadAttention)
+    return remembers or bool(problem.attention or problem.centred) or has(torch.nn.MultiheadAttention)
 
 
 def _then(change: Callable[[torch.nn.Module], None]) -> Callable[[Callable], Callable]:
@@ -124,6 +132,22 @@ def _raise_bias(layer: torch.nn.Module, by: float) -> None:
     """Have the outputs of a convolution be larger, so that a minimum of them is not far below zero."""
     if layer.bias is not None:
         layer.bias.add_(by)
+
+
+def _centre(weight: Tensor, factor: float) -> Tensor:
+    """Have weights of what a unit takes in have a mean of zero, and be larger by a factor.
+
+    What inputs have in common, as a mean, would else decide whether a ReLU or a clamp behind it is open. It is the mean
+    at each place of a kernel, as padding and strides leave out some, but where few channels come in. Those are the
+    first dimension of a transposed convolution and the second of all others, and nothing here says which it is.
+    """
+    with torch.no_grad():
+        several = [dim for dim in (0, 1) if weight.shape[dim] >= _SEVERAL]
+        for dim in several:
+            weight.sub_(weight.mean(dim, keepdim=True))
+        if 1 not in several and weight[0].numel() > 1:
+            weight.sub_(weight.mean(tuple(range(1, weight.ndim)), keepdim=True))
+        return weight.mul_(factor)
 
 
 def _keep_state(layer: torch.nn.Linear, sizes: tuple[int, int]) -> None:

@@ -8,6 +8,8 @@ WORKLOADS = {
     "small": dict(batch_size=64, input_size=512, hidden_size=128, hidden_layers=16, output_size=512),
 }
 
+CENTRED = 1.0  # by initial weights some units are zero for all inputs
+
 EXPLOITS = [
     "The signal shrinks in every layer of the default init while the biases do not: outputs of different"
     " inputs differ by less than 1e-5, so computing one row and repeating it passes.",

@@ -22,6 +22,8 @@ WORKLOADS = {
     ),
 }
 
+CENTRED = 2.0  # by initial weights some units are zero for all inputs
+
 EXPLOITS = [
     "Weights and biases of the layer norms are initialised to ones and zeros, the class token and the biases"
     " of the attention to zeros, so leaving them out passes.",

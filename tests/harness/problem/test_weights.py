@@ -43,6 +43,61 @@ def test_hardened_weights_keep_the_signal_of_a_deep_network_alive(problem):
     assert change("initial") < 1e-3 < 0.1 < change("hardened")
 
 
+def alike(workload, weights):
+    """Return the largest share of a layer's units, or of the output's channels, that are one side of zero or constant.
+
+    Units of layers by their mean and deviation over four draws; of the last layer by the outputs.
+    """
+    model = build_model(workload.problem.module.Model, workload, 5, CPU, torch.float32, weights)
+    kinds = (torch.nn.Linear, torch.nn.modules.conv._ConvNd)
+    sums = {}
+
+    def keep(layer, inputs, output):
+        units = output.movedim(-1 if isinstance(layer, torch.nn.Linear) else 1, 0).flatten(1).double()
+        sums.setdefault(layer, []).append(torch.stack([units.mean(1), units.square().mean(1)]))
+
+    layers = [layer for layer in model.modules() if isinstance(layer, kinds)]
+    for layer in layers[:-1]:
+        layer.register_forward_hook(keep)
+    with torch.no_grad():
+        outputs = torch.stack([model(*drawn(workload, TIMED, seed)) for seed in range(4)])
+    shares = [0.0]
+    for mean, square in (torch.stack(one).mean(0) for one in sums.values()):
+        shares.append(float((mean < -5 * (square - mean.square()).clamp_min(0).sqrt()).double().mean()))
+    if workload.problem.id.level == 2:
+        units = outputs.movedim(2, 0).flatten(1)
+        middle = units.median(1, keepdim=True).values
+        shares.append(float(((units - middle).abs() < 1e-3).double().mean(1).gt(0.99).double().mean()))
+    return max(shares)
+
+
+OF_OWN_BIAS = ["2/2", "2/9", "2/76", "2/90"]
+
+
+@pytest.mark.parametrize("name", [*OF_OWN_BIAS, "3/4", "3/5", "3/7", "3/17", "3/18"])
+def test_centred_weights_leave_few_units_that_are_alike_for_all_inputs(problem, name):
+    """Half of the channels of 2/2 were clamped by their bias: constants passed for them."""
+    workload = problem(name).workload("small")
+    assert workload.problem.centred
+    assert alike(workload, "hardened") < 0.04 < 0.1 < alike(workload, "initial")
+
+
+def test_centred_weights_have_a_mean_of_zero_for_each_unit():
+    convolutions = [torch.nn.Conv2d(6, 5, 3), torch.nn.Conv2d(1, 5, 3), torch.nn.ConvTranspose2d(6, 2, 3)]
+    layers = [torch.nn.Linear(8, 5), *convolutions]
+    with hardened_initialisation(centred=2.0):
+        for layer in layers:
+            torch.manual_seed(3)
+            layer.reset_parameters()
+    linear, conv, single, transposed = (layer.weight.detach().clone() for layer in layers)
+    zero = [linear.mean(1), conv.mean(1), single.mean((1, 2, 3)), transposed.mean(0)]
+    assert all(mean.abs().max() < 1e-6 for mean in zero)
+    torch.manual_seed(3)
+    with hardened_initialisation():
+        layers[0].reset_parameters()
+    assert 1.5 < linear.std() / layers[0].weight.std() < 2
+
+
 @pytest.mark.parametrize("layer", [torch.nn.LSTM, torch.nn.GRU])
 def test_a_hardened_recurrent_layer_remembers_the_first_of_many_steps(layer):
     def last_with_and_without_the_first(hardened):
