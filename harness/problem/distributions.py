@@ -115,6 +115,7 @@ def _strewn_rows(x: Tensor) -> Tensor:
 # random too: many are met by a kernel that leaves out a part, few are missed by one that checks a part first.
 _RARE = "rare_"
 _COUNTS = (1, 4, 16, 64, 256)
+_LEAST, _SPAN, _GOLDEN = 30.0, 16.0, 0.6180339887498949
 
 
 def rare(draw: str) -> str:
@@ -123,12 +124,18 @@ def rare(draw: str) -> str:
 
 
 def _spiked(x: Tensor, largest: float) -> Tensor:
-    """Put large elements at random places; their sum is as large as that of all others of size 1."""
+    """Put large elements at random places; their sum is about as large as that of all others of size 1.
+
+    Their sizes differ by up to ``_SPAN`` times: by that of the first, who has read no more, would know their number.
+    """
     every = x.as_strided((x.numel(),), (1,), x.storage_offset())
     count = _count()
     chosen = torch.randint(x.numel(), (count,), device=x.device)
+    begin = torch.rand((), device=x.device, dtype=torch.float64)
     # by their place, so that one that is drawn twice is no race
-    every[chosen] = min(max(30.0, x.numel() / count), largest) * (1 - 2 * (chosen % 2)).to(x.dtype)
+    share = (begin + chosen.double() * _GOLDEN).remainder(1)
+    size = max(_LEAST, x.numel() / count) * _SPAN ** (share - 0.5)
+    every[chosen] = (size.clamp(_LEAST, largest) * (1 - 2 * (chosen % 2))).to(x.dtype)
     return x
 
 

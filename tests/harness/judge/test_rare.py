@@ -1,5 +1,7 @@
 """Rare large elements, which a result that leaves elements out, or is estimated from some, does not survive."""
 
+import math
+
 import pytest
 import torch
 
@@ -65,10 +67,23 @@ def test_each_of_few_elements_at_random_places_outweighs_a_share_of_all_others(w
     assert min(counts) == 1 and 200 < max(counts) <= 256
     for x in draws:
         large = x[spikes(x)].abs()
-        assert large.sum() > 0.9 * len(x) and large.min() > 0.9 * len(x) / 256
+        assert large.sum() > 0.2 * len(x) and large.min() > 0.2 * len(x) / 256
     places = torch.cat([spikes(x) for x in draws]).double() / (1 << 20)
     assert len(places.unique()) > 0.9 * sum(counts)
     assert places.mean() == pytest.approx(0.5, abs=0.1) and places.min() < 0.05 and places.max() > 0.95
+
+
+def test_the_size_of_one_of_them_does_not_tell_how_many_there_are(write_problem):
+    """It was the number of elements over theirs: a norm was right that stopped at the first of them."""
+    workload = write_problem(PROBLEM).workload_for(None, "cpu")
+    sizes = {}
+    for seed in range(200):
+        (x,) = draw_inputs(workload, seed, torch.device("cpu"), torch.float32, rare("timed"))
+        large = x[spikes(x)].abs()
+        sizes.setdefault(1 << round(math.log2(len(large))), []).append(float(large[0]))
+    ranges = [(min(sizes[count]), max(sizes[count])) for count in (1, 4, 16, 64, 256)]
+    for more, fewer in zip(ranges[1:], ranges):  # half of what is seen of either, on a scale of logarithms
+        assert math.log(more[1] / fewer[0]) > 0.4 * math.log(more[1] / more[0])
 
 
 def test_no_square_of_a_half_precision_input_overflows(write_problem):
