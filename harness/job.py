@@ -9,7 +9,7 @@ from typing import Any
 from harness.compile.artefact import Artefact
 from harness.isolated_call import ApartError, TooMuch
 from harness.problem.module import Problem, ProblemFile, ProblemId
-from harness.solution.discover import Solution
+from harness.solution.discover import Solution, why_unread
 from harness.solution.visible_files import named_neighbours
 
 
@@ -32,7 +32,7 @@ def encode_solution(solution: Solution) -> dict[str, Any]:
         neighbours = named_neighbours(solution)
     except (TooMuch, ApartError) as error:
         neighbours = []
-        solution = replace(solution, refused=f"to read it takes {error}", taken_in=())
+        solution = replace(solution, refused=solution.refused or why_unread(error), taken_in=())
     texts = {"path": str(solution.path), "problem": str(solution.problem)}
     texts["taken_in"] = [(str(file), digest) for file, digest in solution.taken_in]
     return {**vars(solution), **texts, "neighbours": list(map(str, neighbours))}

@@ -5,6 +5,7 @@ Nothing here runs a candidate: Python sources are parsed, never imported.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import stat
@@ -133,7 +134,8 @@ def discover(
             unmapped.append((path, _reason(error)))
             nameless |= {path} if isinstance(error, NoProblem) else set()
     out = clashes(((path, one.name, (one.problem, one.sample)) for path, one in found.items()), names)
-    everyone = _and_their_links(frozenset(Path(os.path.realpath(path)) for path in found), entries)
+    named = (path for path in paths if path not in nameless)  # some are no solutions for what else is wrong
+    everyone = _and_their_links(frozenset(filter(None, map(_real, named))), entries)
     kept = (replace(solution, neighbours=everyone) for path, solution in found.items() if path not in out)
     ordered = sorted(kept, key=lambda s: (s.problem, s.sample))
     if unmapped:
@@ -227,11 +229,15 @@ def _facts(path: Path, root: Path) -> dict[str, Any]:
     which = "libraries" if path.suffix == PREBUILT_SUFFIX else "facts"
     try:
         return apart(f"harness.solution.source_facts:{which}", str(path), str(root))
-    except TooMuch as much:
-        return {"refused": f"to read it takes {much}"}
-    except ApartError as error:
-        last = str(error).strip().splitlines()[-1]
-        return {"refused": f"it cannot be read: {last}"}
+    except (TooMuch, ApartError) as error:
+        return {"refused": why_unread(error)}
+
+
+def why_unread(error: TooMuch | ApartError) -> str:
+    """Return why a source could not be read apart, for its author."""
+    if isinstance(error, TooMuch):
+        return f"to read it takes {error}"
+    return f"it cannot be read: {str(error).strip().splitlines()[-1]}"
 
 
 def _reason(error: SolutionError | OSError) -> str:
@@ -278,6 +284,11 @@ def _and_their_links(files: frozenset[Path], entries: list[Path]) -> frozenset[P
         return files
     same = (path for path in entries if (at := _stat(path)) and (at.st_dev, at.st_ino) in several)
     return files | {Path(os.path.realpath(path)) for path in same}
+
+
+def _real(path: Path) -> Path | None:
+    with contextlib.suppress(OSError):
+        return real_path(path)
 
 
 def _stat(path: Path) -> os.stat_result | None:

@@ -6,7 +6,10 @@ Sources are parsed here, never imported or compiled.
 from __future__ import annotations
 
 import ast
+import functools
+import importlib.util
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 from harness.solution.includes import Lookups, local_includes, reached, read_source
@@ -29,46 +32,52 @@ def parsed(source: str) -> ast.AST | None:
         return None  # the build says what is wrong
 
 
-def taken_in(path: Path, source: str, tree: ast.AST | None, root: Path) -> dict[Path, str]:
+def taken_in(
+    path: Path, source: str, tree: ast.AST | None, root: Path, of_others: Callable[[Path], bool]
+) -> dict[Path, str]:
     """Path and text of the files that a source includes, imports, or that strings in Python name from its folder on.
 
-    Only those below the real path ``root`` are opened: no others are the solution's.
+    Only those below the real path ``root`` are opened: no others are the solution's. A module ``of_others`` has no
+    text.
     """
     try:
         if path.suffix == ".py":
-            return _of_python(path, tree, root) if tree else {}
+            return _of_python(path, tree, root, of_others) if tree else {}
         return local_includes(source, path.parent, [], lambda file: file.is_relative_to(root), below=(root,))
     except (ValueError, OSError):
         return {}  # the build says what is wrong
 
 
-def _of_python(path: Path, tree: ast.AST, root: Path) -> dict[Path, str]:
+def _of_python(path: Path, tree: ast.AST, root: Path, of_others: Callable[[Path], bool]) -> dict[Path, str]:
     """Path and text of the files that a module names, of those beside it that it imports, and of what those name."""
     files = _named_files(tree, path.parent, root)
-    for file, text in _modules(path, tree, root).items():
+    for file, text in _modules(path, tree, root, of_others).items():
         files[file] = text
         if inner := parsed(text):
             files |= _named_files(inner, path.parent, root)
     return files
 
 
-def trees_of(path: Path, tree: ast.AST, root: Path) -> list[ast.AST]:
-    """The tree of the module at ``path``, and those of the modules beside it, below ``root``, that it imports."""
+def trees_of(path: Path, tree: ast.AST, root: Path, of_others: Callable[[Path], bool]) -> list[ast.AST]:
+    """The tree of the module at ``path``, and those of its own modules beside it, below ``root``, that it imports."""
     try:
-        texts = _modules(path, tree, root).values()
+        texts = _modules(path, tree, root, of_others).values()
     except (ValueError, OSError):
         return [tree]
     return [tree, *filter(None, map(parsed, texts))]
 
 
-def _modules(path: Path, tree: ast.AST, root: Path) -> dict[Path, str]:
-    """Path and text of the modules in the folder of ``path`` that it imports, and that those import."""
+def _modules(path: Path, tree: ast.AST, root: Path, of_others: Callable[[Path], bool]) -> dict[Path, str]:
+    """Path and text of the modules in the folder of ``path`` that it imports, and that those import.
+
+    Without the text of those ``of_others``, its neighbours: it cannot import them.
+    """
     found: dict[Path, str] = {}
     todo = [tree]
     while todo:
         for file in imported_files(todo.pop(), path.parent, root):
             if file not in found and file != path.resolve():
-                found[file] = read_source(file)
+                found[file] = "" if of_others(file) else read_source(file)
                 todo += filter(None, [parsed(found[file])])
     return found
 
@@ -123,12 +132,25 @@ def libraries_beside(path: Path) -> set[Path]:
 
 
 def imported_files(tree: ast.AST, folder: Path, root: Path) -> list[Path]:
-    """Return the real paths, below ``root``, of the modules in ``folder`` that absolute imports of a source name."""
+    """Return the real paths, below ``root``, of the modules in ``folder`` that absolute imports of a source name.
+
+    An installed module wins over one of the same name there, as it does in the candidate's process: see
+    ``harness.worker.load``.
+    """
     modules = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module and not node.level:
             modules |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-    paths = [module.replace(".", "/") for module in sorted(modules)]
+    paths = [module.replace(".", "/") for module in sorted(modules) if not _is_installed(module.partition(".")[0])]
     folder = folder.resolve()
     places = (_there(folder / name, root) for path in paths for name in (f"{path}.py", f"{path}/__init__.py"))
     return [place[0] for place in places if place and stat.S_ISREG(place[1])]
+
+
+@functools.cache
+def _is_installed(name: str) -> bool:
+    """Return whether a module of this name comes with Python or is installed; it is not imported."""
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError):  # of what is imported and does not say where from, as __main__
+        return True

@@ -14,6 +14,7 @@ from typing import Any
 
 from harness.limits import MAX_INCLUDED_FILES
 from harness.solution import languages
+from harness.solution.discover import is_solution
 from harness.solution.helper_files import (
     NOT_PYTHON,
     imported_files,
@@ -36,8 +37,8 @@ def facts(path: str, root: str) -> dict[str, Any]:
     file, top = Path(path), Path(root).resolve()
     source = read_source(file)
     tree = parsed(source) if file.suffix == ".py" else None
-    language, device = _describe(file.suffix, source, trees_of(file, tree, top) if tree else [])
-    own = {*taken_in(file, source, tree, top), *(named_below(file, tree) if tree else ())}
+    language, device = _describe(file.suffix, source, trees_of(file, tree, top, is_solution) if tree else [])
+    own = {*taken_in(file, source, tree, top, is_solution), *(named_below(file, tree) if tree else ())}
     found = {"language": language, "device": device}
     if len(own) > MAX_INCLUDED_FILES:
         return found | {"refused": f"it names {len(own):,} files, and the limit is {MAX_INCLUDED_FILES}"}
@@ -67,7 +68,7 @@ def files(path: str, root: str) -> list[str]:
     file = Path(path)
     source = read_source(file)
     tree = parsed(source) if file.suffix == ".py" else None
-    return list(map(str, taken_in(file, source, tree, Path(root).resolve())))
+    return list(map(str, taken_in(file, source, tree, Path(root).resolve(), is_solution)))
 
 
 def named(path: str) -> list[str]:
@@ -89,7 +90,7 @@ def python(path: str, root: str) -> dict[str, Any]:
         tree = ast.parse(read_source(file), file.name)
     except NOT_PYTHON as error:
         return {"error": _syntax_message(error, file), "builds": False}
-    return {"error": "", "builds": any(map(uses_extensions, trees_of(file, tree, Path(root).resolve())))}
+    return {"error": "", "builds": any(map(uses_extensions, trees_of(file, tree, Path(root).resolve(), is_solution)))}
 
 
 def why_no_python(code: str) -> str | None:

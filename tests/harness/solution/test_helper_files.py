@@ -3,8 +3,9 @@
 import pytest
 
 from harness.result import Status
-from harness.solution.discover import read_solution
+from harness.solution.discover import discover, is_solution, read_solution
 from harness.solution.helper_files import parsed, taken_in
+from harness.solution.visible_files import own_files
 
 SOLUTION = "import torch\nfrom {module} import relu\nclass ModelNew(torch.nn.Module):\n" \
            "    def forward(self, x): return relu(x)\n"  # fmt: skip
@@ -64,4 +65,26 @@ def test_texts_that_are_no_names_hide_no_file(tmp_path):
     (tmp_path / "helper.h").write_text("int x;\n")
     texts = ["words " * 100 + "in kernel.py", "nul \0.h", "/".join("a" * 300) + ".py", "helper.h"]
     source = "\n".join(f"T{i} = {text!r}" for i, text in enumerate(texts))
-    assert {file.name for file in taken_in(tmp_path / "1_19.py", source, parsed(source), tmp_path)} == {"helper.h"}
+    found = taken_in(tmp_path / "1_19.py", source, parsed(source), tmp_path, is_solution)
+    assert {file.name for file in found} == {"helper.h"}
+
+
+@pytest.mark.parametrize(
+    "text", ["import triton", "# -*- coding: latin-1 -*-", "x = " + "[1]," * 100_000], ids=["GPU", "encoding", "large"]
+)
+@pytest.mark.parametrize("name", ["torch", "maybe_there"])
+def test_a_neighbour_that_is_named_like_an_import_says_nothing_of_a_solution(tmp_path, text, name):
+    """A torch.py kept all others from being evaluated: they needed a GPU, were refused, or lost their helper."""
+    (tmp_path / "helper.py").write_text("")
+    (tmp_path / f"{name}.py").write_text(f"# kb: problem=1/20\n{text}\n")
+    (tmp_path / "1_19.py").write_text("import torch, helper\ntry: import maybe_there\nexcept ImportError: ...\n")
+    solution = next(one for one in discover(tmp_path).solutions if one.name == "1_19.py")
+    assert (solution.language, solution.device, solution.refused) == ("pytorch", "any", "")
+    assert [file.name for file, _ in solution.taken_in] == ["helper.py"]
+    assert [file.name for file in own_files(solution)] == ["1_19.py", "helper.py"]
+
+
+def test_an_installed_module_wins_over_one_of_its_name_beside_a_solution(tmp_path):
+    (tmp_path / "json.py").write_text("import triton")
+    (tmp_path / "1_19.py").write_text("import json")
+    assert read_solution(tmp_path / "1_19.py").language == "pytorch"
