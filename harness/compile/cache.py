@@ -23,6 +23,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 from harness.faults import MachineFault
 from harness.json_text import parse_json
@@ -184,13 +185,25 @@ class Cache:
 
     @contextlib.contextmanager
     def building(self, key: str) -> Iterator[None]:
-        """Hold this while building ``key``, so that on one host nobody builds it twice."""
+        """Hold this while building ``key``, so that on one host nobody builds it twice; no file is left of it."""
+        path = self.root / _LOCKS / key
         with self._writing():
-            lock = open(self.root / _LOCKS / key, "w")
+            lock = self._locked(path)
         with lock:
-            with self._writing():
-                take_lock(lock.fileno(), f"the lock {lock.name}, which is another build's of the same source,")
-            yield
+            try:
+                yield
+            finally:
+                path.unlink(missing_ok=True)
+
+    def _locked(self, path: Path) -> TextIO:
+        """Return the file at ``path``, locked; whoever held it before has removed another."""
+        while True:
+            lock = open(path, "w")
+            take_lock(lock.fileno(), f"the lock {path}, which is another build's of the same source,")
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(lock.fileno()), os.stat(path)):
+                    return lock
+            lock.close()
 
     def mark(self, key: str) -> None:
         """Leave a hint for ``is_marked``: empty, shared, and gone after some weeks without use."""

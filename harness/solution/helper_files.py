@@ -6,6 +6,7 @@ Sources are parsed here, never imported or compiled.
 from __future__ import annotations
 
 import ast
+import errno
 import functools
 import importlib.util
 import stat
@@ -97,7 +98,13 @@ def named_below(path: Path, tree: ast.AST) -> set[Path]:
     lookups = Lookups()
     sources = [file for file in sorted(files) if file.suffix in _INCLUDING and file.is_relative_to(root)]
     for text, beside in [*((text, None) for text in texts), *((read_source(file), file.parent) for file in sources)]:
-        files |= local_includes(text, beside, search, lambda file: file.is_relative_to(root), lookups, (root,)).keys()
+        try:
+            found = local_includes(text, beside, search, lambda file: file.is_relative_to(root), lookups, (root,))
+        except OSError as error:
+            if error.errno != errno.EFBIG:
+                raise
+            found = {}  # a neighbour's torch/extension.h, perhaps; of its own the build says that it is too large
+        files |= found.keys()
     return files
 
 

@@ -11,6 +11,11 @@ from harness.solution.discover import PREBUILT_SUFFIX, RUN_FILES, Solution, is_s
 from harness.solution.helper_files import libraries_beside
 from harness.solution.includes import read_source
 
+# Names in a run's folder: ``kernelbench.run`` and others write them.
+KEPT_BY_RUNS = RUN_FILES | {
+    "sources", "references", "trajectory.jsonl", "calls.jsonl", "reviews.jsonl", "unevaluated.jsonl",
+}  # fmt: skip
+
 
 def own_files(solution: Solution) -> list[Path]:
     """Real paths of the solution's file and of what it includes, imports or names in the directory of solutions.
@@ -53,7 +58,8 @@ def may_see(file: Path, root: Path) -> bool:
     """Return whether a solution below ``root`` may see a file, as far as the file itself tells.
 
     It lies below ``root``, is not hidden, is no code that Python keeps of a module, which may be a solution, is in no
-    run, which has results, is no solution itself and not too large to take its digest. Raises OSError.
+    run, which has results, is no solution itself and not too large to take its digest. Where ``root`` is a run by its
+    files, which any solution's author may have put there, it is what a run keeps that is not seen. Raises OSError.
     """
     if not file.is_relative_to(root):
         return False
@@ -62,7 +68,10 @@ def may_see(file: Path, root: Path) -> bool:
     if file.stat().st_size > MAX_LIBRARY_BYTES:
         return False
     folders = [folder for folder in file.parents if folder.is_relative_to(root)]
-    return not any(all((folder / name).exists() for name in RUN_FILES) for folder in folders) and not is_solution(file)
+    runs = [folder for folder in folders if all((folder / name).exists() for name in RUN_FILES)]
+    if runs not in ([], [root]) or runs and file.relative_to(root).parts[0] in KEPT_BY_RUNS:
+        return False
+    return not is_solution(file)
 
 
 def named_neighbours(solution: Solution) -> list[Path]:

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -97,6 +98,26 @@ def test_a_damaged_entry_is_none(cache, damage):
     assert cache.get("k") is None
     put(cache, "k", b"new")
     assert (cache.get("k") / "k.so").read_bytes() == b"new"
+
+
+def test_no_lock_is_left_of_builds_and_one_is_held_by_one_at_a_time(cache):
+    """Each request of a candidate, refused or not, left a file that nobody counted."""
+    held, most = [0], [0]
+
+    def build():
+        for _ in range(40):
+            with cache.building("k"):
+                held[0] += 1
+                most[0] = max(most[0], held[0])
+                time.sleep(0.0005)
+                held[0] -= 1
+
+    threads = [threading.Thread(target=build) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1] and not [*(cache.root / "locks").iterdir()]
 
 
 def test_a_link_in_a_files_place_is_refused(cache, tmp_path):

@@ -84,6 +84,16 @@ def test_a_neighbour_that_is_named_like_an_import_says_nothing_of_a_solution(tmp
     assert [file.name for file in own_files(solution)] == ["1_19.py", "helper.py"]
 
 
+def test_a_header_that_is_too_large_to_be_its_own_keeps_no_solution_from_being_built(tmp_path):
+    """It had the name of one of the system's."""
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "extension.h").write_text("//" + "x" * (4 << 20))
+    (tmp_path / "helper.h").write_text("")
+    (tmp_path / "1_19.py").write_text('x = "#include <torch/extension.h>", "helper.h"')
+    solution = read_solution(tmp_path / "1_19.py")
+    assert not solution.refused and [file.name for file, _ in solution.taken_in] == ["helper.h"]
+
+
 def test_an_installed_module_wins_over_one_of_its_name_beside_a_solution(tmp_path):
     (tmp_path / "json.py").write_text("import triton")
     (tmp_path / "1_19.py").write_text("import json")

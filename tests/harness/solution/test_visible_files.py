@@ -8,7 +8,12 @@ from harness.isolated_call import TooMuch
 from harness.job import decode_solution, encode_solution
 from harness.problem.module import ProblemId
 from harness.solution.discover import discover, read_file
-from harness.solution.visible_files import own_files, own_texts
+from harness.solution.visible_files import KEPT_BY_RUNS, own_files, own_texts
+from kernelbench.evaluation.unevaluated import UNEVALUATED
+from kernelbench.review.record import LOG as REVIEWS
+from kernelbench.run import CONFIG, LOG
+from kernelbench.run_sources import REFERENCES, SOURCES, TRAJECTORY
+from kernelbench.scheduling.traces import CALLS
 
 NAMES_ALL = "import matmul_kernel, impl, helper\nx = 'matmul_kernel.py', 'impl.py', 'helper.py', 'b/matmul_kernel.py'"
 
@@ -91,6 +96,11 @@ def test_hidden_files_and_those_of_a_run_are_nobodys(seen):
     assert seen("1_19.py", **{"1_19_py": f"names = {names}"}, **files) == ["1_19.py", "table.txt"]
 
 
+def test_a_file_that_is_a_suites_by_its_name_and_no_solution_by_its_comment_is_a_neighbours(seen):
+    files = {"1_19_py": "x = 'matmul_kernel.py'", "matmul_kernel_py": "# kb: device=gpu"}
+    assert seen("1_19.py", {"matmul_kernel": ProblemId(1, 1)}, **files) == ["1_19.py"]
+
+
 def test_what_python_keeps_of_a_neighbour_is_nobodys(seen):
     files = {"__pycache__/1_20.cpython-311.pyc": "", "table.txt": ""}
     own = seen("1_19.py", **{"1_19_py": "names = '__pycache__/1_20.cpython-311.pyc', 'table.txt'"}, **files)
@@ -98,8 +108,11 @@ def test_what_python_keeps_of_a_neighbour_is_nobodys(seen):
 
 
 def test_beside_its_results_a_solution_sees_none_of_them(tmp_path, seen):
-    files = {"results.jsonl": "", "config.json": "{}", "helper_py": ""}
-    assert seen("1_19.py", **{"1_19_py": "import helper\nx = 'results.jsonl'"}, **files) == ["1_19.py"]
+    """Its helpers it sees: whoever put two files of a run there kept them from all."""
+    files = {"results.jsonl": "", "config.json": "{}", "helper_py": "", "sources__x.h": "", "trajectory.jsonl": ""}
+    names = "'results.jsonl', 'config.json', 'sources/x.h', 'trajectory.jsonl'"
+    assert seen("1_19.py", **{"1_19_py": f"import helper\nx = {names}"}, **files) == ["1_19.py", "helper.py"]
+    assert KEPT_BY_RUNS == {CONFIG, LOG, SOURCES, REFERENCES, TRAJECTORY, CALLS, UNEVALUATED, REVIEWS}
 
 
 HIDDEN = "pin = 4711"
