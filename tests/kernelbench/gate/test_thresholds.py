@@ -4,7 +4,7 @@ import copy
 from pathlib import Path
 
 import pytest
-from logs import result, run, timing
+from logs import judged, result, run, timing
 
 from harness.result import Status
 from harness.solution.discover import Solution, read_solution
@@ -236,6 +236,14 @@ def test_noise_is_no_regression(tmp_path):
     noisy.speedup = noisy.baselines["eager"]["median_ms"] / noisy.timing["median_ms"]
     assert noisy.speedup < 0.95
     assert broken(noisy, REGRESSION, before) == []
+
+
+@pytest.mark.parametrize("interval, regression", [([0.04, 0.41], True), ([0.36, 1.1], False)])
+def test_calls_that_stall_now_and_then_hide_no_regression(tmp_path, interval, regression):
+    """The median stays, and the lower end of the interval falls: as noise to either side it explained the loss."""
+    before, stalls = judged("1/1", 0.98, name="relu.cu"), judged("1/1", 0.39, name="relu.cu", seed=2)
+    stalls.baselines["eager"]["interval"] = interval
+    assert bool(broken(stalls, REGRESSION, run(tmp_path / "before", before))) is regression
 
 
 def test_the_baseline_of_the_same_run_counts_not_the_time_alone(tmp_path):
