@@ -156,8 +156,8 @@ languages() {
   return $failed
 }
 
-# The template solver on 20 problems, round robin and under a budget policy, and what a replay of the first says: a
-# quarter of an hour with 16 cores. Another call with the same DIR goes on where the last one ended.
+# The template solver on 20 problems, round robin and under a budget policy, and what a replay of the first says: half an
+# hour with 16 cores. Another call with the same DIR goes on where the last one ended.
 policy() {
   local solve="kb solve --solver template --problems 1/19-32,1/36,1/40,1/47,1/94,1/98,1/100 --budget 12 --resume"
   mkdir -p "$out/policy" &&

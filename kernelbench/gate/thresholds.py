@@ -7,7 +7,6 @@ that could not be timed), the check is undecided: neither passed nor failed.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -190,25 +189,9 @@ def _look_for_regression(check: Check, result: Result, limit: float, against: Ru
         check.broken += _regression(result, before, limit)
 
 
-def _ratio_interval(result: Result, before: Result) -> Interval | None:
-    """Return the interval of the ratio of two speedups, by the sides of theirs that decide each of its ends.
-
-    Whose calls stall now and then has a speedup that may be far lower, and is not higher for that.
-    """
-    if not (interval := ratio_interval(result, before)):
-        return None
-    now, then = settled.interval(result), settled.interval(before)
-    if not now or not then or min(*now, *then) <= 0:  # of an old record: it tells nothing
-        return interval
-    ratio = result.speedup / before.speedup
-    above = math.hypot(math.log(now.high / result.speedup), math.log(before.speedup / then.low))
-    below = math.hypot(math.log(result.speedup / now.low), math.log(then.high / before.speedup))
-    return Interval(ratio * math.exp(-below), ratio * math.exp(above))
-
-
 def _regression(result: Result, before: Result, limit: float) -> list[str]:
     """A regression exceeds its limit, and the noise of the samples cannot explain it."""
-    ratio, interval = result.speedup / before.speedup, _ratio_interval(result, before)
+    ratio, interval = result.speedup / before.speedup, ratio_interval(result, before)
     if ratio >= 1 - limit or (interval and interval.high >= 1):
         return []
     sure = f", interval {interval.low - 1:+.1%} to {interval.high - 1:+.1%}" if interval else ""

@@ -14,6 +14,7 @@ from harness.result import Result
 from kernelbench.metrics.fast_p import baseline_of, typical_ms
 
 LEVEL = 0.95
+_Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
 RESAMPLES = 1000
 _EXACT = 1000  # samples
 _MOST_SPREAD = 1e100  # of a mean, by which nothing is known of it
@@ -92,21 +93,50 @@ def speedup_interval(result: Result, baseline: str | None = None, level: float =
     Without ``baseline`` it is the one that the speedup is over, here and below.
 
     exp(log(speedup) +- z sqrt(v_baseline + v_solution)), the interval of a ratio of
-    medians of Price and Bonett (2002).
+    medians of Price and Bonett (2002). Where the record has its own, its sides are kept apart.
     """
-    variance = log_speedup_variance(result, baseline)
+    sides = _log_sides(result, baseline)
     speedup = (result.baselines.get(baseline) or {}).get("speedup") if baseline else result.speedup
-    if variance is None or not speedup:
+    if sides is None or not speedup:
         return None
-    return around(speedup, variance, level)
+    return _between(speedup, *sides, level)
 
 
 def ratio_interval(result: Result, other: Result, baseline: str | None = None, level: float = LEVEL) -> Interval | None:
-    """Interval of speedup over the other's, by the method of ``speedup_interval``; None where either has no samples."""
-    variances = [log_speedup_variance(r, baseline) for r in (result, other)]
-    if None in variances or not result.speedup or not other.speedup:
+    """Interval of speedup over the other's, by the method of ``speedup_interval``; None where either has no samples.
+
+    By the sides of either that decide each end: whose calls stall now and then may be far slower, and no faster.
+    """
+    ours, theirs = (_log_sides(r, baseline) for r in (result, other))
+    if None in (ours, theirs) or not result.speedup or not other.speedup:
         return None
-    return around(result.speedup / other.speedup, sum(variances), level)
+    sides = math.hypot(ours[0], theirs[1]), math.hypot(ours[1], theirs[0])
+    return _between(result.speedup / other.speedup, *sides, level)
+
+
+def _log_sides(result: Result, baseline: str | None = None) -> tuple[float, float] | None:
+    """Return how far the 95 % interval of the logarithm of a speedup reaches down and up; None without samples.
+
+    Of several workloads each side on its own, by the shares of ``log_speedup_variance``.
+    """
+    if parts := getattr(result, "parts", None):
+        sides = [_log_sides(part, baseline) for part in parts]
+        if None in sides:
+            return None
+        shares = _shares_of_time(parts, baseline)
+        return tuple(math.hypot(*(share * side for share, side in zip(shares, of))) for of in zip(*sides))
+    low, high = (_baseline(result, baseline) or {}).get("interval") or (0.0, 0.0)
+    speedup = (_baseline(result, baseline) or {}).get("speedup") or result.speedup
+    if speedup and 0 < low <= speedup <= high:
+        return math.log(speedup / low), math.log(high / speedup)
+    variance = log_speedup_variance(result, baseline)
+    return None if variance is None else (_Z * math.sqrt(variance),) * 2
+
+
+def _between(value: float, down: float, up: float, level: float) -> Interval:
+    """Return the interval of a ratio that reaches so far at ``LEVEL`` on a scale of logarithms."""
+    by = NormalDist().inv_cdf((1 + level) / 2) / _Z
+    return Interval(value * math.exp(-min(by * down, 700)), value * math.exp(min(by * up, 700)))
 
 
 def log_speedup_variance(result: Result, baseline: str | None = None) -> float | None:
@@ -125,7 +155,7 @@ def log_speedup_variance(result: Result, baseline: str | None = None) -> float |
         low, high = theirs["interval"]
         if not 0 < low <= high:  # of a record from before intervals were kept positive: it tells nothing
             return math.inf
-        return (math.log(high / low) / (2 * NormalDist().inv_cdf((1 + LEVEL) / 2))) ** 2
+        return (math.log(high / low) / (2 * _Z)) ** 2
     timings = [timing or {} for timing in (result.timing, theirs)]
     series = [timing.get("samples_ms") for timing in timings]
     if all(series):
@@ -138,11 +168,14 @@ def _log_variance_of_totals(parts: Sequence[Result], baseline: str | None) -> fl
     variances = [log_speedup_variance(part, baseline) for part in parts]
     if None in variances:
         return None
+    return sum(share**2 * variance for share, variance in zip(_shares_of_time(parts, baseline), variances))
+
+
+def _shares_of_time(parts: Sequence[Result], baseline: str | None) -> list[float]:
     ours = [typical_ms(part.timing) for part in parts]
     theirs = [typical_ms(_baseline(part, baseline)) for part in parts]
     our_total, their_total = sum(ours), sum(theirs)
-    shares = [(own / our_total + other / their_total) / 2 for own, other in zip(ours, theirs)]
-    return sum(share**2 * variance for share, variance in zip(shares, variances))
+    return [(own / our_total + other / their_total) / 2 for own, other in zip(ours, theirs)]
 
 
 def _baseline(result: Result, name: str | None) -> dict | None:

@@ -13,7 +13,7 @@ from harness.problem.module import ProblemError
 from harness.result import Result, Status
 from kernelbench import suite
 from kernelbench.gate import thresholds
-from kernelbench.metrics import fast_p, workloads
+from kernelbench.metrics import fast_p, settled, workloads
 from kernelbench.metrics.intervals import speedup_interval
 from kernelbench.metrics.scores import scores
 from kernelbench.report.overview import overview
@@ -102,6 +102,16 @@ def test_the_interval_of_several_workloads_keeps_to_what_paired_rounds_gave(two)
     spread = math.hypot(shares[0] * math.log(2.1 / 1.9), shares[1] * math.log(0.6 / 0.4))
     low, high = speedup_interval(right)
     assert math.log(high / low) == pytest.approx(spread, rel=0.02)
+
+
+def test_a_stall_on_one_of_several_workloads_makes_no_tie_of_what_is_slower(tmp_path):
+    """One round in five of 3 s widened the interval to either side, over 1: a kernel of 0.2 times counted as 1."""
+    parts = [on("full", "1/1", 10.0, baseline_ms=2.0), on("llm", "1/1", 1.0, baseline_ms=0.3)]
+    for part, interval in zip(parts, [[0.01, 0.35], [0.28, 0.32]]):
+        part.baselines["eager"] |= {"interval": interval, "verdict": "slower"}
+    (both,) = run(tmp_path / "run", *parts).solutions()
+    low, high = speedup_interval(both)
+    assert low < 0.02 and high < 0.4 and settled.verdict(both) == settled.SLOWER
 
 
 def test_results_of_another_content_of_the_file_do_not_count_any_more(tmp_path):
