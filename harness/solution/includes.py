@@ -7,7 +7,6 @@ spelling. A build may read these and the system's, so that what is not found her
 from __future__ import annotations
 
 import codecs
-import contextlib
 import errno
 import hashlib
 import os
@@ -25,7 +24,8 @@ from harness.solution.encoding import declared_encoding
 DEVICES = (Path("/dev"),)  # where a confined process can open any
 _PIECE_BYTES = 1 << 20
 _MOST_LINKS = 40  # as the system's
-_LEADS_OUT = "it leads out of the folders that it may lie in"
+_DEEPEST = 100  # folders in each other
+_LEADS_OUT = "it leads out of the folders that it may lie in, or too deep into them"
 _LOOKUPS_S = 10.0  # of processor time; a hundred thousand places take a tenth of that
 _CONTINUED = re.compile(r"\\[ \t]*\r?\n")
 _HASHES = ("#", "%:", "??=")  # by which a line of the preprocessor begins
@@ -140,30 +140,29 @@ def reached(path: str | os.PathLike[str], folders: Sequence[Path]) -> tuple[Path
 
 def _walked(start: Path, parts: tuple[str, ...]) -> tuple[Path, int, str]:
     """Go from a folder up to the end or the first link: return where that is, its mode, and the path by the link."""
-    with contextlib.ExitStack() as opened:
-        flags = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
-        places = [os.open(start, os.O_PATH | os.O_CLOEXEC)]
-        opened.callback(os.close, places[0])
-        names: list[str] = [os.readlink(f"/proc/self/fd/{places[0]}")]
+    places = [os.open(start, os.O_PATH | os.O_CLOEXEC)]
+    try:
+        names = [os.readlink(f"/proc/self/fd/{places[0]}")]
         for index, part in enumerate(parts):
-            if part == "..":
+            if part == ".." and len(places) > 1:
+                os.close(places.pop())
                 names.pop()
-                if not names:
-                    raise OSError(errno.EXDEV, _LEADS_OUT, str(start))
-                places.pop()
                 continue
+            if part == ".." or len(places) > _DEEPEST:
+                raise OSError(errno.EXDEV, _LEADS_OUT, str(start))
             try:
-                place = os.open(part, flags, dir_fd=places[-1])
+                places.append(os.open(part, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=places[-1]))
             except (FileNotFoundError, NotADirectoryError):
                 if ".." in parts[index:]:
                     raise
                 return Path(*names, *parts[index:]), 0, ""
-            opened.callback(os.close, place)
-            if stat.S_ISLNK(os.fstat(place).st_mode):
-                return Path(), 0, os.path.join(*names, os.readlink("", dir_fd=place), *parts[index + 1 :])
-            places.append(place)
+            if stat.S_ISLNK(os.fstat(places[-1]).st_mode):
+                return Path(), 0, os.path.join(*names, os.readlink("", dir_fd=places[-1]), *parts[index + 1 :])
             names.append(part)
         return Path(*names), os.fstat(places[-1]).st_mode, ""
+    finally:
+        for place in places:
+            os.close(place)
 
 
 def real_path(path: str | os.PathLike[str]) -> Path:

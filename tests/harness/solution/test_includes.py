@@ -106,6 +106,14 @@ def test_what_does_not_lie_below_a_folder_is_not_looked_at(own, path, looked_at)
     assert all(Path(seen).is_relative_to(own) or seen in ("/dev", "/dev/fd") for seen in looked_at)
 
 
+def test_a_path_takes_few_descriptors_however_long_it_is(own):
+    assert reached(f"{own}/{'sub/../' * 500}a.h", (own,))[0] == own / "a.h"
+    deep = own.joinpath(*["d"] * 150)
+    deep.mkdir(parents=True)
+    with pytest.raises(OSError, match="too deep"):
+        reached(deep, (own,))
+
+
 def test_of_what_is_not_there_the_path_is_that_of_the_folder_which_is(own):
     assert reached(own / "folder/missing/x.h", (own,)) == (own / "sub/missing/x.h", 0)
     assert reached(own / "sub", (own,)) == (own / "sub", os.stat(own / "sub").st_mode)
