@@ -198,12 +198,13 @@ class Cache:
     def _locked(self, path: Path) -> TextIO:
         """Return the file at ``path``, locked; whoever held it before has removed another."""
         while True:
-            lock = open(path, "w")
-            take_lock(lock.fileno(), f"the lock {path}, which is another build's of the same source,")
-            with contextlib.suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(lock.fileno()), os.stat(path)):
-                    return lock
-            lock.close()
+            with contextlib.ExitStack() as opened:
+                lock = opened.enter_context(open(path, "w"))
+                take_lock(lock.fileno(), f"the lock {path}, which is another build's of the same source,")
+                with contextlib.suppress(FileNotFoundError):
+                    if os.path.samestat(os.fstat(lock.fileno()), os.stat(path)):
+                        opened.pop_all()
+                        return lock
 
     def mark(self, key: str) -> None:
         """Leave a hint for ``is_marked``: empty, shared, and gone after some weeks without use."""

@@ -126,7 +126,7 @@ def rare(draw: str) -> str:
 def _spiked(x: Tensor, largest: float) -> Tensor:
     """Put large elements at random places; their sum is about as large as that of all others of size 1.
 
-    Their sizes differ by up to ``_SPAN`` times: by that of the first, who has read no more, would know their number.
+    Their sizes differ by up to ``_SPAN`` times. Whoever has found one would know their number by its size otherwise.
     """
     every = x.as_strided((x.numel(),), (1,), x.storage_offset())
     count = _count()
