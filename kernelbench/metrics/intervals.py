@@ -110,8 +110,14 @@ def ratio_interval(result: Result, other: Result, baseline: str | None = None, l
     ours, theirs = (_log_sides(r, baseline) for r in (result, other))
     if None in (ours, theirs) or not result.speedup or not other.speedup:
         return None
-    sides = math.hypot(ours[0], theirs[1]), math.hypot(ours[1], theirs[0])
-    return _between(result.speedup / other.speedup, *sides, level)
+    return around_ratio(result.speedup / other.speedup, ours, theirs, level)
+
+
+def around_ratio(
+    ratio: float, ours: tuple[float, float], theirs: tuple[float, float], level: float = LEVEL
+) -> Interval:
+    """Return the interval of a ratio of two speedups, whose logarithms' 95 % intervals reach so far down and up."""
+    return _between(ratio, math.hypot(ours[0], theirs[1]), math.hypot(ours[1], theirs[0]), level)
 
 
 def _log_sides(result: Result, baseline: str | None = None) -> tuple[float, float] | None:
@@ -229,9 +235,3 @@ def log_mean_variance(timing: dict) -> float | None:
     if None in (mean, std, trials) or mean <= 0 or std < 0 or trials < 2:
         return None
     return min(std / mean, _MOST_SPREAD) ** 2 / trials
-
-
-def around(value: float, log_variance: float, level: float = LEVEL) -> Interval:
-    """Return the interval of a ratio whose logarithm has this variance."""
-    spread = NormalDist().inv_cdf((1 + level) / 2) * math.sqrt(log_variance)
-    return Interval(value * math.exp(-min(spread, 700)), value * math.exp(min(spread, 700)))

@@ -9,6 +9,7 @@ not done, as in logs of other tools, its interval is widened to hold for all N a
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -49,10 +50,12 @@ class Best:
         return Interval(*(speedup * (max(end, 1e-9) / speedup) ** self._widening for end in found))
 
     @property
-    def log_variance(self) -> float | None:
-        """Variance of the log of the point estimate that the interval stands for; None without samples."""
-        variance = log_speedup_variance(self.result, self.baseline)
-        return None if variance is None else variance * self._widening**2
+    def log_sides(self) -> tuple[float, float] | None:
+        """Return how far the interval reaches down and up on a scale of logarithms; None without samples."""
+        found, speedup = self.interval, settled.raw_speedup(self.result, self.baseline)
+        if found is None or not speedup:
+            return None
+        return math.log(speedup / max(found.low, 1e-9)), math.log(found.high / speedup)
 
     @property
     def _widening(self) -> float:

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any
 
 from kernelbench.metrics import outcomes, settled
-from kernelbench.metrics.intervals import Interval, around
+from kernelbench.metrics.intervals import Interval, around_ratio
 from kernelbench.metrics.scores import Best, best_of_each_problem
 from kernelbench.metrics.workloads import why_incomparable
 from kernelbench.review import labels
@@ -93,8 +93,8 @@ def difference(before: Best | None, after: Best | None, problem: str, name: str,
         when = [word for word, one in (("before", before), ("after", after)) if one.verdict == settled.UNSTABLE]
         return Difference(problem, name, Change.UNSTABLE, *speedups, why=f"unstable {' and '.join(when)}")
     ratio = after.result.speedup / before.result.speedup
-    variances = before.log_variance, after.log_variance
-    interval = None if None in variances else around(ratio, sum(variances))
+    sides = after.log_sides, before.log_sides
+    interval = None if None in sides else around_ratio(ratio, *sides)
     return Difference(problem, name, _direction(ratio, interval), *speedups, ratio, interval)
 
 

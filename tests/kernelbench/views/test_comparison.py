@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from logs import result, run
+from logs import judged, result, run
 
 from harness.result import Status
 from kernelbench.views.comparison import Change, compare, render
@@ -29,6 +29,13 @@ def test_every_change_has_its_name(tmp_path):
     }  # fmt: skip
     why = {d.problem: d.why for d in compare(before, after)}
     assert why["1/4"] == "wrong_value" and why["1/7"] == "no solution"
+
+
+def test_calls_that_stall_now_and_then_make_no_tie_of_what_is_slower(tmp_path):
+    stalls = judged("1/1", 0.39, seed=2)
+    stalls.baselines["eager"]["interval"] = [0.04, 0.41]
+    before = run(tmp_path / "before", judged("1/1", 0.98))
+    assert changes(before, run(tmp_path / "after", stalls)) == {"1/1": Change.SLOWER}
 
 
 def test_a_difference_within_the_noise_is_a_tie(tmp_path):
