@@ -69,9 +69,7 @@ def test_texts_that_are_no_names_hide_no_file(tmp_path):
     assert {file.name for file in found} == {"helper.h"}
 
 
-@pytest.mark.parametrize(
-    "text", ["import triton", "# -*- coding: latin-1 -*-", "x = " + "[1]," * 100_000], ids=["GPU", "encoding", "large"]
-)
+@pytest.mark.parametrize("text", ["import triton", "# -*- coding: latin-1 -*-"], ids=["GPU", "encoding"])
 @pytest.mark.parametrize("name", ["torch", "maybe_there"])
 def test_a_neighbour_that_is_named_like_an_import_says_nothing_of_a_solution(tmp_path, text, name):
     """A torch.py kept all others from being evaluated: they needed a GPU, were refused, or lost their helper."""
