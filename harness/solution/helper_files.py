@@ -44,7 +44,7 @@ def taken_in(
     try:
         if path.suffix == ".py":
             return _of_python(path, tree, root, of_others) if tree else {}
-        return local_includes(source, path.parent, [], lambda file: file.is_relative_to(root), below=(root,))
+        return local_includes(source, path.parent, [], below=(root,))
     except (ValueError, OSError):
         return {}  # the build says what is wrong
 
@@ -96,10 +96,10 @@ def named_below(path: Path, tree: ast.AST) -> set[Path]:
     there |= dict(filter(None, (_there(folder / name, root) for folder in search[1:] for name in names)))
     files = {place for place, mode in there.items() if stat.S_ISREG(mode)}
     lookups = Lookups()
-    sources = [file for file in sorted(files) if file.suffix in _INCLUDING and file.is_relative_to(root)]
+    sources = [file for file in sorted(files) if file.suffix in _INCLUDING]
     for text, beside in [*((text, None) for text in texts), *((read_source(file), file.parent) for file in sources)]:
         try:
-            found = local_includes(text, beside, search, lambda file: file.is_relative_to(root), lookups, (root,))
+            found = local_includes(text, beside, search, lookups=lookups, below=(root,))
         except OSError as error:
             if error.errno != errno.EFBIG:
                 raise
@@ -118,18 +118,16 @@ def _there(path: Path, root: Path) -> tuple[Path, int] | None:
 
 
 def _named_files(tree: ast.AST, folder: Path, root: Path) -> dict[Path, str]:
-    def is_read(file: Path) -> bool:
-        return file.is_relative_to(root) and file.is_file()  # most texts are no sources: devices are no error
-
     constants = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
     files: dict[Path, str] = {}
     lookups = Lookups()
     for text in (value for value in constants if isinstance(value, str)):
-        files |= local_includes(text, folder, [], is_read, lookups, (root,))
+        files |= local_includes(text, folder, [], Path.is_file, lookups, (root,))  # devices are no error here
         place = _there(folder.resolve() / text, root) if text.endswith(_SOURCE_SUFFIXES) else None
-        if place and is_read(path := place[0]):
+        if place and stat.S_ISREG(place[1]):
+            path = place[0]
             files[path] = read_source(path)
-            files |= local_includes(files[path], path.parent, [], is_read, lookups, (root,))
+            files |= local_includes(files[path], path.parent, [], Path.is_file, lookups, (root,))
     return files
 
 
