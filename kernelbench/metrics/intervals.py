@@ -95,7 +95,7 @@ def speedup_interval(result: Result, baseline: str | None = None, level: float =
     exp(log(speedup) +- z sqrt(v_baseline + v_solution)), the interval of a ratio of
     medians of Price and Bonett (2002). Where the record has its own, its sides are kept apart.
     """
-    sides = _log_sides(result, baseline)
+    sides = log_sides(result, baseline)
     speedup = (result.baselines.get(baseline) or {}).get("speedup") if baseline else result.speedup
     if sides is None or not speedup:
         return None
@@ -107,7 +107,7 @@ def ratio_interval(result: Result, other: Result, baseline: str | None = None, l
 
     By the sides of either that decide each end: whose calls stall now and then may be far slower, and no faster.
     """
-    ours, theirs = (_log_sides(r, baseline) for r in (result, other))
+    ours, theirs = (log_sides(r, baseline) for r in (result, other))
     if None in (ours, theirs) or not result.speedup or not other.speedup:
         return None
     return around_ratio(result.speedup / other.speedup, ours, theirs, level)
@@ -120,13 +120,13 @@ def around_ratio(
     return _between(ratio, math.hypot(ours[0], theirs[1]), math.hypot(ours[1], theirs[0]), level)
 
 
-def _log_sides(result: Result, baseline: str | None = None) -> tuple[float, float] | None:
+def log_sides(result: Result, baseline: str | None = None) -> tuple[float, float] | None:
     """Return how far the 95 % interval of the logarithm of a speedup reaches down and up; None without samples.
 
     Of several workloads each side on its own, by the shares of ``log_speedup_variance``.
     """
     if parts := getattr(result, "parts", None):
-        sides = [_log_sides(part, baseline) for part in parts]
+        sides = [log_sides(part, baseline) for part in parts]
         if None in sides:
             return None
         shares = _shares_of_time(parts, baseline)

@@ -9,7 +9,6 @@ not done, as in logs of other tools, its interval is widened to hold for all N a
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -18,7 +17,7 @@ import numpy as np
 
 from harness.result import Result
 from kernelbench.metrics import fast_p, settled
-from kernelbench.metrics.intervals import LEVEL, RESAMPLES, Interval, bootstrap, log_speedup_variance
+from kernelbench.metrics.intervals import LEVEL, RESAMPLES, Interval, bootstrap, log_sides, log_speedup_variance
 
 _NAN = float("nan")
 _MOST_RIVALS = 1000  # of one problem, that are drawn again and again
@@ -52,10 +51,8 @@ class Best:
     @property
     def log_sides(self) -> tuple[float, float] | None:
         """Return how far the interval reaches down and up on a scale of logarithms; None without samples."""
-        found, speedup = self.interval, settled.raw_speedup(self.result, self.baseline)
-        if found is None or not speedup:
-            return None
-        return math.log(speedup / max(found.low, 1e-9)), math.log(found.high / speedup)
+        sides = log_sides(self.result, self.baseline)
+        return None if sides is None else (sides[0] * self._widening, sides[1] * self._widening)
 
     @property
     def _widening(self) -> float:
