@@ -10,6 +10,7 @@ _SHIFT = 0.05  # least change that counts as a drift, relative
 _TREND = 0.5  # least rank correlation of time and order that counts as a drift
 _APART = 0.10  # least distance of two modes, relative
 _MINORITY = 0.1  # least share of the smaller mode
+_LEAST = 6  # samples, for a drift or two modes
 _CLEAN = 4.0  # least separation of two modes
 
 
@@ -21,15 +22,14 @@ def stability(samples_ms: list[float], noise: float) -> str:
     split where the variance between the parts is largest (Otsu 1979), the medians of
     the parts differ by over 10 %, the smaller has a tenth of the samples, and Ashman's
     D = sqrt(2) |m1 - m2| / sqrt(s1^2 + s2^2) is over 4 (Ashman, Bird and Zepf 1994).
-    Noisy: the interquartile range over the median is more than ``noise``.
+    Noisy: the interquartile range over the median is more than ``noise``. Of fewer than six samples, as of
+    calls that take seconds, only this is asked.
     """
     samples = np.asarray(samples_ms, dtype=np.float64)
-    if len(samples) < 6:
-        return "stable"
     median = float(np.median(samples))
-    if _drifts(samples, median):
+    if len(samples) >= _LEAST and _drifts(samples, median):
         return "drifting"
-    if _is_bimodal(np.sort(samples), median):
+    if len(samples) >= _LEAST and _is_bimodal(np.sort(samples), median):
         return "bimodal"
     q1, q3 = np.percentile(samples, [25, 75])
     return "noisy" if q3 - q1 > noise * median else "stable"

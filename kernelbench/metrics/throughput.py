@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Sequence
 
 from harness.result import Result
-from harness.timing.statistics import round_means_ms
+from harness.timing.statistics import round_means_ms, trimmed_mean
 from kernelbench.metrics import fast_p
 
 
@@ -19,13 +19,14 @@ def gflops_mean(result: Result) -> float | None:
 
     1/W sum_w 1/N_w sum_i flops_w / t_wi over W workloads and the N_w samples of each. A sample is
     the mean of a round's calls, as everywhere here: a candidate that does the work of a round in
-    one of its calls would raise the mean of single calls without limit. By Jensen's inequality it
-    is at least the operations over the mean time, and grows with the noise.
+    one of its calls would raise the mean of single calls without limit. Nor do the fastest and the
+    slowest quarter of samples count: only their median is held against the judge's clock, and a
+    single time near zero would raise the mean as much. It grows with the noise.
 
     Returns
     -------
     float or None
-        None where a workload has no count of operations or no samples.
+        None where a workload has no count of operations or no samples, or these are not stable.
 
     References
     ----------
@@ -46,4 +47,6 @@ def _mean_rate(part: Result) -> float | None:
     flops, timing = part.workload.get("flops"), part.timing
     if flops is None or not timing or not timing.get("samples_ms"):
         return None
-    return statistics.fmean(flops / ms / 1e6 for ms in round_means_ms(timing))
+    if timing.get("stability", "stable") != "stable":
+        return None
+    return trimmed_mean([flops / ms / 1e6 for ms in round_means_ms(timing)], share=0.25)

@@ -60,19 +60,18 @@ def report(runs: Sequence[Run]) -> str:
 def _details(
     results: Iterable[tuple[int, Run, Result]], attempts: Sequence[records.Attempts]
 ) -> Iterator[str]:
-    """Yield the detail of each result as JSON, without source and attempt where there is no room for them.
+    """Yield the detail of each result as JSON, its texts too as long as there is room.
 
-    Many results may name one file, so a page may be larger than its runs by any factor.
+    Many results may name one file, so a page may be larger than its runs by any factor. The first texts that have no
+    room are the last that are looked at: else a large one would be read for each of them.
     """
     room = _MOST_TEXT
     for index, run, result in results:
-        detail = records.detail(run, result, attempts[index].get((result.problem, result.solution["sample"])))
-        size = sum(len(to_json(detail[key])) for key in ("source", "attempt"))
-        if size > room:
-            detail |= {"source": None, "attempt": None, "left_out": True}
-        else:
-            room -= size
-        yield to_json(detail)
+        texts = records.texts(run, result, attempts[index]) if room > 0 else {}
+        room -= sum(len(to_json(text)) for text in texts.values())
+        if room < 0 or not texts:
+            texts = {"source": None, "attempt": None, "left_out": True}
+        yield to_json({**records.detail(result), **texts})
 
 
 def render(data: dict[str, Any], chunks: dict[str, str] | None = None) -> str:

@@ -62,11 +62,16 @@ def claim(result: Result, baseline: str | None = None) -> dict[str, Any]:
     return {key: value for key, value in fields.items() if value is not None}
 
 
-def detail(run: Run, result: Result, attempt: dict[str, Any] | None) -> dict[str, Any]:
-    """Return all that the panel shows of a candidate but the reference, which others share."""
+def detail(result: Result) -> dict[str, Any]:
+    """Return what the panel shows of a candidate but for texts, which may be of others too."""
     record = {**vars(result), "status": result.status.value}  # as to_json, without its deep copy of every sample
-    claims = {name: claim(result, name) for name in result.baselines}
-    return {"record": record, "claims": claims, "source": source_of(run, result), "attempt": attempt}
+    return {"record": record, "claims": {name: claim(result, name) for name in result.baselines}}
+
+
+def texts(run: Run, result: Result, attempts: Attempts) -> dict[str, Any]:
+    """Return the source of a candidate and its attempt, None where there is none."""
+    attempt = attempts.get((result.problem, result.solution["sample"]))
+    return {"source": source_of(run, result), "attempt": attempt}
 
 
 def by_sample(trajectory: Iterable[dict[str, Any]]) -> Attempts:

@@ -140,8 +140,8 @@ class Feed:
                 return None
             result = run.results[number]
             attempts = records.by_sample(self._follower.attempts)
-        found = records.detail(run, result, attempts.get((result.problem, result.solution["sample"])))
-        return {**found, "reference": reference_of(run, result.problem)}
+        reference = reference_of(run, result.problem)
+        return {**records.detail(result), **records.texts(run, result, attempts), "reference": reference}
 
     def _since(self, start: int) -> dict[str, Any]:
         run, generation = self._follower.run, self._follower.generation

@@ -47,7 +47,7 @@ def cross_check(clock: WallClockCheck, result: Result, timed: Timed) -> None:
         return
     allowed_ms = _allowed_ms(result, reading, session.conditions.device.type)
     timing["cross_check"] = reading.to_json() | {"allowed_ms": round(allowed_ms, 6)}
-    claimed_ms, kind = timing["median_ms"], session.conditions.device.type
+    claimed_ms, kind = _claimed_ms(timing), session.conditions.device.type
     forged_clock.check(
         claimed_ms, reading.call_ms, reading.calls, allowed_ms, reading.held, kind, _worked_ms(reading)
     )
@@ -92,7 +92,7 @@ def _read(clock: WallClockCheck, result: Result, timed: Timed) -> Reading:
     candidate's.
     """
     session, interleaved = clock.session, timed.interleaved
-    claimed_ms, kind = result.timing["median_ms"], session.conditions.device.type
+    claimed_ms, kind = _claimed_ms(result.timing), session.conditions.device.type
     held = CANDIDATE not in interleaved.waits
     calls = clock.calls(claimed_ms, interleaved.launches.get(CANDIDATE, 1), held)
 
@@ -128,6 +128,11 @@ def _read(clock: WallClockCheck, result: Result, timed: Timed) -> Reading:
         made_room = True
     session.check_memory_hog()
     raise NotRead("a call's inputs and outputs, once more, do not fit the memory")
+
+
+def _claimed_ms(timing: dict[str, Any]) -> float:
+    """Return the lower of median and mean: both are told, and of a fifth of the rounds a median shows nothing."""
+    return min(timing["median_ms"], timing["mean_ms"])
 
 
 def _worked_ms(reading: Reading) -> float | None:

@@ -134,6 +134,13 @@ def test_what_takes_long_between_short_calls_gives_no_verdict(monkeypatch):
     assert first_reason([400.0] * 9, max_seconds=0.6) == ("max_seconds", 1)
 
 
+def test_one_round_that_a_candidate_says_to_have_been_long_does_not_end_sampling(monkeypatch):
+    """Its other samples were as few then, and two of three that it forged hid the third."""
+    clock = itertools.count(0.0, 0.7)
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
+    assert first_reason([1.0, 1000.0, *[1.0] * 8], max_seconds=0.6)[1] == 10
+
+
 @pytest.fixture
 def rounds_played():
     """Why a contest of these two ended, and its rounds; the times of a round vary together, as under one load."""
@@ -274,9 +281,15 @@ def test_what_another_clock_has_seen_is_added_to_every_sample():
         (noise(60, spread=0.3), "noisy"),
         ([*noise(57), 40.0, 55.0, 70.0], "stable"),  # rare interruptions
         ([1.0] * 60, "stable"),
-        ([1.0, 5.0], "stable"),  # too few to tell
+        ([1.0, 1.1], "stable"),
+        ([1.0, 5.0], "noisy"),
+        ([1000.0, 4.0, 0.001], "noisy"),
+        ([1.0], "stable"),  # too few to tell
     ],
-    ids=["quiet", "a step", "a slope", "two modes", "noise", "outliers", "constant", "two samples"],
+    ids=[
+        "quiet", "a step", "a slope", "two modes", "noise", "outliers", "constant", "two samples", "two that differ",
+        "three that differ", "one sample",
+    ],
 )
 def test_a_series_without_one_time_to_report_is_named(samples, found):
     assert stability(samples, noise=0.1) == found

@@ -38,6 +38,15 @@ def test_a_call_that_does_the_work_of_a_round_gains_nothing():
     assert gflops_mean(hoards) == pytest.approx(gflops_mean(honest))
 
 
+def test_single_times_near_zero_gain_nothing():
+    """Only the median is held against the judge's clock."""
+    forged, honest = timed([1e-6, 1e-6, *[1.0] * 8]), timed([1.0] * 10)
+    assert gflops_mean(forged) == pytest.approx(gflops_mean(honest))
+    few = timed([1e-6, 1.0, 1000.0])
+    few.timing["stability"] = "noisy"
+    assert gflops_mean(few) is None
+
+
 @pytest.mark.parametrize("lacking", ["flops", "samples", "timing"])
 def test_without_operations_or_samples_there_is_none(lacking):
     made = timed([1.0, 2.0, 4.0], flops=None if lacking == "flops" else 4e6)
