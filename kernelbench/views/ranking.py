@@ -46,10 +46,11 @@ def standings(runs: Sequence[Run], selector: str | None = None) -> dict[str, Any
         raise RunError(f"no results yet in {', '.join(str(run.path) for run in runs)}: nothing to rank")
     groups = {ALL: problems, **_parts(problems, runs)}
     names = labels(runs)
-    entries = [_Entry(run, name, run.solutions(), problems) for run, name in zip(runs, names)]
+    reviewed = list(zip(runs, names, [band_of(of_run(run)) for run in runs]))
+    entries = [_Entry(*of, of[0].solutions(), problems) for of in reviewed]
     ranked = {name: _ranked(entries, members) for name, members in groups.items()}
     for workload, members in _workloads(problems, runs).items():
-        of_it = [_Entry(run, name, _of_workload(run, workload), problems) for run, name in zip(runs, names)]
+        of_it = [_Entry(*of, _of_workload(of[0], workload), problems) for of in reviewed]
         ranked[f"workload {workload}"] = _ranked(of_it, members)
     first, *others = entries
     return {
@@ -179,14 +180,13 @@ def labels(runs: Sequence[Run]) -> list[str]:
 class _Entry:
     """One run among those that are ranked: its results on the problems that count, and their scores."""
 
-    def __init__(self, run: Run, name: str, found: list[Result], problems: list[str]):
+    def __init__(self, run: Run, name: str, band_of: outcomes.BandOf, found: list[Result], problems: list[str]):
         counted = set(problems)
-        self.run, self.name, self.problems = run, name, problems
+        self.run, self.name, self.band_of, self.problems = run, name, band_of, problems
         self.results = [result for result in found if result.problem in counted]
         self.scores = scores(self.results, problems)
         rejected = any(result.status.value == "rejected" for result in self.results)
         self.unfiltered = scores(self.results, problems, unfiltered=True) if rejected else self.scores
-        self.band_of = band_of(of_run(run))
         names = dict.fromkeys(name for result in self.results for name in result.baselines)
         self.by_baseline = {n: scores(self.results, problems, baseline=n) for n in names} if len(names) > 1 else {}
         samples = list(at_k.samples_of_each_problem(self.results, problems).values())
