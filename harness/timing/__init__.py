@@ -3,7 +3,7 @@
 A timing method is one module with a class that has ``method``, ``limits`` (for
 ``Convergence``), ``noise`` (for ``stability``), ``run_to_run_rel`` (for ``paired``),
 ``run``, ``wait_for_bandwidth``, ``overhead_ms``, ``own_overhead_ms``, ``bandwidth_fraction`` and ``describe``, and
-its line in ``METHODS``.
+its lines in ``METHODS`` and ``stability.NOISE``.
 """
 
 from __future__ import annotations

@@ -32,6 +32,7 @@ from harness.sol.hardware import limits_of_product
 from harness.timing import Round, cupti
 from harness.timing.cupti import Activity
 from harness.timing.queue_fill import LEAST_S, HostTimes
+from harness.timing.stability import NOISE
 from harness.timing.statistics import trimmed_mean
 
 _EMPTY_CALLS = 64  # of which the trimmed mean is taken
@@ -62,7 +63,7 @@ class _Timed:
 class CudaEvents:
     method = "cuda_events"
     limits = {"max_seconds": 2.5}
-    noise = 0.10  # interquartile range over median, above which a series is not stable
+    noise = NOISE[method]
 
     def __init__(self, device: torch.device):
         properties = torch.cuda.get_device_properties(device)

@@ -154,7 +154,7 @@ class InterleavedTiming:
     def comparison(self, baseline: str) -> dict[str, Any]:
         """Speedup over a baseline, its interval and the verdict: faster, slower, tie, or unstable if either side is."""
         between = max(self._run_to_run_rel(name) for name in (baseline, CANDIDATE))
-        ratio = ratio_of_medians(self.series[baseline], self.series[CANDIDATE], between)
+        ratio = ratio_of_medians(self.series[baseline], self.series[CANDIDATE], between, self._timer.noise)
         settled = all(self.stability(name) == "stable" for name in (baseline, CANDIDATE))
         return {
             "paired": True,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -79,15 +80,17 @@ class Ratio:
         return "slower" if self.high < 1 else "tie"
 
 
-def ratio_of_medians(baseline: Series, candidate: Series, between: float = 0.0) -> Ratio:
+def ratio_of_medians(
+    baseline: Series, candidate: Series, between: float = 0.0, noise: float = math.inf
+) -> Ratio:
     """Ratio with the percentile bootstrap interval over rounds, both sides of a round drawn together.
 
     Efron and Tibshirani 1993, chapter 13. What differs between two runs of the same
     thing is in no sample of either: the interval is widened by the factor 1 + ``between``
-    on either side, and so never reaches 0.
+    on either side, and so never reaches 0. No sample counts as more than ``noise`` from the median.
     """
     draws = resamples(len(candidate.rounds_ms))
-    return bootstrapped(baseline.means_ms, candidate.means_ms, draws, draws, between)
+    return bootstrapped(baseline.means_ms, candidate.means_ms, draws, draws, between, noise)
 
 
 def resamples(count: int, rng: np.random.Generator | None = None) -> np.ndarray:
@@ -97,11 +100,19 @@ def resamples(count: int, rng: np.random.Generator | None = None) -> np.ndarray:
 
 def bootstrapped(
     baseline_ms: list[float], candidate_ms: list[float], of_baseline: np.ndarray, of_candidate: np.ndarray,
-    between: float,
+    between: float, noise: float = math.inf,
 ) -> Ratio:  # fmt: skip
-    """Ratio of the medians, with the percentile interval over resamples of either side, widened by ``between``."""
-    theirs, ours = np.array(baseline_ms), np.array(candidate_ms)
+    """Ratio of the medians, with the percentile interval over resamples of either side, widened by ``between``.
+
+    No sample counts as more than ``noise`` from its side's median, relative: few may be forged, and reach anything.
+    """
+    theirs, ours = (_within(noise, np.array(samples_ms)) for samples_ms in (baseline_ms, candidate_ms))
     ratios = np.median(theirs[of_baseline], axis=1) / np.median(ours[of_candidate], axis=1)
     low, high = np.quantile(ratios, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     speedup = float(np.median(theirs) / np.median(ours))
     return Ratio(speedup, min(speedup, float(low)) / (1 + between), max(speedup, float(high)) * (1 + between))
+
+
+def _within(noise: float, samples_ms: np.ndarray) -> np.ndarray:
+    median = np.median(samples_ms)
+    return np.clip(samples_ms, median / (1 + noise), median * (1 + noise))

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+# By the method of timing: the interquartile range over the median, above which a series is not stable. Nor does an
+# interval reach farther from a median: two of ten rounds that a candidate tells as nothing reached any tie.
+NOISE = {"cuda_events": 0.10, "perf_counter_ns": 0.35}
+
 # Of 250 references on an H100 (results/h100/references) these call nine unstable: recurrent networks, whose times are
 # the host's.
 _SHIFT = 0.05  # least change that counts as a drift, relative

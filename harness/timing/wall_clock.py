@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from harness.timing import Round
+from harness.timing.stability import NOISE
 
 _LEAST_CACHE_BYTES = 32 << 20  # flushed where the system does not name its caches; chosen, as server CPUs have it
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # parameters of mallopt, from malloc.h
@@ -25,7 +26,7 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # parameters of mallopt, from mal
 class WallClock:
     method = "perf_counter_ns"
     limits = {"max_seconds": 0.6}  # seconds; on shared cores longer sampling does not help
-    noise = 0.35  # interquartile range over median, above which a series is not stable
+    noise = NOISE[method]
     own_overhead_ms = 0.0
 
     def __init__(self, device: torch.device):

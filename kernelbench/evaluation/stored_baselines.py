@@ -8,6 +8,7 @@ Imports no torch.
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from harness.problem.module import ProblemFile
 from harness.record.fields import BASELINE
 from harness.result import Result, upgraded_timing
 from harness.solution.includes import digest_of
+from harness.timing.stability import NOISE
 from harness.timing.statistics import round_means_ms
 from harness.timing.unpaired import ratio_of_runs
 from kernelbench.run import append_line, whole_lines
@@ -220,7 +222,8 @@ def compared(result: Result, record: dict[str, Any], file: Path) -> dict[str, An
     if result.unconfirmed:
         return {**theirs, **source, "clocks": record["conditions"]}
     between = max(theirs["run_to_run_rel"], ours["run_to_run_rel"])
-    ratio = ratio_of_runs(round_means_ms(theirs), round_means_ms(ours), between)
+    noise = NOISE.get(ours.get("method"), math.inf)
+    ratio = ratio_of_runs(round_means_ms(theirs), round_means_ms(ours), between, noise)
     settled = theirs["stability"] == ours["stability"] == "stable"
     return {
         **theirs,

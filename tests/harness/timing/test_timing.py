@@ -414,6 +414,16 @@ def test_what_differs_between_runs_widens_the_interval():
     assert ratio_of_medians(a, b, between=0.01).verdict == "tie"
 
 
+@pytest.mark.parametrize(("noise", "verdict"), [(math.inf, "tie"), (0.35, "slower")])
+def test_two_of_ten_rounds_told_as_nothing_make_no_tie(noise, verdict):
+    """They are stable, and their median is true: 0.52x was a tie, which counts as 1.00x."""
+    baseline, candidate = [0.54] * 10, [3.84, 0.73, 1.03, 1.04, 1.21, 1.04, 0.01, 1.14, 0.01, 0.92]
+    assert stability(candidate, 0.35) == "stable"
+    assert ratio_of_medians(series(baseline), series(candidate), noise=noise).verdict == verdict
+    ratio = ratio_of_runs(baseline, candidate, 0.0, noise)
+    assert ratio.verdict == verdict and (noise == math.inf or ratio.high <= ratio.speedup * 1.35)
+
+
 def test_the_side_with_more_launches_says_how_far_two_runs_may_differ():
     class Timer(WallClock):
         def run_to_run_rel(self, median_ms, launches):
