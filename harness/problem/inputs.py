@@ -15,7 +15,7 @@ import torch
 
 from harness.problem.distributions import redraw
 from harness.problem.module import Workload
-from harness.problem.weights import hardened_initialisation, spread_constants
+from harness.problem.weights import hardened_initialisation, spread_constants, steps_remembered
 from harness.tensors.dtypes import is_scaled
 
 DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
@@ -47,7 +47,7 @@ def build_model(
     around it; with ``changed`` ones it does so afterwards, and all others are the initial ones.
     The model stays in train mode, as its constructor leaves it.
     """
-    hardened = _hardened(workload) if weights == "hardened" else contextlib.nullcontext()
+    hardened = _hardened(workload, dtype) if weights == "hardened" else contextlib.nullcontext()
     with torch.device(device), hardened:
         init_inputs = workload.get_init_inputs()
         seed_generators(seed, device)
@@ -57,11 +57,12 @@ def build_model(
     return model.to(device=device, dtype=dtype)
 
 
-def _hardened(workload: Workload) -> contextlib.AbstractContextManager[None]:
+def _hardened(workload: Workload, dtype: torch.dtype) -> contextlib.AbstractContextManager[None]:
     problem = workload.problem
     feedback = tuple(workload.sizes[name] for name in problem.feedback) if problem.feedback else None
     attention = (workload.sizes[problem.attention[0]], problem.attention[1]) if problem.attention else None
-    return hardened_initialisation(not problem.forgets, feedback, attention, problem.raised, problem.centred)
+    memory = 0 if problem.forgets else steps_remembered(dtype)
+    return hardened_initialisation(memory, feedback, attention, problem.raised, problem.centred)
 
 
 def copy_matching_state(source: torch.nn.Module, target: torch.nn.Module) -> bool:

@@ -9,7 +9,9 @@ import numpy as np
 from harness.timing.speedup import SEED, Ratio, bootstrapped, resamples
 
 
-def ratio_of_runs(baseline_ms: list[float], candidate_ms: list[float], between: float, noise: float = math.inf) -> Ratio:
+def ratio_of_runs(
+    baseline_ms: list[float], candidate_ms: list[float], between: float, noise: float = math.inf
+) -> Ratio:
     """Ratio of the medians of rounds, with the percentile bootstrap interval; either side is drawn by itself.
 
     Efron and Tibshirani 1993, chapter 13. ``between`` is how far two runs of the same

@@ -135,10 +135,13 @@ def _telling(reference: Reference, case: InputCase, seeds: list[int], wanted: bo
                 [t if loss.instead is None else loss.instead for t, loss in zip(*one)] for one in zip(answers, lost)
             ]
             losses = [max(loss.error for loss in of_output) for of_output in zip(*lost)]
-            beyond = _apart(*answers, [replace(TELLING, loss=_BEYOND * loss) for loss in losses])
+            criteria = [replace(TELLING, loss=_BEYOND * loss) for loss in losses]
+            beyond = _apart(*answers, criteria)
+            scales = (root_mean_square(t) if is_scaled(t) else math.inf for t in answers[0])
+            if much := any(map(loses_much, losses, scales)):
+                beyond = min(beyond, max(map(_tenth_apart, *answers, criteria)))
             if beyond < 1.0:
-                scales = (root_mean_square(t) if is_scaled(t) else math.inf for t in answers[0])
-                apart, off, noise = min(_NOISY, beyond), 0.0, any(map(loses_much, losses, scales))
+                apart, off, noise = min(_NOISY, beyond), 0.0, much
     apart = min(apart, 1.0)
     if wanted:
         return _Telling(apart, len(_OFF), True, noise)
@@ -156,6 +159,19 @@ def _must_have_one_shape(reference: Reference, ours: list[Tensor], theirs: list[
 
 def _apart(ours: list[Tensor], theirs: list[Tensor], criteria: list[Criterion]) -> float:
     return max(map(differ, ours, theirs, criteria), default=0.0)
+
+
+def _tenth_apart(ours: Tensor, theirs: Tensor, criterion: Criterion) -> float:
+    """Return how far a tenth of the elements are apart at least: the difference over what is allowed.
+
+    Single ones say nothing of all others: what is allowed may be as large as most outputs are.
+    """
+    if ours.dtype in EXACT or not ours.numel():
+        return differ(ours, theirs, criterion)
+    slack = criterion.slack(root_mean_square(theirs))
+    one, other = (_in_fp64(_sampled(tensor)) for tensor in (ours, theirs))
+    ratios = (one - other).abs() / (criterion.tolerance * other.abs() + slack)
+    return float(ratios.nan_to_num(0.0).quantile(1 - _SHARE))  # of no slack: both are zeros
 
 
 def _off_in_fewer_bits(reference: Reference, case: InputCase, seed: int, exact: list[Tensor]) -> float:
@@ -186,15 +202,23 @@ def _has_few_bits(reference: Reference) -> bool:
 
 
 def _share_that_differs(ours: Tensor, theirs: Tensor) -> float:
-    """Return the share of the elements that differ, of about a million at equal distances."""
+    """Return the share of the elements that differ."""
     if not ours.numel():
         return 0.0
-    step = max(1, ours.numel() // _MOST_LOOKED_AT)
-    one, other = (tensor.reshape(-1)[::step] for tensor in (ours, theirs))
+    one, other = map(_sampled, (ours, theirs))
     if ours.dtype in EXACT:
         return float((bits(one) != bits(other)).double().mean())
-    one, other = (tensor.to(torch.complex128 if ours.is_complex() else torch.float64) for tensor in (one, other))
+    one, other = map(_in_fp64, (one, other))
     return float(((one - other).abs() > _DIFFERS * (one.abs() + root_mean_square(one))).double().mean())
+
+
+def _sampled(tensor: Tensor) -> Tensor:
+    """Return about a million elements, at equal distances."""
+    return tensor.reshape(-1)[:: max(1, tensor.numel() // _MOST_LOOKED_AT)]
+
+
+def _in_fp64(tensor: Tensor) -> Tensor:
+    return tensor.to(torch.complex128 if tensor.is_complex() else torch.float64)
 
 
 def _in_fewer_bits(value: object) -> object:

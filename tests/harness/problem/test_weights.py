@@ -113,6 +113,17 @@ def test_a_hardened_recurrent_layer_remembers_the_first_of_many_steps(layer):
     assert (every - half).abs().max() > 0.01 * every.square().mean().sqrt()
 
 
+def test_a_hardened_recurrent_layer_remembers_no_more_than_its_precision_holds(problem):
+    """3/40: a state that changes by a thousandth each step does not change in BF16. So any answer was right."""
+    workload = problem("3/40").workload("small")
+    model = build_model(workload.problem.module.Model, workload, 5, CPU, torch.bfloat16, "hardened")
+    inputs = draw_inputs(workload, 7, CPU, torch.bfloat16, TIMED)
+    with torch.no_grad():
+        own = model(*inputs).double()
+        exact = model.double()(*(value.double() for value in inputs))
+    assert (own - exact).abs().max() < 0.12 * exact.square().mean().sqrt()
+
+
 def test_hardened_attention_is_not_nearly_the_mean_and_loses_no_precision(problem):
     """3/31: with initial weights scores are nearly equal, and a series of two terms does, in time linear in tokens."""
     workload = problem("3/31").workload("small")

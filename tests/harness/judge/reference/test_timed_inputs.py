@@ -102,6 +102,15 @@ def test_where_few_bits_hold_nothing_but_rounding_a_problem_is_not_judged(tmp_pa
     assert choose_timed(reference(noise, "full"), [1, 2]) == InputCase(TIMED)
 
 
+def test_a_few_elements_that_tell_do_not_make_up_for_the_others(tmp_path):
+    """3/18 in BF16: what is allowed is as large as most outputs, and a few are larger."""
+    some = "return torch.cat([torch.sin(100000 * x), 40 * torch.sin(x[:, :8])], 1)"
+    few = NOISE_IN_BF16.replace("return torch.sin(1000 * x)", some).replace("(64, 64)", "(1, 4096)")
+    noise = written(tmp_path, few)
+    with pytest.raises(ProblemError, match="as large as its outputs"):
+        choose_timed(reference(noise, "full", torch.bfloat16), [1, 2])
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=["bf16", "fp16"])
 def test_fewer_bits_are_those_of_fp8(dtype):
     values = torch.cat([torch.linspace(-400, -1, 999), torch.linspace(0.02, 0.9, 999)]).to(dtype)  # none subnormal
