@@ -69,9 +69,11 @@ def study(variants: Sequence[Variant], grid: Grid) -> dict[str, Any]:
 
 
 def _cost(name: str, replay: Replay, variant: Variant) -> np.ndarray | None:
+    """Return a cost of each problem; None where it is not known, or nothing: a solver may ask no model."""
+    cost = getattr(replay, name)
     if name == "usd" and variant.price is not None:
-        return None if replay.tokens is None else replay.tokens * variant.price / 1e6
-    return getattr(replay, name)
+        cost = None if replay.tokens is None else replay.tokens * variant.price / 1e6
+    return None if cost is None or not cost.any() else cost
 
 
 def _variant(variant: Variant, fixed: Replay, grid: Grid, cost_of: str, dearest: float) -> dict[str, Any]:
@@ -114,7 +116,7 @@ def _row(variant: Variant, replay: Replay, fixed: Replay, unsolved: str) -> dict
         row[name] = None if cost is None else float(cost.sum())
         known = cost is not None and whole is not None
         row[f"{name}_saved"] = figure(scheduling.savings, cost, whole) if known else None
-    of = "attempts" if replay.tokens is None or fixed.tokens is None else "tokens"
+    of = "attempts" if row["tokens_saved"] is None else "tokens"
     row["gain_over"] = of
     row["gain"] = figure(
         scheduling.efficiency_gain, speedups, fixed_speedups, getattr(replay, of), getattr(fixed, of)

@@ -79,6 +79,6 @@ def notes(data: dict[str, Any]) -> str:
     return (
         f"[low, high]: {LEVEL:.0%} bootstrap interval. Means are of settled speedups of first measurements; "
         f"unsolved problems {unsolved}. Gain is (g_policy / g_fixed) (T_fixed / T_policy), T in tokens, or in attempts "
-        f"where tokens are not known. The best policy gains most among those that retain {data['least_retention']:.0%} "
+        f"where none are known. The best policy gains most among those that retain {data['least_retention']:.0%} "
         f"of the geometric mean. The frontier (--plot, --format json) is over {data['cost_of']}."
     )

@@ -52,6 +52,16 @@ def test_dollars_that_one_variant_does_not_know_leave_tokens():
     assert study([unknown, variants()[0]], Grid([Policy()]))["cost_of"] == "tokens"
 
 
+def test_a_solver_that_asks_no_model_spends_attempts():
+    """It records tokens and dollars, and both are nothing: over them each policy would be as dear as none."""
+    own = Variant("own", [trace("1/1", [4.0, 4.0, 4.4, 4.4], tokens=0.0), trace("1/2", [0.5] * 4, tokens=0.0)])
+    data = study([own], Grid([Policy(0.25)]))
+    (row,) = data["variants"][0]["policies"]
+    assert data["cost_of"] == row["gain_over"] == "attempts" and row["cost"] == 5 / 8
+    assert row["usd_saved"] is row["tokens_saved"] is None
+    assert row["gain"]["value"] == pytest.approx(row["retention"]["value"] / (5 / 8))
+
+
 def test_a_cost_that_only_a_policy_knows_is_compared_with_nothing():
     """The unit whose answer told no tokens comes after the policy has stopped."""
     known, unknown = (Unit((Attempt(1.0, 4.0, 4.0),), tokens, None) for tokens in (100.0, None))
