@@ -70,10 +70,12 @@ class EvaluationSession(ReferenceSession):
         times = answer.get("times_ms")
         if not isinstance(times, list) or len(times) != len(seeds):
             raise CandidateFailure(Status.CRASHED, _OTHER_CALLS)
-        empty_ms = number(answer.get("empty_ms")) if self.conditions.device.type == "cuda" else 0.0
+        on_gpu = self.conditions.device.type == "cuda"
+        empty_ms = number(answer.get("empty_ms")) if on_gpu else 0.0
+        queue_full = answer.get("queue_full") is True or not on_gpu  # a CPU has none: rounds would be left out for it
         self.wait_for_quiet()
-        waited = self.worker.rested.waited if self.conditions.device.type == "cpu" else 1.0
-        return Round([], [], [number(t) for t in times], answer.get("queue_full") is True, empty_ms, waited)
+        waited = 1.0 if on_gpu else self.worker.rested.waited
+        return Round([], [], [number(t) for t in times], queue_full, empty_ms, waited)
 
     def _check_described(self, answer: dict[str, Any], calls: int) -> None:
         outputs, structures = answer.get("outputs"), answer.get("structures")

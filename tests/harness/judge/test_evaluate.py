@@ -768,3 +768,32 @@ def test_a_reference_against_itself_is_even_on_a_gpu(judged, problem, problem_id
     result = judged(own, source, device="cuda", track="open")
     assert result.status is Status.OK, result.message
     assert 0.95 < result.speedup < 1.05
+
+
+CLAIMS_TO_VARY = """
+import time
+import torch
+from harness.timing import wall_clock
+run, rounds = wall_clock.WallClock.run, []
+def claims(*arguments, **named):
+    played = run(*arguments, **named)
+    rounds.append(played)
+    time.sleep(0.65)
+    played.queue_full = False
+    played.times_ms[:] = {0: [1e-3], 1: [1e3]}.get(len(rounds) % 3, [4 * played.times_ms[0]]) * len(played.times_ms)
+    return played
+wall_clock.WallClock.run = claims
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        for _ in range(60):
+            y = x.clamp(min=0)
+        return y
+"""
+
+
+@pytest.mark.slow
+def test_a_slow_kernel_is_no_tie_by_claims_of_single_rounds(judged, problem):
+    """One that claimed a second ended sampling after three, and of three rounds none had a spread: 0.02x was a tie."""
+    result = judged(problem("1/19"), CLAIMS_TO_VARY)
+    assert result.status is Status.REJECTED or result.baselines["eager"]["verdict"] in ("slower", "unstable")
+    assert result.timing["queue_full"] and not result.timing["interrupted_rounds"]
