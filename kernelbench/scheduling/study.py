@@ -69,7 +69,12 @@ def study(variants: Sequence[Variant], grid: Grid) -> dict[str, Any]:
 
 
 def _cost(name: str, replay: Replay, variant: Variant) -> np.ndarray | None:
-    """Return a cost of each problem; None where it is not known, or nothing: a solver may ask no model."""
+    """Return a cost of each problem; None where it is not known, or nothing: a solver may ask no model.
+
+    Attempts are always known, and none where a run has just begun.
+    """
+    if name == "attempts":
+        return replay.attempts
     cost = getattr(replay, name)
     if name == "usd" and variant.price is not None:
         cost = None if replay.tokens is None else replay.tokens * variant.price / 1e6

@@ -62,6 +62,13 @@ def test_a_solver_that_asks_no_model_spends_attempts():
     assert row["gain"]["value"] == pytest.approx(row["retention"]["value"] / (5 / 8))
 
 
+def test_a_run_without_attempts_takes_no_other_with_it():
+    data = study([variants()[0], Variant("begun", [Trace("1/1", None, ())])], Grid([Policy()]))
+    assert data["cost_of"] == "attempts"
+    assert [of["fixed"]["attempts"] for of in data["variants"]] == [8.0, 0.0]
+    assert study([Variant("begun", [Trace("1/1", None, ())])], Grid([Policy()]))["variants"][0]["fixed"]["cost"] == 0.0
+
+
 def test_a_cost_that_only_a_policy_knows_is_compared_with_nothing():
     """The unit whose answer told no tokens comes after the policy has stopped."""
     known, unknown = (Unit((Attempt(1.0, 4.0, 4.0),), tokens, None) for tokens in (100.0, None))
