@@ -11,7 +11,7 @@ from harness.process.procfs import (
     cpu_times_ns,
     descendants,
     identities,
-    tasks,
+    tasks_that_stop,
     turns,
 )
 from harness.result import CandidateFailure, Status
@@ -93,8 +93,8 @@ class WorkerRest:
 
     @property
     def threads(self) -> int:
-        """Threads of its first process now: all have to stop after each answer."""
-        return len(tasks(self._pid))
+        """Threads of its first process now: all have to stop after each answer, but those that have ended."""
+        return len(tasks_that_stop(self._pid))
 
 
 def _since(then: Turns, now: Turns) -> Turns:

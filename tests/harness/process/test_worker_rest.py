@@ -4,7 +4,9 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
+from harness.process.procfs import read_text, tasks
 from harness.process.worker_rest import WorkerRest
 
 # Its first thread works for long, its second one for a short time; then that one takes the first one's number.
@@ -25,6 +27,32 @@ work(0.5)
 threading.Thread(target=second).start()
 threading.Event().wait()
 """
+
+
+ENDS_ITS_FIRST_THREAD = """
+import ctypes, os, threading
+
+def second():
+    os.write(1, b"1")
+    threading.Event().wait()
+
+threading.Thread(target=second).start()
+ctypes.CDLL(None).pthread_exit(None)
+"""
+
+
+def test_a_first_thread_that_has_ended_has_nothing_to_stop():
+    """It stays in the process as long as others do, and a rehearsal with one more thread takes longer."""
+    with subprocess.Popen([sys.executable, "-c", ENDS_ITS_FIRST_THREAD], stdin=-1, stdout=-1) as process:
+        try:
+            assert process.stdout.read(1) == b"1"
+            end = time.monotonic() + 10
+            while read_text(f"/proc/{process.pid}/stat").rpartition(")")[2].split()[0] != "Z":
+                assert time.monotonic() < end
+                time.sleep(0.01)
+            assert len(tasks(process.pid)) == 2 and WorkerRest(process.pid).threads == 1
+        finally:
+            process.kill()
 
 
 def test_a_thread_that_takes_the_number_of_another_did_not_give_time_back():
