@@ -11,7 +11,7 @@
 # TRITONBENCH_RUN=DIR for TRITONBENCH_SECONDS at a time. Python is $PYTHON or python3.
 set -u
 
-all="order tests profiles extensions spread accuracy accuracy_small aa_small sensitivity examples rounds redteam sanitize hostile scaling kernelbench archive held_out policy ucutlass_tune ucutlass ucutlass_solutions doors comparison service languages tritonbench kernelband"
+all="order tests profiles extensions spread accuracy accuracy_small aa_small sensitivity examples rounds redteam sanitize hostile scaling kernelbench archive held_out policy ucutlass_tune ucutlass ucutlass_solutions doors comparison service languages tritonbench kernelband recurrent"
 if [ $# = 0 ]; then sed -n '2,/^set/s/^# \{0,1\}//p' "$0"; echo "Steps: $all"; exit 2; fi
 out=$(mkdir -p "$1" && cd "$1" && pwd) && shift || exit
 cd "$(dirname "$0")/.." || exit
@@ -165,6 +165,15 @@ policy() {
     $solve --schedule policy:eps=100%,window=4 -o "$out/policy/stopped" &&
     kb schedule replay "$out/policy/full" "$out/policy/stopped" --eps off,100% --window 0,4,8 \
       --plot "$out/policy/pareto.png" >"$out/policy/replay.txt"
+}
+
+# PyTorch's own recurrent layers as candidates: at small the judge's clock shows far more than a call takes.
+recurrent() {
+  python scripts/reference_solutions.py "$out/recurrent/solutions" 3/36-42 || return
+  for precision in fp32 fp16 bf16; do
+    kb eval --solutions "$out/recurrent/solutions" --allow-library --workload small,full --precision $precision \
+      --out "$out/recurrent/$precision"
+  done
 }
 
 # What one call of `kb try` takes beyond build, check and timing, and built solutions an hour through the service.
