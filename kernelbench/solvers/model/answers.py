@@ -35,7 +35,9 @@ _LEFT_OUT = re.compile(
 )
 _DIFF = re.compile(r"^(?:@@ |--- \S|\+\+\+ \S|diff --git |<{7} |>{7} )", re.MULTILINE)
 _MOST_FENCES, _MOST_CLOSINGS = 100, 10  # the last ones of an answer, and those that may close one; chosen
-_MOST_PARSED = 8 << 20  # characters of all pieces of one answer: seconds, far from what ends the process
+# Characters of all pieces of one answer: 5 s, of 20 that end the process. With four times as many it took 18 s, and an
+# answer without code was one that takes too long on a slower machine.
+_MOST_PARSED = 2 << 20
 _TRIALS = 40  # of where unfenced code begins or ends
 _ENTRY = {"py": "a class ModelNew", "dsl": "an operation such as gemm()"}
 
