@@ -156,11 +156,18 @@ def _is_right(max_error: float, max_ratio: float, worst: Errors) -> bool:
 
 def _largest(actual: torch.Tensor, expected: torch.Tensor, criterion: Criterion, scale: float) -> tuple[float, float]:
     """Error, and error over what is allowed, of a chunk."""
+    error, allowed = errors_and_allowed(actual, expected, criterion, scale)
+    return float(error.max()), float(error.div_(allowed).max())
+
+
+def errors_and_allowed(
+    actual: torch.Tensor, expected: torch.Tensor, criterion: Criterion, scale: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the error of each element and what is allowed of it, where the root mean square is ``scale``."""
     actual, expected = widened(actual), widened(expected)
     error = actual - expected
     error = error.abs() if error.is_complex() else error.abs_()
-    allowed = expected.abs().mul_(criterion.tolerance).add_(max(criterion.slack(scale), _TINY))
-    return float(error.max()), float(error.div_(allowed).max())
+    return error, expected.abs().mul_(criterion.tolerance).add_(max(criterion.slack(scale), _TINY))
 
 
 def differ(ours: torch.Tensor, theirs: torch.Tensor, criterion: Criterion) -> float:

@@ -46,11 +46,14 @@ def standings(runs: Sequence[Run], selector: str | None = None) -> dict[str, Any
         raise RunError(f"no results yet in {', '.join(str(run.path) for run in runs)}: nothing to rank")
     groups = {ALL: problems, **_parts(problems, runs)}
     names = labels(runs)
-    reviewed = list(zip(runs, names, [band_of(of_run(run)) for run in runs]))
-    entries = [_Entry(*of, of[0].solutions(), problems) for of in reviewed]
+    bands = [band_of(of_run(run)) for run in runs]
+    entries = [_Entry(run, name, band, run.solutions(), problems) for run, name, band in zip(runs, names, bands)]
     ranked = {name: _ranked(entries, members) for name, members in groups.items()}
     for workload, members in _workloads(problems, runs).items():
-        of_it = [_Entry(*of, _of_workload(of[0], workload), problems) for of in reviewed]
+        of_it = [
+            _Entry(run, name, band, _of_workload(run, workload), problems)
+            for run, name, band in zip(runs, names, bands)
+        ]
         ranked[f"workload {workload}"] = _ranked(of_it, members)
     first, *others = entries
     return {

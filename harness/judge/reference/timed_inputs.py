@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from harness.judge.compare import differ, root_mean_square
+from harness.judge.compare import differ, errors_and_allowed, root_mean_square
 from harness.judge.criterion import Criterion, loses_much, strict_criterion
 from harness.judge.reference.model import PUBLISHED, InputCase, Reference
 from harness.problem.distributions import SIZED, TIMED, VARIED
@@ -168,10 +168,9 @@ def _tenth_apart(ours: Tensor, theirs: Tensor, criterion: Criterion) -> float:
     """
     if ours.dtype in EXACT or not ours.numel():
         return differ(ours, theirs, criterion)
-    slack = criterion.slack(root_mean_square(theirs))
-    one, other = (_in_fp64(_sampled(tensor)) for tensor in (ours, theirs))
-    ratios = (one - other).abs() / (criterion.tolerance * other.abs() + slack)
-    return float(ratios.nan_to_num(0.0).quantile(1 - _SHARE))  # of no slack: both are zeros
+    scale = root_mean_square(theirs)
+    error, allowed = errors_and_allowed(_sampled(ours), _sampled(theirs), criterion, scale)
+    return float((error / allowed).quantile(1 - _SHARE))
 
 
 def _off_in_fewer_bits(reference: Reference, case: InputCase, seed: int, exact: list[Tensor]) -> float:
@@ -208,17 +207,13 @@ def _share_that_differs(ours: Tensor, theirs: Tensor) -> float:
     one, other = map(_sampled, (ours, theirs))
     if ours.dtype in EXACT:
         return float((bits(one) != bits(other)).double().mean())
-    one, other = map(_in_fp64, (one, other))
+    one, other = (tensor.to(torch.complex128 if ours.is_complex() else torch.float64) for tensor in (one, other))
     return float(((one - other).abs() > _DIFFERS * (one.abs() + root_mean_square(one))).double().mean())
 
 
 def _sampled(tensor: Tensor) -> Tensor:
     """Return about a million elements, at equal distances."""
     return tensor.reshape(-1)[:: max(1, tensor.numel() // _MOST_LOOKED_AT)]
-
-
-def _in_fp64(tensor: Tensor) -> Tensor:
-    return tensor.to(torch.complex128 if tensor.is_complex() else torch.float64)
 
 
 def _in_fewer_bits(value: object) -> object:
