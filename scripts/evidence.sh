@@ -167,8 +167,9 @@ policy() {
       --plot "$out/policy/pareto.png" >"$out/policy/replay.txt"
 }
 
-# PyTorch's own recurrent layers as candidates: at small the judge's clock shows far more than a call takes.
+# PyTorch's own recurrent layers as candidates, which work on streams of their own, and why those are not held.
 recurrent() {
+  python scripts/bench/gated_streams.py >"$out/gated_streams.txt" || return
   python scripts/reference_solutions.py "$out/recurrent/solutions" 3/36-42 || return
   for precision in fp32 fp16 bf16; do
     kb eval --solutions "$out/recurrent/solutions" --allow-library --workload small,full --precision $precision \

@@ -1,8 +1,6 @@
 """Rule ``forged_clock``: the times that a worker reports must agree with the judge's own clock.
 
-Where they do not, the judge's figure less its uncertainty counts. Far apart, the candidate is rejected. An honest
-candidate may differ somewhat: each hand-over between two of its streams takes some 70 us more in a burst, because the
-device comes from the judge's process.
+Where they do not, the judge's figure less its uncertainty counts. Far apart, the candidate is rejected.
 
 The judge's burst is hot and the worker's calls are cold, so an honest call takes less in a burst. Where the reference
 takes longer in a burst than in its rounds, a candidate may too: a CPU is shared, and inputs elsewhere in a GPU's

@@ -21,7 +21,7 @@ import random
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -237,9 +237,10 @@ class CudaEvents:
         calls: list[list[Activity]] = []
         for activity in activities:
             if _like(activity) == self._flushing:
+                stream = activity.stream
                 calls.append([])
             elif calls:
-                calls[-1].append(activity)
+                calls[-1].append(replace(activity, aside=activity.stream != stream))
         return [ran[:-1] for ran in calls[1:]]
 
     def launch_bound_ms(self, call: Callable, inputs: list[list]) -> float:

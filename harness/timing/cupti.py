@@ -27,16 +27,21 @@ _DETACHES_FROM = (12, 6)  # before, a process with CUDA graphs may crash when CU
 
 @dataclass(frozen=True)
 class Activity:
-    """One kernel, copy or fill. ``grid`` and ``block`` are in blocks and threads, empty for copies and fills."""
+    """One kernel, copy or fill. ``grid`` and ``block`` are in blocks and threads, empty for copies and fills.
+
+    ``stream`` is CUPTI's number of the stream that it ran on, and ``aside`` whether that is not the stream of its call.
+    """
 
     name: str
     begin_ns: int
     end_ns: int
+    stream: int
     bytes: int = 0  # of a copy or fill
     registers: int = 0  # a thread
     shared_bytes: int = 0  # a block, static and dynamic
     grid: tuple[int, ...] = ()
     block: tuple[int, ...] = ()
+    aside: bool = False
 
     @property
     def ms(self) -> float:
@@ -44,10 +49,11 @@ class Activity:
 
 
 class _Head(ctypes.Structure):
-    """Fields that records of kernels, copies and fills have in common."""
+    """Fields that records of copies and fills have in common; those of kernels begin with the same kind."""
 
     _fields_ = [("kind", ctypes.c_uint32), ("details", ctypes.c_uint32), ("bytes", ctypes.c_uint64),
-                ("begin", ctypes.c_uint64), ("end", ctypes.c_uint64)]  # fmt: skip
+                ("begin", ctypes.c_uint64), ("end", ctypes.c_uint64), ("device", ctypes.c_uint32),
+                ("context", ctypes.c_uint32), ("stream", ctypes.c_uint32)]  # fmt: skip
 
 
 class _Kernel(ctypes.Structure):
@@ -118,10 +124,10 @@ def _activity(address: int) -> Activity:
     head = _Head.from_address(address)
     if head.kind not in (_KERNEL, _CONCURRENT_KERNEL):
         name = "memcpy" if head.kind == _MEMCPY else "memset"
-        return Activity(name, head.begin, head.end, head.bytes)
+        return Activity(name, head.begin, head.end, head.stream, head.bytes)
     kernel = _Kernel.from_address(address)
     return Activity(
-        demangled(kernel.name or b"")[:_NAME_CHARACTERS], kernel.begin, kernel.end, 0, kernel.registers,
+        demangled(kernel.name or b"")[:_NAME_CHARACTERS], kernel.begin, kernel.end, kernel.stream, 0, kernel.registers,
         kernel.static_shared + kernel.dynamic_shared, tuple(kernel.grid), tuple(kernel.block),
     )  # fmt: skip
 
@@ -164,7 +170,8 @@ def recording() -> Iterator[list[Activity]]:
 def breakdown(calls: list[list[Activity]]) -> dict[str, Any]:
     """Return span, launches and kernels by name of the call with the median span, longest first.
 
-    The span, in ms, is from the begin of its first activity to the end of its last.
+    The span, in ms, is from the begin of its first activity to the end of its last. ``side_launches`` are those on
+    other streams than the call's.
     """
     spanned = sorted(((_span_ms(call), call) for call in calls), key=lambda pair: pair[0])
     span_ms, call = spanned[len(spanned) // 2] if spanned else (0.0, [])
@@ -180,7 +187,11 @@ def breakdown(calls: list[list[Activity]]) -> dict[str, Any]:
         for name, same in by_name.items()
     ]  # fmt: skip
     kernels.sort(key=lambda kernel: -kernel["ms"])
-    return {"span_ms": round(span_ms, 6), "launches": len(call), "kernels": kernels[:_MOST_KERNELS]}
+    side_launches = sum(activity.aside for activity in call)
+    return {
+        "span_ms": round(span_ms, 6), "launches": len(call), "side_launches": side_launches,
+        "kernels": kernels[:_MOST_KERNELS],
+    }  # fmt: skip
 
 
 def _span_ms(call: list[Activity]) -> float:

@@ -94,7 +94,10 @@ class Claim(enum.Enum):
 
 
 class NotHeld(Exception):
-    """The candidate's calls wait for the device, which waits for the gate."""
+    """The candidate's calls wait for the device, which waits for the gate, or have work on other streams of theirs.
+
+    A stream that waits for another one behind a gate goes on at the device's next slice of time, some 2 ms later.
+    """
 
 
 class NotRead(Exception):

@@ -35,6 +35,8 @@ def cross_check(clock: WallClockCheck, result: Result, timed: Timed) -> None:
     session, timing = clock.session, result.timing
     if session.conditions.device.type == "cuda":
         _profile_launches(session, result, timed)
+        if CANDIDATE not in timed.interleaved.waits and timing.get("profile", {}).get("side_launches"):
+            raise NotHeld
         if any(map(timed.interleaved.is_close, timed.baselines)):
             timed.interleaved.rerun_with_new_placement(session.reshuffle)
             session.release_caches()

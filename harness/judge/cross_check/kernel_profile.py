@@ -20,6 +20,7 @@ def checked(answer: dict[str, Any]) -> dict[str, Any]:
     return {
         "span_ms": _number(answer.get("span_ms")),
         "launches": int(_number(answer.get("launches"))),
+        "side_launches": int(_number(answer.get("side_launches"))),
         "kernels": [_kernel(kernel) for kernel in kernels],
     }
 

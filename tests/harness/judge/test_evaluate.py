@@ -51,6 +51,7 @@ def test_an_honest_solution_is_ok_with_all_that_a_record_needs(judged, problem):
     assert result.gflops == pytest.approx(64 * 4096 / median_s / 1e9)
     assert result.gbps == pytest.approx(2 * 64 * 4096 * 4 / median_s / 1e9)
     assert "no limits are known for" in result.sol["unavailable"]
+    assert result.integrity["built_own"] is False
     assert result.timing["samples"] >= 10 and len(result.timing["samples_ms"]) == result.timing["samples"]
     assert result.timing["method"] == "perf_counter_ns" and result.timing["cache"] == "cold but for the inputs"
     assert result.timing["stopped"] in REASONS
@@ -177,6 +178,7 @@ extern "C" void solution(const float* x, const float* bias, const float* w, floa
 }"""
     result = judged(problem("2/76"), source, ".cpp")
     assert result.status is Status.OK, result.message
+    assert result.integrity["built_own"]
 
 
 SWAPPED = r"""
@@ -655,6 +657,45 @@ def test_whoever_waits_only_in_a_burst_is_timed_with_its_launches(judged, proble
     body = "'burst' in [f.name for f in traceback.extract_stack()] and torch.cuda.synchronize()\nreturn x.relu()"
     result = judged(problem("1/19"), "import traceback\n" + relu(body), device="cuda", track="open")
     assert result.status is Status.OK and not result.timing["cross_check"]["queue_held"], result.message
+
+
+TWO_STREAMS = """
+import torch
+{forgery}
+side = torch.cuda.Stream()
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        own = torch.cuda.current_stream()
+        half = x.shape[0] // 2
+        y = torch.empty_like(x)
+        side.wait_stream(own)
+        with torch.cuda.stream(side):
+            y[:half].copy_(x[:half]).relu_()
+        y[half:].copy_(x[half:]).relu_()
+        own.wait_stream(side)
+        return y
+"""
+
+
+@pytest.mark.gpu
+def test_whoever_works_on_two_streams_is_timed_with_its_launches(judged, problem):
+    honest, halved = (
+        judged(problem("1/19"), TWO_STREAMS.format(forgery=forgery), device="cuda", track="open")
+        for forgery in ("", HALVED)
+    )
+    assert honest.status is Status.OK, honest.message
+    assert honest.timing["profile"]["side_launches"] >= 2 and not honest.timing["cross_check"]["queue_held"]
+    assert halved.rule == "forged_clock" or halved.speedup == pytest.approx(honest.speedup, rel=0.1)
+
+
+@pytest.mark.gpu
+def test_recurrent_layers_of_pytorch_are_not_taken_for_a_forgery(judged, problem):
+    """They have a stream of their own; 3/36 was ``forged_clock`` at this size."""
+    own = problem("3/36")
+    source = own.path.read_text().replace("class Model(", "class ModelNew(")
+    result = judged(own, source, device="cuda", track="open", workload="small")
+    assert result.status is Status.OK, result.message
+    assert result.speedup < 1.1
 
 
 HOARDS = f"""

@@ -16,6 +16,7 @@ from harness.sol.hardware import limits_of_product
 from harness.timing import Round, cuda_events
 from harness.timing.convergence import CV_TARGET, Convergence
 from harness.timing.cuda_events import CudaEvents
+from harness.timing.cupti import breakdown
 from harness.timing.interleaved import CANDIDATE, InterleavedTiming
 from harness.timing.queue_fill import HostTimes
 from harness.timing.speedup import Series, ratio_of_medians, undisturbed
@@ -683,6 +684,28 @@ def test_a_profile_names_the_kernels_of_each_call(events):
         names = [kernel.name for kernel in kernels]
         assert any("clamp" in name for name in names) and any("reduce" in name for name in names)
         assert all(0 < kernel.ms < 1 and math.prod(kernel.block) > 0 for kernel in kernels if kernel.grid)
+        assert not any(kernel.aside for kernel in kernels)
+
+
+@pytest.mark.gpu
+def test_a_profile_tells_what_ran_on_other_streams_than_the_calls(events):
+    x, side = torch.randn(1 << 20, device="cuda"), torch.cuda.Stream()
+    into = torch.empty_like(x)
+
+    def call(_):
+        own = torch.cuda.current_stream()
+        y = x.relu()
+        side.wait_stream(own)
+        with torch.cuda.stream(side):
+            z = y.sigmoid()
+            into.copy_(y)
+        own.wait_stream(side)
+        return y + z
+
+    calls = events.profile(call, [[]] * 3, [lambda: None] * 3)
+    assert [[activity.aside for activity in ran] for ran in calls] == [[False, True, True, False]] * 3
+    found = breakdown(calls)
+    assert (found["launches"], found["side_launches"]) == (4, 2)
 
 
 @pytest.mark.gpu

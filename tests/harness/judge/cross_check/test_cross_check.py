@@ -4,11 +4,13 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 from harness.integrity import forged_clock
 from harness.judge.cross_check import check
-from harness.judge.cross_check.base import Reading
+from harness.judge.cross_check.base import NotHeld, NotRead, Reading
 from harness.process.procfs import usable_cores
+from harness.timing.interleaved import CANDIDATE
 
 
 def test_a_busy_machine_excuses_waiting_and_not_work():
@@ -55,3 +57,29 @@ def test_what_single_rounds_claim_is_held_against_the_clock_too():
     """A fifth of the rounds told as nothing is not in the median, but in the mean that exports tell."""
     assert check._claimed_ms({"median_ms": 1.0, "mean_ms": 0.8}) == 0.8
     assert check._claimed_ms({"median_ms": 1.0, "mean_ms": 1.3}) == 1.0  # others came to the cores now and then
+
+
+@pytest.mark.parametrize("side_launches, waits, is_held", [(0, set(), True), (2, set(), None), (2, {CANDIDATE}, False)])
+def test_calls_with_work_on_other_streams_are_timed_with_their_launches(monkeypatch, side_launches, waits, is_held):
+    """Behind a gate each such call took 2 ms more than it takes, which is up to 30 times as long (an H100)."""
+    held = []
+
+    def read(clock, result, timed):
+        held.append(CANDIDATE not in timed.interleaved.waits)
+        raise NotRead("enough")
+
+    def profile(session, result, timed):
+        result.timing["profile"] = {"side_launches": side_launches}
+
+    monkeypatch.setattr(check, "_read", read)
+    monkeypatch.setattr(check, "_profile_launches", profile)
+    clock = SimpleNamespace(session=SimpleNamespace(conditions=SimpleNamespace(device=torch.device("cuda"))))
+    interleaved = SimpleNamespace(waits=waits, is_close=None)
+    timed = SimpleNamespace(interleaved=interleaved, baselines=(), write=lambda *_, **__: None)
+    result = SimpleNamespace(timing={})
+    if is_held is None:
+        with pytest.raises(NotHeld):
+            check.cross_check(clock, result, timed)
+    else:
+        check.cross_check(clock, result, timed)
+    assert held == ([] if is_held is None else [is_held])

@@ -14,7 +14,7 @@ from harness.timing.interleaved import CANDIDATE, InterleavedTiming
 from harness.timing.wall_clock import WallClock
 
 KERNEL = {"name": "k", "launches": 1, "ms": 0.1, "registers": 8, "shared_bytes": 0, "grid": [1], "block": [32]}
-ANSWER = {"span_ms": 0.1, "launches": 1, "kernels": [KERNEL]}
+ANSWER = {"span_ms": 0.1, "launches": 1, "side_launches": 0, "kernels": [KERNEL]}
 
 
 class AsOnAGpu(WallClock):
@@ -57,6 +57,7 @@ def test_many_launches_that_a_worker_makes_up_do_not_hide_that_it_is_twice_as_sl
 @pytest.mark.parametrize(
     "changed",
     [{"launches": value} for value in (-1, math.nan, math.inf, 1e12, 10**400, "1", None, True, [])]
+    + [{"side_launches": -1}, {"side_launches": None}]
     + [{"span_ms": -0.1}, {"kernels": None}, {"kernels": [KERNEL] * 101}, {"kernels": [KERNEL | {"ms": math.nan}]}]
     + [{"kernels": [KERNEL | {"grid": [-1]}]}, {"kernels": ["k"]}],
     ids=repr,
