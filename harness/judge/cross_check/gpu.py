@@ -64,10 +64,10 @@ Send = Callable[[list[int], int, int], list[list[tuple[int, int]]]]  # seeds, fi
 
 @dataclass(frozen=True)
 class Overhead:
-    """ms of a call besides its work: by the calls of a burst behind the gate, and of a request a call."""
+    """ms of a call besides its work, by the calls of a burst: behind the gate, and with a request a call."""
 
     held: dict[int, float]
-    unheld: float
+    unheld: dict[int, float]
 
 
 _overheads: dict[Facts, Overhead] = {}  # of the workloads that this process has judged
@@ -106,7 +106,8 @@ class GpuRehearsal(Rehearsal):
     def overhead_ms(self, calls: int, held: bool) -> float:
         """Return ms of overhead of each call in a burst, interpolated between the rehearsed numbers of calls."""
         overhead = _overheads[self.facts]
-        return float(np.interp(calls, [*overhead.held], [*overhead.held.values()])) if held else overhead.unheld
+        rehearsed = overhead.held if held else overhead.unheld
+        return float(np.interp(calls, [*rehearsed], [*rehearsed.values()]))
 
     def held_ms(self, inputs: BurstInputs, seeds: list[int], send: Send) -> float:
         """Return ms of a burst; all that can be done before the clock starts is done then, so no launch is in it."""
@@ -161,14 +162,14 @@ class GpuRehearsal(Rehearsal):
 
     def _rehearse(self, idle: Worker) -> Overhead:
         """Learn what a call takes without a candidate, from bursts of a worker that has none."""
-        fit, held, unheld = max(1, self.fit()), {}, 0.0
+        fit, held, unheld = max(1, self.fit()), {}, {}
         for calls in (count for count in _REHEARSED_CALLS if count <= fit):
             with contextlib.closing(BurstInputs(self.setting, calls)) as inputs:
                 inputs.draw(self.setting.timed)
                 send = functools.partial(self._send_idle, idle, inputs)
                 if calls == 1:
                     self.unheld_ms(inputs, fresh_seeds(1), send)  # makes the device's context
-                    unheld = self._least_ms(self.unheld_ms, inputs, calls, send)
+                unheld[calls] = self._least_ms(self.unheld_ms, inputs, calls, send)
                 held[calls] = self._least_ms(self.held_ms, inputs, calls, send)
         return Overhead(held, unheld)
 

@@ -92,9 +92,11 @@ def test_what_a_call_takes_by_itself_is_known_before_there_is_a_candidate(clock,
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
     overhead = clock._rehearse(idle)
     assert overhead.held == {n: pytest.approx(3.0 * 1.02 / n - 0.001) for n in (1, 3, 10)}
-    assert overhead.unheld >= 0
+    # there are 32 samples of a burst: a call of a long one has fewer than one that is alone, and less is excused
+    assert [*overhead.unheld] == [1, 3, 10] and min(overhead.unheld.values()) >= 0
     # the first makes the device's context; a copy that the driver slows down would excuse work of the candidate
-    assert asked == ["rehearse_on_gpu"] + ["wait", "rehearse_on_gpu"] * 3 * 4
+    requests = [1] * 3 + [1] * 3 + [3] * 3 + [1] * 3 + [10] * 3 + [1] * 3
+    assert asked == ["rehearse_on_gpu"] + [what for n in requests for what in ["wait"] + ["rehearse_on_gpu"] * n]
 
 
 def test_what_a_call_takes_by_itself_is_measured_once_for_all_candidates_of_a_workload(monkeypatch, told):
@@ -103,7 +105,7 @@ def test_what_a_call_takes_by_itself_is_measured_once_for_all_candidates_of_a_wo
     monkeypatch.setattr(gpu, "_overheads", {})
     monkeypatch.setattr(gpu, "OutputSamples", object)
     monkeypatch.setattr(gpu, "GateChain", lambda *_: SimpleNamespace(close=list))
-    monkeypatch.setattr(GpuRehearsal, "_rehearse", lambda self, idle: gpu.Overhead({1: 0.5}, 0.7))
+    monkeypatch.setattr(GpuRehearsal, "_rehearse", lambda self, idle: gpu.Overhead({1: 0.5}, {1: 0.7}))
     file = staticmethod(lambda: os.memfd_create("gate"))
     monkeypatch.setattr(gpu, "Gate", type("Gate", (), {"file": file, "__new__": lambda cls, fd: gate}))
 
@@ -146,9 +148,11 @@ def test_what_is_quick_beside_rare_elements_has_the_time_of_other_inputs(monkeyp
 
 
 def test_between_rehearsals_what_a_call_takes_is_interpolated(clock, monkeypatch):
-    monkeypatch.setitem(gpu._overheads, clock.facts, gpu.Overhead({1: 0.5, 3: 0.3, 10: 0.3}, 0.7))
+    monkeypatch.setitem(gpu._overheads, clock.facts, gpu.Overhead({1: 0.5, 3: 0.3, 10: 0.3}, {1: 0.9, 3: 0.7}))
     told_ms = [clock.overhead_ms(calls, held=True) for calls in (1, 2, 3, 7, 128)]
-    assert told_ms == pytest.approx([0.5, 0.4, 0.3, 0.3, 0.3]) and clock.overhead_ms(2, held=False) == 0.7
+    assert told_ms == pytest.approx([0.5, 0.4, 0.3, 0.3, 0.3])
+    told_ms = [clock.overhead_ms(calls, held=False) for calls in (1, 2, 3, 128)]
+    assert told_ms == pytest.approx([0.9, 0.8, 0.7, 0.7])
 
 
 @pytest.mark.parametrize(("kind", "rehearsal"), [("cuda", "GpuRehearsal"), ("cpu", "CpuRehearsal")])
