@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from harness.limits import MAX_SAMPLE
+from harness.limits import HEAD_BYTES, MAX_SAMPLE
 from harness.problem.module import ProblemId
 
 _KERNELBENCH = re.compile(
@@ -113,7 +113,12 @@ def _from_name(path: Path) -> tuple[ProblemId | None, int]:
 
 
 def said_in(head: bytes) -> dict[str, str]:
-    """Return the settings of the ``kb:`` comment among a source's first bytes."""
+    """Return the settings of the ``kb:`` comment among a source's first bytes.
+
+    A line that is cut there is left out: the rest of a number would be another one.
+    """
+    if len(head) >= HEAD_BYTES:
+        head = head[: head.rfind(b"\n") + 1]
     return _directive(head.decode("utf-8", errors="replace"))
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.integrity.static import findings
+from harness.limits import HEAD_BYTES
 from harness.problem.module import ProblemId
 from harness.solution.discover import SolutionError, discover, read_solution
 from harness.solution.visible_files import own_files
@@ -49,6 +50,18 @@ def test_files_map_to_problems_and_the_comment_wins(tmp_path, name, text, proble
     put(tmp_path, name, text)
     (solution,) = discover(tmp_path).solutions
     assert (str(solution.problem), solution.sample, solution.name) == (problem, sample, name)
+
+
+def test_a_comment_that_is_cut_where_reading_ends_says_nothing(tmp_path):
+    """An attempt of a solver had the number of its first one so: of ``sample=12`` there was ``sample=1``."""
+    comment = "# kb: problem=1/23 sample=1"
+    text = "#" + "x" * (HEAD_BYTES - len(comment) - 2) + f"\n{comment}2\n"
+    put(tmp_path, "level1/19_s12.py", text)
+    (solution,) = discover(tmp_path).solutions
+    assert (str(solution.problem), solution.sample) == ("1/19", 12)
+    put(tmp_path, "level1/19_s12.py", text[3:])
+    (solution,) = discover(tmp_path).solutions
+    assert (str(solution.problem), solution.sample) == ("1/23", 12), "it is whole"
 
 
 @pytest.mark.parametrize(
