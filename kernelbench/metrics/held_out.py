@@ -55,8 +55,9 @@ def _verdict(part: Result) -> str:
 def _slower_in_total(workloads: Sequence[dict[str, Any]]) -> bool:
     """Return whether the summed times are above the baseline's, and one of them is so beyond doubt.
 
-    A sum and no count, because calls of the smallest sizes take as long as their launches.
+    A sum and no count, because calls of the smallest sizes take as long as their launches. An interval that ends below
+    1 is beyond doubt where the verdict is unstable, too: a candidate may vary its work where it is slow.
     """
     timed = [one for one in workloads if one["median_ms"] and one["baseline_ms"]]
     total = sum(one["median_ms"] for one in timed) > sum(one["baseline_ms"] for one in timed)
-    return total and any(one["verdict"] == settled.SLOWER for one in timed)
+    return total and any(one["verdict"] == settled.SLOWER or (one.get("interval") or [1])[-1] < 1 for one in timed)

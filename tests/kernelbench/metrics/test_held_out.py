@@ -7,8 +7,9 @@ from kernelbench.metrics import held_out
 from kernelbench.metrics.workloads import together
 
 
-def entry(status="ok", draw="", verdict="tie", ours=1.0, theirs=1.0):
-    return {"status": status, "draw": draw, "verdict": verdict, "median_ms": ours, "baseline_ms": theirs}
+def entry(status="ok", draw="", verdict="tie", ours=1.0, theirs=1.0, interval=None):
+    times = {"median_ms": ours, "baseline_ms": theirs, "interval": interval}
+    return {"status": status, "draw": draw, "verdict": verdict} | times
 
 
 def solution(*entries, published="faster"):
@@ -26,6 +27,8 @@ def solution(*entries, published="faster"):
         ([entry(verdict="slower", ours=3.0), entry(verdict="faster", theirs=4.0)], "kept"),  # 4 ms against 5 ms
         ([entry(verdict="slower", ours=3.0), entry(verdict="faster", theirs=2.0)], "slower"),  # 4 ms against 3 ms
         ([entry(verdict="tie", ours=3.0), entry()], "kept"),  # nobody knows that it is slower
+        ([entry(verdict="unstable", ours=3.0, interval=[0.2, 0.5]), entry()], "slower"),
+        ([entry(verdict="unstable", ours=3.0, interval=[0.2, 1.1]), entry()], "kept"),
     ],
 )
 def test_one_verdict(entries, expected):
