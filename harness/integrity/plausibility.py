@@ -26,12 +26,14 @@ def check_plausible(
         origin = _origin(solution, artefact, built)
         own, share = library_only.own_kernels(profile, origin)
         result.integrity |= {"own_kernels": own, "own_share": share}
+    if device_type == "cpu":
+        result.integrity["built_own"] = bool(built) or artefact.library is not None
     if not needs_own_kernels:
         return
     if device_type == "cuda" and profile:
         library_only.check(profile, origin)
     elif device_type == "cpu":
-        library_only.check_on_cpu(bool(built) or artefact.library is not None)
+        library_only.check_on_cpu(result.integrity["built_own"])
 
 
 def _origin(solution: Solution, artefact: Artefact, built: list[Path]) -> Origin | None:

@@ -110,8 +110,8 @@ def labels(results: Sequence[Result], reviews: Iterable[Review], parents: Parent
 def by_measurement(result: Result) -> Label | None:
     """Return the label that a record decides, library-only or SOL ceiling; None where it decides none.
 
-    On a GPU library-only is told from the kernels that ran. On a CPU none are seen, so it is told from a source that
-    builds nothing.
+    On a GPU library-only is told from the kernels that ran. On a CPU none are seen, so it is told from what was built,
+    and in records that do not say that from the language of the source.
     """
     parts = getattr(result, "parts", [result])
     if result.rule == library_only.RULE:
@@ -119,7 +119,7 @@ def by_measurement(result: Result) -> Label | None:
     shares = [part.integrity.get("own_share") for part in parts]
     if None not in shares and max(shares) < library_only.LEAST_SHARE:
         return Label(LIBRARY_ONLY, reason=f"{max(shares):.1%} of its kernels' time is in its own", by=HARNESS)
-    if result.device.get("type") == "cpu" and result.solution.get("language") == "pytorch":
+    if result.device.get("type") == "cpu" and not any(map(_built_own, parts)):
         return Label(LIBRARY_ONLY, reason="its source builds no kernel of its own", by=HARNESS)
     for part in parts:
         median_ms = fast_p.typical_ms(part.timing)
@@ -131,6 +131,10 @@ def by_measurement(result: Result) -> Label | None:
             reason = told or part.message
             return Label(SOL_CEILING, reason=reason, by=HARNESS)
     return None
+
+
+def _built_own(part: Result) -> bool:
+    return part.integrity.get("built_own", part.solution.get("language") != "pytorch")
 
 
 def _answered(said: list[Review]) -> Label | None:

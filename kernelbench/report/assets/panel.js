@@ -99,7 +99,7 @@ function evidence(record) {
 }
 
 /** What the source and the profile show to a reviewer, a sentence each: rule, lines and why, then whose kernels ran. */
-function findings({findings: found = [], track, own_share: share, own_kernels: own, faster_than_direct: beyondDirect, ...others}) {
+function findings({findings: found = [], track, own_share: share, own_kernels: own, built_own: built, faster_than_direct: beyondDirect, ...others}) {
   const rules = [...new Set(found.map((finding) => finding.rule))];
   const told = rules.map((rule) => {
     const same = found.filter((finding) => finding.rule === rule);
@@ -111,6 +111,7 @@ function findings({findings: found = [], track, own_share: share, own_kernels: o
   return [
     ...told,
     isNumber(share) && [share ? `${percent(100 * share)} of the GPU time is spent in kernels of its own` : 'No GPU time is spent in kernels of its own', shares, '.'],
+    built === false && 'It builds nothing of its own.',
     beyondDirect && 'It is faster than the direct algorithm can be on this device: a reviewer should read how.',
     track === 'open' && 'Library kernels were allowed (track open).',
     track === 'kernels' && 'Kernels of its own were required (track kernels).',

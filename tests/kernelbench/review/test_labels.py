@@ -61,6 +61,9 @@ def test_a_review_is_of_all_files_of_a_solution():
 
 def test_on_a_cpu_a_source_that_builds_nothing_is_library_only():
     assert bands([logs.result("1/19", 1.0)], []) == [LIBRARY_ONLY]
+    mentions = attempt(0, on_gpu=False, integrity={"built_own": False})  # one that it never builds
+    built = attempt(1, on_gpu=False, integrity={"built_own": True})
+    assert bands([mentions, built], []) == [LIBRARY_ONLY, None]
 
 
 def test_a_time_below_the_ceiling_wins_over_a_review():
