@@ -35,5 +35,5 @@ def draw(result: Result, path: Path) -> None:
     course.set_ylabel("ms")
     course.legend()
     of = f"{result.problem} {result.problem_name}", result.solution["name"], result.workload["name"]
-    figure.suptitle(escaping.picture(", ".join([*of, result.device.get("name", "")])))
+    figure.suptitle(", ".join(map(escaping.picture, [*of, result.device.get("name", "")])))
     plotting.save(figure, path)

@@ -286,9 +286,23 @@ def test_names_of_others_are_drawn_as_they_are(tmp_path, monkeypatch):
     (tmp_path / "matplotlibrc").write_text("text.usetex: True\n")
     monkeypatch.chdir(tmp_path)
     made = result("1/1", 1.0)
-    made.baselines["$" + r"\sqrt{" * 200 + "1" + "}" * 200 + "$"] = dict(made.baselines["eager"])
+    for name in (r"$\no$", "$" + r"\sqrt{" * 200 + "1" + "}" * 200 + "$"):
+        made.baselines[name] = dict(made.baselines["eager"])
     draw(made, tmp_path / "t.svg")
     assert (tmp_path / "t.svg").stat().st_size
+
+
+def test_names_of_others_are_cut_where_they_are_drawn(tmp_path):
+    """A record may hold texts of megabytes: 128,000 characters took 30 s."""
+    pytest.importorskip("matplotlib")
+    from kernelbench.views.timing_plot import draw
+
+    made = result("1/1", 1.0)
+    long = "A" * 5000
+    made.problem_name = made.solution["name"] = made.workload["name"] = made.device["name"] = long
+    made.baselines[long] = dict(made.baselines["eager"])
+    draw(made, tmp_path / "t.svg")
+    assert (tmp_path / "t.svg").read_text().count("<use ") < 1000
 
 
 def test_times_that_hardly_differ_are_drawn(tmp_path):
