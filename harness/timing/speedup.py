@@ -104,12 +104,13 @@ def bootstrapped(
 ) -> Ratio:  # fmt: skip
     """Ratio of the medians, with the percentile interval over resamples of either side, widened by ``between``.
 
-    No sample counts as more than ``noise`` from its side's median, relative: few may be forged, and reach anything.
+    In the interval no sample counts as more than ``noise`` from its side's median, relative: few may be forged, and
+    reach anything.
     """
     theirs, ours = (_within(noise, np.array(samples_ms)) for samples_ms in (baseline_ms, candidate_ms))
     ratios = np.median(theirs[of_baseline], axis=1) / np.median(ours[of_candidate], axis=1)
     low, high = np.quantile(ratios, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    speedup = float(np.median(theirs) / np.median(ours))
+    speedup = float(np.median(baseline_ms) / np.median(candidate_ms))
     return Ratio(speedup, min(speedup, float(low)) / (1 + between), max(speedup, float(high)) * (1 + between))
 
 

@@ -425,6 +425,12 @@ def test_two_of_ten_rounds_told_as_nothing_make_no_tie(noise, verdict):
     assert ratio.verdict == verdict and (noise == math.inf or ratio.high <= ratio.speedup * 1.35)
 
 
+def test_a_speedup_is_that_of_the_medians_that_are_told_however_far_samples_lie_apart():
+    slow_or_quick = [1.0, 4.0] * 5  # their median, 2.5, is nobody's
+    found = ratio_of_medians(series([3.0] * 10), series(slow_or_quick), noise=0.35)
+    assert found.speedup == pytest.approx(3.0 / 2.5) and found.low <= found.speedup <= found.high
+
+
 def test_the_side_with_more_launches_says_how_far_two_runs_may_differ():
     class Timer(WallClock):
         def run_to_run_rel(self, median_ms, launches):
