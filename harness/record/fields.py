@@ -98,6 +98,7 @@ RESULT = shape(
         "baselines.*": OBJECT,
         **{f"baselines.*.{name}": of for name, of in _TIMING.items()},
         "build.cached": FLAG,
+        "build.code": TEXT,
         "build.seconds": NUMBER,
         "conditions.bandwidth_fraction": NUMBERS,
         "conditions.clocks": TEXT,
