@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.problem.module import ProblemFile
+from harness.solution import languages
 from kernelbench.evaluation.executor import Options
 from kernelbench.evaluation.judge_process import open_judges
 from kernelbench.evaluation.local_executor import Pipeline, builds_at_once
@@ -31,6 +32,10 @@ class Bench:
         """Return the device, how many of it, and how many builds go side by side."""
         opened = self._opened
         return {"device": opened.device, "devices": opened.devices, "builds": opened.builds}
+
+    def missing(self, language: str) -> str:
+        """Return what the machine lacks of a language, as ``languages.missing`` says; '' where it lacks nothing."""
+        return self._opened.missing(language)
 
     def accepts(self, conditions: dict[str, Any], files: list[ProblemFile]) -> bool:
         """Return whether it may evaluate these problems, and remember them if so.
@@ -61,6 +66,9 @@ class _Host:
         self.builds = builds_at_once(self.device["type"], self.devices)
         self.line = self._open.enter_context(self._pipeline.line(at_once=1))
 
+    def missing(self, language: str) -> str:
+        return languages.missing(language)
+
     def lost(self) -> bool:
         return any(judge.lost for judge in self._judges)
 
@@ -77,6 +85,9 @@ class _Cluster:
 
         self.line = Stream(options)
         self.device, self.devices, self.builds = self.line.device, self.line.devices, self.line.devices
+
+    def missing(self, language: str) -> str:
+        return self.line.missing.get(language, "")
 
     def lost(self) -> bool:
         return self.line.lost

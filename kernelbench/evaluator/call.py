@@ -17,7 +17,6 @@ from harness.problem.module import ProblemFile
 from harness.process import protocol
 from harness.process.owned_folders import remove_tree
 from harness.result import CandidateFailure, Status
-from harness.solution import languages
 from harness.solution.discover import Solution, SolutionError, read_solution
 from harness.solution.unchanged import Stamp, stamp
 from kernelbench.evaluation.executor import EnvironmentUnfit, Evaluated, Skipped, unless_changed
@@ -144,8 +143,7 @@ def _choice(job: dict[str, Any], solution: Solution, bench: Bench) -> str:
     if job["path"]:
         return ""
     lacking = solution.lacks(bench.device_type) if job["kind"] == "py" else ""
-    on_this_host = bench.conditions["executor"] == "local"
-    return lacking or (languages.missing(solution.language) if on_this_host else "")
+    return lacking or bench.missing(solution.language)
 
 
 def _answer(ended: Future) -> dict[str, Any]:

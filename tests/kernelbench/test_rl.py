@@ -4,6 +4,7 @@ import math
 import multiprocessing
 import subprocess
 import sys
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -15,6 +16,7 @@ from harness.result import Status
 from harness.solution import languages
 from harness.solution.discover import read_solution
 from kernelbench import EvaluationError
+from kernelbench.evaluator.bench import _Cluster, _Host
 from kernelbench.evaluator.call import _choice
 from kernelbench.rl import MAX_SOURCE, shaped
 
@@ -241,12 +243,15 @@ def test_mistakes_of_the_caller_are_exceptions():
     assert label(WRONG) == "wrong_value"  # the evaluator is not lost with it
 
 
-def test_a_language_that_is_not_installed_is_the_choice_of_a_sources_author(tmp_path, monkeypatch):
+@pytest.mark.parametrize("opened", [_Host, _Cluster])
+def test_a_language_that_is_not_installed_is_the_choice_of_a_sources_author(tmp_path, monkeypatch, opened):
     """A line that includes its header, or imports it, withdrew a wrong candidate: it was not evaluated."""
     monkeypatch.setattr(languages.Language, "installed", lambda self: "")
+    known = {name: languages.missing(name) for name in languages.languages()}  # as a node of a cluster says
     path = tmp_path / "19.cpp"
     path.write_text("#if 0\n#include <tvm/ffi/x.h>\n#endif\n" + CPP)
-    bench = SimpleNamespace(device_type="cpu", conditions={"executor": "local"})
+    missing = partial(opened.missing, SimpleNamespace(line=SimpleNamespace(missing=known)))
+    bench = SimpleNamespace(device_type="cpu", missing=missing)
     for job, choice in (({"path": None, "kind": "cpp"}, "apache-tvm-ffi"), ({"path": str(path), "kind": "cpp"}, "")):
         found = _choice(job, read_solution(path, problem=ProblemId(1, 19)), bench)
         assert choice in found and bool(found) == bool(choice)

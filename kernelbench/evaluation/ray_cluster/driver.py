@@ -78,7 +78,7 @@ class Cluster:
             raise EnvironmentUnfit(hello["unfit"])
         if not hasattr(self, "device"):
             self.device, self.devices = hello["device"], max(1, len(self._slots()))
-            self._arch, self.torch_version = hello["arch"], hello["torch"]
+            self._arch, self.torch_version, self.missing = hello["arch"], hello["torch"], hello["missing"]
         ours = (self.device["name"], self.torch_version, __version__)
         theirs = (hello["device"]["name"], hello["torch"], hello["kernelbench"])
         if ours != theirs:
@@ -94,6 +94,11 @@ class Cluster:
             elif owned.get("CPU", 0) >= 1:
                 slots[node["NodeID"], 0] = {"num_cpus": owned["CPU"]}
         return slots
+
+    @property
+    def has_no_core_left(self) -> bool:
+        """Return whether timers own the cores of the nodes, so that Ray has no place for a build: they build it."""
+        return not self._on_gpus and bool(self._timers)
 
     def _recruit(self) -> None:
         """Start a timer for every device that has none."""
@@ -214,7 +219,7 @@ class Evaluation:
             except OSError as error:
                 self._skipped.append(Skipped(solution, f"it cannot be read: {error.strerror}"))
                 continue
-            if cost == NOTHING:
+            if cost == NOTHING or cluster.has_no_core_left:
                 self._waiting.append((solution, Built()))
                 continue
             placed = task.options(num_cpus=1, memory=min(cost.memory_bytes, largest), max_retries=_ATTEMPTS - 1)

@@ -18,6 +18,7 @@ from harness.problem.module import ProblemFile
 from harness.process.fork_server import fork_server
 from harness.process.owned_folders import sweep
 from harness.result import CandidateFailure
+from harness.solution import languages
 from harness.solution.discover import Solution
 from kernelbench import __version__
 from kernelbench.evaluation.executor import EnvironmentUnfit, Evaluated, Options, Skipped
@@ -68,8 +69,9 @@ class Timer:
             self._judge.wait_until_ready()
         except EnvironmentUnfit as error:
             return {"unfit": str(error)}
-        judge = self._judge
-        return {"device": judge.device, "arch": judge.arch, "torch": judge.torch_version, "kernelbench": __version__}
+        judge, missing = self._judge, {name: languages.missing(name) for name in languages.languages()}
+        software = {"torch": judge.torch_version, "kernelbench": __version__, "missing": missing}
+        return {"device": judge.device, "arch": judge.arch} | software
 
     def evaluate(
         self, problem: ProblemFile, source: bytes, parcel: Parcel, built: Built, workload: str | None

@@ -27,6 +27,7 @@ class Stream:
         self._thread.start()
         self._cluster: Cluster = self._opened.result()
         self.device: dict[str, Any] = self._cluster.device
+        self.missing: dict[str, str] = self._cluster.missing
         self.devices: int = self._cluster.devices
 
     @property

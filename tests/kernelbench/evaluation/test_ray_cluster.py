@@ -24,6 +24,10 @@ from kernelbench.rl import job_of
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[3]
+RELU_CPP = (
+    '#include <cstddef>\nextern "C" void solution(const float* x, float* y, size_t batch_size, size_t dim) {\n'
+    "    for (size_t i = 0; i < batch_size * dim; ++i) y[i] = x[i] > 0 ? x[i] : 0;\n}\n"
+)
 WRONG = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return x\n"
 
 
@@ -238,6 +242,9 @@ def test_solutions_that_come_one_by_one_are_evaluated_as_on_one_host(cluster):
             found = list(pool.map(lambda job: evaluate_all([job], conditions, process)[0], jobs))
         assert [one.status.value for one in found[:3]] == ["wrong_value", "build_error", "build_error"]
         assert "must be text" in found[1].message and "needs a GPU" in str(found[3])
+        # judges own the cores of the nodes by now: a build that waited for one of them held up everybody
+        after = evaluate_all([job_of("1/19", RELU_CPP, "cpp", conditions)], conditions, process)
+        assert after[0].status.value == "ok"
         answers = {}
         process.ask([], conditions, answers)
         assert answers[None]["bench"]["devices"] >= 1
