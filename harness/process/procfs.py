@@ -15,6 +15,8 @@ from pathlib import Path
 
 _MOST_PROCESSES = 10_000  # of one family: a fork bomb is not followed for ever
 _PRIVATE = ("RssAnon", "VmSwap", "VmPTE", "HugetlbPages")  # in /proc/PID/status
+# In memory.stat of a control group. A candidate that reads files, or asks for names that there are not, leaves them.
+_TAKEN_BACK = re.compile(r"^(?:inactive_file|active_file|slab_reclaimable) (\d+)$", re.MULTILINE)
 _PF_EXITING = 0x4  # of the flags in /proc/PID/stat
 _PR_SET_PDEATHSIG = 1
 _CPUCLOCK_SCHED = 2  # of a whole process, as clock_getcpuclockid(3) numbers them
@@ -239,12 +241,15 @@ def _groups(mount: Path) -> Iterator[Path]:
 
 
 def _left_by_groups(mount: Path = Path("/sys/fs/cgroup")) -> Iterator[int]:
-    """Return the bytes that the limit of each control group (version 2) above this process leaves."""
+    """Return the bytes that the limit of each control group (version 2) above this process leaves.
+
+    What the kernel takes back when memory is short is free, as in MemAvailable: files that were read, and names.
+    """
     for group in _groups(mount):
         limit, used = read_text(f"{group}/memory.max").strip(), read_text(f"{group}/memory.current").strip()
         if limit.isdigit() and used.isdigit():
-            cache = re.search(r"^inactive_file (\d+)$", read_text(f"{group}/memory.stat"), re.MULTILINE)
-            yield max(0, int(limit) - int(used) + int(cache[1] if cache else 0))
+            taken_back = sum(map(int, _TAKEN_BACK.findall(read_text(f"{group}/memory.stat"))))
+            yield max(0, int(limit) - int(used) + taken_back)
 
 
 def default_memory_bytes() -> int:

@@ -37,7 +37,8 @@ def test_memory_that_is_free_is_that_of_the_smallest_control_group(tmp_path, mon
     for folder, limit in ((group, "max"), (group.parent, "3000")):
         (folder / "memory.max").write_text(f"{limit}\n")
         (folder / "memory.current").write_text("2500\n")
-        (folder / "memory.stat").write_text("anon 2000\ninactive_file 400\n")
+        stat = "anon 1800\nfile 600\ninactive_file 300\nactive_file 40\nslab_reclaimable 60\nslab_unreclaimable 7\n"
+        (folder / "memory.stat").write_text(stat)
     monkeypatch.setattr("harness.process.procfs.read_text", _reading({"/proc/self/cgroup": "0::/outer/inner\n"}))
     assert list(_left_by_groups(tmp_path)) == [900]
 
