@@ -15,7 +15,7 @@ from harness.judge.conditions import Conditions
 from harness.problem.inputs import DTYPES
 from harness.problem.module import Workload
 from harness.result import CandidateFailure, Result, Status
-from harness.sol.headroom import headroom
+from harness.sol.headroom import REACHED, headroom
 from harness.solution.discover import Solution
 
 _CHECKOUT, _PACKAGES = Path(__file__).resolve().parents[2], Path(torch.__file__).resolve().parents[1]
@@ -94,11 +94,17 @@ def _without_folders(text: str, solution: Solution) -> str:
 
 
 def add_rates(result: Result, workload: Workload, conditions: Conditions) -> None:
-    """Derive speedup, GB/s, GFLOP/s and the distance to the speed of light from the times."""
+    """Derive speedup, GB/s, GFLOP/s and the distance to the speed of light from the times.
+
+    Of times that the judge's clock could not confirm there are none of these, as they are the candidate's word.
+    """
     median_ms = result.timing["median_ms"]
     result.speedup = result.speedup_over_first()
+    dtype = DTYPES[conditions.precision]
+    result.sol = headroom(workload, dtype, conditions.device, median_ms, result.conditions, conditions.clock_mhz)
+    if result.unconfirmed:
+        result.sol = {name: value for name, value in result.sol.items() if name not in REACHED}
+        return
     result.gbps = result.workload["bytes"] / median_ms / 1e6
     if workload.flops is not None:
         result.gflops = workload.flops / median_ms / 1e6
-    dtype = DTYPES[conditions.precision]
-    result.sol = headroom(workload, dtype, conditions.device, median_ms, result.conditions, conditions.clock_mhz)

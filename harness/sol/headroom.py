@@ -13,6 +13,7 @@ from harness.sol.bounds import Analysis, analyse, floor, speed_of_light
 from harness.sol.clock import Clock, choose
 from harness.sol.hardware import Limits, limits_at_hand
 
+REACHED = ("g", "percent_of_sol", "compute_share", "bandwidth_share")  # fields that say what a time reached
 
 def headroom(
     workload: Workload,

@@ -52,9 +52,9 @@ def _launches(timing: dict[str, Any]) -> str:
 
 def _bound(result: Result) -> str:
     sol = result.sol or {}
-    if "percent_of_sol" not in sol:
+    if (percent := sol.get("percent_of_sol")) is None:
         return ""
-    percent, bottleneck = sol["percent_of_sol"], sol["bottleneck"]
+    bottleneck = sol["bottleneck"]
     if percent >= NEAR_BOUND_PERCENT:
         return f"It runs at {percent:.0f} % of the speed of light: little is left to gain."
     reached = f"it reaches {sol['bandwidth_share']:.0%} of the bandwidth"

@@ -204,13 +204,14 @@ def _entry(result: Result) -> dict[str, Any]:
     else:
         text = f"{result.rule}: {result.message}" if result.rule else result.message
         metadata |= {"status": result.status.value, _reason(result.status): text}
+    timing = (result.timing or {}) if result.correct and not result.unconfirmed else {}
     return {
         "sample_id": result.solution["sample"],
         "compiled": result.status not in _NOT_COMPILED,
         "correctness": result.correct,
         "metadata": metadata,
-        "runtime": (result.timing or {}).get("mean_ms", FAILED_MS) if result.correct else FAILED_MS,
-        "runtime_stats": _statistics(result.timing, result) if result.correct and result.timing else {},
+        "runtime": timing.get("mean_ms", FAILED_MS),
+        "runtime_stats": _statistics(timing, result) if timing else {},
     }
 
 

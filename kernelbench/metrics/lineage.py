@@ -72,7 +72,9 @@ def _step(line: dict[str, Any], measured: dict[tuple[str, int], Result]) -> Step
 
 
 def _ms(result: Result | None) -> float | None:
-    return fast_p.typical_ms(result.timing) if result is not None and result.correct else None
+    if result is None or not result.correct or result.unconfirmed:
+        return None
+    return fast_p.typical_ms(result.timing)
 
 
 def _key(problem: str) -> tuple[int, ...]:

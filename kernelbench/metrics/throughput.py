@@ -38,14 +38,14 @@ def gflops_mean(result: Result) -> float | None:
 
 def gflops_of_totals(parts: Sequence[Result]) -> float | None:
     """Return the operations of all workloads over the sum of their median times, in GFLOP/s; None if one is missing."""
-    flops = [part.workload.get("flops") for part in parts]
+    flops = [None if part.unconfirmed else part.workload.get("flops") for part in parts]
     times_ms = [fast_p.typical_ms(part.timing) for part in parts]
     return None if None in (*flops, *times_ms) else sum(flops) / sum(times_ms) / 1e6
 
 
 def _mean_rate(part: Result) -> float | None:
     flops, timing = part.workload.get("flops"), part.timing
-    if flops is None or not timing or not timing.get("samples_ms"):
+    if flops is None or part.unconfirmed or not timing or not timing.get("samples_ms"):
         return None
     if timing.get("stability", "stable") != "stable":
         return None

@@ -411,6 +411,7 @@ def test_without_the_judges_clock_a_result_is_right_and_has_no_speedup(judged, p
     result = judged(problem("1/19"), FAST_CLOCK)
     assert result.status is Status.OK and result.speedup is None, result.message
     assert result.unconfirmed == "not read: it is not to be had here"
+    assert result.gbps is result.gflops is None, "they are of a time that is the candidate's word"
     eager = result.baselines["eager"]
     assert eager["median_ms"] > 0 and not eager.keys() & {"speedup", "interval", "verdict"}
 

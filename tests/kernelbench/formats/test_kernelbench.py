@@ -144,6 +144,14 @@ def test_our_results_come_back_with_their_status(tmp_path):
     assert {r.problem: (r.status, r.message) for r in back} == {r.problem: (r.status, r.message) for r in ours}
 
 
+def test_a_time_that_no_clock_of_ours_confirmed_does_not_leave_us():
+    """It is the candidate's word: a hundredth of PyTorch's time made it the fastest of all once it was read again."""
+    unread = result("1/1", 0.001)
+    unread.speedup, unread.timing["cross_check"] = None, "not read: no memory"
+    ((entry,),) = kernelbench.eval_results([unread], 1).values()
+    assert (entry["correctness"], entry["runtime"], entry["runtime_stats"]) == (True, -1.0, {})
+
+
 def sized(problem, ms, name="small", **sizes):
     made = result(problem, ms)
     made.workload = {"name": name, "sizes": sizes, "flops": 1e6, "bytes": 4096}

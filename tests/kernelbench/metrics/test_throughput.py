@@ -47,11 +47,13 @@ def test_single_times_near_zero_gain_nothing():
     assert gflops_mean(few) is None
 
 
-@pytest.mark.parametrize("lacking", ["flops", "samples", "timing"])
+@pytest.mark.parametrize("lacking", ["flops", "samples", "timing", "clock"])
 def test_without_operations_or_samples_there_is_none(lacking):
     made = timed([1.0, 2.0, 4.0], flops=None if lacking == "flops" else 4e6)
     if lacking == "samples":
         del made.timing["samples_ms"]
+    if lacking == "clock":
+        made.speedup, made.timing["cross_check"] = None, "not read: no memory"
     made.timing = None if lacking == "timing" else made.timing
     assert gflops_mean(made) is None and gflops_mean(together([made, timed([1.0, 2.0, 3.0], name="full")])[0]) is None
 
