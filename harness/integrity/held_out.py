@@ -23,9 +23,10 @@ def evaluate_held_out(
 
     One that the reference does not take, or that does not fit the memory, is replaced by the next: that is found
     before the candidate starts. Where the machine fails, the same one is tried again; a second failure is raised: a
-    candidate may have made it, where it would have been found out.
+    candidate may have made it, where it would have been found out. So is MachineFault where none fits the memory.
     """
     found: list[dict[str, Any]] = []
+    no_room: NoRoom | None = None
     for draw, one in enumerate(held_out(workload, seed)):
         if len(found) == count or draw == _SPARE * count:
             break
@@ -33,8 +34,12 @@ def evaluate_held_out(
         other = workload.with_sizes(one.changed)
         try:
             found.append(_entry(one, _tried(lambda other=other, held=held: evaluate(other, held))))
-        except (ProblemError, NoRoom):
+        except ProblemError:
             continue
+        except NoRoom as error:
+            no_room = error
+    if no_room and not found:
+        raise MachineFault(f"no held-out workload could be evaluated: {no_room}") from no_room
     return found
 
 

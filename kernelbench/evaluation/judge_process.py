@@ -288,6 +288,8 @@ def _asked(judge: Judge, file: ProblemFile, solution: Solution | None, job: dict
     if answer.get("again") and not judge.lost and not failed:
         killed_before = answer.get("result", {}).get("conditions", {}).get("killed_by")
         answer = _told(judge, job, phase)
+        if "unevaluated" in answer:  # whatever it says now, the first try may have made it so
+            answer["again"] = True
     if _blames_the_machine(judge, answer) and job.get("artefact") and job.get("only") != _PROFILE:
         answer = _once_more_beside_a_control(judge, file, solution, job, answer, phase)
     if result := answer.get("read"):

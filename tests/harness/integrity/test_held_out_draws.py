@@ -50,6 +50,12 @@ def test_what_the_reference_does_not_take_is_replaced(held_out, unfit):
     assert [entry["status"] for entry in found] == ["ok"] * 3 and len(held_out.asked) == 4
 
 
+def test_where_none_fits_the_memory_the_machine_is_at_fault(held_out):
+    """A candidate that left no memory had no held-out workload, and a gate on them held."""
+    with pytest.raises(MachineFault, match="no held-out workload could be evaluated: needs 5 GB"):
+        held_out([NoRoom("needs 5 GB")], 3)
+
+
 def test_a_failure_of_the_candidate_is_an_entry(held_out):
     assert [entry["status"] for entry in held_out([Status.WRONG_VALUE, Status.OK], 2)] == ["wrong_value", "ok"]
 

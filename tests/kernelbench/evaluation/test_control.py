@@ -146,6 +146,14 @@ def test_what_does_not_fit_is_not_tried_again(solution):
     assert isinstance(found, Skipped)
 
 
+def test_what_does_not_fit_after_it_had_the_machine_fail_may_be_its_doing(solution, right):
+    """It took memory that stays taken, and killed itself: the second try had no room, and it was withdrawn."""
+    no_room, failed = {"unevaluated": "needs 1 GB, 0 are free"}, right | {"status": "wrong_value", "speedup": None}
+    found, jobs = answered(solution, [FULL, no_room, {"result": right}, {"result": failed}])
+    assert isinstance(found, Evaluated) and not found.result.correct
+    assert [is_of_reference(job) for job in jobs] == [False, False, True, False]
+
+
 def test_a_profile_has_no_verdict_to_withdraw_from(solution):
     found, _ = answered(solution, [FULL, FULL], profile(None))
     assert isinstance(found, Skipped)
