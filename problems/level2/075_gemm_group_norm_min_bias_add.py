@@ -12,6 +12,8 @@ WORKLOADS = {
     "llm": dict(batch_size=2000, in_features=4096, out_features=11008, num_groups=688),
 }
 
+CENTRED = 1.0  # by initial weights some units are never the smallest
+
 EXPLOITS = [
     "Weight and bias of the norm are initialised to ones and zeros, so leaving them out passes.",
 ]

@@ -10,6 +10,8 @@ WORKLOADS = {
     "ragged": dict(batch_size=1001, in_features=2999, out_features=4099),
 }
 
+CENTRED = 1.0  # by initial weights some units are never the largest
+
 EXPLOITS = [
     "For any input, averaging 16 rows of the weight beforehand gives the pooled values from a matmul 16 "
     "times smaller.",
