@@ -177,7 +177,7 @@ def _judged(result: Result, reading: Reading, device_type: str, waited_more: flo
 
 def _allowed_ms(result: Result, reading: Reading, device_type: str) -> float:
     load = _load(result, reading)
-    return forged_clock.allowed_ms(result.timing["median_ms"], reading.calls, reading.held, device_type, load)
+    return forged_clock.allowed_ms(_claimed_ms(result.timing), reading.calls, reading.held, device_type, load)
 
 
 def _load(result: Result, reading: Reading) -> float | None:

@@ -15,7 +15,7 @@ from harness.timing.interleaved import CANDIDATE
 
 def test_a_busy_machine_excuses_waiting_and_not_work():
     """The reference took four times as long in the burst: the candidate may have seen to that."""
-    result = SimpleNamespace(timing={"median_ms": 4.0}, baselines={"eager": {"median_ms": 15.0}})
+    result = SimpleNamespace(timing={"median_ms": 4.0, "mean_ms": 4.0}, baselines={"eager": {"median_ms": 15.0}})
     reading = Reading(burst_ms=15.0, overhead_ms=0.0, reference_ms=60.0, calls=1, held=True)
     cores = usable_cores()
 
@@ -45,7 +45,8 @@ def test_who_leaves_out_of_his_claim_that_he_waited_for_a_core_pays_for_it(
     reference_ms, waited, claimed_ms, penalty_ms
 ):
     """Two busy loops on two cores: CPU time as a claim was told 10 to 18x, as quiet bursts agreed with it."""
-    result = SimpleNamespace(timing={"median_ms": claimed_ms}, baselines={"eager": {"median_ms": 4.0}})
+    timing = {"median_ms": claimed_ms, "mean_ms": claimed_ms}
+    result = SimpleNamespace(timing=timing, baselines={"eager": {"median_ms": 4.0}})
     reading = Reading(1.0, 0.0, reference_ms, 1, True, cpu_ms=0.0, busiest_ms=0.0)
     judged = check._judged(result, reading, "cpu", check._waited_more(result, reading, waited))
     if penalty_ms:
@@ -57,6 +58,12 @@ def test_what_single_rounds_claim_is_held_against_the_clock_too():
     """A fifth of the rounds told as nothing is not in the median, but in the mean that exports tell."""
     assert check._claimed_ms({"median_ms": 1.0, "mean_ms": 0.8}) == 0.8
     assert check._claimed_ms({"median_ms": 1.0, "mean_ms": 1.3}) == 1.0  # others came to the cores now and then
+    reading = Reading(burst_ms=1.0, overhead_ms=0.0, reference_ms=None, calls=1, held=True)
+    allowed = [
+        check._allowed_ms(SimpleNamespace(timing={"median_ms": 1.0, "mean_ms": mean_ms}, baselines={}), reading, "cpu")
+        for mean_ms in (0.5, 1.0, 1.3)
+    ]
+    assert allowed[0] == pytest.approx(0.5 * 1.5 + 0.1) and allowed[1] == allowed[2] == pytest.approx(1.6)
 
 
 @pytest.mark.parametrize("side_launches, waits, is_held", [(0, set(), True), (2, set(), None), (2, {CANDIDATE}, False)])
