@@ -3,7 +3,8 @@
 Several samples of a problem are several draws of the same noise, and the best of them is
 chosen by it: of N solutions that change nothing the fastest looks fast. So a best solution
 is measured once more (``kernelbench.metrics.winners``) and that measurement counts. Where that was
-not done, as in logs of other tools, its interval is widened to hold for all N at once.
+not done, as in logs of other tools, its interval is widened to hold for all N at once; where several
+were measured once more until one was the best, for those.
 """
 
 from __future__ import annotations
@@ -25,11 +26,12 @@ _MOST_RIVALS = 1000  # of one problem, that are drawn again and again
 
 @dataclass(frozen=True)
 class Best:
-    """A problem's best solution among ``of`` that were timed; ``sd`` is that of the logarithm of its speedup."""
+    """A problem's best solution among ``of`` that were timed, of which so many were timed ``again``."""
 
     result: Result
     of: int
     baseline: str | None = None
+    again: int = 1
 
     @functools.cached_property
     def verdict(self) -> str | None:
@@ -41,7 +43,7 @@ class Best:
 
     @functools.cached_property
     def interval(self) -> Interval | None:
-        """The 95 % interval of the speedup; for all of ``of`` at once, unless the choice was confirmed."""
+        """The 95 % interval of the speedup; for all at once of which the best was chosen by this measurement."""
         found = settled.interval(self.result, self.baseline)
         speedup = settled.raw_speedup(self.result, self.baseline)
         if found is None or not speedup:
@@ -56,8 +58,9 @@ class Best:
 
     @property
     def _widening(self) -> float:
-        chosen = self.of > 1 and not settled.confirmed(self.result)
-        return _quantile(self.of) / _quantile(1) if chosen else 1.0
+        # where the first choice was not confirmed, another one was measured again, and so on until one was
+        chosen_of = self.again if settled.confirmed(self.result) else self.of
+        return _quantile(chosen_of) / _quantile(1) if chosen_of > 1 else 1.0
 
     @property
     def settled(self) -> float:
@@ -186,7 +189,8 @@ def _candidates(results: Iterable[Result], unfiltered: bool, baseline: str | Non
     candidates = {}
     for problem, those in found.items():
         timed = sum(settled.raw_speedup(one, baseline) is not None for one in those)
-        candidates[problem] = [Best(result, timed, baseline) for result in those]
+        again = sum(map(settled.confirmed, those))
+        candidates[problem] = [Best(result, timed, baseline, again) for result in those]
     return candidates
 
 

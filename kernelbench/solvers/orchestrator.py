@@ -143,7 +143,8 @@ def _finish(outcome: Outcome, opened, selector: str, problem_dir: Path | None, w
             solution = read_solution(folder / result.solution["name"], folder, ProblemId.parse(result.problem))
         except (OSError, SolutionError):
             return None
-        return (files[result.problem], solution) if solution.sha256 == result.solution["sha256"] else None
+        file = files.get(result.problem)  # a run that goes on with fewer problems has results of others
+        return (file, solution) if file and solution.sha256 == result.solution["sha256"] else None
 
     def record(item: Evaluated) -> None:
         with_disk_room(lambda: run_sources.keep(outcome.run, item.solution, files[item.result.problem]))
