@@ -120,6 +120,20 @@ def test_a_run_is_not_resumed_with_another_problem(solved, write, tmp_path):
         solved(solver, budget=2, resume=True, **more)
 
 
+def test_a_run_that_goes_on_with_fewer_problems_leaves_the_others_alone(solved, write):
+    """The best of another problem, not measured again before an interruption, ended every continuation."""
+    right = candidate("torch.where(x > 0, x, 0.01 * x)")
+    solver = write(f"def solve(task):\n    yield from ({right!r} + f'# {{n}}' for n in range(2))\n")
+    log = solved(solver, selector="1/20", budget=2).run.path / "results.jsonl"
+    interrupted = [record for record in map(json.loads, log.read_text().splitlines()) if record["confirms"] is None]
+    for record in interrupted:
+        record["baselines"]["eager"] |= {"verdict": "faster", "interval": [2.0, 4.0], "speedup": 3.0}
+        record["speedup"] = 3.0
+    log.write_text("".join(json.dumps(record) + "\n" for record in interrupted))
+    again = solved(solver, selector="1/19", budget=2, resume=True)
+    assert {result.problem for result in again.run.results} == {"1/19", "1/20"} and not again.failures
+
+
 def test_the_sources_of_a_run_evaluate_again(solved, write, tmp_path):
     header = "# kb: problem=1/23 sample=7\n"  # names another problem, as an answer may
     outcome = solved(
