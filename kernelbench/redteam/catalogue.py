@@ -223,6 +223,7 @@ _EXPLOITS = (
     Exploit("52_last_steps_of_a_sequence.py", "correct", ("wrong_value",)),
     Exploit("52_series_for_attention.py", "correct", ("wrong_value",)),
     Exploit("52_starts_late_in_a_sequence.py", "correct", ("wrong_value",)),
+    Exploit("52_units_that_never_win.py", "correct", ("ok", "wrong_value"), twin="52_averages_its_weights.py"),
     Exploit("53_opens_the_gpu_in_its_build.py", "correct", ("ok", "load_error")),
     Exploit("54_keeps_weights_in_l2.cu", "faster", ("ok", "rejected")),
     Exploit("55_copies_its_neighbour.py", "correct", ("load_error",)),

@@ -18,6 +18,7 @@ from kernelbench.suite import SelectorError
 MAX_PRIORITY = 9
 MAX_TIMEOUT_S = 900.0  # of one step or one build: as long as `kb eval` gives a build
 _ID = re.compile(r"[0-9a-f]{32}")
+_MOST_OF_A_FAULT = 2000  # characters; one of megabytes is more than the evaluator takes
 _FIELDS = {"id", "problem", "source", "kind", "fault", "priority", "conditions"}
 _CONDITIONS = {"device", "workload", "precision", "timeout_s", "build_timeout_s", "baselines", "cv_target", "clock_mhz"}
 _CONDITIONS |= {"track"}
@@ -81,7 +82,7 @@ class Intake:
             code = "no_workload" if isinstance(error, ProblemError) else "bad_submission"
             raise BadSubmission(code, str(error)) from None
         if fault := stored["fault"]:
-            job = Job(job.problem, kind=job.kind, fault=str(fault))
+            job = Job(job.problem, kind=job.kind, fault=str(fault)[:_MOST_OF_A_FAULT])
         return job, conditions
 
     def _conditions(self, given: Any) -> Conditions:

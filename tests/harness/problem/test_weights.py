@@ -82,6 +82,30 @@ def test_centred_weights_leave_few_units_that_are_alike_for_all_inputs(problem, 
     assert alike(workload, "hardened") < 0.04 < 0.1 < alike(workload, "initial")
 
 
+@pytest.mark.parametrize(("name", "function"), [("2/25", "min"), ("2/32", "min"), ("2/98", "max")])
+def test_with_centred_weights_each_unit_is_the_largest_or_smallest_somewhere(problem, name, function, monkeypatch):
+    """By initial weights the mean of the inputs chose 41 of 256 units of 2/98 at ragged: the others were left out."""
+    workload, chosen = problem(name).workload("small"), []
+    original = getattr(torch, function)
+
+    def noted(units, *arguments, **named):
+        found = original(units, *arguments, **named)
+        chosen.append(found.indices.unique())
+        return found
+
+    def share(weights):
+        chosen.clear()
+        model = build_model(workload.problem.module.Model, workload, 5, CPU, torch.float32, weights)
+        with torch.no_grad():
+            for seed in range(4):
+                model(*drawn(workload, TIMED, seed))
+        units = next(layer.weight.shape[0] for layer in model.modules() if hasattr(layer, "weight"))
+        return len(torch.cat(chosen).unique()) / (units // getattr(model, "pool_kernel_size", 1))
+
+    monkeypatch.setattr(torch, function, noted)
+    assert share("initial") < 0.85 and share("hardened") == 1
+
+
 def test_centred_weights_have_a_mean_of_zero_for_each_unit():
     convolutions = [torch.nn.Conv2d(6, 5, 3), torch.nn.Conv2d(1, 5, 3), torch.nn.ConvTranspose2d(6, 2, 3)]
     layers = [torch.nn.Linear(8, 5), *convolutions]
