@@ -141,7 +141,7 @@ def _finish(outcome: Outcome, opened, selector: str, problem_dir: Path | None, w
     def pair_of(result: Result) -> Pair | None:
         try:
             solution = read_solution(folder / result.solution["name"], folder, ProblemId.parse(result.problem))
-        except (OSError, SolutionError):
+        except (OSError, ValueError, SolutionError):  # a log of others may have a name that no file has
             return None
         file = files.get(result.problem)  # a run that goes on with fewer problems has results of others
         return (file, solution) if file and solution.sha256 == result.solution["sha256"] else None

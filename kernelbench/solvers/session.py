@@ -171,6 +171,8 @@ class _Session:
         with self._lock:
             if task.budget <= 0:
                 raise BudgetSpent
+            if (task.id, task.total_budget - task.budget + 1) not in self._journal.attempts:
+                self._dispatcher.ask_anew(task.id)
             task.budget -= 1
             sample = task.total_budget - task.budget
             talk = candidate.talk or self._talk(task, candidate.source)

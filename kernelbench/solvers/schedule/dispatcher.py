@@ -82,7 +82,7 @@ class Dispatcher:
             standing.units = min(standing.units, max(1, self._asked[problem]))
 
     def ask_anew(self, problem: str) -> None:
-        """Raise Stopped before a model call that the log has no answer of, where a limit leaves no room for it.
+        """Raise Stopped before a model call or an attempt that is not in the log, where a limit leaves no room for it.
 
         A unit of this life has been checked. That one was granted before says the log, which may be of others.
         """

@@ -379,6 +379,18 @@ def test_units_that_a_log_of_others_grants_cost_no_more_than_the_limit(solved, s
         assert len(server.requests) == 1 and "usd is reached" in again.stopped["1/19"] and not again.failures
 
 
+def test_attempts_that_a_log_of_others_grants_are_no_more_than_the_limit(solved, write):
+    """A solver that asks no model made all of them."""
+    solver = write(f"def solve(task):\n    yield from ({candidate('x')!r} + f'# {{n}}' for n in range(9))\n")
+    plan = dict(budget=9, limits=Limits(attempts=2))
+    first = solved(solver, **plan)
+    with (first.run.path / "schedule.jsonl").open("a") as log:
+        log.write(json.dumps({"problem": "1/19", "unit": 1000, "seconds": 0.1}) + "\n")
+    again = solved(solver, **plan, resume=True)
+    assert len(first.run.results) == len(again.run.results) == 2
+    assert "attempts is reached" in again.stopped["1/19"] and not again.failures
+
+
 @pytest.mark.parametrize("spent", [{"tokens": {"prompt": -(10**9), "completion": 0}}, {"cost_usd": -1.0}])
 def test_a_log_of_others_gives_nothing_back_of_what_was_spent(solved, stand_in, spent):
     with stand_in.StandIn(lambda request, number: WRONG) as server:

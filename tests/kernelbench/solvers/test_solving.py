@@ -132,6 +132,11 @@ def test_a_run_that_goes_on_with_fewer_problems_leaves_the_others_alone(solved, 
     log.write_text("".join(json.dumps(record) + "\n" for record in interrupted))
     again = solved(solver, selector="1/19", budget=2, resume=True)
     assert {result.problem for result in again.run.results} == {"1/19", "1/20"} and not again.failures
+    for name in ("\0", "\ud800", "/proc/version"):
+        for record in interrupted:
+            record["solution"]["name"] = name
+        log.write_text("".join(json.dumps(record) + "\n" for record in interrupted))
+        assert not solved(solver, selector="1/19,1/20", budget=2, resume=True).failures
 
 
 def test_the_sources_of_a_run_evaluate_again(solved, write, tmp_path):
