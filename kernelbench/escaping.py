@@ -99,8 +99,12 @@ def html(text: str) -> str:
 
 def picture(text: str) -> str:
     """Escape and cut text for matplotlib, which reads formulas between dollar signs, and draws letter by letter."""
-    shown = text if len(text) <= _MOST_IN_A_PICTURE else f"{text[: _MOST_IN_A_PICTURE - 1]}…"
-    return printable(shown).replace("$", r"\$")
+    return printable(cut(text, _MOST_IN_A_PICTURE)).replace("$", r"\$")
+
+
+def cut(text: str, most: int) -> str:
+    """Return at most so many characters of a text; the last one shows that more are left out."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def script_json(text: str) -> str:

@@ -30,7 +30,8 @@ def table(
     where it would make all rows as long.
     """
     escaped = escaping.markdown if form == "markdown" else escaping.terminal
-    rows = [["" if cell is None else escaped(_cut(str(cell))) for cell in row] for row in rows]
+    rows = [["" if cell is None else str(cell) for cell in row] for row in rows]
+    rows = [[escaped(escaping.cut(cell, _MOST_CHARACTERS)) for cell in row] for row in rows]
     if widths:  # tabulate's own maxcolwidths takes "False" for a truth value, and that for True
         rows = [[_wrapped(cell, width) for cell, width in zip(row, widths)] for row in rows]
     headers = [escaped(header) for header in headers]
@@ -50,10 +51,6 @@ def heading(text: str, form: str, depth: int) -> str:
 def _wrapped(text: str, width: int | None) -> str:
     lines = text.splitlines() or [""]
     return text if width is None else "\n".join(part for line in lines for part in textwrap.wrap(line, width) or [""])
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _MOST_CHARACTERS else f"{text[: _MOST_CHARACTERS - 1]}…"
 
 
 def to_json(data: Any) -> str:

@@ -1,4 +1,4 @@
-"""What a call takes behind a gate of another process, by how many streams it works on.
+"""Time calls behind a gate of another process, by how many streams they work on.
 
     python scripts/bench/gated_streams.py [--calls 1,10,30]
 

@@ -1,4 +1,4 @@
-"""What is taken of a submission, and how much of it."""
+"""A submission is taken up to the sizes that an evaluator takes."""
 
 from kernelbench.service.submission import Intake
 
