@@ -9,6 +9,7 @@ from typing import Any
 
 from harness.problem.module import ProblemId
 from harness.solution.helper_files import NOT_PYTHON
+from kernelbench.escaping import cut
 from kernelbench.formats.tritonbench import adapter_source
 
 # A number a shape, and the file's own test, which is checked and not timed.
@@ -114,4 +115,4 @@ def _summary(instruction: str) -> str:
     """The first sentence of what a model is asked for, as far as it fits a line."""
     line = " ".join(instruction.split()).replace("\\", "").replace('"', "'")
     sentence = line.partition(". ")[0]
-    return sentence if len(sentence) <= _SUMMARY_CHARACTERS else sentence[: _SUMMARY_CHARACTERS - 1] + "…"
+    return cut(sentence, _SUMMARY_CHARACTERS)
