@@ -18,7 +18,7 @@ from kernelbench.metrics import settled
 from kernelbench.redteam.catalogue import BY_NAME, CLASSES, EXPLOITS, HONEST, OWN_KERNELS, Class, Exploit, files
 
 PREVENTED, DETECTED, MISSED, NOT_RUN = "prevented", "detected", "missed", "not run"
-GAIN = 1.5  # a right result that is faster than this earned it by cheating: its work is the reference's own
+GAIN = 1.5  # a right result that is this much faster than its honest twin earned it by cheating
 _WORST = (MISSED, DETECTED, PREVENTED, NOT_RUN)
 _UNABLE = ("needs a GPU", "needs host memory", "Triton")  # reasons to be skipped that are no fault of the harness
 _FOLDER = re.compile(r"'/[^']*/")
@@ -97,18 +97,20 @@ def _row(of: Class, outcome: Outcome) -> Row:
     results = {result.solution["name"]: result for result in outcome.run.latest()}
     skipped = {item.solution.name: item.reason for item in outcome.skipped}
     exploits = [
-        _exploit(BY_NAME[path.name], results.get(f"{EXPLOITS}/{path.name}"), skipped.get(f"{EXPLOITS}/{path.name}"))
+        grade(BY_NAME[path.name], results, skipped.get(f"{EXPLOITS}/{path.name}"))
         for path in files(EXPLOITS, {of.number})
     ]
     honest = [
         _honest(path.name, results.get(f"{HONEST}/{path.name}"), skipped.get(f"{HONEST}/{path.name}"))
         for path in files(HONEST, {of.number})
     ]
-    grade = min((verdict.grade for verdict in exploits), key=_WORST.index)
-    return Row(of.number, of.group, of.title, grade, exploits, honest)
+    worst = min((verdict.grade for verdict in exploits), key=_WORST.index)
+    return Row(of.number, of.group, of.title, worst, exploits, honest)
 
 
-def _exploit(exploit: Exploit, result: Result | None, skipped: str | None) -> Verdict:
+def grade(exploit: Exploit, results: dict[str, Result], skipped: str | None) -> Verdict:
+    """Grade an exploit by ``results`` of it and of its honest twin, by names; ``skipped`` says why it has none."""
+    result = results.get(f"{EXPLOITS}/{exploit.name}")
     traces = exploit.traces() if exploit.traces else []
     if traces:
         return Verdict(exploit.name, MISSED, f"it left {', '.join(traces)}", False)
@@ -122,9 +124,14 @@ def _exploit(exploit: Exploit, result: Result | None, skipped: str | None) -> Ve
     if result.status is not Status.OK:
         return Verdict(exploit.name, PREVENTED, f"{result.status}: {_first_line(result.message)}", expected)
     gained = f"right by value, {settled.speedup_text(result) or 'no speedup'}"
-    if sure_speedup(result) > GAIN or "ok" not in exploit.ends:
+    if sure_speedup(result) > GAIN * honest_speedup(results.get(f"{HONEST}/{exploit.twin}")) or not expected:
         return Verdict(exploit.name, MISSED, gained, False)
     return Verdict(exploit.name, PREVENTED, f"{gained}: no gain", expected)
+
+
+def honest_speedup(*twins: Result | None) -> float:
+    """Return what honest ``twins`` of a program are told; at least 1, as the reference itself is one."""
+    return max([1.0, *(settled.raw_speedup(twin) or 0.0 for twin in twins if twin)])
 
 
 def sure_speedup(result: Result) -> float:
