@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from enum import Enum
 from typing import Any
@@ -27,7 +28,7 @@ class Change(str, Enum):
     FASTER = "faster"
     NEWLY_FIXED = "newly fixed"
     UNSOLVED = "unsolved"  # in both
-    NOT_COMPARABLE = "not comparable"  # speedups of different or unknown sizes
+    NOT_COMPARABLE = "not comparable"  # speedups of different or unknown sizes, or none
 
     def __str__(self) -> str:
         return self.value
@@ -85,17 +86,20 @@ def difference(before: Best | None, after: Best | None, problem: str, name: str,
     if before is None or after is None:
         change = Change.UNSOLVED if before is after else Change.NEWLY_FIXED if after else Change.NEWLY_BROKEN
         return Difference(problem, name, change, *speedups, why="" if after else why)
-    if None in (before.result.speedup, after.result.speedup):
-        return Difference(problem, name, Change.TIE, *speedups, why="not timed in both runs")
+    if when := _when(before, after, lambda one: one.result.speedup is None):
+        return Difference(problem, name, Change.NOT_COMPARABLE, *speedups, why=f"not timed {when}")
     if why := why_incomparable(before.result, after.result):
         return Difference(problem, name, Change.NOT_COMPARABLE, *speedups, why=why)
-    if settled.UNSTABLE in (before.verdict, after.verdict):
-        when = [word for word, one in (("before", before), ("after", after)) if one.verdict == settled.UNSTABLE]
-        return Difference(problem, name, Change.UNSTABLE, *speedups, why=f"unstable {' and '.join(when)}")
+    if when := _when(before, after, lambda one: one.verdict == settled.UNSTABLE):
+        return Difference(problem, name, Change.UNSTABLE, *speedups, why=f"unstable {when}")
     ratio = after.result.speedup / before.result.speedup
     sides = after.log_sides, before.log_sides
     interval = None if None in sides else around_ratio(ratio, *sides)
     return Difference(problem, name, _direction(ratio, interval), *speedups, ratio, interval)
+
+
+def _when(before: Best, after: Best, holds: Callable[[Best], bool]) -> str:
+    return " and ".join(word for word, one in (("before", before), ("after", after)) if holds(one))
 
 
 def _label(best: Best | None, label_of: dict[labels.Key, labels.Label]) -> str:

@@ -51,8 +51,9 @@ def test_the_best_sample_of_each_run_is_compared(tmp_path):
 
 def test_without_a_time_nothing_is_faster(tmp_path):
     before, after = run(tmp_path / "before", result("1/1")), run(tmp_path / "after", result("1/1", 0.1))
-    (found,) = compare(before, after)
-    assert found.change is Change.TIE and found.why == "not timed in both runs"
+    for runs, when in (((before, after), "before"), ((after, before), "after"), ((before, before), "before and after")):
+        (found,) = compare(*runs)
+        assert found.change is Change.NOT_COMPARABLE and found.why == f"not timed {when}"
 
 
 def test_forms_and_the_worst_first(tmp_path):
