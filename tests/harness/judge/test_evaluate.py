@@ -689,6 +689,37 @@ def test_whoever_works_on_two_streams_is_timed_with_its_launches(judged, problem
     assert halved.rule == "forged_clock" or halved.speedup == pytest.approx(honest.speedup, rel=0.1)
 
 
+BRANCHES = """
+import torch
+class ModelNew(torch.nn.Module):
+    graph = None
+    def record(self, x):
+        self.x, self.y, half, side = x.clone(), torch.empty_like(x), x.shape[0] // 2, torch.cuda.Stream()
+        torch.cuda.synchronize()
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph):
+            side.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(side):
+                torch.clamp_min(self.x[:half], 0, out=self.y[:half])
+            torch.clamp_min(self.x[half:], 0, out=self.y[half:])
+            torch.cuda.current_stream().wait_stream(side)
+    def forward(self, x):
+        if self.graph is None:
+            self.record(x)
+        self.x.copy_(x)
+        self.graph.replay()
+        return self.y.clone()
+"""
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("workload", ["small", "full"])
+def test_a_graph_with_branches_is_not_taken_for_a_forgery(judged, problem, workload):
+    result = judged(problem("1/19"), BRANCHES, device="cuda", track="open", workload=workload)
+    assert result.status is Status.OK, result.message
+    assert result.timing["profile"]["side_launches"] and not result.timing["cross_check"]["queue_held"]
+
+
 @pytest.mark.gpu
 def test_recurrent_layers_of_pytorch_are_not_taken_for_a_forgery(judged, problem):
     """They have a stream of their own; 3/36 was ``forged_clock`` at this size."""
