@@ -49,12 +49,20 @@ def listed(pid: int) -> tuple[list[int], bool]:
 
 def at_rest(processes: list[int]) -> bool:
     """Return whether every thread of these is stopped or gone, and has ended its system call."""
+    return not any(_unrested(processes))
+
+
+def unrested(processes: list[int]) -> str:
+    """Return the states of threads that are not at rest, as in proc(5): R has a core or waits for one, D for a disk."""
+    return "".join(sorted(set(_unrested(processes))))
+
+
+def _unrested(processes: list[int]) -> Iterator[str]:
     for process in processes:
         for task in tasks(process):
             fields = _stat(f"/proc/{process}/task/{task}")
             if fields and fields[0] not in "TtZX":
-                return False
-    return True
+                yield fields[0]
 
 
 def identities(processes: list[int]) -> set[tuple[int, str]]:

@@ -13,6 +13,7 @@ from harness.process.procfs import (
     identities,
     tasks_that_stop,
     turns,
+    unrested,
 )
 from harness.result import CandidateFailure, Status
 
@@ -63,7 +64,8 @@ class WorkerRest:
                     return self._rests_since(seen, family, times)
             waited_s = time.perf_counter() - begin
             if waited_s > _REST_S:
-                message = f"{_REST_S:g} s after its answer something that it started still runs"
+                state = unrested(family) or "unknown"
+                message = f"{_REST_S:g} s after its answer something that it started still runs (state {state})"
                 raise CandidateFailure(Status.CRASHED, message)
             if waited_s > _SPIN_S:
                 time.sleep(1e-4)
