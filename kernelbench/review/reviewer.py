@@ -26,7 +26,6 @@ from kernelbench.review.record import Review, ReviewError, Unanswered, about
 _TRIES = 3  # for an answer in the form that was asked for
 _ANSWER_TOKENS = 1500
 _REASON_CHARACTERS = 2000
-_CHARACTERS_A_TOKEN = 3  # fewer than any tokenizer needs on average: estimates are too high rather than too low
 
 _INSTRUCTIONS = f"""You review kernels that were submitted to a benchmark. Each computes the function of a reference
 PyTorch module; its outputs were already compared with the reference's and are right. Decide whether its speed was
@@ -90,7 +89,8 @@ class Reviewer:
         raise Unanswered(f"{self.endpoint.model} gave no usable answer in {_TRIES} tries: {problem}")
 
     def _reserve(self, messages: list[dict]) -> None:
-        tokens = sum(len(message["content"]) for message in messages) / _CHARACTERS_A_TOKEN
+        # no tokenizer makes more of a text than it has bytes, and a candidate may be written to come near that
+        tokens = sum(len(message["content"].encode(errors="replace")) for message in messages)
         most = self.endpoint.cost_usd(tokens, _ANSWER_TOKENS) or 0.0
         if self.spent + most > self.max_usd:
             raise Unanswered(f"{self.spent:.4f} USD are spent and the next answer may cost {most:.4f}: over the limit")

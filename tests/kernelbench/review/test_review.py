@@ -11,9 +11,11 @@ from click.testing import CliRunner
 from harness.result import Status
 from kernelbench import suite
 from kernelbench.cli import main
+from kernelbench.endpoint import Endpoint
 from kernelbench.review.bounds import bounds_of
 from kernelbench.review.labels import CATEGORIES, labels
-from kernelbench.review.record import Review, about, append, load
+from kernelbench.review.record import Review, Unanswered, about, append, load
+from kernelbench.review.reviewer import Reviewer
 
 pytest.importorskip("openai", reason="reviews need kernelbench[llm]")
 
@@ -203,6 +205,15 @@ def test_the_budget_ends_it_and_what_was_answered_is_kept(run, endpoint):
     words = [message["content"].split() for message in endpoint.requests[0]["messages"]]
     [only] = load(run.path)
     assert only.usd == pytest.approx(sum(map(len, [*words, json.dumps(FAIR).split()])) * 10 / 1e6)
+
+
+def test_the_budget_holds_for_a_source_of_which_every_byte_is_a_token(run, endpoint):
+    """Rare characters of four bytes are four tokens."""
+    text = "\U00013000" * 1000
+    reviewer = Reviewer(Endpoint("m", endpoint.base_url, prices=(1.0, 0.0)), max_usd=4 * 1000 / 1e6)
+    with pytest.raises(Unanswered, match="over the limit"):
+        reviewer.review(run.latest()[0], text, "")
+    assert not endpoint.requests
 
 
 def test_a_changed_source_is_not_reviewed(run, endpoint, tmp_path):
