@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from kernelbench import EvaluationError
+from kernelbench import EvaluationError, escaping
 from kernelbench.integrations import tasks
 
 _UNFIT = 3  # exit status of ``kb`` where the machine is at fault
@@ -38,7 +38,7 @@ def main(problem: str, arguments: Sequence[str] | None = None, **conditions: Any
     try:
         grade = tasks.grade_file(problem, given.program_path, **conditions)
     except EvaluationError as error:
-        sys.stderr.write(f"error: {error}\n")
+        sys.stderr.write(escaping.terminal(f"error: {error}") + "\n")
         sys.exit(_UNFIT)
     public = {"label": grade.label, "verdict": grade.verdict, **grade.metrics()}
     metrics = {"combined_score": grade.value, "public": public, "private": {}, "text_feedback": grade.feedback}

@@ -38,14 +38,16 @@ def test_a_wrong_program_has_its_feedback_in_both(files):
     assert not correct["correct"] and "first at" in correct["error"]
 
 
-def test_a_fault_of_the_machine_leaves_no_score(files, tmp_path, monkeypatch):
+def test_a_fault_of_the_machine_leaves_no_score(files, tmp_path, monkeypatch, capsys):
     def lost(*_, **__):
-        raise EvaluationError("the GPU was lost")
+        raise EvaluationError("the GPU was lost\x1b[2J")
 
     monkeypatch.setattr(tasks, "reward", lost)
     with pytest.raises(SystemExit) as ended:
         files(GOOD)
     assert ended.value.code == 3 and not (tmp_path / "results").exists()
+    said = capsys.readouterr().err
+    assert "the GPU was lost" in said and "\x1b" not in said
 
 
 def test_the_example_evolves_a_program(example, tmp_path):
