@@ -6,7 +6,6 @@ Every other file in it is a view that can be made again from the log.
 from __future__ import annotations
 
 import datetime
-import errno
 import fcntl
 import json
 import os
@@ -15,7 +14,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from harness.faults import MachineFault
 from harness.json_text import parse_json
 from harness.problem.module import ProblemFile
 from harness.record.shape import NUMBER, OBJECT, TEXT, count, kind, list_of, or_none, shape
@@ -24,7 +22,9 @@ from harness.solution.discover import Solution
 from harness.solution.includes import digest_of
 from kernelbench import __version__
 from kernelbench.metrics.workloads import together
-from kernelbench.run_folder import foreign, read_lines, read_own
+from kernelbench.run_files import unevaluated
+from kernelbench.run_files.folder import foreign, read_own
+from kernelbench.run_files.log import FullLog, RunError, WriteError, append_line, whole_lines, write_whole
 
 CONFIG = "config.json"
 LOG = "results.jsonl"
@@ -40,8 +40,6 @@ _TEXTS += ("solver", "solver_sha256", "model", "schedule", "start_sha256", "base
 _MOST_CONFIG_BYTES = 1 << 20
 # Of their figures, over each baseline, there are intervals: a leaderboard of so many takes two gigabytes.
 MOST_PROBLEMS, _MOST_BASELINES = 5_000, 16
-MOST_LOG_BYTES = 2 << 30  # chosen: 100,000 records of 20 kB
-_LINK = "it is a link, which is not written through"
 _PATH_BYTES, _NAME_BYTES = 4095, 255  # PATH_MAX without its end, and NAME_MAX, of Linux
 
 
@@ -64,18 +62,6 @@ _CONFIG = shape(
 )
 
 
-class RunError(Exception):
-    """A run directory that cannot be used, and what to do about it."""
-
-
-class WriteError(RunError, MachineFault):
-    """The run directory cannot be written: no room, no permission."""
-
-
-class FullLog(WriteError):
-    """A log of the run has as much as is read of one."""
-
-
 @dataclass
 class Run:
     """An open run directory. ``results`` are those already in the log, in order."""
@@ -84,6 +70,7 @@ class Run:
     config: dict[str, Any]
     results: list[Result]
     torn: bool = False  # the log ended in a half-written line, which was dropped
+    unevaluated: list[dict[str, Any]] = field(default_factory=list)  # see ``run_files.unevaluated``
     _writer: IO | None = None  # holds the lock of who may write
     _problems: set[str] = field(default_factory=set, repr=False)  # of the results, once one is appended
 
@@ -175,7 +162,7 @@ class Run:
         for what, names, most in (("problems", problems, MOST_PROBLEMS), ("baselines", baselines, _MOST_BASELINES)):
             if len(names) > most:
                 raise RunError(f"{path} has results of {len(names):,} {what}, and at most {most:,} are read")
-        return cls(path, config, results, torn)
+        return cls(path, config, results, torn, unevaluated.read(path))
 
     def close(self) -> None:
         """Let others write into it."""
@@ -202,7 +189,7 @@ class Run:
 
     def missing(self, cases: list[tuple[Solution, str]]) -> list[tuple[Solution, str]]:
         """Solutions and workloads without a result of the solution's present content, as ``latest`` has them."""
-        known = {(r.problem, r.solution["name"], *_content(r), r.workload.get("name")) for r in self.latest()}
+        known = {(r.problem, r.solution["name"], *content_of(r), r.workload.get("name")) for r in self.latest()}
         return [(s, name) for s, name in cases if (str(s.problem), s.name, s.sha256, s.helpers, name) not in known]
 
     def of_other_problems(self, files: Iterable[ProblemFile]) -> list[Result]:
@@ -214,19 +201,25 @@ class Run:
     def latest(self) -> list[Result]:
         """The last result of each (problem, solution file, workload), in order of problem and sample.
 
-        What is of an older content of the file than its last result does not count any more.
+        What is of an older content of the file than its last result, or was withdrawn, does not count any more.
         """
-        content = {(r.problem, r.solution["name"]): _content(r) for r in self.results}
+        since = unevaluated.withdrawn(self.unevaluated)
+        counted = [
+            r for place, r in enumerate(self.results) if place >= since.get((r.problem, r.solution["name"]), 0)
+        ]
+        content = {(r.problem, r.solution["name"]): content_of(r) for r in counted}
         last = {
             (r.problem, r.solution["name"], r.workload.get("name")): r
-            for r in self.results
-            if _content(r) == content[r.problem, r.solution["name"]]
+            for r in counted
+            if content_of(r) == content[r.problem, r.solution["name"]]
         }
         return sorted(last.values(), key=result_order)
 
     def solutions(self) -> list[Result]:
-        """Return ``latest`` with all workloads of a solution as one result."""
-        return together(self.latest())
+        """Return ``latest`` with all workloads of a solution as one result; without those that have only some."""
+        latest = self.latest()
+        parts = unevaluated.in_part(latest, self.unevaluated)
+        return together([r for r in latest if (r.problem, r.solution["name"]) not in parts])
 
 
 def _text(config: dict[str, Any]) -> str:
@@ -256,80 +249,9 @@ def only_writer(log: Path) -> IO | None:
     return file
 
 
-def _content(result: Result) -> tuple[str, str]:
+def content_of(result: Result) -> tuple[str, str]:
     """Return what a solution was when it was evaluated: its file, and those that it takes in."""
     return result.solution["sha256"], result.solution.get("helpers", "")
-
-
-def append_line(path: Path, record: dict[str, Any]) -> None:
-    """Add one record to a log, whole and on the disk; WriteError where there is no room, and the log is as before.
-
-    Nor does a log grow beyond what is read of one. A link is refused: in a run directory of others it may lead to any
-    file of ours.
-    """
-    line = (json.dumps(record) + "\n").encode()
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        reason = _LINK if error.errno == errno.ELOOP else error.strerror
-        raise WriteError(f"cannot open {path}: {reason}; put it right and continue with --resume") from error
-    try:
-        size = os.fstat(descriptor).st_size
-        if size + len(line) > MOST_LOG_BYTES:
-            raise FullLog(
-                f"{path} is full: it has {size:,} bytes, and no more than {MOST_LOG_BYTES:,} are read of a log. "
-                "Everything up to here is kept; go on in another directory"
-            )
-        try:
-            written = os.write(descriptor, line)
-            if written < len(line):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            os.fsync(descriptor)
-        except OSError as error:
-            if os.path.isfile(path):
-                os.truncate(path, size)
-            raise WriteError(
-                f"cannot write {path}: {error.strerror}. Everything up to here is kept; "
-                "make room and continue with --resume"
-            ) from error
-    finally:
-        os.close(descriptor)
-
-
-def write_named(path: Path, content: bytes | str) -> None:
-    """``write_whole`` for a file that a person named: a link stays one, and a terminal or a pipe is written to."""
-    path = path.resolve()
-    if path.exists() and not path.is_file():
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-    else:
-        write_whole(path, content)
-
-
-def write_whole(path: Path, content: bytes | str) -> None:
-    """A file that is there whole or as it was before, whatever happens meanwhile. Raises OSError that names it.
-
-    A link is replaced: in a run, a suite or a checkout, which may be of others, it may lead to any file of ours.
-    """
-    content = content.encode() if isinstance(content, str) else content
-    draft = path.with_name(f".{path.name}")
-    try:
-        draft.unlink(missing_ok=True)  # it may be a link, too
-        draft.write_bytes(content)
-        os.replace(draft, path)
-    except OSError as error:
-        draft.unlink(missing_ok=True)
-        raise OSError(error.errno, error.strerror, str(path)) from None
-
-
-def whole_lines(path: Path, repair: bool = False) -> tuple[list[bytes], bool]:
-    """The lines of a log, and whether a half-written one at its end was left out; ``repair`` cuts that off.
-
-    Raises OSError for a link, for what is no plain file, and for one that is too large to be a log.
-    """
-    lines, torn = read_lines(path, MOST_LOG_BYTES)
-    if torn and repair:
-        os.truncate(path, sum(map(len, lines)) + len(lines))
-    return lines, bool(torn)
 
 
 def _others_in(folder: Path) -> str:

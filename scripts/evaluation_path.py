@@ -42,7 +42,7 @@ _SOLUTION = _ROOT / "examples" / "cpp" / "relu.cpp"
 _PACKAGES = tuple(str(_ROOT / package) + os.sep for package in ("harness", "kernelbench"))
 PATH = {
     "main process": (
-        "kernelbench/cli/", "kernelbench/evaluation/", "kernelbench/run.py", "kernelbench/run_sources.py",
+        "kernelbench/cli/", "kernelbench/evaluation/", "kernelbench/run.py", "kernelbench/run_files/",
         "kernelbench/suite.py",
     ),
     "judge": ("harness/judge/",),

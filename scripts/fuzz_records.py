@@ -25,7 +25,6 @@ from pathlib import Path
 from typing import Any
 
 from harness.problem.module import ProblemError
-from kernelbench.evaluation import unevaluated
 from kernelbench.formats import claims, exchange
 from kernelbench.formats.claims import ClaimsError
 from kernelbench.formats.exchange import ExchangeError
@@ -38,7 +37,8 @@ from kernelbench.review import record as reviews
 from kernelbench.review import rules
 from kernelbench.review.bounds import bounds_of
 from kernelbench.run import CONFIG, LOG, Run, RunError
-from kernelbench.run_sources import TRAJECTORY
+from kernelbench.run_files import unevaluated
+from kernelbench.run_files.sources import TRAJECTORY
 from kernelbench.scheduling import text as schedule_text
 from kernelbench.scheduling import traces
 from kernelbench.scheduling.study import Grid, Variant, study

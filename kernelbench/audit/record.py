@@ -17,7 +17,7 @@ from harness.problem.module import ProblemError, ProblemFile
 from harness.record.fields import PROBLEM
 from harness.record.shape import LIST, NUMBER, OBJECT, TEXT, count, or_none, shape
 from harness.solution.includes import read_bytes
-from kernelbench.run import write_whole
+from kernelbench.run_files.log import write_whole
 
 FILE = "audit.jsonl"  # beside the problems that it is about
 METHOD = 2  # counts changes of draws, criterion, soundness, answers or mutants: earlier records are stale

@@ -18,7 +18,7 @@ from harness.problem.module import ProblemFile, ProblemId
 from harness.result import Result
 from harness.solution.discover import Solution, SolutionError, discover, read_file, readable
 from harness.solution.unchanged import Stamp, is_unchanged, stamp
-from kernelbench import run_sources, suite
+from kernelbench import suite
 from kernelbench.evaluation import unevaluated
 from kernelbench.evaluation.confirmation import confirm_best, fresh
 from kernelbench.evaluation.executor import (
@@ -35,7 +35,8 @@ from kernelbench.evaluation.executor import (
 from kernelbench.evaluation.stored_baselines import BaselineKey, StoredBaselines
 from kernelbench.metrics.workloads import workloads_of
 from kernelbench.run import Run, RunError
-from kernelbench.run_folder import linked
+from kernelbench.run_files import sources
+from kernelbench.run_files.folder import linked
 from kernelbench.views import leaderboard
 
 _CHANGED = "one of its files changed during the run: continue with --resume when it is written"
@@ -134,6 +135,7 @@ def evaluate_directory(
         todo = _todo(run, cases, again)
         outcome = _begun(run, executor, selection, chosen, cases, len(cases) - len(todo))
         unevaluated.keep_unmapped(run, chosen.unmapped)
+        unevaluated.withdraw_moved(run, chosen.root, chosen.problems)
         record = partial(_record, outcome, comparisons, chosen, watcher)
         watcher.started(outcome, len(unfit) + len(todo))
         with contextlib.closing(_evaluated(executor, todo, watcher.status)) as items:
@@ -152,7 +154,7 @@ def evaluate_directory(
     told = {one.solution for one in outcome.skipped}
     for solution in dict.fromkeys(solution for _, solution in fitting if solution not in told):
         if not is_unchanged(solution, chosen.stamps[solution]):
-            record(Skipped(solution, _CHANGED))
+            record(Skipped(solution, _CHANGED, changed=True))
     leaderboard.write(run, outcome.problems)
     run.close()
     return outcome
@@ -188,6 +190,7 @@ class _Chosen:
     unmapped: list[tuple[Path, str]]
     unknown: int
     unselected: int
+    problems: dict[str, str]  # of each file in the directory by name, '' where it has none
 
 
 def _choose(selection: Selection) -> _Chosen:
@@ -205,7 +208,9 @@ def _choose(selection: Selection) -> _Chosen:
     if not pairs:
         raise SolutionError(_nothing(selection.solutions, unmapped, unselected))
     stamps = {solution: stamp(solution) for _, solution in pairs}
-    return _Chosen(files, pairs, stamps, found.root, unmapped, len(unknown), unselected)
+    problems = {os.path.relpath(path, found.root): "" for path, _ in unmapped}
+    problems |= {s.name: str(s.problem) for s in found.solutions}
+    return _Chosen(files, pairs, stamps, found.root, unmapped, len(unknown), unselected, problems)
 
 
 def _todo(run: Run, cases: list[Case], again: Collection[tuple[str, str, str | None]]) -> list[Case]:
@@ -228,14 +233,15 @@ def _record(
     """
     file = chosen.files[item.solution.problem]
     if isinstance(item, Evaluated) and stamp(item.solution) != chosen.stamps[item.solution]:
-        item = Skipped(item.solution, _CHANGED, workload=item.result.workload["name"])
+        item = Skipped(item.solution, _CHANGED, workload=item.result.workload["name"], changed=True)
     if isinstance(item, Evaluated):
         comparisons.into(item.result, file)
-        with_disk_room(lambda: run_sources.keep(outcome.run, item.solution, file))
+        with_disk_room(lambda: sources.keep(outcome.run, item.solution, file))
         with_disk_room(lambda: outcome.run.append(item.result))
     else:
         outcome.skipped.append(item)
         with_disk_room(lambda: unevaluated.keep_skipped(outcome.run, item, file))
+        with_disk_room(lambda: unevaluated.withdraw_changed(outcome.run, item))
     watcher.ended(item)
 
 

@@ -107,12 +107,13 @@ class Skipped:
     elsewhere: bool = False
     workload: str | None = None  # the one that it was to be evaluated on; None is all of them
     every: bool = False
+    changed: bool = False  # its files are not any more what was evaluated
 
 
 def unless_changed(item: Evaluated | Skipped, before: Stamp) -> Evaluated | Skipped:
     """Return the item; a result of other content than its record would name, by the stamp ``before`` it, is none."""
     if isinstance(item, Evaluated) and not is_unchanged(item.solution, before):
-        return Skipped(item.solution, CHANGED, workload=item.result.workload["name"])
+        return Skipped(item.solution, CHANGED, workload=item.result.workload["name"], changed=True)
     return item
 
 

@@ -16,7 +16,7 @@ from kernelbench.evaluation.judge_process import Judge, open_judges
 from kernelbench.evaluation.stored_baselines import BaselineError, BaselineFile, BaselineKey, default_file
 from kernelbench.metrics.workloads import workloads_of
 from kernelbench.run import WriteError
-from kernelbench.run_folder import linked
+from kernelbench.run_files.folder import linked
 from kernelbench.views import tables
 from kernelbench.views.leaderboard import duration
 

@@ -25,7 +25,7 @@ from harness.solution.includes import digest_of
 from harness.timing.stability import NOISE
 from harness.timing.statistics import round_means_ms
 from harness.timing.unpaired import ratio_of_runs
-from kernelbench.run import append_line, whole_lines
+from kernelbench.run_files.log import append_line, whole_lines
 
 FILE = "baselines.jsonl"
 _RESULTS = Path("results")

@@ -1,46 +1,29 @@
-"""Candidates that a run did not evaluate, kept beside its log with the reason.
-
-``unevaluated.jsonl`` is only ever appended to, and has two kinds of lines:
-
-- ``skipped``: one candidate that could not be evaluated, through no fault of its own. ``after`` is the
-  number of results in the log at that time: a result of it behind that place takes the line's place.
-- ``unmapped``: all files of the solution directory that name no problem, or that of another. The last such line counts.
-"""
+"""Note in a run what it did not evaluate, and which results of it do not count any more."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.json_text import parse_json
+from harness.limits import MAX_SOURCE_BYTES
 from harness.problem.module import ProblemFile
-from harness.record.fields import PROBLEM
-from harness.record.shape import LIST, OBJECT, TEXT, count, or_none, shape
 from harness.solution.discover import readable
+from harness.solution.includes import read_bytes
 from kernelbench.evaluation.executor import Skipped
-from kernelbench.run import Run, RunError, append_line, whole_lines
-
-UNEVALUATED = "unevaluated.jsonl"
-_SKIPPED, _UNMAPPED = "skipped", "unmapped"
-_OF_SKIPPED = {
-    "kind": TEXT, "problem": PROBLEM, "problem_name": TEXT, "solution": TEXT, "sample": count(),
-    "workload": or_none(TEXT), "reason": TEXT, "after": count(),
-}  # fmt: skip
-_OF_FILES = ("solution", "reason")
-_SHAPES = {
-    _SKIPPED: shape({f"{name}!": of for name, of in _OF_SKIPPED.items()}),
-    _UNMAPPED: shape({"files!": LIST, "files[]": OBJECT, **{f"files[].{name}!": TEXT for name in _OF_FILES}}),
-}
+from kernelbench.run import Run, content_of
+from kernelbench.run_files.log import append_line, whole_lines
+from kernelbench.run_files.unevaluated import SKIPPED, UNEVALUATED, UNMAPPED, WITHDRAWN
 
 
 def keep_skipped(run: Run, item: Skipped, problem: ProblemFile) -> None:
     """Add one candidate. Raises WriteError."""
     solution = item.solution
     record = {
-        "kind": _SKIPPED,
+        "kind": SKIPPED,
         "problem": str(solution.problem),
         "problem_name": problem.name,
         "solution": solution.name,
@@ -52,55 +35,47 @@ def keep_skipped(run: Run, item: Skipped, problem: ProblemFile) -> None:
     _append(run, record)
 
 
+def withdraw_changed(run: Run, item: Skipped) -> None:
+    """Let the results of a skipped candidate count no more if they are of another content. Raises WriteError."""
+    solution = item.solution
+    content = solution.sha256, solution.helpers
+    counted = [r for r in run.latest() if (r.problem, r.solution["name"]) == (str(solution.problem), solution.name)]
+    if counted and (item.changed or any(content_of(result) != content for result in counted)):
+        _withdraw(run, str(solution.problem), solution.name)
+
+
+def withdraw_moved(run: Run, root: Path, problems: dict[str, str]) -> None:
+    """Let results count no more whose file below ``root`` was written since, and is now of another problem or of none.
+
+    ``problems`` has all files by name, with '' for none. Raises WriteError.
+    """
+    moved = {
+        (result.problem, name)
+        for result in run.latest()
+        if problems.get(name := result.solution["name"], result.problem) != result.problem
+        and _digest(root / name) != result.solution["sha256"]
+    }
+    for problem, name in sorted(moved):
+        _withdraw(run, problem, name)
+
+
+def _digest(path: Path) -> str:
+    """Return the digest of a source; '' for what is none, or is not there."""
+    try:
+        return hashlib.sha256(read_bytes(path, MAX_SOURCE_BYTES)).hexdigest()
+    except OSError:
+        return ""
+
+
+def _withdraw(run: Run, problem: str, solution: str) -> None:
+    _append(run, {"kind": WITHDRAWN, "problem": problem, "solution": solution, "after": len(run.results)})
+
+
 def keep_unmapped(run: Run, unmapped: Sequence[tuple[Path, str]]) -> None:
     """Add the files without a problem; nothing where there is none now and was none before. Raises WriteError."""
-    if unmapped or any(record["kind"] == _UNMAPPED for record in read(run.path)):
+    if unmapped or any(record["kind"] == UNMAPPED for record in run.unevaluated):
         files = [{"solution": readable(path), "reason": reason} for path, reason in unmapped]
-        _append(run, {"kind": _UNMAPPED, "files": files})
-
-
-def read(path: Path) -> list[dict[str, Any]]:
-    """Return the lines in the run directory ``path``, in order; none for a run that kept none. Raises RunError."""
-    try:
-        return parse(whole_lines(path / UNEVALUATED)[0])
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise RunError(f"{error.filename} cannot be read: {error.strerror}") from None
-
-
-def parse(lines: Iterable[bytes]) -> list[dict[str, Any]]:
-    """Return lines as records, without damaged ones (the last may still be written)."""
-    records = []
-    for line in lines:
-        try:
-            record = parse_json(line)
-            _SHAPES[record["kind"]].check(record)
-        except (ValueError, KeyError, TypeError):
-            continue
-        if record["kind"] == _SKIPPED:  # without what others wrote beside it
-            records.append({name: record[name] for name in _OF_SKIPPED})
-        else:
-            files = [{name: one[name] for name in _OF_FILES} for one in record["files"]]
-            records.append({"kind": _UNMAPPED, "files": files})
-    return records
-
-
-def pending(run: Run, records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return what still has no result: skipped candidates by problem and sample, then files without a problem."""
-    skipped: dict[tuple, dict[str, Any]] = {}
-    files: list[dict[str, Any]] = []
-    for record in records:
-        if record["kind"] == _SKIPPED:
-            skipped[record["problem"], record["solution"], record["workload"]] = record
-        else:
-            files = record["files"]
-    places: dict[tuple, int] = {}
-    for place, result in enumerate(run.results):
-        for workload in (result.workload.get("name"), None):
-            places[result.problem, result.solution["name"], workload] = place
-    left = [record for key, record in skipped.items() if places.get(key, -1) < record["after"]]
-    return sorted(left, key=lambda r: (*map(int, r["problem"].split("/")), r["sample"])) + files
+        _append(run, {"kind": UNMAPPED, "files": files})
 
 
 def _append(run: Run, record: dict[str, Any]) -> None:
@@ -110,3 +85,4 @@ def _append(run: Run, record: dict[str, Any]) -> None:
     with contextlib.suppress(OSError):  # of what cannot be read writing says why
         whole_lines(path, repair=True)  # one that was cut off would take the next with it
     append_line(path, record)
+    run.unevaluated.append(record)

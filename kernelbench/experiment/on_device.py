@@ -13,7 +13,7 @@ from kernelbench.experiment.plan import LIMITS, Ceilings, Cell, Experiment, Expe
 from kernelbench.metrics.scheduling import Trace
 from kernelbench.review import labels
 from kernelbench.run import Run, RunError
-from kernelbench.run_sources import trajectory_of
+from kernelbench.run_files.sources import trajectory_of
 from kernelbench.scheduling.traces import calls_of, traces
 from kernelbench.solvers import script
 from kernelbench.solvers.log.journal import Journal

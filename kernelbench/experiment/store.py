@@ -20,8 +20,9 @@ from harness.record.shape import LIST, OBJECT, TEXT, shape
 from harness.solution.includes import digest_of
 from kernelbench.experiment.outcomes import Finished
 from kernelbench.experiment.plan import Cell, Experiment, ExperimentError, Variant
-from kernelbench.run import append_line, only_writer, whole_lines, write_whole
-from kernelbench.run_folder import foreign, read_own
+from kernelbench.run import only_writer
+from kernelbench.run_files.folder import foreign, read_own
+from kernelbench.run_files.log import append_line, whole_lines, write_whole
 from kernelbench.solvers import script
 from kernelbench.solvers.program import Program
 

@@ -14,7 +14,8 @@ from kernelbench import suite
 from kernelbench.formats import kernelbench
 from kernelbench.formats.tritonbench import accuracy
 from kernelbench.review import labels
-from kernelbench.run import LOG, Run, write_named
+from kernelbench.run import LOG, Run
+from kernelbench.run_files.log import write_named
 from kernelbench.views import leaderboard, tables
 
 FORMATS = ("kernelbench", "baseline", "tritonbench", "csv", "parquet")

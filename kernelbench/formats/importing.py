@@ -27,7 +27,7 @@ from kernelbench import suite
 from kernelbench.formats import claims
 from kernelbench.formats.archive import Archive, ArchiveError, Kernel, ReadOptions
 from kernelbench.formats.claims import Claim
-from kernelbench.run import write_whole
+from kernelbench.run_files.log import write_whole
 
 READERS = {  # the first that accepts a path reads it
     "kernelbench-run": "kernelbench.formats.kernelbench_run",

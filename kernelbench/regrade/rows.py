@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from harness.result import Result, first_line
-from kernelbench.evaluation import unevaluated
 from kernelbench.formats import claims
 from kernelbench.formats.claims import Claim, ClaimsError
 from kernelbench.metrics import held_out, settled
@@ -16,6 +15,7 @@ from kernelbench.regrade.traits import OWN_KERNELS, traits
 from kernelbench.review import labels
 from kernelbench.review.labels import NONE, Label
 from kernelbench.run import Run
+from kernelbench.run_files import unevaluated
 
 NOT_EVALUATED = "not evaluated"
 
@@ -100,7 +100,7 @@ def rows_of(run: Run, claimed: Sequence[Claim]) -> list[Row]:
     known = labels.of_run(run)
     reasons = {
         (record.get("problem"), record["solution"]): record["reason"]
-        for record in unevaluated.pending(run, unevaluated.read(run.path))
+        for record in unevaluated.pending(run.results, run.unevaluated)
     }
     return [_row(run, claim, found.get((claim.problem, claim.solution)), known, reasons) for claim in claimed]
 

@@ -15,7 +15,7 @@ from kernelbench.formats.claims import Claim
 from kernelbench.metrics import outcomes
 from kernelbench.review.labels import Label
 from kernelbench.run import Run
-from kernelbench.run_sources import reference_of, source_of
+from kernelbench.run_files.sources import reference_of, source_of
 
 UNCHANGED, LIBRARY_ONLY, REDUCED_PRECISION = "unchanged", "library_only", "reduced_precision"
 GRAPH_REPLAY, MEMORY_FORMAT, OTHER_SIZES = "graph_replay", "memory_format", "other_sizes"

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from harness.result import Result
-from kernelbench.evaluation import unevaluated
 from kernelbench.metrics import fast_p, held_out, outcomes, settled
 from kernelbench.metrics.scores import Scores, scores
 from kernelbench.metrics.workloads import CombinedResult, geometric_mean
 from kernelbench.report import records
 from kernelbench.review.labels import band_of, of_run
 from kernelbench.run import Run
+from kernelbench.run_files import unevaluated
 from kernelbench.views import curves, ranking
 from kernelbench.views.ranking import counted, labels
 
@@ -22,27 +22,20 @@ _UNTIMED = "without a speedup"  # instead of a verdict
 _NOT_SHOWN = ("kind", "after")  # of what was not evaluated
 
 
-def overview(runs: Sequence[Run], skips: Sequence[Sequence[dict[str, Any]]] | None = None) -> dict[str, Any]:
-    """Figures of every run over the problems that any of them counts.
-
-    Parameters
-    ----------
-    skips
-        For each run the lines of ``unevaluated.jsonl``; by default those in its directory.
-    """
+def overview(runs: Sequence[Run]) -> dict[str, Any]:
+    """Figures of every run over the problems that any of them counts."""
     problems = counted(runs)
     names = labels(runs)
-    skips = [unevaluated.read(run.path) for run in runs] if skips is None else skips
     found = [scores(run.solutions(), problems) for run in runs]
     return {
         "problems": len(problems),
-        "runs": [_summary(*of_run) for of_run in zip(runs, names, found, skips)],
+        "runs": [_summary(*of_run) for of_run in zip(runs, names, found)],
         "areas": [{"run": i, **curves.area(those, found[0])} for i, those in enumerate(found) if i],
         "roofs": _roofs(runs),
     }
 
 
-def _summary(run: Run, name: str, found: Scores, skips: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _summary(run: Run, name: str, found: Scores) -> dict[str, Any]:
     results, figures, raw = run.solutions(), ranking.of_scores(found), ranking.raw_of_scores(found)
     bands = band_of(of_run(run))
     return {
@@ -67,7 +60,7 @@ def _summary(run: Run, name: str, found: Scores, skips: Sequence[dict[str, Any]]
         "over_workloads": _over_workloads(results),
         "unevaluated": [
             {key: value for key, value in record.items() if key not in _NOT_SHOWN and value is not None}
-            for record in unevaluated.pending(run, skips)
+            for record in unevaluated.pending(run.results, run.unevaluated)
         ],
     }  # fmt: skip
 

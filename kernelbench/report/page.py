@@ -26,7 +26,7 @@ from kernelbench.report import records
 from kernelbench.report.overview import overview
 from kernelbench.review.labels import NONE, key_of, of_run
 from kernelbench.run import Run
-from kernelbench.run_sources import reference_of, trajectory_of
+from kernelbench.run_files.sources import reference_of, trajectory_of
 
 _CHUNK = 64  # results
 _MOST_TEXT = 256 << 20  # characters of sources and attempts: chosen, 25,000 for each of 10,000 results

@@ -9,7 +9,7 @@ from harness.result import Result
 from kernelbench.metrics import fast_p, held_out, settled
 from kernelbench.review.labels import NONE, Label
 from kernelbench.run import Run
-from kernelbench.run_sources import source_of
+from kernelbench.run_files.sources import source_of
 
 _MESSAGE_LENGTH = 200
 

@@ -24,12 +24,13 @@ from harness.problem.module import ProblemError
 from harness.result import Result
 from harness.solution.includes import open_plain, too_large
 from kernelbench import escaping
-from kernelbench.evaluation.unevaluated import UNEVALUATED, parse
 from kernelbench.report import page, records
 from kernelbench.report.overview import overview
 from kernelbench.review.labels import NONE, key_of, of_run
-from kernelbench.run import LOG, MOST_LOG_BYTES, Run, RunError
-from kernelbench.run_sources import TRAJECTORY, attempts_in, reference_of
+from kernelbench.run import LOG, Run, RunError
+from kernelbench.run_files.log import MOST_LOG_BYTES
+from kernelbench.run_files.sources import TRAJECTORY, attempts_in, reference_of
+from kernelbench.run_files.unevaluated import UNEVALUATED, parse
 from kernelbench.suite import SelectorError
 
 _HOSTS = ("127.0.0.1", "localhost")
@@ -85,10 +86,10 @@ class Follower:
     def _start(self, path: Path) -> None:
         self.run = Run.load(path)  # for its configuration: ``update`` reads the log
         self.run.results.clear()
+        self.run.unevaluated.clear()
         self.generation = uuid.uuid4().hex
         self._log, self._trajectory, self._unevaluated = (Tail(path / name) for name in (LOG, TRAJECTORY, UNEVALUATED))
         self.attempts: list[dict[str, Any]] = []
-        self.unevaluated: list[dict[str, Any]] = []
 
     def update(self) -> None:
         """Raises RunError where the log is gone or holds what is no result; what was read before is kept."""
@@ -100,7 +101,7 @@ class Follower:
             if (self.run.path / TRAJECTORY).exists():
                 self.attempts += attempts_in(self._trajectory.lines())
             if (self.run.path / UNEVALUATED).exists():
-                self.unevaluated += parse(self._unevaluated.lines())
+                self.run.unevaluated += parse(self._unevaluated.lines())
         except OSError as error:
             raise RunError(f"cannot read {error.filename}: {error.strerror}") from None
         except (ValueError, KeyError, TypeError) as error:
@@ -148,7 +149,7 @@ class Feed:
         count, unevaluated = self._lengths()
         version = generation, count, unevaluated
         if self._overview is None or self._overview[0] != version:
-            self._overview = version, overview([run], [self._follower.unevaluated])
+            self._overview = version, overview([run])
         label_of = of_run(run)
         return {
             "generation": generation,
@@ -163,7 +164,7 @@ class Feed:
         }
 
     def _lengths(self) -> tuple[int, int]:
-        return len(self._follower.run.results), len(self._follower.unevaluated)
+        return len(self._follower.run.results), len(self._follower.run.unevaluated)
 
 
 class Server(ThreadingHTTPServer):

@@ -26,7 +26,7 @@ from kernelbench.metrics.outcomes import (
 from kernelbench.review import record
 from kernelbench.review.record import Review
 from kernelbench.run import Run
-from kernelbench.run_sources import trajectory_of
+from kernelbench.run_files.sources import trajectory_of
 
 # What a reviewer may answer -> the categories of that answer; the gravest answer last.
 CATEGORIES = {

@@ -14,7 +14,7 @@ from harness.record.shape import FROM_0, TEXT, one_of, shape
 from harness.result import Result
 from kernelbench.metrics.outcomes import GAMING, MINOR_ISSUES, NO_ISSUES
 from kernelbench.run import RunError
-from kernelbench.run_folder import read_lines
+from kernelbench.run_files.folder import read_lines
 
 LOG = "reviews.jsonl"
 _MOST_BYTES = 256 << 20  # chosen: 100,000 reviews of 2.5 kB

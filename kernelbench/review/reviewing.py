@@ -11,7 +11,7 @@ from kernelbench.review.labels import by_measurement
 from kernelbench.review.record import Review, Unanswered
 from kernelbench.review.reviewer import Reviewer
 from kernelbench.run import Run
-from kernelbench.run_sources import reference_of, source_of
+from kernelbench.run_files.sources import reference_of, source_of
 
 
 def reviewed(run: Run) -> list[Result]:

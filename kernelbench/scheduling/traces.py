@@ -13,8 +13,9 @@ from harness.record.shape import shape
 from harness.result import Result
 from kernelbench.metrics.scheduling import Attempt, Trace, Unit, attempt_of, sol_ms_of
 from kernelbench.metrics.workloads import together
-from kernelbench.run import Run, RunError, whole_lines
-from kernelbench.run_sources import ASKED, trajectory_of
+from kernelbench.run import Run, RunError
+from kernelbench.run_files.log import whole_lines
+from kernelbench.run_files.sources import ASKED, trajectory_of
 
 CALLS = "calls.jsonl"
 _CALL = shape({**ASKED, "problem!": PROBLEM})

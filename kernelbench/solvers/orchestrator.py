@@ -15,11 +15,12 @@ from harness.problem.module import ProblemFile, ProblemId
 from harness.result import Result
 from harness.solution.discover import SolutionError, discover, read_solution, readable
 from harness.solution.includes import read_bytes
-from kernelbench import run_sources, suite
+from kernelbench import suite
 from kernelbench.evaluation.confirmation import confirm_best, fresh
 from kernelbench.evaluation.executor import Evaluated, Options, Pair, closed_or_killed
 from kernelbench.evaluation.local_executor import BuildQueue, Pipeline
 from kernelbench.run import Run
+from kernelbench.run_files import sources
 from kernelbench.solvers import session
 from kernelbench.solvers.backend.interface import Work
 from kernelbench.solvers.backend.local import LocalBackend
@@ -125,7 +126,7 @@ def _run_session(
 
     def keep(work: Work, results: list[Result]) -> None:
         file = backend.problems[work.problem].file
-        with_disk_room(lambda: run_sources.keep(run, backend.solution(work), file))
+        with_disk_room(lambda: sources.keep(run, backend.solution(work), file))
         for result in results:
             with_disk_room(partial(run.append, result))
 
@@ -147,7 +148,7 @@ def _finish(outcome: Outcome, opened, selector: str, problem_dir: Path | None, w
         return (file, solution) if file and solution.sha256 == result.solution["sha256"] else None
 
     def record(item: Evaluated) -> None:
-        with_disk_room(lambda: run_sources.keep(outcome.run, item.solution, files[item.result.problem]))
+        with_disk_room(lambda: sources.keep(outcome.run, item.solution, files[item.result.problem]))
         with_disk_room(lambda: outcome.run.append(item.result))
         watcher.evaluated(item.result)
 

@@ -30,9 +30,9 @@ from harness.result import Result
 from harness.solution.discover import SUFFIXES
 from harness.solution.includes import open_plain
 from kernelbench.metrics import settled
-from kernelbench.run import write_whole
-from kernelbench.run_folder import WORKSPACES, read_own
-from kernelbench.run_sources import ORIGIN
+from kernelbench.run_files.folder import WORKSPACES, read_own
+from kernelbench.run_files.log import write_whole
+from kernelbench.run_files.sources import ORIGIN
 from kernelbench.solvers.candidate import Candidate, Talk
 from kernelbench.solvers.plan import SolverError
 from kernelbench.solvers.prompting import feedback

@@ -18,7 +18,7 @@ from harness.result import Result
 from kernelbench import escaping
 from kernelbench.endpoint import Message
 from kernelbench.metrics import settled
-from kernelbench.run import write_whole
+from kernelbench.run_files.log import write_whole
 from kernelbench.solvers.backend.interface import Backend, Bounds, ProblemFacts, Profile, Trial, Work
 from kernelbench.solvers.candidate import Candidate
 from kernelbench.solvers.log.journal import Journal

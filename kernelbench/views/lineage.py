@@ -8,7 +8,7 @@ from typing import Any
 from kernelbench.metrics import lineage
 from kernelbench.metrics.lineage import Step
 from kernelbench.run import Run
-from kernelbench.run_sources import trajectory_of
+from kernelbench.run_files.sources import trajectory_of
 from kernelbench.views import tables
 
 # Levels that are too small alone (KernelBand, table 1), where there are five; of the suite each of three stands alone.

@@ -12,9 +12,10 @@ from logs import NO_LOGS, no_log, no_room
 from harness.problem.module import ProblemId
 from harness.result import Result, Status
 from harness.solution.discover import Solution
-from kernelbench.evaluation import unevaluated
-from kernelbench.run import CONFIG, LOG, FullLog, Run, RunError, WriteError, append_line, write_named, write_whole
-from kernelbench.run_folder import foreign
+from kernelbench.run import CONFIG, LOG, FullLog, Run, RunError, WriteError
+from kernelbench.run_files import unevaluated
+from kernelbench.run_files.folder import foreign
+from kernelbench.run_files.log import append_line, write_named, write_whole
 
 CONFIGURATION = {"solutions": "s", "problem_dir": None, "workload": None, "precision": "fp32", "device": "cpu"}
 
@@ -333,7 +334,7 @@ def test_a_log_does_not_grow_beyond_what_is_read_of_one(tmp_path, monkeypatch):
     run = Run.create(tmp_path, CONFIGURATION)
     run.append(result())
     before = (tmp_path / LOG).read_bytes()
-    monkeypatch.setattr("kernelbench.run.MOST_LOG_BYTES", 2 * len(before) - 1)
+    monkeypatch.setattr("kernelbench.run_files.log.MOST_LOG_BYTES", 2 * len(before) - 1)
     with pytest.raises(WriteError, match=f"{LOG} is full: .* Everything up to here is kept; go on in another"):
         run.append(result())
     assert (tmp_path / LOG).read_bytes() == before

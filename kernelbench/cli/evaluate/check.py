@@ -16,7 +16,8 @@ from kernelbench.cli.grouped import GroupedCommand
 from kernelbench.evaluation.build_check import build_only
 from kernelbench.evaluation.directory import Outcome
 from kernelbench.gate import ci, thresholds
-from kernelbench.run import Run, RunError, write_named
+from kernelbench.run import Run, RunError
+from kernelbench.run_files.log import write_named
 
 
 class _Arch(click.ParamType):

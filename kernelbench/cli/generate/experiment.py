@@ -22,8 +22,9 @@ from kernelbench.experiment.plan import Experiment, ExperimentError
 from kernelbench.experiment.report import report
 from kernelbench.experiment.running import Progress, run
 from kernelbench.experiment.store import DEFINITION, FIGURES, Store
-from kernelbench.run import WriteError, write_whole
-from kernelbench.run_folder import linked
+from kernelbench.run import WriteError
+from kernelbench.run_files.folder import linked
+from kernelbench.run_files.log import write_whole
 from kernelbench.solvers.plan import SolverError
 from kernelbench.views import tables
 from kernelbench.views.plotting import PictureError

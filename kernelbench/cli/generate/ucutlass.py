@@ -108,7 +108,7 @@ def compile_(file, problem, workload, problem_dir, precision, as_json, out: Path
       kb ucutlass compile gemm.dsl --header-only --json
     """
     program, _, _ = checked(request(file, problem, workload, precision, problem_dir), as_json)
-    from kernelbench.run import write_whole
+    from kernelbench.run_files.log import write_whole
     from kernelbench.ucutlass import codegen
     from kernelbench.ucutlass.canonical import digest
 

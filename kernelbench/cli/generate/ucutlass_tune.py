@@ -18,7 +18,7 @@ from kernelbench.cli.generate.ucutlass_request import (
     request,
     workload_option,
 )
-from kernelbench.run_folder import foreign, linked
+from kernelbench.run_files.folder import foreign, linked
 
 _LISTED = 20
 _TUNED = Path("tuned")
@@ -134,7 +134,7 @@ def _tune(program, asked, device, builds: int, out: Path, predict, as_json: bool
     from harness.problem.module import ProblemError
     from kernelbench.api import load_problem
     from kernelbench.evaluator.client import Conditions, problem_file
-    from kernelbench.run import write_whole
+    from kernelbench.run_files.log import write_whole
     from kernelbench.ucutlass import tuning
     from kernelbench.ucutlass.canonical import source_text
     from kernelbench.ucutlass.tuning.measure import Evaluations

@@ -23,7 +23,7 @@ from kernelbench.evaluation.executor import EnvironmentUnfit
 from kernelbench.evaluation.progress import Progress
 from kernelbench.redteam.catalogue import CLASSES
 from kernelbench.redteam.examination import Row, examine
-from kernelbench.run import write_named
+from kernelbench.run_files.log import write_named
 from kernelbench.views import tables
 
 _EVIDENCE_CHARACTERS = 100

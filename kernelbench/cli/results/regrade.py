@@ -14,7 +14,8 @@ from kernelbench.regrade import document, page
 from kernelbench.regrade.rows import claims_of, rows_of
 from kernelbench.regrade.summary import best_of_all, summary
 from kernelbench.review.record import ReviewError
-from kernelbench.run import Run, RunError, write_named
+from kernelbench.run import Run, RunError
+from kernelbench.run_files.log import write_named
 from kernelbench.views import tables
 from kernelbench.views.ranking import labels
 

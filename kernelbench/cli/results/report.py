@@ -9,7 +9,8 @@ import click
 from harness.problem.module import ProblemError
 from kernelbench.cli import UNFIT, WRONG_USAGE, fail, out_option, say
 from kernelbench.report import page
-from kernelbench.run import Run, RunError, write_named, write_whole
+from kernelbench.run import Run, RunError
+from kernelbench.run_files.log import write_named, write_whole
 from kernelbench.suite import SelectorError
 
 _DEFAULT = "report.html"

@@ -8,7 +8,7 @@ import click
 
 from harness.problem.module import ProblemError
 from kernelbench.cli import UNFIT, WRONG_USAGE, OutputFile, clock_option, fail, out_option, precision_option, say
-from kernelbench.run import write_named
+from kernelbench.run_files.log import write_named
 
 
 @click.command("sol")

@@ -19,7 +19,7 @@ from harness.process.spawn import command_of, environment
 from kernelbench.formats.archive import text_of
 from kernelbench.formats.tritonbench import generated
 from kernelbench.formats.tritonbench.generated import Entry
-from kernelbench.run import write_whole
+from kernelbench.run_files.log import write_whole
 
 STATISTICS = Path("data/TritonBench_G_v1.json")
 GOLDEN = Path("data/TritonBench_G_v1")

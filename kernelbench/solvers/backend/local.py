@@ -27,7 +27,7 @@ from kernelbench.evaluation.executor import Evaluated, Skipped
 from kernelbench.evaluation.judge_process import CHECK, measure, profile
 from kernelbench.evaluation.local_executor import BuildQueue, Order
 from kernelbench.machine import ncu
-from kernelbench.run import write_whole
+from kernelbench.run_files.log import write_whole
 from kernelbench.solvers.backend.interface import Profile, Trial, Work
 from kernelbench.solvers.backend.profiles import profile_of
 from kernelbench.solvers.log.journal import SOLUTIONS

@@ -31,8 +31,9 @@ from harness.record.shape import FROM_0, LIST, OBJECT, TEXT, count, or_none, sha
 from harness.solution.includes import read_bytes
 from harness.solution.naming import DIRECTIVE_LINES, directive_words
 from kernelbench.endpoint import Message
-from kernelbench.run import MOST_LOG_BYTES, RunError, append_line, whole_lines, write_whole
-from kernelbench.run_sources import ASKED, TRAJECTORY
+from kernelbench.run import RunError
+from kernelbench.run_files.log import MOST_LOG_BYTES, append_line, whole_lines, write_whole
+from kernelbench.run_files.sources import ASKED, TRAJECTORY
 
 CALLS, SOLUTIONS = "calls.jsonl", "solutions"
 FACTS, MEMORY, GRANTS = "facts.jsonl", "memory.jsonl", "schedule.jsonl"

@@ -8,7 +8,7 @@ from pathlib import Path
 from harness.problem.module import ProblemFile
 from harness.result import Result, first_line
 from kernelbench.evaluator.client import Conditions, Job, evaluate_all
-from kernelbench.run import write_whole
+from kernelbench.run_files.log import write_whole
 from kernelbench.ucutlass import ir
 from kernelbench.ucutlass.canonical import digest, source_text
 from kernelbench.ucutlass.tuning.search import Measured

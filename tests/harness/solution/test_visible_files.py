@@ -9,10 +9,10 @@ from harness.job import decode_solution, encode_solution
 from harness.problem.module import ProblemId
 from harness.solution.discover import discover, read_file
 from harness.solution.visible_files import KEPT_BY_RUNS, own_files, own_texts
-from kernelbench.evaluation.unevaluated import UNEVALUATED
 from kernelbench.review.record import LOG as REVIEWS
 from kernelbench.run import CONFIG, LOG
-from kernelbench.run_sources import REFERENCES, SOURCES, TRAJECTORY
+from kernelbench.run_files.sources import REFERENCES, SOURCES, TRAJECTORY
+from kernelbench.run_files.unevaluated import UNEVALUATED
 from kernelbench.scheduling.traces import CALLS
 
 NAMES_ALL = "import matmul_kernel, impl, helper\nx = 'matmul_kernel.py', 'impl.py', 'helper.py', 'b/matmul_kernel.py'"

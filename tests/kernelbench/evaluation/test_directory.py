@@ -6,7 +6,7 @@ from harness.result import Status
 from kernelbench.evaluation.directory import Selection, Watcher, evaluate_directory, evaluate_one
 from kernelbench.evaluation.executor import Options
 from kernelbench.gate import thresholds
-from kernelbench.run import RunError
+from kernelbench.run import Run, RunError
 
 PROBLEM = """import torch
 class Model(torch.nn.Module):
@@ -17,9 +17,9 @@ def get_init_inputs(): return []
 SOLUTION = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return {}\n"
 
 
-def evaluated(tmp_path, watcher=None):
+def evaluated(tmp_path, watcher=None, **more):
     selection = Selection(tmp_path / "solutions", problem_dir=tmp_path / "problems")
-    options = Options(device="cpu", cv_target=0.5, track="open", jobs=1)  # in order, as they are built
+    options = Options(device="cpu", cv_target=0.5, track="open", jobs=1, **more)  # in order, as they are built
     return evaluate_directory(selection, options, out=tmp_path / "run", resume=True, watcher=watcher)
 
 
@@ -89,6 +89,66 @@ def test_a_result_is_none_where_its_file_was_replaced_before_the_end(tmp_path):
     gone = [one.solution.name for one in outcome.skipped]
     assert gone == ["1_1_s0.py"] and "changed during the run" in outcome.skipped[0].reason
     assert [r.solution["name"] for r in thresholds.results_of(outcome)] == ["1_1_s1.py"]
+    assert statuses(outcome) == {"1_1_s1.py": Status.OK}
+
+
+WITH_TWO_SIZES = """import torch
+WORKLOADS = {"small": dict(n=64), "ragged": dict(n=65)}
+class Model(torch.nn.Module):
+    def forward(self, x): return x + 1
+def get_inputs(n=64, **sizes): return [torch.rand(n)]
+def get_init_inputs(**sizes): return []
+"""
+
+
+class Touching(Watcher):
+    def __init__(self, path):
+        self.path = path
+
+    def ended(self, item):
+        self.path.touch()
+
+
+def test_nobody_withdraws_from_a_workload_by_touching_a_file(tmp_path):
+    """Who was right at the first size only, and touched the file before the end of the next, was ``ok`` as a whole."""
+    write(tmp_path, **{"1_1_s0": "x + 1 if len(x) == 64 else x"})
+    (tmp_path / "problems/level1/001_own.py").write_text(WITH_TWO_SIZES)
+    watcher = Touching(tmp_path / "solutions/1_1_s0.py")
+    outcome = evaluated(tmp_path, watcher, workload="small,ragged")
+    assert [item.workload for item in outcome.skipped] == ["ragged"]
+    assert outcome.run.latest() == Run.load(tmp_path / "run").latest() == []
+    (solution,) = evaluated(tmp_path, workload="small,ragged").run.solutions()
+    assert solution.status is Status.WRONG_VALUE
+
+
+ANOTHER = {
+    "needs a GPU": "import triton\n" + SOLUTION.format("x"),
+    "has no problem": "# kb: problem=9/9\n" + SOLUTION.format("x"),
+    "says too much": "# kb: problem=nonsense\n" + SOLUTION.format("x"),
+}
+
+
+@pytest.mark.parametrize("text", ANOTHER.values(), ids=ANOTHER)
+def test_a_result_of_a_content_that_is_gone_does_not_count(tmp_path, text):
+    write(tmp_path, **{"1_1_s0": "x + 1", "1_1_s1": "1 + x"})
+    evaluated(tmp_path)
+    (tmp_path / "solutions/1_1_s0.py").write_text(text)
+    outcome = evaluated(tmp_path)
+    assert statuses(outcome) == {"1_1_s1.py": Status.OK} and len(outcome.run.results) == 2
+    (told,) = Run.load(tmp_path / "run").solutions()
+    assert told.solution["name"] == "1_1_s1.py"
+    write(tmp_path, **{"1_1_s0": "x + 1"})
+    assert statuses(evaluated(tmp_path)) == {"1_1_s0.py": Status.OK, "1_1_s1.py": Status.OK}
+
+
+def test_a_neighbour_that_claims_the_same_problem_takes_no_result_away(tmp_path):
+    claim = "# kb: problem=1/1 sample=7\n" + SOLUTION
+    write(tmp_path, **{"1_1_s1": "1 + x"})
+    (tmp_path / "solutions/one.py").write_text(claim.format("x + 1"))
+    evaluated(tmp_path)
+    (tmp_path / "solutions/other.py").write_text(claim.format("x"))
+    outcome = evaluated(tmp_path)
+    assert len(outcome.unmapped) == 2 and statuses(outcome) == {"1_1_s1.py": Status.OK, "one.py": Status.OK}
 
 
 def test_a_file_that_is_written_while_it_alone_is_evaluated_has_no_result(tmp_path):

@@ -24,7 +24,8 @@ from kernelbench.evaluation.directory import Selection, evaluate_directory
 from kernelbench.evaluation.executor import Evaluated, Options, Skipped
 from kernelbench.evaluation.judge_process import Judge, asked
 from kernelbench.evaluation.local_executor import Pipeline
-from kernelbench.run import Run, WriteError, append_line
+from kernelbench.run import Run, WriteError
+from kernelbench.run_files.log import append_line
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,7 @@ from browser import click, colours, opened, press, problems, resize, some, texts
 from logs import result, rewritten, run
 
 from harness.result import Status
-from kernelbench import run_sources
+from kernelbench.run_files import sources
 
 HOSTILE = """</script></style><script>document.title = 'owned'</script><img src=x onerror="document.title='owned'">
 <!-- <script> ]]> &lt;b&gt; {{data}} \u2028 \ud800"""
@@ -19,7 +19,7 @@ WORDS = HOSTILE.encode("utf-8", "replace").decode()
 def keep(made, one, text):
     content = text.encode()
     one.solution["sha256"] = hashlib.sha256(content).hexdigest()
-    folder = made.path / run_sources.SOURCES
+    folder = made.path / sources.SOURCES
     folder.mkdir(exist_ok=True)
     (folder / f"{one.solution['sha256']}.{one.solution['kind']}").write_bytes(content)
 
@@ -165,7 +165,7 @@ def test_text_of_candidates_does_nothing_but_be_read(browser, tmp_path):
     made.results[0].problem_name = WORDS
     keep(made, made.results[0], WORDS)
     line = {"problem": "1/1", "sample": 0, "answer": WORDS, "prompt": [{"role": WORDS, "content": WORDS}]}
-    (made.path / run_sources.TRAJECTORY).write_text(json.dumps(line) + "\n")
+    (made.path / sources.TRAJECTORY).write_text(json.dumps(line) + "\n")
     opened(browser, tmp_path, rewritten(made))
     title = browser.title
     click(browser, "#table tbody a")
@@ -197,7 +197,7 @@ def test_attempts_of_a_solver_are_listed_with_what_was_said(browser, tmp_path):
         {"problem": "1/2", "sample": 1, "turn": 1, "parent": 0},
         {"problem": "1/2", "sample": 2, "turn": 2, "parent": 1, "answer": "I give up"},
     ]  # fmt: skip
-    (made.path / run_sources.TRAJECTORY).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (made.path / sources.TRAJECTORY).write_text("".join(json.dumps(line) + "\n" for line in lines))
     opened(browser, tmp_path, made)
     click(browser, "#table tbody tr[data-id='1'] a")
     wait(browser, "document.querySelector('.attempts')")

@@ -16,10 +16,10 @@ from warm_kb import KB
 from harness.problem.module import ProblemFile, ProblemId
 from harness.result import Status
 from harness.solution.discover import read_solution
-from kernelbench import run_sources
 from kernelbench.report import page, records
 from kernelbench.report.overview import overview
 from kernelbench.run import Run, RunError, WriteError
+from kernelbench.run_files import sources
 
 H100 = Path(__file__).parents[3] / "results" / "h100"
 GOOD = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return x.clamp(min=0)\n"
@@ -178,39 +178,39 @@ def kept(tmp_path):
 def test_sources_are_kept_once_by_their_content(kept):
     made, solution, problem = kept
     for _ in range(2):
-        run_sources.keep(made, solution, problem)
+        sources.keep(made, solution, problem)
     assert [path.name for path in (made.path / "sources").iterdir()] == [f"{solution.sha256}.py"]
     solution.path.write_text("changed since")
-    assert run_sources.source_of(made, made.results[0]) == GOOD
-    assert run_sources.reference_of(made, "1/1") == {"source": "# the problem", "kept": True}
+    assert sources.source_of(made, made.results[0]) == GOOD
+    assert sources.reference_of(made, "1/1") == {"source": "# the problem", "kept": True}
 
 
 def test_without_a_copy_the_file_counts_while_it_is_the_same(kept):
     made, solution, _ = kept
-    assert run_sources.source_of(made, made.results[0]) == GOOD
+    assert sources.source_of(made, made.results[0]) == GOOD
     solution.path.write_text("changed since")
-    assert run_sources.source_of(made, made.results[0]) is None
-    suites = run_sources.reference_of(made, "1/1")
+    assert sources.source_of(made, made.results[0]) is None
+    suites = sources.reference_of(made, "1/1")
     assert "class Model" in suites["source"] and not suites["kept"]
-    assert run_sources.reference_of(made, "9/999") is None and run_sources.reference_of(made, "../x") is None
+    assert sources.reference_of(made, "9/999") is None and sources.reference_of(made, "../x") is None
 
 
 def test_the_problem_is_kept_as_it_is_for_the_newest_result(kept):
     made, solution, problem = kept
-    run_sources.keep(made, solution, problem)
+    sources.keep(made, solution, problem)
     problem.path.write_text("# another problem")
-    run_sources.keep(made, solution, problem)
-    assert run_sources.reference_of(made, "1/1") == {"source": "# another problem", "kept": True}
+    sources.keep(made, solution, problem)
+    assert sources.reference_of(made, "1/1") == {"source": "# another problem", "kept": True}
 
 
 def test_a_kept_source_that_is_a_link_is_not_followed(kept, tmp_path):
     """A run of somebody else could show the source of one of ours, whose digest is in a log that is no secret."""
     made, solution, problem = kept
-    run_sources.keep(made, solution, problem)
+    sources.keep(made, solution, problem)
     (made.path / "sources").rename(tmp_path / "mine")
     solution.path.unlink()
     (made.path / "sources").symlink_to(tmp_path / "mine")
-    assert run_sources.source_of(made, made.results[0]) is None
+    assert sources.source_of(made, made.results[0]) is None
 
 
 def test_no_reference_is_read_from_where_a_run_of_somebody_else_leads(kept, tmp_path):
@@ -221,11 +221,11 @@ def test_no_reference_is_read_from_where_a_run_of_somebody_else_leads(kept, tmp_
     (made.path / "references").mkdir()
     (made.path / "references" / "2_1.py").symlink_to(secret)
     made.config["problem_dir"] = str(tmp_path / "private")
-    assert run_sources.reference_of(made, "1/1") is None and run_sources.reference_of(made, "2/1") is None
+    assert sources.reference_of(made, "1/1") is None and sources.reference_of(made, "2/1") is None
     (made.path / "references" / "2_1.py").unlink()
     (made.path / "references").rmdir()
     (made.path / "references").symlink_to(secret.parent)
-    assert run_sources.reference_of(made, "1/001_secret") is None
+    assert sources.reference_of(made, "1/001_secret") is None
 
 
 @pytest.mark.parametrize("size", [None, 20 << 30], ids=["device", "20 GB"])
@@ -238,7 +238,7 @@ def test_a_trajectory_that_is_none_is_refused_by_name(kept, size):
         with path.open("w") as file:
             file.truncate(size)
     with pytest.raises(RunError, match="cannot read .*trajectory.jsonl: it is (not a plain file|too large)"):
-        run_sources.trajectory_of(made)
+        sources.trajectory_of(made)
 
 
 def test_sources_in_a_run_that_was_moved_are_found(kept):
@@ -246,44 +246,44 @@ def test_sources_in_a_run_that_was_moved_are_found(kept):
     (made.path / "solutions").mkdir()
     solution.path.rename(made.path / "solutions" / "1_1.py")
     made.config["solutions"] = "runs/where-it-was/solutions"
-    assert run_sources.source_of(made, made.results[0]) == GOOD
+    assert sources.source_of(made, made.results[0]) == GOOD
 
 
 def test_a_copy_that_was_tampered_with_is_none(kept):
     made, solution, problem = kept
-    run_sources.keep(made, solution, problem)
+    sources.keep(made, solution, problem)
     solution.path.unlink()
     (made.path / "sources" / f"{solution.sha256}.py").write_text("something else")
-    assert run_sources.source_of(made, made.results[0]) is None
+    assert sources.source_of(made, made.results[0]) is None
 
 
 def test_a_copy_is_written_through_no_link(kept, tmp_path):
     made, solution, problem = kept
     (made.path / "sources").mkdir()
     (made.path / "sources" / f"{solution.sha256}.py").symlink_to(tmp_path / "elsewhere")
-    run_sources.keep(made, solution, problem)
-    assert run_sources.source_of(made, made.results[0]) == GOOD and not (tmp_path / "elsewhere").exists()
+    sources.keep(made, solution, problem)
+    assert sources.source_of(made, made.results[0]) == GOOD and not (tmp_path / "elsewhere").exists()
     (made.path / "references" / "1_1.py").unlink()
     (made.path / "references").rmdir()
     (made.path / "references").symlink_to(tmp_path)
     with pytest.raises(WriteError, match="references is a link; put a folder in its place"):
-        run_sources.keep(made, solution, problem)
+        sources.keep(made, solution, problem)
 
 
 def test_no_room_for_a_copy_is_an_error_that_says_what_to_do(kept):
     made, solution, problem = kept
     (made.path / "sources").write_text("a file in the way")
     with pytest.raises(WriteError, match="continue with --resume"):
-        run_sources.keep(made, solution, problem)
+        sources.keep(made, solution, problem)
 
 
 def test_attempts_of_a_solver_are_read_and_damaged_lines_left_out(tmp_path):
     made = run(tmp_path / "r", result("1/1", 0.5, sample=3))
-    assert run_sources.trajectory_of(made) == []
+    assert sources.trajectory_of(made) == []
     lines = [{"problem": "1/1", "sample": 3, "turn": 2, "tokens": {"prompt": 10, "completion": 5}, "answer": "so"}]
     text = json.dumps(lines[0]) + '\n[1]\nnull\n{"problem": 1}\n{"problem": "1/'
     (made.path / "trajectory.jsonl").write_text(text)
-    assert run_sources.trajectory_of(made) == lines
+    assert sources.trajectory_of(made) == lines
     report = page.report([made])
     assert chunk(report, "details-0")[0]["attempt"]["answer"] == "so"
     assert "answer" not in data(report)["attempts"][0] and data(report)["attempts"][0]["turn"] == 2

@@ -16,7 +16,7 @@ from candidates import STRATEGIES
 
 from harness.result import Result, Status
 from kernelbench.endpoint import Endpoint
-from kernelbench.run import append_line, whole_lines
+from kernelbench.run_files.log import append_line, whole_lines
 from kernelbench.solvers import session
 from kernelbench.solvers.backend.interface import Bounds, Profile, Trial
 from kernelbench.solvers.log.journal import Journal

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.compile.toolchain import nvcc
-from kernelbench.run import write_whole
+from kernelbench.run_files.log import write_whole
 from kernelbench.ucutlass import ir
 from kernelbench.ucutlass.codegen.assembly.header import generate, name_of
 

@@ -15,6 +15,8 @@ from kernelbench.evaluation import unevaluated
 from kernelbench.evaluation.executor import Skipped
 from kernelbench.report.overview import overview
 from kernelbench.run import Run, WriteError
+from kernelbench.run_files.unevaluated import pending as pending_of
+from kernelbench.run_files.unevaluated import read
 
 RELU = ProblemFile(ProblemId(1, 19), "relu", Path("019_relu.py"))
 
@@ -26,7 +28,7 @@ def skip(made, name="a.py", reason="the GPU was lost", workload="small", sample=
 
 def pending(made):
     loaded = Run.load(made.path)
-    return [(entry["solution"], entry["reason"]) for entry in unevaluated.pending(loaded, unevaluated.read(made.path))]
+    return [(entry["solution"], entry["reason"]) for entry in pending_of(loaded.results, loaded.unevaluated)]
 
 
 def test_a_skipped_candidate_is_kept_with_its_reason(tmp_path):
@@ -96,7 +98,7 @@ def test_what_others_wrote_beside_a_reason_is_left_out(tmp_path):
     files = [{"solution": "b.py", "reason": "no id", "problem": odd}]
     lines = [json.loads(line) | {"more": odd}, {"kind": "unmapped", "files": files, "more": odd}]
     (made.path / "unevaluated.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
-    found = unevaluated.read(made.path)
+    found = read(made.path)
     assert "toString" not in repr(found) and [one["kind"] for one in found] == ["skipped", "unmapped"]
 
 
@@ -114,6 +116,22 @@ def test_no_room_for_it_is_an_error_that_says_what_to_do(tmp_path, monkeypatch):
     no_room(monkeypatch)
     with pytest.raises(WriteError, match="No space left on device.*continue with --resume"):
         skip(made)
+
+
+def test_who_was_skipped_on_a_workload_has_no_result_over_all(tmp_path):
+    made = run(tmp_path / "r", result("1/19", 0.5, name="a.py"))
+    skip(made, "a.py", workload="ragged")
+    assert made.solutions() == Run.load(made.path).solutions() == [] and len(made.latest()) == 1
+    other = result("1/19", 0.5, name="a.py")
+    other.workload = {"name": "ragged", "sizes": {}}
+    made.append(other)
+    assert [len(one.parts) for one in Run.load(made.path).solutions()] == [2]
+
+
+def test_who_was_skipped_when_measured_again_keeps_its_result(tmp_path):
+    made = run(tmp_path / "r", result("1/19", 0.5, name="a.py"))
+    skip(made, "a.py", workload=made.results[0].workload["name"])
+    assert len(made.solutions()) == 1
 
 
 def test_nothing_is_written_through_a_link(tmp_path):

@@ -22,8 +22,9 @@ from harness.result import Result
 from harness.solution.discover import PREBUILT_SUFFIX, Solution
 from harness.solution.includes import read_bytes, read_head
 from kernelbench import suite
-from kernelbench.run import MOST_LOG_BYTES, Run, RunError, WriteError, write_whole
-from kernelbench.run_folder import read_lines
+from kernelbench.run import Run, RunError, WriteError
+from kernelbench.run_files.folder import read_lines
+from kernelbench.run_files.log import MOST_LOG_BYTES, write_whole
 
 SOURCES = "sources"
 REFERENCES = "references"

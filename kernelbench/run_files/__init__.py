@@ -1,0 +1,1 @@
+"""Files of a run directory: its logs, sources, and what was not evaluated."""

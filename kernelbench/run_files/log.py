@@ -1,0 +1,98 @@
+"""Append-only logs and whole files of a run, and what goes wrong with them."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from harness.faults import MachineFault
+from kernelbench.run_files.folder import read_lines
+
+MOST_LOG_BYTES = 2 << 30  # chosen: 100,000 records of 20 kB
+_LINK = "it is a link, which is not written through"
+
+
+class RunError(Exception):
+    """A run directory that cannot be used, and what to do about it."""
+
+
+class WriteError(RunError, MachineFault):
+    """The run directory cannot be written: no room, no permission."""
+
+
+class FullLog(WriteError):
+    """A log of the run has as much as is read of one."""
+
+
+def append_line(path: Path, record: dict[str, Any]) -> None:
+    """Add one record to a log, whole and on the disk; WriteError where there is no room, and the log is as before.
+
+    Nor does a log grow beyond what is read of one. A link is refused: in a run directory of others it may lead to any
+    file of ours.
+    """
+    line = (json.dumps(record) + "\n").encode()
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        reason = _LINK if error.errno == errno.ELOOP else error.strerror
+        raise WriteError(f"cannot open {path}: {reason}; put it right and continue with --resume") from error
+    try:
+        size = os.fstat(descriptor).st_size
+        if size + len(line) > MOST_LOG_BYTES:
+            raise FullLog(
+                f"{path} is full: it has {size:,} bytes, and no more than {MOST_LOG_BYTES:,} are read of a log. "
+                "Everything up to here is kept; go on in another directory"
+            )
+        try:
+            written = os.write(descriptor, line)
+            if written < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            os.fsync(descriptor)
+        except OSError as error:
+            if os.path.isfile(path):
+                os.truncate(path, size)
+            raise WriteError(
+                f"cannot write {path}: {error.strerror}. Everything up to here is kept; "
+                "make room and continue with --resume"
+            ) from error
+    finally:
+        os.close(descriptor)
+
+
+def write_named(path: Path, content: bytes | str) -> None:
+    """``write_whole`` for a file that a person named: a link stays one, and a terminal or a pipe is written to."""
+    path = path.resolve()
+    if path.exists() and not path.is_file():
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+    else:
+        write_whole(path, content)
+
+
+def write_whole(path: Path, content: bytes | str) -> None:
+    """A file that is there whole or as it was before, whatever happens meanwhile. Raises OSError that names it.
+
+    A link is replaced: in a run, a suite or a checkout, which may be of others, it may lead to any file of ours.
+    """
+    content = content.encode() if isinstance(content, str) else content
+    draft = path.with_name(f".{path.name}")
+    try:
+        draft.unlink(missing_ok=True)  # it may be a link, too
+        draft.write_bytes(content)
+        os.replace(draft, path)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise OSError(error.errno, error.strerror, str(path)) from None
+
+
+def whole_lines(path: Path, repair: bool = False) -> tuple[list[bytes], bool]:
+    """The lines of a log, and whether a half-written one at its end was left out; ``repair`` cuts that off.
+
+    Raises OSError for a link, for what is no plain file, and for one that is too large to be a log.
+    """
+    lines, torn = read_lines(path, MOST_LOG_BYTES)
+    if torn and repair:
+        os.truncate(path, sum(map(len, lines)) + len(lines))
+    return lines, bool(torn)

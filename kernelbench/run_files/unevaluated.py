@@ -1,0 +1,91 @@
+"""Candidates that a run did not evaluate, kept beside its log with the reason.
+
+``unevaluated.jsonl`` is only ever appended to, and has three kinds of lines:
+
+- ``skipped``: one candidate that could not be evaluated, through no fault of its own. ``after`` is the
+  number of results in the log at that time: a result of it behind that place takes the line's place.
+- ``unmapped``: all files of the solution directory that name no problem, or that of another. The last such line counts.
+- ``withdrawn``: a solution whose first ``after`` results in the log are of a content that its file has no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.json_text import parse_json
+from harness.record.fields import PROBLEM
+from harness.record.shape import LIST, OBJECT, TEXT, count, or_none, shape
+from harness.result import Result
+from kernelbench.run_files.log import RunError, whole_lines
+
+UNEVALUATED = "unevaluated.jsonl"
+SKIPPED, UNMAPPED, WITHDRAWN = "skipped", "unmapped", "withdrawn"
+_OF_SKIPPED = {
+    "kind": TEXT, "problem": PROBLEM, "problem_name": TEXT, "solution": TEXT, "sample": count(),
+    "workload": or_none(TEXT), "reason": TEXT, "after": count(),
+}  # fmt: skip
+_OF_WITHDRAWN = {"kind": TEXT, "problem": PROBLEM, "solution": TEXT, "after": count()}
+_OF_FILES = ("solution", "reason")
+_FIELDS = {SKIPPED: _OF_SKIPPED, WITHDRAWN: _OF_WITHDRAWN}
+_SHAPES = {
+    **{kind: shape({f"{name}!": of for name, of in fields.items()}) for kind, fields in _FIELDS.items()},
+    UNMAPPED: shape({"files!": LIST, "files[]": OBJECT, **{f"files[].{name}!": TEXT for name in _OF_FILES}}),
+}
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    """Return the lines in the run directory ``path``, in order; none for a run that kept none. Raises RunError."""
+    try:
+        return parse(whole_lines(path / UNEVALUATED)[0])
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise RunError(f"{error.filename} cannot be read: {error.strerror}") from None
+
+
+def parse(lines: Iterable[bytes]) -> list[dict[str, Any]]:
+    """Return lines as records, without damaged ones (the last may still be written)."""
+    records = []
+    for line in lines:
+        try:
+            record = parse_json(line)
+            _SHAPES[record["kind"]].check(record)
+        except (ValueError, KeyError, TypeError):
+            continue
+        if record["kind"] in _FIELDS:  # without what others wrote beside it
+            records.append({name: record[name] for name in _FIELDS[record["kind"]]})
+        else:
+            files = [{name: one[name] for name in _OF_FILES} for one in record["files"]]
+            records.append({"kind": UNMAPPED, "files": files})
+    return records
+
+
+def pending(results: Sequence[Result], records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return what has none of the log's ``results``: skipped candidates by problem and sample, then unmapped files."""
+    skipped: dict[tuple, dict[str, Any]] = {}
+    files: list[dict[str, Any]] = []
+    for record in records:
+        if record["kind"] == SKIPPED:
+            skipped[record["problem"], record["solution"], record["workload"]] = record
+        elif record["kind"] == UNMAPPED:
+            files = record["files"]
+    places: dict[tuple, int] = {}
+    for place, result in enumerate(results):
+        for workload in (result.workload.get("name"), None):
+            places[result.problem, result.solution["name"], workload] = place
+    left = [record for key, record in skipped.items() if places.get(key, -1) < record["after"]]
+    return sorted(left, key=lambda r: (*map(int, r["problem"].split("/")), r["sample"])) + files
+
+
+def in_part(latest: Sequence[Result], records: Iterable[dict[str, Any]]) -> set[tuple[str, str]]:
+    """Return problem and name of solutions that were skipped on a workload, and have no result on it in ``latest``."""
+    known = {(r.problem, r.solution["name"], r.workload.get("name")) for r in latest}
+    skipped = {(r["problem"], r["solution"], r["workload"]) for r in records if r["kind"] == SKIPPED and r["workload"]}
+    return {(problem, name) for problem, name, _ in skipped - known}
+
+
+def withdrawn(records: Iterable[dict[str, Any]]) -> dict[tuple[str, str], int]:
+    """Return how many results of the log do not count for a solution, by problem and name."""
+    return {(r["problem"], r["solution"]): r["after"] for r in records if r["kind"] == WITHDRAWN}
