@@ -29,7 +29,7 @@ from harness.faults import MachineFault
 from harness.json_text import parse_json
 from harness.limits import MAX_BUILT_BYTES
 from harness.process.deadline import take_lock
-from harness.process.owned_folders import disk_use, make_folder, remove_tree, sweep
+from harness.process.owned_folders import disk_use, make_folder, remove_tree, remove_unheld, sweep
 from harness.process.worker_limits import MAX_FILES, free_bytes
 from harness.solution.includes import digest_of, open_plain
 
@@ -38,10 +38,12 @@ DEFAULT_GB = 10.0
 _MANIFEST = "manifest.json"
 _USES = "uses"  # a byte for every use: its size counts them, its mtime is the last one
 _ENTRIES, _PRIVATE, _WORK, _LOCKS, _MARKS = "entries", "private", "work", "locks", "marks"
+_TRIMMED = "trimmed"  # whose mtime is when
 _IN_USE_S = 3600  # what was used so lately may still be waiting for its evaluation
 _ABANDONED_S = 24 * 3600
 _FORGOTTEN_S = 30 * 24 * 3600  # a mark that nobody renewed
-_ADDITIONS_A_TRIM = 32
+_TRIM_S = 60  # from one to the next
+_LEAST_FILE_BYTES = 64 << 10  # of a candidate's own files, however small: to count them takes 10 us each
 _LEAST_SHARE_BYTES = 64 << 20  # several times the largest extension in use
 
 
@@ -101,7 +103,6 @@ class Cache:
 
     def __init__(self, root: Path | None = None):
         self.root = root or cache_root()
-        self._additions = 0
         with self._writing():
             for name in (_ENTRIES, _PRIVATE, _WORK, _LOCKS, _MARKS):
                 (self.root / name).mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -131,6 +132,7 @@ class Cache:
         ``dependencies`` are absolute paths and digests of what must not change.
         """
         folder = self._folder(key)
+        self._trim_now_and_then()  # before it writes: the disk may be full
         with self._writing(), self._work_folder() as work:
             digests = {}
             for file in files:
@@ -148,9 +150,6 @@ class Cache:
             except OSError:
                 if not folder.is_dir():  # not beaten to it: a real error
                     raise
-        self._additions += 1
-        if self._additions % _ADDITIONS_A_TRIM == 1:
-            self.trim()
         return folder
 
     def contents(self, key: str) -> dict[str, bytes] | None:
@@ -177,6 +176,7 @@ class Cache:
 
     def private_folder(self, key: str) -> Path:
         """A folder that the processes of one candidate fill as they like, and that no other reads."""
+        self._trim_now_and_then()
         folder = self.root / _PRIVATE / key
         with self._writing():
             folder.mkdir(mode=0o700, exist_ok=True)
@@ -215,24 +215,39 @@ class Cache:
         return (self.root / _MARKS / key).exists()
 
     def trim(self, limit: int | None = None) -> None:
-        """Remove the entries that were not used for longest, until the rest fits."""
+        """Remove what was not used for longest, until the rest fits; not what may be waiting for its evaluation.
+
+        A candidate whose private folder is gone makes its files once more.
+        """
         limit = limit_bytes() if limit is None else limit
         entries = sorted(self._entries())
         size = sum(size for _, size, _, _ in entries)
         for last_use, entry_size, _, folder in entries:
-            if size <= limit or time.time() - last_use < _IN_USE_S:
+            if size <= limit:
                 break
-            self._remove(folder)
-            size -= entry_size
+            if folder.parent.name == _PRIVATE:
+                removed = remove_unheld(folder)
+            elif removed := time.time() - last_use >= _IN_USE_S:
+                self._remove(folder)
+            size -= entry_size if removed else 0
         for name, age_s in ((_WORK, _ABANDONED_S), (_LOCKS, _ABANDONED_S), (_MARKS, _FORGOTTEN_S)):
             for leftover in (self.root / name).iterdir():
                 with contextlib.suppress(OSError):
                     if time.time() - leftover.stat().st_mtime > age_s:
                         remove_tree(leftover) if leftover.is_dir() else leftover.unlink()
 
+    def _trim_now_and_then(self) -> None:
+        stamp = self.root / _TRIMMED
+        with contextlib.suppress(OSError):
+            if not stamp.exists() or abs(time.time() - stamp.stat().st_mtime) > _TRIM_S:
+                stamp.touch()
+                self.trim()
+
     def sweep(self) -> None:
-        """Remove what builds that were killed left: their work, and folders of entries that never came."""
+        """Remove what killed processes left: work of builds, folders of entries that never came, too large ones."""
         sweep(self.root / _WORK)
+        for folder in (self.root / _PRIVATE).iterdir():
+            remove_unheld(folder, overgrown=True)
         for folder in (*(self.root / _ENTRIES).iterdir(), *(self.root / _PRIVATE).iterdir()):
             with contextlib.suppress(OSError):  # one that is not empty stays
                 if time.time() - folder.stat().st_mtime > _IN_USE_S:
@@ -268,7 +283,10 @@ class Cache:
                 yield uses.st_mtime, parse_json((folder / _MANIFEST).read_text())["bytes"], uses.st_size, folder
         for folder in (self.root / _PRIVATE).iterdir():
             with contextlib.suppress(OSError):
-                yield folder.stat().st_mtime, disk_use(folder, most=MAX_FILES).bytes, 0, folder
+                used = folder.stat().st_mtime
+                used = used if used <= time.time() else 0.0  # its candidate says when
+                use = disk_use(folder, most=MAX_FILES)
+                yield used, max(use.bytes, use.files * _LEAST_FILE_BYTES), 0, folder
 
     def _folder(self, key: str) -> Path:
         return self.root / _ENTRIES / key[:2] / key

@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import os
 import secrets
+import shutil
 import stat
 import tempfile
 import time
@@ -84,13 +85,40 @@ class KeptFolders:
         """Give the folders back, and remove those that have grown too large; return files and bytes removed."""
         files = size = 0
         for folder, descriptor in self._locks.items():
-            kept = disk_use(folder, most=_MAX_KEPT_FILES)
-            if kept.files > _MAX_KEPT_FILES or kept.bytes > _MAX_KEPT_BYTES or kept.hidden:
-                remove_tree(folder)
-                files, size = files + kept.files, size + kept.bytes
+            if removed := _without_overgrown(folder):
+                files, size = files + removed.files, size + removed.bytes
             os.close(descriptor)
         self._locks.clear()
         return files, size
+
+
+def remove_unheld(folder: Path, overgrown: bool = False) -> bool:
+    """Remove a folder that is kept unless a process has it, and return whether; or only if it is ``overgrown``."""
+    try:
+        descriptor = _held(folder)
+    except OSError:
+        return False
+    try:
+        if not overgrown:
+            remove_tree(folder)
+            return True
+        return _without_overgrown(folder) is not None
+    finally:
+        os.close(descriptor)
+
+
+def _without_overgrown(folder: Path) -> DiskUse | None:
+    """Remove a folder that is larger than may be kept, and return what it had.
+
+    An eighth of what would be free without it leaves the next ones room, however many there are.
+    """
+    use = disk_use(folder, most=_MAX_KEPT_FILES)
+    with contextlib.suppress(OSError):
+        most = min(_MAX_KEPT_BYTES, (shutil.disk_usage(folder).free + use.bytes) // 8)
+        if use.files > _MAX_KEPT_FILES or use.bytes > most or use.hidden:
+            remove_tree(folder)
+            return use
+    return None
 
 
 def _held(folder: Path) -> int:

@@ -198,15 +198,15 @@ class Worker:
             os.close(self._output_fd)
             os.close(self._status_fd)
             use = disk_use(self.scratch, most=worker_limits.MAX_FILES)
-            kept_files, kept_size = self._remove_folders()
+            kept_files, kept_size = self._kept.close()  # first: what is left of ``scratch`` is swept some time
+            self._remove_folders()
             self.left |= {"files": use.files + kept_files, "bytes": use.bytes + kept_size}
 
-    def _remove_folders(self) -> tuple[int, int]:
+    def _remove_folders(self) -> None:
         if self._group:
             self._group.close()
         remove_tree(self.scratch)
         os.close(self._scratch_lock)
-        return self._kept.close()
 
     def _ran_out(self) -> bool:
         """Return whether the kernel ended something of it at its limit of memory, which is nobody else's doing."""

@@ -6,12 +6,23 @@ import signal
 import subprocess
 import sys
 import time
+import types
 from pathlib import Path
 
 import pytest
 
 from harness.compile.cache import Cache
-from harness.process.owned_folders import PREFIX, disk_use, make_folder, remove_tree, scratch, sweep
+from harness.process import owned_folders
+from harness.process.owned_folders import (
+    PREFIX,
+    KeptFolders,
+    disk_use,
+    make_folder,
+    remove_tree,
+    remove_unheld,
+    scratch,
+    sweep,
+)
 from harness.process.procfs import descendants
 
 ROOT = Path(__file__).parents[3]
@@ -190,3 +201,23 @@ def test_a_folder_that_becomes_a_link_while_it_is_removed_is_not_followed(tmp_pa
     assert (victim / "file").read_text() == "mine" and victim.stat().st_mode & 0o777 == 0o750
     remove_tree(root)
     assert not root.exists() and (victim / "file").exists()
+
+
+@pytest.mark.parametrize("free, stays", [(10 << 20, True), (1 << 20, False)])
+def test_a_kept_folder_has_at_most_an_eighth_of_what_is_free(tmp_path, monkeypatch, free, stays):
+    """Candidate after candidate filled the disk of a cache, and the run ended."""
+    folder = tmp_path / "kept"
+    folder.mkdir()
+    (folder / "file").write_bytes(bytes(1 << 20))
+    monkeypatch.setattr(owned_folders.shutil, "disk_usage", lambda _: types.SimpleNamespace(free=free))
+    files, size = KeptFolders([folder], tmp_path).close()
+    assert folder.exists() == stays and (size == 0) == stays and (files == 0) == stays
+
+
+def test_a_kept_folder_is_removed_only_where_nobody_has_it(tmp_path):
+    folder = tmp_path / "kept"
+    folder.mkdir()
+    with contextlib.closing(KeptFolders([folder], tmp_path)):
+        assert not remove_unheld(folder) and folder.exists()
+    assert not remove_unheld(folder, overgrown=True) and folder.exists()
+    assert remove_unheld(folder) and not folder.exists() and not remove_unheld(folder)
