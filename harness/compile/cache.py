@@ -39,12 +39,13 @@ _MANIFEST = "manifest.json"
 _USES = "uses"  # a byte for every use: its size counts them, its mtime is the last one
 _ENTRIES, _PRIVATE, _WORK, _LOCKS, _MARKS = "entries", "private", "work", "locks", "marks"
 _TRIMMED = "trimmed"  # whose mtime is when
-_IN_USE_S = 3600  # what was used so lately may still be waiting for its evaluation
+_IN_USE_S = 10  # what was used so lately may be about to be loaded; who waits longer is built again
 _ABANDONED_S = 24 * 3600
 _FORGOTTEN_S = 30 * 24 * 3600  # a mark that nobody renewed
 _TRIM_S = 60  # from one to the next
 _LEAST_FILE_BYTES = 64 << 10  # of a candidate's own files, however small: to count them takes 10 us each
 _LEAST_SHARE_BYTES = 64 << 20  # several times the largest extension in use
+_SHORT_BYTES = 8 * _LEAST_SHARE_BYTES  # where less is free room is made at once
 
 
 class CacheError(MachineFault):
@@ -124,6 +125,14 @@ class Cache:
         with contextlib.suppress(OSError), open(folder / _USES, "ab") as uses:  # a full disk does not stop a reader
             uses.write(b".")
         return folder
+
+    def renew(self, key: str) -> bool:
+        """Return whether there is an entry, which is about to be used."""
+        try:
+            os.utime(self._folder(key) / _USES)
+        except OSError:
+            return False
+        return True
 
     def put(self, key: str, files: list[Path], dependencies: dict[str, str] | None = None) -> Path:
         """Copy ``files`` into a new entry and return its folder, or the folder of the first.
@@ -215,13 +224,14 @@ class Cache:
         return (self.root / _MARKS / key).exists()
 
     def trim(self, limit: int | None = None) -> None:
-        """Remove what was not used for longest, until the rest fits; not what may be waiting for its evaluation.
+        """Remove what was not used for longest, until the rest fits; what was waiting for its evaluation is made again.
 
-        A candidate whose private folder is gone makes its files once more.
+        Without a ``limit`` the rest may have no more than the user's, nor than it leaves free.
         """
-        limit = limit_bytes() if limit is None else limit
         entries = sorted(self._entries())
         size = sum(size for _, size, _, _ in entries)
+        if limit is None:
+            limit = min(limit_bytes(), (size + free_bytes(self.root)) // 2)
         for last_use, entry_size, _, folder in entries:
             if size <= limit:
                 break
@@ -268,7 +278,10 @@ class Cache:
         Half of a small disk may be a candidate's own files, and a library lies in its build's as well.
         """
         with self._writing():
-            return max(_LEAST_SHARE_BYTES, free_bytes(self.root) // 8)
+            if free_bytes(self.root) < _SHORT_BYTES:
+                self.trim()
+            free = free_bytes(self.root)
+            return max(min(_LEAST_SHARE_BYTES, free // 4), free // 8)
 
     def statistics(self) -> Statistics:
         entries = list(self._entries())

@@ -45,7 +45,7 @@ class Solution:
     or ``any``. ``language`` is what its kernels are written in: ``cuda``, ``cpp``, ``pytorch``
     or one of ``harness.solution.languages``. ``sha256`` is of the file; of one that is too large, of its
     beginning and its size. ``taken_in`` are real paths and digests of the files that it takes in, as far as it names
-    them.
+    them; one that is there under another name, too, has '' for its digest.
     """
 
     path: Path
@@ -74,7 +74,7 @@ class Solution:
     @property
     def helpers(self) -> str:
         """Digest of the files that it takes in, but for its neighbours; empty where there are none."""
-        own = [digest for file, digest in self.taken_in if file not in self.neighbours]
+        own = [digest for file, digest in self.taken_in if digest and file not in self.neighbours]
         return hashlib.sha256("".join(own).encode()).hexdigest() if own else ""
 
     @property

@@ -21,11 +21,11 @@ def own_files(solution: Solution) -> list[Path]:
     """Real paths of the solution's file and of what it includes, imports or names in the directory of solutions.
 
     A file that is a solution itself is never another solution's: neither what a discovery found, by whatever link or
-    name, nor what its own name or comment maps to a problem.
+    name, nor what its own name or comment maps to a problem. Nor is one that came later, whose digest nobody has.
     """
-    path = solution.path.resolve()
+    path, found = solution.path.resolve(), {file for file, _ in solution.taken_in}
     try:
-        own = [file for file in sorted(_all_named(solution)) if file != path and _is_own(file, solution)]
+        own = [f for f in sorted(_all_named(solution) & found) if f != path and _is_own(f, solution)]
     except (OSError, TooMuch, ApartError):
         own = []  # the build says what is wrong
     return [path, *own[:MAX_INCLUDED_FILES]]

@@ -17,6 +17,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from typing import Any
 
 from harness.compile import Artefact, BuildContext, CacheError, build
+from harness.compile.cache import Cache
 from harness.compile.cost import NOTHING, Cost, expected_cost
 from harness.faults import MachineFault
 from harness.problem.module import ProblemFile
@@ -260,13 +261,20 @@ class BuildQueue:
             order.phase("judging")
             try:
                 told = lambda text: order.phase(f"judging: {text}")  # noqa: E731
-                return asked(judge, order, workload, lambda: built.artefact.result()[0], told)
+                return asked(judge, order, workload, lambda: self._artefact(built), told)
             except Exception:  # whatever it was about this candidate, the others go on
                 return Skipped(order.solution, "kernelbench failed, please report this:\n" + traceback.format_exc())
             except BaseException as error:
                 return error
             finally:
                 order.phase("")
+
+    def _artefact(self, built: _Built) -> Artefact | None:
+        """Return what was built; what others took the room of in the cache meanwhile is built again."""
+        artefact = built.artefact.result()[0]
+        if artefact is None or all(map(Cache().renew, artefact.keys)):
+            return artefact
+        return self._built_in_turn(built.order)
 
     def _hand_on(self, built: _Built) -> bool:
         """Leave what a lost device had to another, once; whether there may be another."""

@@ -37,7 +37,10 @@ class Parcel:
                 path = Path(folder, name)
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(content)
-            yield dataclasses.replace(self.solution, path=Path(folder, self.solution.path))
+            top = folder.resolve()
+            copies = ((top / name, "") for name in self.files)  # under each name, also those of links
+            taken_in = (*((top / file, digest) for file, digest in self.solution.taken_in), *copies)
+            yield dataclasses.replace(self.solution, path=Path(folder, self.solution.path), taken_in=taken_in)
 
 
 def links_below(root: Path) -> dict[Path, list[Path]]:
@@ -88,7 +91,10 @@ def pack_nothing(solution: Solution) -> Parcel:
 
 
 def _for_a_node(solution: Solution) -> Solution:
-    return dataclasses.replace(solution, path=solution.path.relative_to(solution.root), neighbours=frozenset())
+    top = solution.root.resolve()
+    taken_in = tuple((Path(os.path.relpath(file, top)), digest) for file, digest in solution.taken_in)
+    path = solution.path.relative_to(solution.root)
+    return dataclasses.replace(solution, path=path, taken_in=taken_in, neighbours=frozenset())
 
 
 def _refusal(reason: str) -> CandidateFailure:

@@ -137,7 +137,7 @@ def test_it_shrinks_to_its_bound_oldest_use_first(cache):
     assert cache.get("older") is None and cache.get("old") and cache.get("recent")
 
 
-def test_what_is_in_use_is_never_removed_to_make_room(cache):
+def test_what_was_used_a_moment_ago_is_not_removed_to_make_room(cache):
     put(cache, "waiting")
     cache.trim(limit=0)
     assert cache.get("waiting")
@@ -298,11 +298,30 @@ def test_what_is_no_library_to_keep_is_the_builds_fault_with_the_reason(tmp_path
         built_bytes(library)
 
 
-@pytest.mark.parametrize(("free", "share"), [(800 << 20, 100 << 20), (0, 64 << 20)])
-def test_one_candidate_may_add_an_eighth_of_what_is_free(tmp_path, monkeypatch, free, share):
+@pytest.mark.parametrize(("free", "share"), [(800, 100), (300, 64), (100, 25), (0, 0)])
+def test_one_candidate_may_add_an_eighth_of_what_is_free_and_a_library_where_there_is_little(
+    tmp_path, monkeypatch, free, share
+):
+    """It was 64 MiB whatever was free: candidates filled the disk, and their neighbours were skipped."""
+    free, share = free << 20, share << 20
     cache = Cache(tmp_path)
     monkeypatch.setattr("harness.compile.cache.free_bytes", lambda folder: free)
     assert cache.share_bytes() == share
+
+
+def test_where_little_is_free_room_is_made_before_the_next_build(cache, monkeypatch):
+    monkeypatch.setattr("harness.compile.cache.free_bytes", lambda folder: 100)
+    put(cache, "old", b"x" * 300, age_s=60)
+    put(cache, "new", b"x" * 100, age_s=30)
+    assert cache.share_bytes() == 25
+    assert cache.get("old") is None and cache.get("new")
+
+
+def test_what_is_about_to_be_used_is_renewed_or_known_to_be_gone(cache):
+    put(cache, "k", age_s=9000)
+    assert cache.renew("k") and not cache.renew("other")
+    cache.trim(limit=0)
+    assert cache.get("k") and cache.statistics().uses == 1  # to renew is none
 
 
 def test_a_library_to_keep_is_told_by_its_size(tmp_path):

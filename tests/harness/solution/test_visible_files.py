@@ -140,3 +140,19 @@ def test_a_record_tells_no_digest_and_no_word_of_what_a_solution_may_not_see(tmp
         assert spy().helpers == before, name
     (tmp_path / "own.cuh").write_text("int b;")
     assert spy().helpers != before
+
+
+@pytest.mark.parametrize(
+    "name, source, ghost",
+    [("1_19.py", "try: import ghost\nexcept ImportError: pass", "ghost.py"),
+     ("1_19.py", "'ghost.cuh'", "ghost.cuh"),
+     ("1_19.cpp", '#if __has_include("ghost.h")\n#include "ghost.h"\n#endif', "ghost.h")],
+    ids=["imported", "named", "included"],
+)  # fmt: skip
+def test_a_file_that_comes_after_discovery_is_not_seen(tmp_path, name, source, ghost):
+    """It was there for the build and the calls, gone at the end, and in no digest."""
+    (tmp_path / name).write_text(source)
+    (before,) = discover(tmp_path).solutions
+    (tmp_path / ghost).write_text("")
+    (after,) = discover(tmp_path).solutions
+    assert own_files(before) == [tmp_path / name] and own_files(after) == [tmp_path / name, tmp_path / ghost]

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import shutil
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -227,6 +228,28 @@ def test_several_gpus_share_the_work_and_write_the_same_records(examples, tmp_pa
     for alone, among in zip(one, all_of_them, strict=True):
         assert alone.to_json().keys() == among.to_json().keys()
         assert alone.solution == among.solution and alone.status is among.status is Status.OK
+
+
+def test_what_is_gone_from_the_cache_when_its_turn_comes_is_built_again(solutions, tmp_path, monkeypatch):
+    """Others' libraries pushed it out while it waited, and it was ``crashed``."""
+    monkeypatch.setenv("KERNELBENCH_CACHE", str(tmp_path / "cache"))
+    (pair,) = solutions(
+        "#include <algorithm>\n#include <cstddef>\n"
+        'extern "C" void solution(const float* x, float* y, size_t n, size_t m) '
+        "{ for (size_t i = 0; i < n * m; i++) y[i] = std::max(x[i], 0.0f); }\n",
+        suffix=".cpp",
+    )
+    with contextlib.closing(Pipeline(Options("cpu", cv_target=0.5))) as pipeline, pipeline.line(1) as line:
+        answer = line._answer
+
+        def late(judge, built):
+            built.artefact.result()
+            shutil.rmtree(tmp_path / "cache" / "entries")
+            return answer(judge, built)
+
+        monkeypatch.setattr(line, "_answer", late)
+        (ended,) = line.submit_all([(*pair, lambda text: None)])
+        assert ended.result().result.status is Status.OK, ended.result().result.message
 
 
 def test_what_was_built_before_costs_nothing(server, tmp_path):
