@@ -62,6 +62,8 @@ class Finding:
 
 
 def worst(found: set[Finding]) -> list[Finding]:
-    """Return as many as a reviewer reads, the gravest of them, in the order of lines."""
+    """Return as many as a reviewer reads, one of each rule and then the gravest, in the order of lines."""
     ranked = sorted(found, key=lambda finding: (_WORST_FIRST.index(finding.severity), finding.line, finding.rule))
+    firsts = {finding.rule: finding for finding in reversed(ranked)}
+    ranked.sort(key=lambda finding: firsts[finding.rule] is not finding)
     return sorted(ranked[:MAX_FINDINGS], key=lambda finding: (finding.line, finding.rule))

@@ -308,3 +308,9 @@ def test_includes_and_include_paths_are_looked_up_so_many_times_only():
     source = "".join(f'#include "x{i}.h"\n' for i in range(2_000))
     with pytest.raises(OSError, match="name more than 100,000 places"):
         local_includes(source, None, [Path(f"/usr/include/{i}") for i in range(500)])
+
+
+def test_a_rule_is_not_crowded_out_by_findings_of_graver_ones(write):
+    """A reward that excludes lower precision paid for it behind 200 files that were opened."""
+    found = findings(read_solution(write("open('x')\n" * 300 + "import torch\ny = torch.zeros(3).half()\n")))
+    assert len(found) == MAX_FINDINGS and {"files", "lower_precision"} <= {finding.rule for finding in found}
