@@ -7,6 +7,7 @@ from browser import click, opened, press, problems, resize, some, texts, wait
 from logs import result, rewritten, run
 
 from harness.result import Status
+from kernelbench.run import Run
 
 
 @pytest.mark.parametrize("problems", [None, "level1"])
@@ -136,7 +137,7 @@ def test_what_was_not_evaluated_is_listed_with_the_reason(browser, tmp_path):
              "workload": "full", "reason": "needs 24 GB, 20 are free", "after": 4}  # fmt: skip
     lines = [entry, {"kind": "unmapped", "files": [{"solution": "notes.py", "reason": "it names no problem"}]}]
     (made.path / "unevaluated.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    opened(browser, tmp_path, made)
+    opened(browser, tmp_path, Run.load(made.path))
     assert texts(browser, "#unevaluated h2") == ["Not evaluated (2)"]
     assert texts(browser, "#unevaluated tbody td") == [
         "1/7 matmul_small_k", "k_7.py", "full", "needs 24 GB, 20 are free", "", "notes.py", "", "it names no problem",
