@@ -16,6 +16,7 @@ from warm_kb import REAL_KB
 
 from harness.process.procfs import available_memory_bytes
 from harness.solution.discover import discover
+from harness.solution.visible_files import own_files
 from kernelbench.evaluation.directory import Selection, evaluate_directory
 from kernelbench.evaluation.executor import EnvironmentUnfit, Options
 from kernelbench.evaluator.client import Conditions, EvaluatorProcess, evaluate_all
@@ -164,6 +165,9 @@ def test_a_parcel_holds_what_the_solution_names_and_no_more(tmp_path):
     assert set(parcel.files) == {"1_19.py", "linked.cuh", "parts/kernel.cu", "common.cuh"}
     with parcel.unpacked() as unpacked:
         assert (unpacked.path.parent / "parts" / "kernel.cu").exists() and unpacked.sha256 == solution.sha256
+        top = unpacked.root.resolve()
+        own = [file.relative_to(top).as_posix() for file in own_files(unpacked)]
+        assert own == ["1_19.py", "common.cuh", "parts/kernel.cu"] and unpacked.helpers == solution.helpers
     assert not unpacked.path.exists()
 
 
