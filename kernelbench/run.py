@@ -216,10 +216,14 @@ class Run:
         return sorted(last.values(), key=result_order)
 
     def solutions(self) -> list[Result]:
-        """Return ``latest`` with all workloads of a solution as one result; without those that have only some."""
+        """Return ``whole`` with all workloads of a solution as one result."""
+        return together(self.whole())
+
+    def whole(self) -> list[Result]:
+        """Return ``latest`` without the solutions that were skipped on one of their workloads."""
         latest = self.latest()
         parts = unevaluated.in_part(latest, self.unevaluated)
-        return together([r for r in latest if (r.problem, r.solution["name"]) not in parts])
+        return [r for r in latest if (r.problem, r.solution["name"]) not in parts]
 
 
 def _text(config: dict[str, Any]) -> str:

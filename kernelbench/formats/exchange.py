@@ -67,7 +67,7 @@ def export(runs: Sequence[Run], form: str, out: Path, level: int | None = None) 
         return
     if len(runs) != 1:
         raise ExchangeError(f"one file of KernelBench's holds one run, and not {len(runs)}")
-    results = runs[0].latest()
+    results = runs[0].whole()
     if form == "tritonbench":
         data = accuracy.figures(results)
     elif form == "baseline":

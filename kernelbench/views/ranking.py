@@ -155,7 +155,7 @@ def _workloads(problems: list[str], runs: Sequence[Run]) -> dict[str, list[str]]
         return {}
     found: dict[str, set[str]] = {}
     for run in runs:
-        for result in run.latest():
+        for result in run.whole():
             found.setdefault(result.workload.get("name", "?"), set()).add(result.problem)
     if len(found) > _MOST_WORKLOADS:
         return {}
@@ -164,7 +164,7 @@ def _workloads(problems: list[str], runs: Sequence[Run]) -> dict[str, list[str]]
 
 def _of_workload(run: Run, workload: str) -> list[Result]:
     """Return the results on one workload."""
-    return [result for result in run.latest() if result.workload.get("name") == workload]
+    return [result for result in run.whole() if result.workload.get("name") == workload]
 
 
 def _members(subset: str) -> set[str]:

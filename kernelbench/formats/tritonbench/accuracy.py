@@ -2,7 +2,7 @@
 
 Call accuracy: the golden file's own test runs with the candidate's functions. Execution accuracy: every output on every
 shape is within ``torch.allclose`` at 1e-4. Both are of the best sample of a problem, over all problems of the run's
-selection, and stand beside the judge's own status.
+selection, and stand beside the judge's own status. Speedups are of those that the judge found correct.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from harness.result import Result
+from harness.result import Result, Status
 from kernelbench.metrics import fast_p, settled
 from kernelbench.metrics.workloads import together
 
@@ -52,8 +52,8 @@ def _row(parts: list[Result]) -> dict[str, Any]:
         "execution": bool(shapes) and all((_allclose(part) or {}).get("passes", False) for part in shapes),
         "status": whole.status.value,
         "shapes": len(shapes),
-        "speedup": whole.speedup,
-        "settled_speedup": settled.settled_speedup(whole),
+        "speedup": whole.speedup if whole.correct else None,
+        "settled_speedup": settled.settled_speedup(whole) if whole.correct else None,
     }
 
 
@@ -67,4 +67,5 @@ def _compared(part: Result) -> bool:
 
 
 def _order(row: dict[str, Any]) -> tuple:
-    return row["execution"], row["settled_speedup"] or 0.0, row["call"]
+    fair = row["status"] != Status.REJECTED.value
+    return row["execution"] and fair, row["execution"], row["settled_speedup"] or 0.0, row["call"]

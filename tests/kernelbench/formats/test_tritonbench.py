@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import logs
 import pytest
 import torch
 import tritonbench_checkout as written
@@ -143,6 +144,19 @@ def test_a_folder_of_files_named_as_golden_files_is_evaluated_on_every_shape(roo
 
 
 @pytest.mark.slow
+def test_a_rejected_sample_has_no_speedup_and_takes_no_place():
+    """It had those of its measurement, and stood for its problem before honest samples."""
+    rejected = logs.judged("1/1", 10.0, name="fast.py", status=Status.REJECTED, seed=1)
+    honest = logs.judged("1/1", 1.25, name="honest.py", sample=1, seed=2)
+    for one in (rejected, honest):
+        one.correctness = {**(one.correctness or {}), "allclose": {"passes": True}}
+    alone = accuracy.figures([rejected])
+    assert alone["geometric_mean_speedup"] is None and alone["execution_accuracy"] == 1 and alone["ok"] == 0
+    both = accuracy.figures([rejected, honest])
+    (row,) = both["rows"]
+    assert row["solution"] == "honest.py" and both["ok"] == 1 and both["geometric_mean_speedup"] == 1.25
+
+
 def test_files_that_do_not_load_are_listed_with_why(root, tmp_path):
     other = written.write(tmp_path / "other")
     (other / checkout.GOLDEN / "scale.py").write_text("import no_such_module\n")
