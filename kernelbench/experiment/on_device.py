@@ -11,6 +11,7 @@ from kernelbench.evaluation.stored_baselines import parse as parse_baselines
 from kernelbench.experiment.outcomes import judged
 from kernelbench.experiment.plan import LIMITS, Ceilings, Cell, Experiment, ExperimentError, Model, Variant
 from kernelbench.metrics.scheduling import Trace
+from kernelbench.metrics.workloads import together
 from kernelbench.review import labels
 from kernelbench.run import Run, RunError
 from kernelbench.run_files.sources import trajectory_of
@@ -88,9 +89,13 @@ def options_of(experiment: Experiment) -> Options:
 
 
 def of_folder(folder: Path, problems: list[str]) -> list[Trace]:
-    """Return the traces of a run directory, with the labels that reviews have given by now."""
+    """Return the traces of a run directory, with the labels that reviews have given by now.
+
+    Labels are of the measurements that count, the first: who fails in the second would have none.
+    """
     made = Run.load(folder)
-    band_of = labels.band_of(labels.of_run(made))
+    first = [result for result in made.results if result.confirms is None]
+    band_of = labels.band_of(labels.of_run(made, together(first)))
     return traces(
         made.results, trajectory_of(made), calls_of(made), problems,
         lambda result: judged(result, band_of),

@@ -69,10 +69,13 @@ def key_of(result: Result) -> Key:
     return result.problem, result.solution["name"]
 
 
-def of_run(run: Run) -> dict[Key, Label]:
-    """Return the labels of a run: of its records, its ``reviews.jsonl`` and its trajectory. Raises ReviewError."""
+def of_run(run: Run, results: Sequence[Result] | None = None) -> dict[Key, Label]:
+    """Return the labels of a run: of its ``results``, its ``reviews.jsonl`` and its trajectory. Raises ReviewError.
+
+    Without ``results`` they are of its solutions, by their last measurements.
+    """
     parents = {(attempt["problem"], attempt.get("sample")): attempt.get("parent") for attempt in trajectory_of(run)}
-    return labels(run.solutions(), record.load(run.path), parents)
+    return labels(run.solutions() if results is None else results, record.load(run.path), parents)
 
 
 def band_of(found: Mapping[Key, Label]) -> outcomes.BandOf:

@@ -3,10 +3,11 @@
 import math
 
 import pytest
-from logs import judged, result
+from logs import judged, result, run
 
 from harness.result import Status
 from kernelbench.experiment import outcomes
+from kernelbench.experiment.on_device import of_folder
 from kernelbench.experiment.outcomes import Finished
 from kernelbench.experiment.plan import Cell
 from kernelbench.metrics.scheduling import Trace, Unit
@@ -57,3 +58,14 @@ def test_a_run_is_the_same_after_a_line_of_the_log():
     assert Finished.from_json(run.to_json()) == run
     with pytest.raises(ValueError, match="format 9"):
         Finished.from_json({"format": 9})
+
+
+def test_who_fails_in_the_second_measurement_keeps_the_band_of_the_first(tmp_path):
+    """The speedup is the first one's: without a label it counted as accepted."""
+    first = judged("1/1", 4.0, name="a.py")
+    second = result("1/1", status=Status.WRONG_VALUE, name="a.py", confirms={"median_ms": 1.0, "speedup": 4.0})
+    for results in ([first], [first, second]):
+        made = run(tmp_path / str(len(results)), *results)
+        (trace,) = of_folder(made.path, ["1/1"])
+        ((attempt,),) = (unit.attempts for unit in trace.units)
+        assert (attempt.speedup, attempt.band) == (4.0, "library_only")
