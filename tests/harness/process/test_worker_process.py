@@ -17,7 +17,7 @@ import pytest
 from harness.faults import MachineFault
 from harness.process import worker_rest
 from harness.process.fork_server import ForkServer
-from harness.process.procfs import at_rest, descendants, tasks_that_stop
+from harness.process.procfs import at_rest, descendants, identities, tasks_that_stop
 from harness.process.spawn import ROOT, scrubbed_environment
 from harness.result import CandidateFailure, Status
 
@@ -246,6 +246,23 @@ def test_a_process_may_have_any_name(server, tmp_path, name):
         for _ in range(2):
             assert worker.request({"op": "import", "solution": str(path)}, 20) == {"ok": True}
             worker.rest()
+
+
+@pytest.mark.parametrize("look_s", [0.0, 0.02])
+def test_who_takes_long_to_look_at_has_worked_until_it_was_seen_at_rest(server, tmp_path, monkeypatch, look_s):
+    """Behind a thousand dead processes one ran on after the signal and was gone before it was looked at."""
+    path = tmp_path / "module.py"
+    path.write_text("class ModelNew: pass\n")
+    with server.fork({}, 2 * GIB, readable=[path]) as worker:
+        worker.request({"op": "import", "solution": str(path)}, 20)
+        worker.rest()
+        monkeypatch.setattr(worker_rest, "identities", lambda of: time.sleep(look_s) or identities(of))
+        worked = []
+        for _ in range(5):
+            worker.request({"op": "trim"}, 20)
+            stopped = time.perf_counter() - look_s
+            worked.append(worker.rest() - stopped)
+    assert (min(worked) > 0.01) == (look_s > 0)
 
 
 def test_who_rests_is_asked_again(server, tmp_path):
