@@ -224,8 +224,9 @@ class Endpoint:
                     raise _Garbled(f"a piece of another form: {text[:200]!r}") from None
         if finish_reason is None:
             raise _Garbled("a stream that ended in the middle of its answer")
-        text = "".join(pieces)
-        return text, finish_reason, usage, _bounded(text, [called[index] for index in sorted(called)[:MOST_CALLS]])
+        text, first = "".join(pieces), [called[index] for index in sorted(called)[:MOST_CALLS]]
+        calls = [{**call, "arguments": "".join(call["arguments"])} for call in first]
+        return text, finish_reason, usage, _bounded(text, calls)
 
     def _raise_if_final(self, error: Exception) -> None:
         if isinstance(error.__cause__ or error, bounded_reply.TooMuch):
@@ -315,11 +316,11 @@ def _add_part(called: dict[int, dict[str, Any]], part: Any) -> None:
     """Add a streamed piece of a tool call: its first piece has id and name, all have pieces of the arguments."""
     if type(part["index"]) is not int:
         raise _Garbled("a tool call without a number")
-    call = called.setdefault(part["index"], {"id": "", "name": "", "arguments": ""})
+    call = called.setdefault(part["index"], {"id": "", "name": "", "arguments": []})
     call["id"] = _text(part.get("id")) or call["id"]
     if function := part.get("function"):
         call["name"] = _text(function.get("name")) or call["name"]
-        call["arguments"] += _text(function.get("arguments"))
+        call["arguments"].append(_text(function.get("arguments")))
 
 
 def _retry_after_s(error: Exception) -> float | None:
