@@ -50,7 +50,7 @@ def of_result(result: Result, file: str, wall_s: float | None = None) -> dict[st
         "status": result.status.value,
         "correct": result.correct,
         "verdict": settled.verdict(result),
-        "speedup": settled.settled_speedup(result),
+        "speedup": settled.settled_speedup(result) if result.correct else None,
         "interval": list(found) if found else None,
         "measured_speedup": result.speedup,
         "baseline": baseline_name,

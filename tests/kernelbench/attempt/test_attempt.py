@@ -5,7 +5,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from logs import result
+from logs import judged, result
 
 from harness.result import Result, Status
 from kernelbench.attempt import report, text
@@ -50,6 +50,12 @@ def test_a_tie_counts_as_one_and_an_unstable_one_as_nothing():
     unstable.baselines["eager"] |= {"verdict": "unstable", "interval": [0.5, 8]}
     attempt = conforms(report.of_result(unstable, "k.py"))
     assert attempt["speedup"] is None and attempt["exit_status"] == 0 and "did not settle" in attempt["hint"]
+
+
+def test_a_rejected_attempt_has_no_speedup():
+    rejected = judged("1/1", 4.0, status=Status.REJECTED, rule="library_only")
+    attempt = conforms(report.of_result(rejected, "k.py"))
+    assert (attempt["correct"], attempt["speedup"], attempt["measured_speedup"]) == (False, None, 4.0)
 
 
 def test_a_correct_one_that_was_only_checked_has_no_time():
