@@ -116,7 +116,7 @@ class Worker:
         """
         self.check_rest()
         if message.get("op") in _CHECKED_BEFORE:
-            self._check_limits(runs=False)
+            self.check_limits(runs=False)
         data = memoryview(protocol.encoded(message))
         if self._met:  # it wakes to a request that is there: it could work unseen while that is sent
             data = data[protocol.send_at_once(self._channel, data) :]
@@ -146,7 +146,7 @@ class Worker:
                 self._kill()
                 message = f"no answer within {timeout_s:g} s: it hangs, or needs a larger time limit"
                 raise CandidateFailure(Status.TIMEOUT, message, self._text())
-            self._check_limits()
+            self.check_limits()
         if "error" in answer:
             raise reported_failure(answer["error"], self._text())
         return answer
@@ -234,7 +234,7 @@ class Worker:
             try:
                 data = data[self._channel.send(data) :]
             except TimeoutError:
-                self._check_limits()
+                self.check_limits()
             except OSError:
                 return
 
@@ -246,18 +246,18 @@ class Worker:
 
     def _serve(self, request: Any, timeout_s: float) -> float:
         """Have built what the worker asks for; the seconds that took, which are not the worker's: checks are."""
-        self._check_limits(at_once=True)  # a build needs room, which the candidate may have taken
+        self.check_limits(at_once=True)  # a build needs room, which the candidate may have taken
         times = [time.monotonic()]
         with ThreadPoolExecutor(1) as pool:
             building = pool.submit(self._build, request if isinstance(request, dict) else {}, self.scratch)
             building.add_done_callback(lambda _: times.append(time.monotonic()))
             while not wait([building], CHECK_EVERY_S).done:
-                self._check_limits()
+                self.check_limits()
         self._send(memoryview(protocol.encoded(building.result())), timeout_s)
         return times[-1] - times[0]
 
-    def _check_limits(self, runs: bool = True, at_once: bool = False) -> None:
-        """Check limits of memory, processes and, less often, disk; raise CandidateFailure."""
+    def check_limits(self, runs: bool = True, at_once: bool = False) -> None:
+        """Check limits, unless that was done a moment ago; one at rest does not run. Raises CandidateFailure."""
         with self._killed_on_failure():
             self._limits.check(self._pid, self._signal if runs else lambda number: None, at_once)
 

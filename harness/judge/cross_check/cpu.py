@@ -199,6 +199,7 @@ def _timed(worker: Worker, ask: Callable, op: str, seed: int) -> tuple[_Call, di
 
     CPU time since the last rest is the call's own: others' inputs lay there already.
     """
+    worker.check_limits(runs=False)  # here no clock runs: there are many calls in a row, each too short to be checked
     cpu_ms, unasked_ms = worker.rested.cpu_ms, worker.check_rest()
     begin = time.perf_counter()
     answer = ask(op=op, seeds=[seed])

@@ -10,6 +10,7 @@ from harness.faults import MachineFault
 from harness.judge.cross_check.base import NotRead
 from harness.judge.cross_check.cpu import CpuWallClockCheck
 from harness.problem.module import ProblemError
+from harness.process.worker_process import Worker
 from harness.result import Result, Status
 from harness.timing.convergence import REASONS
 
@@ -766,6 +767,17 @@ def test_inputs_that_take_a_fifth_of_the_memory_are_not_too_large_for_the_judges
 def test_a_kernel_that_ends_only_outside_of_a_burst_is_a_timeout(judged, problem):
     result = judged(problem("1/19"), ENDLESS_IN_A_ROW, device="cuda", workload="small", timeout_s=10)
     assert result.status is Status.TIMEOUT and "calls in a row" in result.message, result.message
+
+
+def test_limits_are_checked_between_calls_in_a_row_that_are_each_too_short_for_it(judged, problem, monkeypatch):
+    """3 GB were taken and given back within one burst, under a limit of 1 GB."""
+    done, ask, check = [], Worker.request, Worker.check_limits
+    monkeypatch.setattr(Worker, "request", lambda self, what, s: done.append(what["op"]) or ask(self, what, s))
+    noted = lambda self, **how: done.append(how.get("runs")) or check(self, **how)  # noqa: E731
+    monkeypatch.setattr(Worker, "check_limits", noted)
+    assert judged(problem("1/19"), relu("return x.relu()")).status is Status.OK
+    assert done.count("burst") > 10
+    assert all(before is False for before, op in zip(done, done[1:]) if op == "burst")
 
 
 @pytest.mark.gpu
