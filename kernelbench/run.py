@@ -199,21 +199,19 @@ class Run:
         return [r for r in known if present.get(r.problem, r.problem_sha256) != r.problem_sha256]
 
     def latest(self) -> list[Result]:
-        """The last result of each (problem, solution file, workload), in order of problem and sample.
+        """The last result of each (problem, solution file, workload) that counts, in order of problem and sample."""
+        return sorted(_last(self._counted()), key=result_order)
 
-        What is of an older content of the file than its last result, or was withdrawn, does not count any more.
-        """
+    def measured_first(self) -> list[Result]:
+        """Return the results of ``latest`` as they were before a second measurement, in the order of the log."""
+        return _last(result for result in self._counted() if result.confirms is None)
+
+    def _counted(self) -> list[Result]:
+        """Return the results but those of an older content of the file than its last, and those that were withdrawn."""
         since = unevaluated.withdrawn(self.unevaluated)
-        counted = [
-            r for place, r in enumerate(self.results) if place >= since.get((r.problem, r.solution["name"]), 0)
-        ]
-        content = {(r.problem, r.solution["name"]): content_of(r) for r in counted}
-        last = {
-            (r.problem, r.solution["name"], r.workload.get("name")): r
-            for r in counted
-            if content_of(r) == content[r.problem, r.solution["name"]]
-        }
-        return sorted(last.values(), key=result_order)
+        left = [r for place, r in enumerate(self.results) if place >= since.get((r.problem, r.solution["name"]), 0)]
+        content = {(r.problem, r.solution["name"]): content_of(r) for r in left}
+        return [r for r in left if content_of(r) == content[r.problem, r.solution["name"]]]
 
     def solutions(self) -> list[Result]:
         """Return ``whole`` with all workloads of a solution as one result."""
@@ -224,6 +222,10 @@ class Run:
         latest = self.latest()
         parts = unevaluated.in_part(latest, self.unevaluated)
         return [r for r in latest if (r.problem, r.solution["name"]) not in parts]
+
+
+def _last(results: Iterable[Result]) -> list[Result]:
+    return list({(r.problem, r.solution["name"], r.workload.get("name")): r for r in results}.values())
 
 
 def _text(config: dict[str, Any]) -> str:

@@ -67,6 +67,7 @@ def _runs(session: EvaluationSession, name: str, model: Callable, result: Result
     """Return whether a baseline runs at all, which for a compiled one is when it is compiled."""
     if name == EAGER:
         return True
+    session.worker.check_limits(runs=False, at_once=True)  # what it holds it would hold for as long as this takes
     phase(f"compile {name}")
     try:
         for _ in range(COMPILING_CALLS):

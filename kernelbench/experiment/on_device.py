@@ -94,10 +94,10 @@ def of_folder(folder: Path, problems: list[str]) -> list[Trace]:
     Labels are of the measurements that count, the first: who fails in the second would have none.
     """
     made = Run.load(folder)
-    first = [result for result in made.results if result.confirms is None]
+    first = made.measured_first()
     band_of = labels.band_of(labels.of_run(made, together(first)))
     return traces(
-        made.results, trajectory_of(made), calls_of(made), problems,
+        first, trajectory_of(made), calls_of(made), problems,
         lambda result: judged(result, band_of),
     )  # fmt: skip
 

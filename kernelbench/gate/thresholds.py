@@ -229,8 +229,6 @@ def _incomparable(result: Result, before: Result | None) -> str:
     for name, of in conditions.items():
         if of(before) != of(result):
             return f"{name} was {of(before)} before and is {of(result)}"
-    if result.problem_sha256 != before.problem_sha256 and result.problem_sha256 and before.problem_sha256:
-        return "its problem has changed"
     return workloads.why_incomparable(before, result)
 
 

@@ -81,10 +81,13 @@ def geometric_mean(result: Result) -> float | None:
 
 
 def why_incomparable(before: Result, after: Result) -> str:
-    """Return why the speedups of two results are of different sizes, as a sentence part; '' where they are not.
+    """Return why speedups of two results are of different problems or sizes, as a sentence part; '' if they are not.
 
     Sizes that a record does not name are unknown, and compare with nothing.
     """
+    digests = {before.problem_sha256, after.problem_sha256}
+    if len(digests) == 2 and all(digests):
+        return "its problem has changed"
     sizes = [
         {part.workload.get("name") or UNKNOWN: part.workload.get("sizes") or {} for part in _parts(result)}
         for result in (before, after)

@@ -26,7 +26,7 @@ Line = dict[str, Any]  # of calls.jsonl or trajectory.jsonl
 
 def of_run(run: Run, problems: Sequence[str]) -> list[Trace]:
     """Return a trace for each of ``problems``; of one without attempts it is empty."""
-    return traces(run.results, trajectory_of(run), calls_of(run), problems)
+    return traces(run.measured_first(), trajectory_of(run), calls_of(run), problems)
 
 
 def calls_of(run: Run) -> list[Line]:

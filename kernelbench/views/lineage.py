@@ -19,7 +19,7 @@ _SHOWN = (1, 5, 10, 15, 20, 25, 30, 35, 40)
 
 def of_run(run: Run, problems: Sequence[str] | None = None) -> dict[str, Any]:
     """Return every figure of one run; ``problems`` count, by default those that were attempted."""
-    found = lineage.steps(run.results, trajectory_of(run))
+    found = lineage.steps(run.measured_first(), trajectory_of(run))
     return figures(found, problems or sorted({step.problem for step in found}), int(run.config.get("at_once") or 1))
 
 

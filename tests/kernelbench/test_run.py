@@ -407,3 +407,15 @@ def test_a_log_of_more_lines_than_runs_have_is_not_read(tmp_path):
         file.write(b"\n" * 1_000_001)
     with pytest.raises(RunError, match="it is too large: 1,000,002 lines, and the limit is 1,000,000"):
         Run.load(tmp_path)
+
+
+def test_first_measurements_are_of_what_counts(tmp_path):
+    """A replay took results of a content that was replaced."""
+    run = Run.create(tmp_path, CONFIGURATION)
+    old, new = result(sha256="old"), result(sha256="new")
+    again = result(sha256="new"), result(name="b.py")
+    for one in again:
+        one.confirms = {"median_ms": 1.0}
+    for one in (old, new, result(name="b.py"), *again):
+        run.append(one)
+    assert run.measured_first() == [new, run.results[2]] and run.latest() == run.results[3:]

@@ -43,6 +43,15 @@ def test_a_difference_within_the_noise_is_a_tie(tmp_path):
     assert changes(before, run(tmp_path / "after", result("1/1", 1.001, seed=2))) == {"1/1": Change.TIE}
 
 
+def test_speedups_over_another_reference_are_not_compared(tmp_path):
+    """The same file was told twice as fast where only the problem's module was another."""
+    of = [result("1/1", 1.0 / speedup, seed=seed) for seed, speedup in enumerate((1, 2))]
+    for one, digest in zip(of, "ab"):
+        one.problem_sha256 = digest
+    (found,) = compare(run(tmp_path / "before", of[0]), run(tmp_path / "after", of[1]))
+    assert (found.change, found.why, found.ratio) == (Change.NOT_COMPARABLE, "its problem has changed", None)
+
+
 def test_the_best_sample_of_each_run_is_compared(tmp_path):
     before = run(tmp_path / "before", result("1/1", 1.0, sample=0), result("1/1", 0.5, sample=1, seed=1))
     (found,) = compare(before, run(tmp_path / "after", result("1/1", 1.0, sample=2, seed=2)))
