@@ -56,6 +56,7 @@ class WorkerLimits:
         self._shared_bytes, self._unaccounted_bytes = shared_memory_bytes(), unaccounted_memory_bytes()
         self.disk_bytes = min([MAX_DISK_BYTES, *(max(_LEAST_DISK_BYTES, free_bytes(one) // 2) for one in folders)])
         self.files = min([MAX_FILES, *(max(_LEAST_FILES, _free_files(one) // 2) for one in folders)])
+        self._free_bytes = [free_bytes(one) for one in folders]  # at the last look
         self._tasks = min(_MAX_TASKS, max(_LEAST_TASKS, free_tasks() // 2))
         self._hiding = 0  # processes, at the last check
         self._named_bytes = 0  # of its files in folders that lie in memory, at the last look
@@ -89,7 +90,7 @@ class WorkerLimits:
 
         What passes its memory on to a new process at each moment is in none that is still there when it is read.
         """
-        look, until = time.monotonic() - self._disk_checked > _DISK_EVERY_S, time.monotonic() + _STILL_S
+        look, until = self._must_look(), time.monotonic() + _STILL_S
         there, still = True, False
         while there and not still and time.monotonic() < until:
             family, ended = listed(pid)
@@ -150,6 +151,14 @@ class WorkerLimits:
         before, self._hiding = self._hiding, hiding
         if self._shows and before and hiding:
             raise _crashed(f"{hiding} of its processes hide what they have open (PR_SET_DUMPABLE)")
+
+    def _must_look(self) -> bool:
+        """Return whether its files are to be counted: that is due, or so much is gone that it may have too many."""
+        free = [free_bytes(folder) for folder in self._folders]
+        gone = max((before - now for before, now in zip(self._free_bytes, free)), default=0)
+        due = time.monotonic() - self._disk_checked > _DISK_EVERY_S or gone > self.disk_bytes // 2
+        self._free_bytes = free if due else self._free_bytes
+        return due
 
     def _check_disk(self, nameless: int) -> None:
         uses = [disk_use(folder, most=self.files) for folder in self._folders]

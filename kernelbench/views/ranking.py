@@ -31,6 +31,7 @@ _RANKED_BY = 1.0  # settled fast_1
 _KS = (1, 2, 5, 10, 20, 50, 100)
 _MOST_LEVELS = 20  # which have rows of their own: suites have three or five
 _MOST_WORKLOADS = 100  # the same of names of workloads: a suite has a handful, TritonBench's problems some twenty
+_MOST_NAMED = 3  # problems whose modules differ
 _CONDITIONS = ("device", "workload", "precision")
 
 
@@ -69,10 +70,14 @@ def standings(runs: Sequence[Run], selector: str | None = None) -> dict[str, Any
 
 
 def differing(runs: Sequence[Run]) -> list[str]:
-    """Return the conditions in which runs differ, of which their speedups are."""
+    """Return the conditions in which runs differ, of which their speedups are, and problems of which a module does."""
     found = [key for key in _CONDITIONS if len({run.config.get(key) for run in runs}) > 1]
     over = [{known[0] for result in run.results if (known := fast_p.baseline_of(result))} for run in runs]
-    return found + ["baseline"] * any(one != other for one in over for other in over if one and other)
+    found += ["baseline"] * any(one != other for one in over for other in over if one and other)
+    digests = {(r.problem, r.problem_sha256) for run in runs for r in run.latest() if r.problem_sha256}
+    several = sorted(problem for problem, count in Counter(of for of, _ in digests).items() if count > 1)
+    names = [f"the module of {problem}" for problem in several[:_MOST_NAMED]]
+    return found + names + [f"those of {len(several) - _MOST_NAMED} more"] * (len(several) > _MOST_NAMED)
 
 
 def render(data: dict[str, Any], form: str) -> str:

@@ -123,6 +123,16 @@ def test_on_a_small_disk_a_candidate_has_half_of_what_is_free(run, monkeypatch):
     run(write + "time.sleep(1.5)" + END)
 
 
+def test_the_disk_is_looked_at_as_soon_as_much_of_it_is_gone(run, monkeypatch):
+    """19 GB were there for a second, between two looks."""
+    monkeypatch.setattr("harness.process.worker_limits.MAX_DISK_BYTES", 100 * MIB)
+    monkeypatch.setattr("harness.process.worker_limits._DISK_EVERY_S", 1e9)
+    write = "for i in range({}): open(os.environ['TMPDIR'] + f'/{{i}}', 'wb').write(os.urandom(20 << 20))\n"
+    error = failing(run, write.format(12) + STAY)
+    assert error.status is Status.CRASHED and "the limit is" in error.message
+    run(write.format(1) + "time.sleep(0.5)" + END)
+
+
 def test_where_few_files_have_room_a_candidate_has_half_of_them(run, monkeypatch):
     monkeypatch.setattr("harness.process.worker_limits._free_files", lambda folder: 60)
     monkeypatch.setattr("harness.process.worker_limits._LEAST_FILES", 10)

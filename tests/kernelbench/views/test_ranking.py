@@ -111,6 +111,19 @@ def test_runs_of_the_same_name_and_of_other_conditions_are_told_apart(tmp_path):
     assert str(tmp_path / "x" / "r") in text and "The runs differ in device" in text
 
 
+def test_runs_over_other_references_are_told_apart(tmp_path):
+    """An archive with a slower module of 1/1 was first without a word."""
+    made = []
+    for name in "ab":
+        results = [result(f"1/{number}", 0.5) for number in range(1, 6)]
+        for one in results:
+            one.problem_sha256 = name if one.problem != "1/5" else "same"
+        made.append(run(tmp_path / name, *results))
+    assert standings(made[:1])["differing"] == []
+    text = render(standings(made), "terminal")
+    assert "differ in the module of 1/1, the module of 1/2, the module of 1/3, those of 1 more:" in text
+
+
 def test_runs_over_other_baselines_are_told_apart(tmp_path):
     one, other = run(tmp_path / "a", result("1/1", 0.5)), run(tmp_path / "b", result("1/1", 0.5))
     assert standings([one, other])["differing"] == []
