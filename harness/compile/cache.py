@@ -40,6 +40,7 @@ _USES = "uses"  # a byte for every use: its size counts them, its mtime is the l
 _ENTRIES, _PRIVATE, _WORK, _LOCKS, _MARKS = "entries", "private", "work", "locks", "marks"
 _TRIMMED = "trimmed"  # whose mtime is when
 _IN_USE_S = 10  # what was used so lately may be about to be loaded; who waits longer is built again
+_EMPTY_S = 3600  # a folder that somebody may be about to fill
 _ABANDONED_S = 24 * 3600
 _FORGOTTEN_S = 30 * 24 * 3600  # a mark that nobody renewed
 _TRIM_S = 60  # from one to the next
@@ -260,7 +261,7 @@ class Cache:
             remove_unheld(folder, overgrown=True)
         for folder in (*(self.root / _ENTRIES).iterdir(), *(self.root / _PRIVATE).iterdir()):
             with contextlib.suppress(OSError):  # one that is not empty stays
-                if time.time() - folder.stat().st_mtime > _IN_USE_S:
+                if time.time() - folder.stat().st_mtime > _EMPTY_S:
                     folder.rmdir()
 
     def clear(self) -> Statistics:

@@ -154,7 +154,10 @@ class WorkerLimits:
 
     def _must_look(self) -> bool:
         """Return whether its files are to be counted: that is due, or so much is gone that it may have too many."""
-        free = [free_bytes(folder) for folder in self._folders]
+        try:
+            free = [free_bytes(folder) for folder in self._folders]
+        except OSError:  # one is gone: others may have removed it
+            return True
         gone = max((before - now for before, now in zip(self._free_bytes, free)), default=0)
         due = time.monotonic() - self._disk_checked > _DISK_EVERY_S or gone > self.disk_bytes // 2
         self._free_bytes = free if due else self._free_bytes

@@ -135,7 +135,7 @@ def evaluate_directory(
         todo = _todo(run, cases, again)
         outcome = _begun(run, executor, selection, chosen, cases, len(cases) - len(todo))
         unevaluated.keep_unmapped(run, chosen.unmapped)
-        unevaluated.withdraw_moved(run, chosen.root, chosen.problems)
+        unevaluated.withdraw_moved(run, chosen.by_name)
         record = partial(_record, outcome, comparisons, chosen, watcher)
         watcher.started(outcome, len(unfit) + len(todo))
         with contextlib.closing(_evaluated(executor, todo, watcher.status)) as items:
@@ -190,7 +190,7 @@ class _Chosen:
     unmapped: list[tuple[Path, str]]
     unknown: int
     unselected: int
-    problems: dict[str, str]  # of each file in the directory by name, '' where it has none
+    by_name: dict[str, tuple[str, Path]]  # of each file in the directory its problem, '' for none, and its path
 
 
 def _choose(selection: Selection) -> _Chosen:
@@ -208,9 +208,9 @@ def _choose(selection: Selection) -> _Chosen:
     if not pairs:
         raise SolutionError(_nothing(selection.solutions, unmapped, unselected))
     stamps = {solution: stamp(solution) for _, solution in pairs}
-    problems = {os.path.relpath(path, found.root): "" for path, _ in unmapped}
-    problems |= {s.name: str(s.problem) for s in found.solutions}
-    return _Chosen(files, pairs, stamps, found.root, unmapped, len(unknown), unselected, problems)
+    by_name = {readable(os.path.relpath(path, found.root)): ("", path) for path, _ in unmapped}
+    by_name |= {s.name: (str(s.problem), s.path) for s in found.solutions}
+    return _Chosen(files, pairs, stamps, found.root, unmapped, len(unknown), unselected, by_name)
 
 
 def _todo(run: Run, cases: list[Case], again: Collection[tuple[str, str, str | None]]) -> list[Case]:

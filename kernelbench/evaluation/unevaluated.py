@@ -16,7 +16,7 @@ from harness.solution.includes import read_bytes
 from kernelbench.evaluation.executor import Skipped
 from kernelbench.run import Run, content_of
 from kernelbench.run_files.log import append_line, whole_lines
-from kernelbench.run_files.unevaluated import SKIPPED, UNEVALUATED, UNMAPPED, WITHDRAWN
+from kernelbench.run_files.unevaluated import SKIPPED, UNEVALUATED, UNMAPPED, WITHDRAWN, withdrawn
 
 
 def keep_skipped(run: Run, item: Skipped, problem: ProblemFile) -> None:
@@ -37,26 +37,24 @@ def keep_skipped(run: Run, item: Skipped, problem: ProblemFile) -> None:
 
 def withdraw_changed(run: Run, item: Skipped) -> None:
     """Let the results of a skipped candidate count no more if they are of another content. Raises WriteError."""
-    solution = item.solution
-    content = solution.sha256, solution.helpers
-    counted = [r for r in run.latest() if (r.problem, r.solution["name"]) == (str(solution.problem), solution.name)]
-    if counted and (item.changed or any(content_of(result) != content for result in counted)):
-        _withdraw(run, str(solution.problem), solution.name)
+    solution, content = item.solution, (item.solution.sha256, item.solution.helpers)
+    of = str(solution.problem), solution.name
+    counted = run.results[withdrawn(run.unevaluated).get(of, 0) :]
+    own = [result for result in counted if (result.problem, result.solution["name"]) == of]
+    if own and (item.changed or content_of(own[-1]) != content):
+        _withdraw(run, *of)
 
 
-def withdraw_moved(run: Run, root: Path, problems: dict[str, str]) -> None:
-    """Let results count no more whose file below ``root`` was written since, and is now of another problem or of none.
+def withdraw_moved(run: Run, by_name: dict[str, tuple[str, Path]]) -> None:
+    """Let results count no more whose file was written since, and is now of another problem or of none.
 
-    ``problems`` has all files by name, with '' for none. Raises WriteError.
+    ``by_name`` has the problem, '' for none, and the path of all files. Raises WriteError.
     """
-    moved = {
-        (result.problem, name)
-        for result in run.latest()
-        if problems.get(name := result.solution["name"], result.problem) != result.problem
-        and _digest(root / name) != result.solution["sha256"]
-    }
-    for problem, name in sorted(moved):
-        _withdraw(run, problem, name)
+    for result in {(r.problem, r.solution["name"]): r for r in run.latest()}.values():
+        name = result.solution["name"]
+        problem, path = by_name.get(name, (result.problem, Path()))
+        if problem != result.problem and _digest(path) != result.solution["sha256"]:
+            _withdraw(run, result.problem, name)
 
 
 def _digest(path: Path) -> str:
