@@ -96,3 +96,13 @@ def whole_lines(path: Path, repair: bool = False) -> tuple[list[bytes], bool]:
     if torn and repair:
         os.truncate(path, sum(map(len, lines)) + len(lines))
     return lines, bool(torn)
+
+
+def lines_if_any(path: Path) -> list[bytes]:
+    """Return the whole lines of a log; none where there is no such file. Raises RunError where it cannot be read."""
+    try:
+        return whole_lines(path)[0]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise RunError(f"{path} cannot be read: {error.strerror}") from None

@@ -18,7 +18,7 @@ from harness.json_text import parse_json
 from harness.record.fields import PROBLEM
 from harness.record.shape import LIST, OBJECT, TEXT, count, or_none, shape
 from harness.result import Result
-from kernelbench.run_files.log import RunError, whole_lines
+from kernelbench.run_files.log import lines_if_any
 
 UNEVALUATED = "unevaluated.jsonl"
 SKIPPED, UNMAPPED, WITHDRAWN = "skipped", "unmapped", "withdrawn"
@@ -37,12 +37,7 @@ _SHAPES = {
 
 def read(path: Path) -> list[dict[str, Any]]:
     """Return the lines in the run directory ``path``, in order; none for a run that kept none. Raises RunError."""
-    try:
-        return parse(whole_lines(path / UNEVALUATED)[0])
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise RunError(f"{error.filename} cannot be read: {error.strerror}") from None
+    return parse(lines_if_any(path / UNEVALUATED))
 
 
 def parse(lines: Iterable[bytes]) -> list[dict[str, Any]]:

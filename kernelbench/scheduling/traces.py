@@ -14,7 +14,7 @@ from harness.result import Result
 from kernelbench.metrics.scheduling import Attempt, Trace, Unit, attempt_of, sol_ms_of
 from kernelbench.metrics.workloads import together
 from kernelbench.run import Run, RunError
-from kernelbench.run_files.log import whole_lines
+from kernelbench.run_files.log import lines_if_any
 from kernelbench.run_files.sources import ASKED, trajectory_of
 
 CALLS = "calls.jsonl"
@@ -36,13 +36,7 @@ def calls_of(run: Run) -> list[Line]:
     """
     path = run.path / CALLS
     calls = []
-    try:
-        lines, _ = whole_lines(path)
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise RunError(f"{path} cannot be read: {error.strerror}") from None
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(lines_if_any(path), start=1):
         try:
             calls.append(parse_json(line))
             _CALL.check(calls[-1])

@@ -110,7 +110,7 @@ class Touching(Watcher):
 
 
 def test_nobody_withdraws_from_a_workload_by_touching_a_file(tmp_path):
-    """Who was right at the first size only, and touched the file before the end of the next, was ``ok`` as a whole."""
+    """A solution right at the first size only, touched before the end of the next, was ``ok`` as a whole."""
     write(tmp_path, **{"1_1_s0": "x + 1 if len(x) == 64 else x"})
     (tmp_path / "problems/level1/001_own.py").write_text(WITH_TWO_SIZES)
     watcher = Touching(tmp_path / "solutions/1_1_s0.py")
