@@ -128,10 +128,13 @@ def read_baseline(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def baseline(results: Iterable[Result], name: str = "eager") -> dict[str, dict[str, Any]]:
-    """The content of a baseline file: the timings of baseline ``name`` that the results hold."""
+    """The content of a baseline file: the timings of baseline ``name`` that the results hold.
+
+    Not those beside what was rejected: it may have slowed them.
+    """
     data: dict[str, dict[str, Any]] = {}
     for result in results:
-        if timing := result.baselines.get(name):
+        if result.status is not Status.REJECTED and (timing := result.baselines.get(name)):
             level, _, number = result.problem.partition("/")
             file = timing.get("file", f"{number}_{result.problem_name}.py")
             sizes = {_WORKLOAD: timing[_WORKLOAD]} if _WORKLOAD in timing else _workload(result)

@@ -343,3 +343,10 @@ def test_a_results_log_of_the_h100_survives_export_and_import(tmp_path):
     assert last and [r.speedup for r in back if r.correct] == [
         pytest.approx(last[r.problem] / r.timing["mean_ms"]) for r in ours if r.correct
     ]
+
+
+def test_a_baseline_beside_a_rejected_solution_is_not_taken():
+    """It may have been slowed, and the last sample won."""
+    honest, rejected = result("1/1", 1.0), result("1/1", 1.0, status=Status.REJECTED, sample=1, baseline_ms=9.0)
+    (times,) = kernelbench.baseline([honest, rejected])["level1"].values()
+    assert times["mean"] == pytest.approx(1.0, rel=0.1) and kernelbench.baseline([rejected]) == {}
