@@ -125,7 +125,7 @@ class Feed:
             return page.render({"live": True, **self._since(0)})
 
     def data(self, since: int, generation: str, unevaluated: int = 0) -> dict[str, Any] | None:
-        """Rows that are new, and all figures; None where nothing is. Raises RunError."""
+        """New rows, numbers of those before that count no more, and all figures; None for nothing. Raises RunError."""
         with self._lock:
             self._follower.update()
             reset = generation != self._follower.generation
@@ -151,6 +151,7 @@ class Feed:
         if self._overview is None or self._overview[0] != version:
             self._overview = version, overview([run])
         label_of = of_run(run)
+        counting = {id(result) for result in run.latest()}
         return {
             "generation": generation,
             "count": count,
@@ -159,7 +160,9 @@ class Feed:
             "rows": [
                 records.row(result, number, 0, label_of.get(key_of(result), NONE))
                 for number, result in enumerate(run.results[start:], start)
+                if id(result) in counting
             ],
+            "gone": [number for number, result in enumerate(run.results[:start]) if id(result) not in counting],
             "attempts": records.outline(self._follower.attempts, 0),
         }
 

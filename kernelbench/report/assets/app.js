@@ -144,13 +144,12 @@ function switchTheme() {
   document.documentElement.dataset.theme = remembered(dark ? 'light' : 'dark') || (dark ? 'light' : 'dark');
 }
 
-// A run that is still going: new rows come once a second, a solution that was evaluated again replaces its row.
+// A run that is still going: new rows come once a second, and those that count no more go.
 
 function receive(update) {
   if (update.reset) state.rows = [];
-  const rows = new Map(state.rows.map((row) => [`${row.problem}\n${row.solution}\n${row.workload}`, row]));
-  for (const row of update.rows) rows.set(`${row.problem}\n${row.solution}\n${row.workload}`, row);
-  Object.assign(state, {rows: [...rows.values()], overview: update.overview, attempts: update.attempts, generation: update.generation, count: update.count,
+  const gone = new Set(update.gone);
+  Object.assign(state, {rows: [...state.rows.filter((row) => !gone.has(row.id)), ...update.rows], overview: update.overview, attempts: update.attempts, generation: update.generation, count: update.count,
     unevaluated: update.unevaluated});
   draw();
 }

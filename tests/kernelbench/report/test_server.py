@@ -53,6 +53,20 @@ def test_new_results_are_handed_out_once(tmp_path):
     assert update["overview"]["runs"][0]["statuses"] == {"ok": 1, "timeout": 1}
 
 
+def test_what_counts_no_more_goes(tmp_path):
+    """The row of a workload that an older content was evaluated on stood beside those of the newer one."""
+    small, large, newer = (result("1/1", 0.5, name="a.py", seed=seed) for seed in (0, 0, 1))  # a digest for each seed
+    large.workload = {"name": "large"}
+    made = run(tmp_path / "r", small, large)
+    feed = Feed(made.path)
+    first = feed.data(0, "")
+    assert sorted(row["id"] for row in first["rows"]) == [0, 1] and first["gone"] == []
+    made.append(newer)
+    update = feed.data(2, first["generation"])
+    assert [row["id"] for row in update["rows"]] == [2] and update["gone"] == [0, 1]
+    assert [row["id"] for row in Feed(made.path).data(0, "")["rows"]] == [2]
+
+
 @pytest.mark.parametrize("name", ["results.jsonl", "trajectory.jsonl"])
 def test_a_log_that_is_a_link_is_not_shown(tmp_path, name):
     """A run of somebody else could show what another of ours was asked and answered."""
