@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import math
 import os
 import platform
 import tempfile
@@ -13,7 +14,7 @@ from typing import Any
 
 import torch
 
-from harness.process.deadline import LOCK_S, take_lock, within
+from harness.process.deadline import take_lock, within
 
 _EVERYBODYS = "/tmp"
 
@@ -103,8 +104,9 @@ def exclusive(device: torch.device, phase: Callable[[str], None] = lambda text: 
     """Hold the device against every other evaluation on this host: one timed kernel at a time.
 
     Of a CPU it is the cores that this process may use: evaluations on other cores go on beside it. ``phase`` is told
-    where another one holds it. Raises MachineFault where that takes longer than any evaluation. A GPU also becomes the
-    current one, for events, streams and the allocator are those of the current device.
+    where another one holds it, and is waited for as long as it lives: each of its steps has an end, but a candidate that
+    takes most of each has it for hours. A GPU also becomes the current one, for events, streams and the allocator are
+    those of the current device.
     """
     with contextlib.ExitStack() as held:
         for name in _lock_names(device):
@@ -128,8 +130,8 @@ def _take_lock(lock: int, name: str, phase: Callable[[str], None]) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         phase(f"waits for another run on this {'CPU' if name.startswith('cpu') else 'GPU'}")
-        with within("waiting for another run on this device", 2 * LOCK_S):
-            take_lock(lock, f"the lock of this device, {_lock_path(name)},")
+        with within("waiting for another run on this device", math.inf):
+            take_lock(lock, f"the lock of this device, {_lock_path(name)},", limit_s=None)
 
 
 def _lock_file(name: str) -> int:

@@ -24,8 +24,7 @@ _TEXT_BYTES = 256
 _SIZE = _TIMES.size + _TEXT_BYTES
 _TORN_S = 0.01  # a page that is being written is read again after so long
 
-# Another evaluation holds a device, or another build holds its key. With default limits neither takes an hour.
-LOCK_S = 3600.0
+_BUILD_LOCK_S = 3600.0  # another build holds its key; with default limits none takes an hour
 
 
 class Page:
@@ -89,8 +88,8 @@ def _write() -> None:
         _Watched.page.write(*_Watched.now)
 
 
-def take_lock(descriptor: int, what: str, limit_s: float = LOCK_S) -> None:
-    """Lock an open file; raise MachineFault where another process holds it for longer than ``limit_s``.
+def take_lock(descriptor: int, what: str, limit_s: float | None = _BUILD_LOCK_S) -> None:
+    """Lock an open file; raise MachineFault where another process holds it for longer than ``limit_s``, if that is one.
 
     A thread waits, because a waiting system call is woken in turn; polling would come too late again and again.
     """
