@@ -5,7 +5,6 @@ Nothing here runs a candidate: Python sources are parsed, never imported.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import stat
@@ -25,6 +24,7 @@ from harness.limits import (
 from harness.problem.module import ProblemId
 from harness.result import printable
 from harness.solution.includes import digest_of, read_head, real_path, too_large
+from harness.solution.links import and_their_links, in_several_folders, real_or_none
 from harness.solution.naming import NoProblem, SolutionError, by_name, clashes, mapping, said_in
 
 SUFFIXES = (".py", ".cu", ".cpp", ".dsl")
@@ -32,6 +32,7 @@ PREBUILT_SUFFIX = ".so"
 RUN_FILES = frozenset({"config.json", "results.jsonl"})  # of a run directory: what lies in one is no solution
 _RUN = "a run, by its files config.json and results.jsonl: what lies in it is no solution"
 _LINK = "a link to a folder, which is not followed: put the folder itself there"
+_ELSEWHERE = "is a file of another folder, too, and takes in files beside it: put a copy of it there"
 
 _DEVICES = ("any", "cpu", "cuda")
 _OF_SUFFIX = {".py": ("pytorch", "any"), ".cpp": ("cpp", "cpu")} | dict.fromkeys((".cu", ".dsl", ".so"), ("cuda",) * 2)
@@ -133,9 +134,13 @@ def discover(
         except (SolutionError, OSError) as error:
             unmapped.append((path, _reason(error)))
             nameless |= {path} if isinstance(error, NoProblem) else set()
+    with_files = [path for path, solution in found.items() if solution.taken_in]
+    for path in in_several_folders(with_files, entries):
+        del found[path]
+        unmapped.append((path, _ELSEWHERE))
     out = clashes(((path, one.name, (one.problem, one.sample)) for path, one in found.items()), names)
     named = (path for path in paths if path not in nameless)  # some are no solutions for what else is wrong
-    everyone = _and_their_links(frozenset(filter(None, map(_real, named))), entries)
+    everyone = and_their_links(frozenset(filter(None, map(real_or_none, named))), entries)
     kept = (replace(solution, neighbours=everyone) for path, solution in found.items() if path not in out)
     ordered = sorted(kept, key=lambda s: (s.problem, s.sample))
     if unmapped:
@@ -190,6 +195,8 @@ def read_solution(
     said = said_in(head) if settings else {}
     mapped, sample = mapping(path, said, problem, names)
     facts = {} if refused else _facts(path, top)
+    if facts.get("taken_in") and real.parent != Path(os.path.realpath(path.parent)):
+        raise SolutionError(_ELSEWHERE)
     language, by_kind = _OF_SUFFIX[path.suffix]
     by_kind = facts.get("device", by_kind)
     device = said.get("device", by_kind)
@@ -275,27 +282,6 @@ def _entries(root: Path) -> tuple[list[Path], list[tuple[Path, str]]]:
             raise SolutionError(f"{root} holds more than {MAX_ENTRIES:,} files: name a folder of solutions only")
         folders += [folder / entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
     return found, sorted(one for one in left_out if _is_shown(one[0], root))
-
-
-def _and_their_links(files: frozenset[Path], entries: list[Path]) -> frozenset[Path]:
-    """Return files, and the real paths of all entries that are one of them by another name."""
-    several = {(at.st_dev, at.st_ino) for at in map(_stat, files) if at and at.st_nlink > 1}
-    if not several:
-        return files
-    same = (path for path in entries if (at := _stat(path)) and (at.st_dev, at.st_ino) in several)
-    return files | {Path(os.path.realpath(path)) for path in same}
-
-
-def _real(path: Path) -> Path | None:
-    with contextlib.suppress(OSError):
-        return real_path(path)
-
-
-def _stat(path: Path) -> os.stat_result | None:
-    try:
-        return path.stat()
-    except OSError:
-        return None
 
 
 def _is_candidate(path: Path, root: Path) -> bool:

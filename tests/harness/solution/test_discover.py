@@ -178,6 +178,23 @@ def test_a_link_to_another_file_of_the_directory_sees_no_more_than_that_director
     assert (solution.name, solution.root) == ("a/b/c/level1/19.py", tmp_path / "solutions")
 
 
+@pytest.mark.parametrize("link", [os.symlink, os.link])
+def test_a_neighbours_file_by_another_name_takes_in_no_files_of_that_folder(tmp_path, link):
+    """Code beside the link ran in a process that may read the neighbour's source."""
+    honest = put(tmp_path, "honest/1_19.py", "import helper")
+    put(tmp_path, "honest/helper.py", "")
+    put(tmp_path, "other/1_20.py", "import helper")
+    put(tmp_path, "other/helper.py", "")
+    link(honest, tmp_path / "other/1_19_s7.py")
+    found = discover(tmp_path)
+    unmapped = ((path.relative_to(tmp_path).as_posix(), reason) for path, reason in found.unmapped)
+    reasons = {name: reason for name, reason in unmapped if "helper" not in name}
+    both = {"honest/1_19.py"} if link is os.link else set()  # nobody can say whose it is
+    assert reasons.keys() == {"other/1_19_s7.py", *both}
+    assert all("put a copy of it there" in reason for reason in reasons.values())
+    assert {solution.name for solution in found.solutions} == {"honest/1_19.py", "other/1_20.py"} - both
+
+
 def test_what_drives_a_terminal_is_no_part_of_a_name(tmp_path):
     put(tmp_path, "red\033[31m\nfile.py", "# kb: problem=1/19")
     (solution,) = discover(tmp_path).solutions
