@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from pathlib import Path
 
 from harness.compile.artefact import Artefact, BuildContext, ToolchainError
@@ -18,6 +19,7 @@ from harness.solution.includes import DEVICES, local_includes, read_bytes, read_
 from harness.solution.languages import languages, missing
 from harness.solution.visible_files import own_files
 
+_FOR_A_SHELL = re.compile(r'["$`\\\x00-\x1f]')  # nvcc has one run its steps, with paths between double quotes
 _LIBRARY, _READ, _TRANSLATED = "solution.so", "solution.d", "translated.cu"
 # Linked without symbols and build number, sources that differ in comments are one library.
 _CPP_FLAGS = ("-O3", "-march=native", "-std=c++17", "-fopenmp", "-shared", "-fPIC", "-s", "-Wl,--build-id=none")
@@ -39,6 +41,9 @@ def build_cpp(solution: Solution, context: BuildContext) -> Artefact:
 def build_cuda(solution: Solution, context: BuildContext) -> Artefact:
     """Compile a ``.cu`` solution with nvcc; raises ToolchainError where it is missing."""
     compiler = nvcc_for()
+    if _FOR_A_SHELL.search(str(solution.path)):
+        message = "nvcc takes no path with a quotation mark, a dollar sign, a backquote, a backslash or a control character"
+        raise CandidateFailure(Status.BUILD_ERROR, f"{message}: rename the file, or the folder that has one")
     return _compile(solution, compiler, (*_CUDA_FLAGS, *_architecture(context.arch)), context)
 
 

@@ -27,6 +27,7 @@ _MAX_ITEMS = 500  # sources, flags or include paths of one extension
 _MAX_FLAG_CHARACTERS = 64 << 10  # of all its flags and include paths: they are taken apart one character at a time
 _MAX_PATH_CHARACTERS = 4096  # as of the system; to look for the real one of so many folders takes their square
 _SHELL = re.compile(r"[;|&`<>$\x00-\x1f]")  # ninja has a shell run the compiler, and lines and variables of its own
+_QUOTES = re.compile(r'["\\]')  # nvcc puts paths between double quotes for a shell of its own
 _NOT_OURS = (  # another compiler, another result, or a place of its own
     "sycl_sources", "with_sycl", "extra_sycl_cflags", "is_standalone", "use_pch", "build_directory",
 )  # fmt: skip
@@ -197,6 +198,8 @@ def _excess(arguments: dict[str, Any]) -> str:
         return f"the path of a source has more than {_MAX_PATH_CHARACTERS:,} characters"
     if any(_SHELL.search(text) for name in ("sources", *_LISTS) for text in _listed(arguments.get(name))):
         return "paths and flags of an extension may not have characters that a shell acts on: ; | & ` $ < >"
+    if any(_QUOTES.search(path) for name in ("sources", "extra_include_paths") for path in _listed(arguments.get(name))):
+        return "paths of an extension may not have quotation marks or backslashes: nvcc has a shell read them"
     if sum(len(text) for name in _LISTS for text in _listed(arguments.get(name))) > _MAX_FLAG_CHARACTERS:
         return f"flags and include paths of an extension have more than {_MAX_FLAG_CHARACTERS:,} characters"
     return ""

@@ -55,6 +55,15 @@ def test_a_changed_header_is_noticed_however_it_is_included(built, tmp_path, inc
     assert built(include + "\n" + SOURCE.format("N")).cached
 
 
+@pytest.mark.skipif(nvcc() is None, reason="needs nvcc")
+@pytest.mark.parametrize("name", ["$(touch ran).cu", "`touch ran`.cu", 'a"b.cu', "a\\b.cu"])
+def test_a_path_that_a_shell_of_nvccs_would_act_on_is_refused(built, name):
+    """What it has the shell write may be compiled instead, and is kept for all who have the same source."""
+    with pytest.raises(CandidateFailure, match="rename the file") as failure:
+        built(SOURCE.format(1), name)
+    assert failure.value.status is Status.BUILD_ERROR
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "compiler"), [("a.cpp", toolchain.host_compiler()), ("a.cu", nvcc())])
 def test_a_changed_header_of_the_system_is_noticed(built, tmp_path, monkeypatch, server, name, compiler):
