@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import socket
 import time
@@ -31,8 +32,9 @@ _RECRUIT_S = 5.0  # how often to look for nodes that have joined
 _GOODBYE_S = 15.0
 _REACH_S = 10.0
 _READY_S = 600.0  # until a timer greets: Ray starts a process, which has 300 s to start a judge
-# Without any news: more than the longest evaluation and its retry, which wait an hour at most for a device's lock.
-_STALLED_S = 4 * 3600.0
+# Without any news, until the cluster is asked for a sign, and then again until it is given up. An evaluation may take
+# hours, and has an end at each of its steps.
+_SILENT_S = 600.0
 
 
 class Cluster:
@@ -158,6 +160,7 @@ class Evaluation:
         self._running: dict[Any, tuple[Solution, Any, tuple[str, int]]] = {}
         self._lost: Counter[Solution] = Counter()
         self._news = time.monotonic()
+        self._sign: Any = None  # of the cluster, once it was asked for one
 
     def add(self, pairs: list[Pair], workload: str | None, failure: CandidateFailure | None = None) -> None:
         """Begin with these; with ``failure`` they are known to have failed, and only get their records."""
@@ -190,17 +193,23 @@ class Evaluation:
             reasons = "; ".join(dict.fromkeys(cluster._refused.values()))
             yield from self._give_up(f"no node is left to evaluate on{': ' + reasons if reasons else ''}")
             return
-        if time.monotonic() - self._news > _STALLED_S:
-            yield from self._give_up(f"the Ray cluster gave no sign for {_STALLED_S:g} s; look at `ray status`")
-            return
-        for ref in ray.wait(watched, num_returns=1, timeout=timeout_s)[0]:
+        if time.monotonic() - self._news > _SILENT_S:
+            if self._sign is not None:
+                yield from self._give_up(f"the Ray cluster gave no sign for {_SILENT_S:g} s; look at `ray status`")
+                return
+            self._sign = ray.remote(_give_a_sign).options(num_cpus=0).remote()
+            self._news = time.monotonic()
+        for ref in ray.wait([*watched, *filter(None, [self._sign])], num_returns=1, timeout=timeout_s)[0]:
+            if ref == self._sign:
+                self._take_sign()
+                continue
             self._news = time.monotonic()
             if ref in cluster._starting:
                 cluster._welcome(ref)
             elif ref in self._building:
                 self._take_build(ref)
-            elif item := self._take_result(ref):
-                del self.left[item.solution], self._parcels[item.solution]
+            elif (item := self._take_result(ref)) and self.left.pop(item.solution, None):  # not given up before
+                del self._parcels[item.solution]
                 yield item
 
     def _submit_builds(self, solutions: list[Solution]) -> None:
@@ -260,7 +269,7 @@ class Evaluation:
         except RayError as error:
             self._cluster._timers.pop(slot)
             self._lost[solution] += 1
-            if self._lost[solution] < _ATTEMPTS:
+            if self._lost[solution] < _ATTEMPTS and solution in self.left:
                 self._waiting.appendleft((solution, built))
                 return None
             reason = first_line(str(error))
@@ -268,15 +277,26 @@ class Evaluation:
         self._cluster._idle.append(slot)
         return dataclasses.replace(item, solution=solution)
 
+    def _take_sign(self) -> None:
+        sign, self._sign = self._sign, None
+        with contextlib.suppress(RayError):  # as of a node that is lost: another one is asked
+            ray.get(sign)
+            self._news = time.monotonic()
+
     def _give_up(self, reason: str) -> Iterator[Skipped]:
         given_up, self.left = list(self.left), {}
-        self._waiting.clear()
+        for of_them in (self._waiting, self._building, self._parcels):
+            of_them.clear()
         for solution in given_up:
             yield Skipped(solution, reason)
 
     def _show(self) -> None:
         self._status("building", f"{len(self._building)}" if self._building else "")
         self._status("judging", ", ".join(solution.name for solution, _, _ in self._running.values()))
+
+
+def _give_a_sign() -> None:
+    """Run on any node of a cluster that is there."""
 
 
 def _connect(options: Options) -> bool:

@@ -14,9 +14,11 @@ import pytest
 import victims
 from warm_kb import REAL_KB
 
+from harness.problem.module import ProblemId
 from harness.process.procfs import available_memory_bytes
-from harness.solution.discover import discover
+from harness.solution.discover import discover, read_solution
 from harness.solution.visible_files import own_files
+from kernelbench import suite
 from kernelbench.evaluation.directory import Selection, evaluate_directory
 from kernelbench.evaluation.executor import EnvironmentUnfit, Options
 from kernelbench.evaluator.client import Conditions, EvaluatorProcess, evaluate_all
@@ -233,6 +235,44 @@ def test_a_task_that_fails_on_a_node_leaves_the_other_solutions_alone(cluster, t
     assert [result.solution["sample"] for result in outcome.run.latest()] == [0]
     (skipped,) = outcome.skipped
     assert skipped.solution.sample == 1 and "a node could not evaluate it" in skipped.reason
+
+
+def test_who_takes_long_is_waited_for_as_long_as_the_cluster_is_there(cluster, tmp_path, monkeypatch):
+    """After four hours without news, which a candidate can have them wait for, all others were given up."""
+    from kernelbench.evaluation.ray_cluster import driver
+
+    for name, seconds in (("_SILENT_S", 5.0), ("_RECRUIT_S", 0.5)):
+        monkeypatch.setattr(driver, name, seconds)
+    folder = tmp_path / "solutions"
+    folder.mkdir()
+    (folder / "1_19.py").write_text("import time\n\ntime.sleep(16)\n" + WRONG)
+    outcome = evaluate(cluster, folder, tmp_path / "run")
+    assert not outcome.skipped and [result.status.value for result in outcome.run.latest()] == ["wrong_value"]
+
+
+def test_a_cluster_that_gives_no_sign_is_given_up_once(cluster, tmp_path, monkeypatch):
+    """What it answered later was a KeyError, which took a service its whole cluster."""
+    from kernelbench.evaluation.ray_cluster import driver
+
+    monkeypatch.setattr(driver, "_give_a_sign", lambda: time.sleep(60))
+    for name, seconds in (("_SILENT_S", 2.0), ("_RECRUIT_S", 0.5)):
+        monkeypatch.setattr(driver, name, seconds)
+    solution = tmp_path / "1_19.py"
+    solution.write_text("import time\n\ntime.sleep(12)\n" + WRONG)
+    (file,), one = suite.find("1/19"), read_solution(solution, problem=ProblemId(1, 19))
+    other = dataclasses.replace(one, sample=1)
+    made = driver.Cluster(Options(device="cpu", timeout_s=30, executor="ray", address=cluster.address), builds=True)
+    try:
+        evaluation = driver.Evaluation(made)
+        evaluation.add([(file, one)], "small")
+        given_up = [item for _ in range(20) if evaluation.left for item in evaluation.step(0.5)]
+        assert [item.solution for item in given_up] == [one] and "gave no sign for 2 s" in given_up[0].reason
+        monkeypatch.setattr(driver, "_SILENT_S", 600.0)
+        evaluation.add([(file, other)], "small")
+        later = [item for _ in range(120) if evaluation.left for item in evaluation.step(0.5)]
+        assert [item.solution for item in later] == [other]
+    finally:
+        made.close()
 
 
 def test_solutions_that_come_one_by_one_are_evaluated_as_on_one_host(cluster):
