@@ -47,12 +47,13 @@ def _lies_in(path: Path, folders: list[str]) -> bool:
 
 
 def of_the_system(
-    read: Iterable[str], own: Iterable[Path], generated: Path, headers: Iterable[Path] = ()
+    read: Iterable[str], own: Iterable[Path], root: Path, generated: Path, headers: Iterable[Path] = ()
 ) -> dict[str, str]:
     """Path and digest of the system's files among those ``read``.
 
     ``own`` are those in the key, and below ``generated`` lies what the build made; ``headers`` count as the system's.
-    Raises UnforeseenFile for any other: nobody would notice when it changes.
+    Raises UnforeseenFile for any other: nobody would notice when it changes. And for one of ``own`` that was read by a
+    link below the real path ``root``: the key does not tell which of them has which name.
     """
     own, generated = set(own), generated.resolve()
     folders = [*_system_folders(), *(os.path.realpath(folder) for folder in headers)]
@@ -62,6 +63,10 @@ def of_the_system(
             path = real_path(generated / name)
         except (OSError, ValueError):
             raise UnforeseenFile(f"{name!r:.80} is not the name of a file") from None
+        if path in own and path.is_relative_to(root):
+            place = path.relative_to(root).parts
+            if Path(os.path.normpath(generated / name)).parts[-len(place) :] != place:
+                raise UnforeseenFile(f"{os.path.basename(name)} is read by a link: put the file itself there")
         if path in own or path.is_relative_to(generated):
             continue
         if not _lies_in(path, folders) or not path.is_file():

@@ -139,7 +139,8 @@ def discover(
         del found[path]
         unmapped.append((path, _ELSEWHERE))
     out = clashes(((path, one.name, (one.problem, one.sample)) for path, one in found.items()), names)
-    named = (path for path in paths if path not in nameless)  # some are no solutions for what else is wrong
+    # some are no solutions for what else is wrong; the file of a link is another's, or has a name of its own
+    named = (path for path in paths if path not in nameless and not os.path.islink(path))
     everyone = and_their_links(frozenset(filter(None, map(real_or_none, named))), entries)
     kept = (replace(solution, neighbours=everyone) for path, solution in found.items() if path not in out)
     ordered = sorted(kept, key=lambda s: (s.problem, s.sample))
@@ -169,7 +170,7 @@ def read_file(
 def named_as_problems(folder: Path, names: Mapping[str, ProblemId]) -> frozenset[Path]:
     """Return the real paths of the files in ``folder`` whose names stand for problems; none without such names."""
     entries = _entries(folder)[0] if names else []
-    named = (path for path in entries if path.suffix in SUFFIXES and by_name(path, names))
+    named = (path for path in entries if path.suffix in SUFFIXES and by_name(path, names) and not os.path.islink(path))
     return frozenset(Path(os.path.realpath(path)) for path in named)
 
 
@@ -184,19 +185,19 @@ def read_solution(
 
     Without ``settings`` its ``kb:`` comment is ignored: the author of the source has no say there.
 
-    Raises SolutionError where the file maps to no problem, or is a link that leads out of ``root``.
+    Raises SolutionError where the file maps to no problem, or is a link below ``root``.
     """
     if path.suffix not in _OF_SUFFIX:
         raise SolutionError(f"is no source of a solution: it ends in none of {', '.join(_OF_SUFFIX)}")
     real, top = real_path(path), Path(os.path.realpath(root or path.parent))
     if root and not real.is_relative_to(top):
         raise SolutionError("links to a file outside of the directory of solutions: put the file itself there")
+    if root and os.path.islink(path):
+        raise SolutionError("is a link, whose file may be another solution's: put the file itself there")
     sha256, head, refused = _beginning(path)
     said = said_in(head) if settings else {}
     mapped, sample = mapping(path, said, problem, names)
     facts = {} if refused else _facts(path, top)
-    if facts.get("taken_in") and real.parent != Path(os.path.realpath(path.parent)):
-        raise SolutionError(_ELSEWHERE)
     language, by_kind = _OF_SUFFIX[path.suffix]
     by_kind = facts.get("device", by_kind)
     device = said.get("device", by_kind)

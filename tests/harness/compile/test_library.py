@@ -100,14 +100,22 @@ def test_a_file_that_only_the_compiler_finds_is_refused(built, tmp_path):
     assert caught.value.status is Status.BUILD_ERROR and "n.h" in caught.value.message
 
 
+def test_a_header_that_is_a_link_is_refused(built, tmp_path):
+    """Of two solutions whose links lead to one another's headers the key was one, and the library of the first."""
+    (tmp_path / "solutions" / "real.h").write_text("#define N 1\n")
+    (tmp_path / "solutions" / "n.h").symlink_to("real.h")
+    with pytest.raises(CandidateFailure, match="n.h is read by a link: put the file itself there"):
+        built('#include "n.h"\n' + SOURCE.format("N"))
+
+
 def test_without_confinement_the_compilers_own_list_tells_of_it(tmp_path):
     (tmp_path / "n.h").write_text("")
     (tmp_path / "list.d").write_text(f"a.so: {tmp_path}/own.cpp {tmp_path}/n.h \\\n /usr/include/stdio.h")
     read = dependencies.listed_in(tmp_path / "list.d")
     own = [tmp_path / "own.cpp"]
     with pytest.raises(dependencies.UnforeseenFile, match='write #include "n.h"'):
-        dependencies.of_the_system(read, own, tmp_path / "scratch")
-    assert dependencies.of_the_system(read, [*own, tmp_path / "n.h"], tmp_path / "scratch").keys() == {
+        dependencies.of_the_system(read, own, tmp_path, tmp_path / "scratch")
+    assert dependencies.of_the_system(read, [*own, tmp_path / "n.h"], tmp_path, tmp_path / "scratch").keys() == {
         "/usr/include/stdio.h"
     }
 

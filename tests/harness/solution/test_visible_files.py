@@ -51,14 +51,17 @@ def test_beside_a_file_evaluated_alone_a_file_named_after_a_problem_is_nobody_el
         (tmp_path / name).write_text(NAMES_ALL if name == "spy.py" else "")
     (tmp_path / "matmul_kernel_s2.py").symlink_to("impl.py")
     own = own_files(read(tmp_path / "spy.py", names=names))
-    assert [path.name for path in own] == ["spy.py", "helper.py"]
+    assert [path.name for path in own] == ["spy.py", "helper.py", "impl.py"], "a link is no solution, nor is its file"
 
 
-def test_a_file_that_a_neighbour_is_a_link_to_is_nobody_elses(tmp_path, seen):
+def test_a_link_with_the_name_of_a_solution_takes_nobody_a_file(tmp_path, seen):
+    """Its file was nobody else's: whose helper it was could not be evaluated."""
     (tmp_path / "1_20.py").symlink_to("impl.py")
     files = {"1_19_py": NAMES_ALL, "impl_py": "", "helper_py": ""}
-    assert seen("1_19.py", **files) == ["1_19.py", "helper.py"]
-    assert seen("1_20.py", **files) == ["impl.py"]
+    assert seen("1_19.py", **files) == ["1_19.py", "helper.py", "impl.py"]
+    (tmp_path / "1_21.py").symlink_to("1_19.py")
+    assert seen("1_19.py", **files) == ["1_19.py", "helper.py", "impl.py"]
+    assert [solution.name for solution in discover(tmp_path).solutions] == ["1_19.py"]
 
 
 def test_a_file_left_out_for_its_claim_is_nobody_elses(seen):
@@ -122,12 +125,11 @@ NAMES_HIDDEN = """x = '#include ".env"', '.env', 'impl.py', '1_20_other.py', 'ru
 def test_a_record_tells_no_digest_and_no_word_of_what_a_solution_may_not_see(tmp_path):
     """A reader of records could guess a secret until its digest agrees."""
     for name, text in {
-        "1_19_spy.py": NAMES_HIDDEN, ".env": HIDDEN, "1_20_other.py": HIDDEN, "impl.py": HIDDEN, "own.cuh": "int a;",
+        "1_19_spy.py": NAMES_HIDDEN, ".env": HIDDEN, "1_20_other.py": HIDDEN, "own.cuh": "int a;",
         "run/results.jsonl": HIDDEN, "run/config.json": "{}",
     }.items():  # fmt: skip
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
-    (tmp_path / "1_21.py").symlink_to("impl.py")
 
     def spy():
         (one,) = (one for one in discover(tmp_path).solutions if one.name == "1_19_spy.py")
@@ -135,7 +137,7 @@ def test_a_record_tells_no_digest_and_no_word_of_what_a_solution_may_not_see(tmp
 
     before = spy().helpers
     assert before and not any("pin" in text for text in own_texts(spy()))
-    for name in (".env", "1_20_other.py", "impl.py", "run/results.jsonl"):
+    for name in (".env", "1_20_other.py", "run/results.jsonl"):
         (tmp_path / name).write_text("pin = 815")
         assert spy().helpers == before, name
     (tmp_path / "own.cuh").write_text("int b;")
