@@ -256,14 +256,20 @@ def digest(request: Any) -> str:
 
 
 def numbered(source: str, problem: str, sample: int) -> str:
-    """``source`` whose ``kb:`` comments, if it has some, name this problem and sample: they win over file names."""
+    """``source`` whose ``kb:`` comments, if it has some, name this problem and sample: they win over file names.
+
+    The same as before if it is such a source already: what was kept is read and written again.
+    """
     lines = source.splitlines(keepends=True)
     for index, line in enumerate(lines[:DIRECTIVE_LINES]):
         if words := directive_words(line):
             kept = [word for word in words if not word.startswith(("problem=", "sample="))]
             before, after = line[: line.index("kb:")], " */" if line.rstrip().endswith("*/") else ""
+            if not after and kept and kept[-1].endswith("*/"):  # which the next one takes for the comment's end
+                kept[-1], after = kept[-1].removesuffix("*/"), " */"
             end = line[len(line.splitlines()[0]) :]  # which may be a form feed: what follows is no word of this comment
-            lines[index] = f"{before}{' '.join(['kb:', f'problem={problem}', f'sample={sample}', *kept])}{after}{end}"
+            said = " ".join(["kb:", f"problem={problem}", f"sample={sample}", *filter(None, kept)])
+            lines[index] = f"{before}{said}{after}{end}"
     return "".join(lines)
 
 
