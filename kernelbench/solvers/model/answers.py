@@ -38,6 +38,7 @@ _MOST_FENCES, _MOST_CLOSINGS = 100, 10  # the last ones of an answer, and those 
 # Characters of all pieces of one answer: 5 s, of 20 that end the process. With four times as many it took 18 s, and an
 # answer without code was one that takes too long on a slower machine.
 _MOST_PARSED = 2 << 20
+_LOOKED_AT = 8  # characters that are looked through for an entry in the time that one is parsed
 _TRIALS = 40  # of where unfenced code begins or ends
 _ENTRY = {"py": "a class ModelNew", "dsl": "an operation such as gemm()"}
 
@@ -190,6 +191,9 @@ def _block(text: str, opening: re.Match, later: list[re.Match], kind: str) -> tu
 
 def _unfenced(text: str, kind: str) -> Iterator[str]:
     """The text from a line that looks like code on, less lines at its end until it is whole."""
+    if not _defines_entry(text, kind):  # nor does a part of it
+        yield text
+        return
     first = _FIRST_CODE[kind if kind in _FIRST_CODE else "c"]
     for start in list(first.finditer(text))[:_TRIALS]:
         lines = text[start.start() :].splitlines(keepends=True)
@@ -202,6 +206,7 @@ def _unfenced(text: str, kind: str) -> Iterator[str]:
 
 
 def _is_whole(code: str, kind: str) -> bool:
+    _parsing.take(len(code) // _LOOKED_AT)
     return _defines_entry(code, kind) and _problem(code, kind) is None
 
 
