@@ -29,7 +29,9 @@ _INSTALL = {
     "cuda": "RUN pip install --no-cache-dir ninja numpy\n",
     "cpu": "RUN pip install --no-cache-dir torch ninja numpy\n",
 }
-_AGENT_S, _VERIFIER_S = 3600, 1800  # limits of Harbor's: an agent's work; build and evaluation, with a margin
+# Harbor's limits: an agent's work; and more than build and evaluation can take, sixty steps of the judge's limit and
+# builds of 300 s, all of it twice if a signal ends it. Who could exceed that would choose to be unscored.
+_AGENT_S, _STEP_S, _VERIFIER_S = 3600, 30, 3 * 3600
 
 _HOW = """
 Leave your solution in `{folder}/`, the only folder that is judged, as one file: `kernel.py`, which defines `ModelNew`,
@@ -88,9 +90,7 @@ def _write(folder: Path, file: ProblemFile, plan: Plan) -> None:
         "environment/Dockerfile": _agent_box(plan),
         "environment/reference.py": starting_point(file.path.read_text(encoding="utf-8")),
         "tests/Dockerfile": _judge_box(plan),
-        "tests/test.sh": _TEST.format(
-            folder=FOLDER, problem=problem, conditions=f"--device {plan.device} --track {plan.track}"
-        ),
+        "tests/test.sh": _TEST.format(folder=FOLDER, problem=problem, conditions=_conditions(plan)),
     }
     if plan.track == "open":
         program = tasks.seed_program(problem)
@@ -107,6 +107,10 @@ def _write(folder: Path, file: ProblemFile, plan: Plan) -> None:
             path.chmod(0o755)
     if plan.judge.endswith(".whl"):
         shutil.copy(plan.judge, folder / "tests")
+
+
+def _conditions(plan: Plan) -> str:
+    return f"--device {plan.device} --track {plan.track} --timeout {_STEP_S}"
 
 
 def _instruction(problem: str, plan: Plan) -> str:

@@ -11,6 +11,7 @@ import argparse
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 from harness.integrity.library_only import TRACKS
 from harness.solution.includes import read_source
@@ -21,7 +22,7 @@ CORRECT, WRONG, UNFIT = 0, 1, 3  # exit statuses, as of ``kb try``
 NO_SOLUTION = "no_solution"
 
 
-def judge(problem: str, folder: Path, device: str, **conditions: str) -> tuple[tasks.Grade, dict | None]:
+def judge(problem: str, folder: Path, device: str, **conditions: Any) -> tuple[tasks.Grade, dict | None]:
     """Return the grade of the one ``kernel.py``, ``.cu`` or ``.cpp`` in ``folder``, and the record of its evaluation.
 
     The source alone is judged: its ``kb:`` comment and other files are the agent's too. Raises EvaluationError where
@@ -53,9 +54,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder for reward.json")
     parser.add_argument("--device", required=True)
     parser.add_argument("--track", choices=TRACKS, required=True)
+    parser.add_argument("--timeout", type=float, default=120.0, help="seconds for each step of the evaluation")
     given = parser.parse_args()
     try:
-        grade, record = judge(given.problem, given.solution, device=given.device, track=given.track)
+        conditions = {"device": given.device, "track": given.track, "timeout_s": given.timeout}
+        grade, record = judge(given.problem, given.solution, **conditions)
     except EvaluationError as error:
         sys.stderr.write(escaping.terminal(f"error: not evaluated: {error}") + "\n")
         sys.exit(UNFIT)
