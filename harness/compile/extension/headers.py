@@ -46,6 +46,7 @@ _FULL = r"\btorch\s*::\s*(tensor|nn|optim|jit|data|autograd|cuda|fft|special|ser
 
 _COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|("(?:\\.|[^"\\\n])*")', re.DOTALL)
 _WORD = re.compile(r"\w+")
+_LONGEST_NAME = 200  # of an operator, far more than any has: the name of a file has at most 255
 
 
 def write_minimal_headers(folder: Path, include: Path, cpp: str, cuda: str) -> bool:
@@ -81,7 +82,7 @@ def _needed(code: str, include: Path) -> list[str]:
     """The headers of the tensor, of what ``code`` mentions and of the operators that it names."""
     headers = ["ATen/core/Tensor.h", "ATen/TensorOperators.h", "algorithm", "cmath", "vector", "string"]
     headers += [header for header, words in _BY_MENTION.items() if re.search(words, code)]
-    words = sorted(set(_WORD.findall(code)))
+    words = sorted(word for word in set(_WORD.findall(code)) if len(word) <= _LONGEST_NAME)
     operators = (f"ATen/ops/{word}.h" for word in words)
     return headers + [header for header in operators if (include / header).is_file()]
 
