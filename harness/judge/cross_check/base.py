@@ -8,9 +8,11 @@ must be where the judge reads them.
 from __future__ import annotations
 
 import enum
+import math
 import os
 import random
-from collections.abc import Callable, Iterable
+import statistics
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,6 +31,9 @@ _UNHELD_TARGET_MS = 20.0  # where the way to the worker and back is in it
 # of a burst: gates, marks and launches have to fit a device's queue; on a CPU each call is a request
 MOST_CALLS = {"cuda": 128, "cpu": 32}
 _COMPARED_CALLS = 8  # of a burst: leaving out one call in four is found nine times in ten
+# The least of some readings is that of a call whose inputs were lucky, if work depends on them. So what is no matter
+# of others' work is the mean of so many calls, but for those that took longest, which others may have disturbed.
+CALLS_OF_A_MEAN, _UNDISTURBED = 8, 0.75
 _MEMORY_SHARE = 3  # a burst may take one part in so many of what is free
 MOST_S = 10.0  # seconds, after which no further reading begins
 QUEUE = 600  # launches that fit a device's queue behind a gate, with a margin
@@ -41,7 +46,7 @@ class Reading:
     """``burst_ms`` is how long so many calls took, hot, and ``overhead_ms`` what a burst takes besides its calls.
 
     ``cpu_ms`` is the CPU time of one call, without what a call takes besides, and ``busiest_ms`` that of the thread
-    that had most of it; None on a GPU.
+    that had most of it, both ``mean_of_undisturbed``; None on a GPU.
     ``held`` says whether launches were kept out of it. ``reference_ms`` is a call of the reference
     meanwhile, on inputs as hot; None where that has launches in it, or was not asked for.
     """
@@ -59,22 +64,17 @@ class Reading:
         """The judge's figure for one call."""
         return max(0.0, self.burst_ms - self.overhead_ms) / self.calls
 
-    def lowers(self, other: Reading) -> bool:
-        """Return whether a figure of ``least`` is this reading's, whose outputs are to be compared then."""
-        figures = lambda one: (one.burst_ms, one.cpu_ms or 0.0, one.busiest_ms or 0.0)  # noqa: E731
-        return any(mine < theirs for mine, theirs in zip(figures(self), figures(other)))
-
     def least(self, other: Reading) -> Reading:
-        """Return the lower figures of two readings of as many calls: work of others only ever adds time."""
-        overhead_ms = min(self.overhead_ms, other.overhead_ms)
+        """Return the lower times of two readings of as many calls, with this one's CPU times.
+
+        Work of others only ever adds time.
+        """
         known = [r.reference_ms for r in (self, other) if r.reference_ms is not None]
         return replace(
             self,
             burst_ms=min(self.burst_ms, other.burst_ms),
-            overhead_ms=overhead_ms,
+            overhead_ms=min(self.overhead_ms, other.overhead_ms),
             reference_ms=min(known, default=None),
-            cpu_ms=None if self.cpu_ms is None else min(self.cpu_ms, other.cpu_ms),
-            busiest_ms=None if self.busiest_ms is None else min(self.busiest_ms, other.busiest_ms),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -206,6 +206,11 @@ def input_cases(setting: RunConfig) -> list[InputCase]:
     """
     cases = [setting.timed, *([setting.rare] if setting.rare else [])]
     return _random.sample(cases, len(cases))
+
+
+def mean_of_undisturbed(values: Sequence[float]) -> float:
+    """Return the mean of the lowest three quarters of some values."""
+    return statistics.fmean(sorted(values)[: math.ceil(_UNDISTURBED * len(values))])
 
 
 def longest(readings: Iterable[Reading]) -> Reading:

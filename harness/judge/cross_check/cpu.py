@@ -20,6 +20,7 @@ from typing import Any
 import torch
 
 from harness.judge.cross_check.base import (
+    CALLS_OF_A_MEAN,
     MOST_S,
     Called,
     Check,
@@ -32,6 +33,7 @@ from harness.judge.cross_check.base import (
     compared_calls,
     input_cases,
     longest,
+    mean_of_undisturbed,
     order_in_memory,
 )
 from harness.judge.idle_cores import wait_for_idle_cores
@@ -98,22 +100,24 @@ class CpuWallClockCheck(WallClockCheck):
         views = [memory.view(slot) for slot in lay_out(contents)]
         del contents
         self.session.ask(op="open_burst", handle=memory.handle, calls=1)
-        self._burst(self.setting.timed, min(calls, _WARM_UP_CALLS), held, views)
+        self._burst(self.setting.timed, min(calls, _WARM_UP_CALLS), held, views, [])
         least: dict[InputCase, Reading] = {}
+        work: dict[InputCase, list[_Call]] = {case: [] for case in input_cases(self.setting)}  # of all calls
 
         def claim() -> Claim:
             return claim_by(longest(least.values()))
 
-        for done in tries(self.session.conditions.cv_target, lambda: claim() is Claim.FORGED):
+        enough = max(_LEAST_READINGS, -(-CALLS_OF_A_MEAN // calls))
+        most = max(enough, _LEAST_TRIES)
+        for done in tries(self.session.conditions.cv_target, lambda: claim() is Claim.FORGED, most):
             for case in input_cases(self.setting):
-                reading, called = self._burst(case, calls, held, views)
-                if case not in least or reading.lowers(least[case]) or case == self.setting.rare:
-                    for call in called:
-                        check(call)
-                least[case] = least[case].least(reading) if case in least else reading
+                reading, called = self._burst(case, calls, held, views, work[case])
+                for call in called:
+                    check(call)
+                least[case] = reading.least(least.get(case, reading))
                 if claim() is not Claim.AGREES:
                     least[case] = replace(least[case], reference_ms=self._reference_ms(called)).least(least[case])
-            if claim() is Claim.AGREES and done >= _LEAST_READINGS:
+            if claim() is Claim.AGREES and done >= enough:
                 break
         self.session.ask(op="close_burst")
         views.clear()
@@ -121,9 +125,12 @@ class CpuWallClockCheck(WallClockCheck):
         return longest(least.values())
 
     def _burst(
-        self, case: InputCase, calls: int, held: bool, views: list[torch.Tensor]
+        self, case: InputCase, calls: int, held: bool, views: list[torch.Tensor], work: list[_Call]
     ) -> tuple[Reading, list[Called]]:
-        """Return what so many calls of the candidate take, and those that are to be compared."""
+        """Return what so many calls of the candidate take, and those that are to be compared.
+
+        ``work`` is that of the calls before, to which that of these is added.
+        """
         self.session.ask(op="prepare_burst", calls=calls)
         self.session.wait_for_quiet()
         called, made, empty = [], [], []
@@ -148,8 +155,10 @@ class CpuWallClockCheck(WallClockCheck):
                 count = -(-_LEAST_REHEARSALS // len(rehearsed))
                 empty += self.rehearsal.calls(count, self.session.worker.rested.threads)
         # medians of both: where others come to the cores, calls and empty calls wait alike
-        (took_ms, *cpu_ms), (without_ms, *without_cpu_ms) = map(_medians, (made, empty))
-        cpu_ms, busiest_ms = (max(0.0, ms - without) for ms, without in zip(cpu_ms, without_cpu_ms))
+        took_ms, (without_ms, cpu_ms, busiest_ms) = _medians(made)[0], _medians(empty)
+        work += [replace(one, cpu_ms=one.cpu_ms - cpu_ms, busiest_ms=one.busiest_ms - busiest_ms) for one in made]
+        _, *worked = map(mean_of_undisturbed, zip(*map(astuple, work)))
+        cpu_ms, busiest_ms = (max(0.0, ms) for ms in worked)
         return Reading(calls * took_ms, calls * without_ms, None, calls, held, cpu_ms, busiest_ms), called
 
     def _left(self, answer: dict[str, Any]) -> list[torch.Tensor]:
@@ -211,15 +220,17 @@ def _medians(calls: list[_Call]) -> list[float]:
     return [statistics.median(part) for part in zip(*map(astuple, calls))]
 
 
-def tries(cv_target: float = CV_TARGET, is_forged: Callable[[], bool] = lambda: False) -> Iterator[int]:
-    """Count them from 1: enough, and for long enough; fewer where each takes long, as a forged clock can make it."""
+def tries(
+    cv_target: float = CV_TARGET, is_forged: Callable[[], bool] = lambda: False, enough: int = _LEAST_TRIES
+) -> Iterator[int]:
+    """Count them from 1: ``enough``, and for long enough; fewer where each is long, as a forged clock can make it."""
     begin, share = time.perf_counter(), min(1.0, CV_TARGET / cv_target)
     for done in itertools.count():
         took_s = time.perf_counter() - begin
         if done and is_forged():
             least, patience_s = _TRIES, _PATIENCE_BEFORE_REJECTION_S
         else:
-            least, patience_s = max(_LEAST_TRIES, round(share * _TRIES)), share * _PATIENCE_S
+            least, patience_s = max(enough, round(share * _TRIES)), share * _PATIENCE_S
         if done >= least and took_s > patience_s or done >= _LEAST_TRIES and took_s > MOST_S:
             return
         yield done + 1

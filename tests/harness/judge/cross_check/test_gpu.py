@@ -125,9 +125,11 @@ def test_what_a_call_takes_by_itself_is_measured_once_for_all_candidates_of_a_wo
     assert told == [*once, 0.5, "gate closed", *once], "the worker without a candidate is gone before there is one"
 
 
-def test_what_is_quick_beside_rare_elements_has_the_time_of_other_inputs(monkeypatch):
+@pytest.fixture
+def bursts(monkeypatch):
+    """Return a function that reads bursts which take the times given, and what was compared of them."""
     timed, rare = InputCase("timed"), InputCase("rare_timed")
-    took_ms, told = {timed: [5.0, 6.0], rare: [2.0, 1.0]}, []
+    took_ms, told = {}, []
     check = object.__new__(GpuWallClockCheck)
     check.setting = SimpleNamespace(timed=timed, rare=rare, device=torch.device("cpu"))
     check.session = SimpleNamespace(ask=lambda **request: None)
@@ -139,12 +141,28 @@ def test_what_is_quick_beside_rare_elements_has_the_time_of_other_inputs(monkeyp
     made = SimpleNamespace(draw=lambda case: Burst(case, frozenset({0}), [], [], []), close=list)
     made.handle, made.memory = "", None
     monkeypatch.setattr(gpu, "BurstInputs", lambda setting, calls: made)
-    def claim_by(reading):
-        return Claim.AGREES if reading.call_ms == 2.25 else Claim.DIFFERS
 
-    reading = check.read(2, True, 1, told.append, claim_by)
-    assert (reading.burst_ms, reading.call_ms) == (5.0, 2.25)
-    assert sorted(told, key=str) == [(rare, 0), (rare, 0), (timed, 0)], "all with rare elements, and what counts"
+    def read(calls, timed_ms, rare_ms):
+        took_ms.update({timed: [*timed_ms], rare: [*rare_ms]})
+        reading = check.read(calls, True, 1, told.append, lambda reading: Claim.AGREES)
+        assert took_ms == {timed: [], rare: []}
+        return reading, [(case.draw, call) for case, call in told]
+
+    return read
+
+
+def test_what_is_quick_beside_rare_elements_has_the_time_of_other_inputs(bursts):
+    reading, told = bursts(8, [5.0, 6.0], [2.0, 1.0])
+    assert (reading.burst_ms, reading.call_ms) == (5.0, (5.0 - 8 * 0.25) / 8)
+    every = [("rare_timed", 0), ("rare_timed", 0), ("timed", 0)]
+    assert sorted(told) == every, "all with rare elements, and what counts"
+
+
+def test_of_bursts_of_few_calls_the_mean_counts(bursts):
+    """Whose work depends on its inputs told its quickest call, and the least of two single calls agreed."""
+    reading, told = bursts(1, [8.0, 50.0] * 4, [8.0] * 8)
+    assert reading.burst_ms == pytest.approx((4 * 8.0 + 2 * 50.0) / 6)
+    assert len(told) == 16, "all are compared"
 
 
 def test_between_rehearsals_what_a_call_takes_is_interpolated(clock, monkeypatch):
