@@ -34,6 +34,11 @@ def _sized(x: Tensor) -> Tensor:
     return x.normal_().mul_(10 ** (1.5 * (torch.rand((), device=x.device) - 0.5)))
 
 
+def _sharp(x: Tensor) -> Tensor:
+    """Logits of one size for which a few decide the sum of their exponentials: of less spread ones a part would do."""
+    return x.normal_().mul_(2.2 + torch.rand((), device=x.device))
+
+
 # How a real tensor is drawn anew: in its place, because published inputs fill half of a GPU.
 DRAWS: dict[str, Callable[[Tensor], Tensor]] = {
     "published": lambda x: x,
@@ -79,6 +84,7 @@ VARIED = "varied"
 # Timed where all samples are averaged, so that their sizes are, too: each tensor has one size.
 SIZED = "sized"
 _REDRAWS = {**DRAWS, **STRUCTURES, VARIED: functools.partial(_mixed, decades=1.5), SIZED: _sized}
+_OF_LOGITS = _REDRAWS | {SIZED: _sharp}
 
 
 # What is timed: published inputs with some elements that are not, wherever they come to lie. Who looks at a few to
@@ -176,6 +182,7 @@ def _factors(x: Tensor) -> Tensor:
 # What the words of DOMAIN make of a real tensor; None: only the published draw is valid.
 DOMAINS: dict[str, Callable[[Tensor], Tensor] | None] = {
     "real": lambda x: x,
+    "logits": lambda x: x,
     "nonnegative": lambda x: x.abs_(),
     "positive": lambda x: x.abs_().add_(1e-3),
     "probability": lambda x: torch.softmax(x, dim=-1),
@@ -225,7 +232,8 @@ def redraw(values: list, problem: Problem, draw: str, largest: float = math.inf)
     if draw == TIMED:
         strewn = {"probability": _strewn_rows}
         return [_in_place(v, word, strewn.get(word, _strewn)) for v, word in zip(values, _words(values, problem))]
-    return [_redraw(value, _REDRAWS[draw], DOMAINS[word]) for value, word in zip(values, _words(values, problem))]
+    draws = ((_OF_LOGITS if word == "logits" else _REDRAWS, word) for word in _words(values, problem))
+    return [_redraw(value, redraws[draw], DOMAINS[word]) for value, (redraws, word) in zip(values, draws)]
 
 
 def has_structure(values: list, problem: Problem) -> bool:

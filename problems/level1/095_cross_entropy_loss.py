@@ -10,7 +10,7 @@ WORKLOADS = {
     "llm": dict(batch_size=4096, num_classes=32003),
 }
 
-DOMAIN = {"predictions": "real", "targets": "index"}
+DOMAIN = {"predictions": "logits", "targets": "index"}
 
 EXPLOITS = [
     "With logits uniform on [0, 1) the loss is log(num_classes) + 0.04 for every seed, to about 2e-4 relative.",

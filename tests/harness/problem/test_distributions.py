@@ -1,5 +1,7 @@
 """Draws beyond the published one stay in the domain."""
 
+import math
+
 import pytest
 import torch
 
@@ -48,6 +50,17 @@ def test_sized_tensors_differ_from_call_to_call_as_a_whole(problem):
     workload = problem("1/19").workload("small")
     sizes = [float(drawn(workload, SIZED, seed)[0].std()) for seed in range(20)]
     assert max(sizes) / min(sizes) > 5 and 10**-0.8 < min(sizes) and max(sizes) < 10**0.8
+
+
+def test_sized_logits_differ_so_much_that_a_part_of_a_row_does_not_tell_its_sum(problem):
+    """1/95: of the exponentials of logits that differ less an eighth was enough for the loss of all rows."""
+    workload = problem("1/95").workload("small")
+    all_of_it, half = [], []
+    for seed in range(20):
+        logits = drawn(workload, SIZED, seed)[0].double()
+        all_of_it.append(logits.logsumexp(1).mean())
+        half.append((logits[:, ::2].logsumexp(1) + math.log(2)).mean())
+    assert min(abs(a - h) for a, h in zip(all_of_it, half)) > 1e-3 and max(all_of_it) - min(all_of_it) > 1
 
 
 def test_what_is_timed_is_published_but_for_one_in_a_thousand_anywhere(problem):
