@@ -104,9 +104,9 @@ def exclusive(device: torch.device, phase: Callable[[str], None] = lambda text: 
     """Hold the device against every other evaluation on this host: one timed kernel at a time.
 
     Of a CPU it is the cores that this process may use: evaluations on other cores go on beside it. ``phase`` is told
-    where another one holds it, and is waited for as long as it lives: each of its steps has an end, but a candidate that
-    takes most of each has it for hours. A GPU also becomes the current one, for events, streams and the allocator are
-    those of the current device.
+    where another one holds it, and is waited for as long as it lives: each of its steps has an end, but a candidate
+    that takes most of each has it for hours. A GPU also becomes the current one, for events, streams and the allocator
+    are those of the current device.
     """
     with contextlib.ExitStack() as held:
         for name in _lock_names(device):

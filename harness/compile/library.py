@@ -42,8 +42,8 @@ def build_cuda(solution: Solution, context: BuildContext) -> Artefact:
     """Compile a ``.cu`` solution with nvcc; raises ToolchainError where it is missing."""
     compiler = nvcc_for()
     if _FOR_A_SHELL.search(str(solution.path)):
-        message = "nvcc takes no path with a quotation mark, a dollar sign, a backquote, a backslash or a control character"
-        raise CandidateFailure(Status.BUILD_ERROR, f"{message}: rename the file, or the folder that has one")
+        message = 'nvcc takes no path with " $ ` \\ or a control character: rename the file, or the folder that has one'
+        raise CandidateFailure(Status.BUILD_ERROR, message)
     return _compile(solution, compiler, (*_CUDA_FLAGS, *_architecture(context.arch)), context)
 
 

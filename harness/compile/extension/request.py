@@ -198,7 +198,7 @@ def _excess(arguments: dict[str, Any]) -> str:
         return f"the path of a source has more than {_MAX_PATH_CHARACTERS:,} characters"
     if any(_SHELL.search(text) for name in ("sources", *_LISTS) for text in _listed(arguments.get(name))):
         return "paths and flags of an extension may not have characters that a shell acts on: ; | & ` $ < >"
-    if any(_QUOTES.search(path) for name in ("sources", "extra_include_paths") for path in _listed(arguments.get(name))):
+    if any(_QUOTES.search(path) for name in _BY_CONTENT for path in _listed(arguments.get(name))):
         return "paths of an extension may not have quotation marks or backslashes: nvcc has a shell read them"
     if sum(len(text) for name in _LISTS for text in _listed(arguments.get(name))) > _MAX_FLAG_CHARACTERS:
         return f"flags and include paths of an extension have more than {_MAX_FLAG_CHARACTERS:,} characters"

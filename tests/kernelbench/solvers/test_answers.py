@@ -94,6 +94,16 @@ def test_of_an_answer_of_many_pieces_only_so_many_characters_are_parsed():
     assert extract(f"```python\n{CODE}```") == CODE
 
 
+def test_of_an_answer_in_cpp_only_so_many_characters_are_looked_through():
+    """By time alone the same answer was code in one life of a run, and none in the next."""
+    source = 'extern "C" void solution(const float* x, float* y) {}\n'
+    starts = "".join(f"// {n} {{\n" for n in range(39))
+    many_starts = f"{starts}// 39\n{';' * 62_000}\n{source}" + "prose {\n" * 39
+    with pytest.raises(NoCode, match="too many pieces that are no whole solution"):
+        extract(many_starts, "cpp")
+    assert extract(f"```cpp\n{source}```", "cpp") == source
+
+
 def test_thoughts_of_several_kinds_are_left_out():
     thought = "<think>a</think>So <reasoning>```python\nx\n```</reasoning> it is. <think>"
     assert extract(f"{thought}\n```python\n{CODE}```") == CODE

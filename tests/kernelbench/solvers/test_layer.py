@@ -11,7 +11,7 @@ from logs import NO_LOGS, no_log
 from kernelbench.endpoint import MOST_CALLS
 from kernelbench.metrics import settled
 from kernelbench.run import RunError
-from kernelbench.solvers.log.journal import Diverged, Journal, Note
+from kernelbench.solvers.log.journal import Diverged, Journal, Note, numbered
 from kernelbench.solvers.orchestrator import starting_kernels
 from kernelbench.solvers.plan import SolverError
 from kernelbench.solvers.schedule.limits import Limits
@@ -213,6 +213,15 @@ def test_a_journal_of_others_with_values_of_other_types_is_one_clear_error(tmp_p
     (tmp_path / name).write_text(json.dumps(line) + "\n")
     with pytest.raises(RunError, match=f"{name} is damaged: .*(must be|is missing)"):
         Journal(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "comment", ["# kb: device=any*/ problem=1/19", "/* kb: device=cpu */", "# kb: a*/*/ sample=3", "# kb: */ sample=1"]
+)
+def test_an_attempt_that_was_numbered_is_the_same_when_it_is_numbered_again(comment):
+    """A resumed run reads what it kept: with another comment it had gone another way, for good."""
+    once = numbered(f"{comment}\nclass ModelNew: ...\n", "1/20", 2)
+    assert numbered(once, "1/20", 2) == once and "problem=1/20 sample=2" in once
 
 
 def test_a_journal_makes_no_file_through_a_link(tmp_path):
