@@ -11,6 +11,7 @@ MAX_LIBRARY_BYTES = 2 << 30  # of a prebuilt library, as large as linkers make t
 MAX_ARCHIVE_BYTES = 256 << 20  # of others' kernels, the file as well as all sources together; CUDA-L1's has 1.6 MB
 MAX_JSON_BYTES = 64 << 20  # of a file that is one JSON text; it may take 30 times as much memory
 MAX_ENTRIES = 200_000  # in a directory of solutions: 250 problems with 100 samples each, and as many helpers
+MAX_PATH_CHARACTERS = 16 << 20  # of all of them together, below it: to list them takes 50 times as much memory
 MAX_SAMPLE = 999_999_999  # fits all formats that results are written in
 MAX_FINDINGS = 200  # of one solution: a reviewer reads no more
 MAX_FINDING_CHARACTERS = 120

@@ -19,6 +19,7 @@ from harness.limits import (
     HEAD_BYTES,
     MAX_ENTRIES,
     MAX_LIBRARY_BYTES,
+    MAX_PATH_CHARACTERS,
     MAX_SOURCE_BYTES,
 )
 from harness.problem.module import ProblemId
@@ -266,6 +267,7 @@ def _entries(root: Path) -> tuple[list[Path], list[tuple[Path, str]]]:
     folders: list[Path] = [root]
     found: list[Path] = []
     left_out: list[tuple[Path, str]] = []
+    characters = 0
     while folders:
         folder = folders.pop()
         try:
@@ -279,8 +281,10 @@ def _entries(root: Path) -> tuple[list[Path], list[tuple[Path, str]]]:
             left_out.append((folder, _RUN))
             continue
         found += [folder / entry.name for entry in entries]
-        if len(found) > MAX_ENTRIES:
-            raise SolutionError(f"{root} holds more than {MAX_ENTRIES:,} files: name a folder of solutions only")
+        characters += sum(len(entry.path) - len(str(root)) for entry in entries)
+        if len(found) > MAX_ENTRIES or characters > MAX_PATH_CHARACTERS:
+            most = f"{MAX_ENTRIES:,} files, or {MAX_PATH_CHARACTERS:,} characters in their paths"
+            raise SolutionError(f"{root} holds more than {most}: name a folder of solutions only")
         folders += [folder / entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
     return found, sorted(one for one in left_out if _is_shown(one[0], root))
 

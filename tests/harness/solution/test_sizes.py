@@ -304,6 +304,16 @@ def test_a_directory_of_too_many_files_is_told(tmp_path, monkeypatch, write):
         discover(tmp_path)
 
 
+def test_a_directory_of_too_long_paths_is_told(tmp_path, monkeypatch, write):
+    """To list 5,000 files below folders with the longest names took a gigabyte."""
+    write(MODEL, "1_19.py")
+    (tmp_path / ("a" * 200) / ("b" * 200)).mkdir(parents=True)
+    assert len(discover(tmp_path).solutions) == 1
+    monkeypatch.setattr("harness.solution.discover.MAX_PATH_CHARACTERS", 500)
+    with pytest.raises(SolutionError, match="more than 200,000 files, or 500 characters in their paths"):
+        discover(tmp_path)
+
+
 def test_includes_and_include_paths_are_looked_up_so_many_times_only():
     source = "".join(f'#include "x{i}.h"\n' for i in range(2_000))
     with pytest.raises(OSError, match="name more than 100,000 places"):
