@@ -70,9 +70,10 @@ def _withdraw(run: Run, problem: str, solution: str) -> None:
 
 
 def keep_unmapped(run: Run, unmapped: Sequence[tuple[Path, str]]) -> None:
-    """Add the files without a problem; nothing where there is none now and was none before. Raises WriteError."""
-    if unmapped or any(record["kind"] == UNMAPPED for record in run.unevaluated):
-        files = [{"solution": readable(path), "reason": reason} for path, reason in unmapped]
+    """Add the files without a problem; nothing where they are those of the last listing. Raises WriteError."""
+    files = [{"solution": readable(path), "reason": reason} for path, reason in unmapped]
+    listings = (record["files"] for record in reversed(run.unevaluated) if record["kind"] == UNMAPPED)
+    if files != next(listings, []):
         _append(run, {"kind": UNMAPPED, "files": files})
 
 

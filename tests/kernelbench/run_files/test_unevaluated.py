@@ -80,6 +80,16 @@ def test_of_files_without_a_problem_the_last_listing_counts(tmp_path):
     assert pending(made) == []
 
 
+def test_a_listing_like_the_last_is_not_kept_again(tmp_path):
+    """A log of names that grows with each resume is full one day, and no run goes on then."""
+    made = run(tmp_path / "r")
+    for files in ([], [(Path("a.py"), "no problem")], [(Path("a.py"), "no problem")], [], []):
+        unevaluated.keep_unmapped(made, files)
+    assert [len(record["files"]) for record in made.unevaluated] == [1, 0] == [
+        len(record["files"]) for record in read(made.path)
+    ]
+
+
 def test_a_run_that_kept_none_has_none_and_damaged_lines_are_left_out(tmp_path):
     made = run(tmp_path / "r")
     assert pending(made) == []
