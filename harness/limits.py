@@ -12,6 +12,7 @@ MAX_ARCHIVE_BYTES = 256 << 20  # of others' kernels, the file as well as all sou
 MAX_JSON_BYTES = 64 << 20  # of a file that is one JSON text; it may take 30 times as much memory
 MAX_ENTRIES = 200_000  # in a directory of solutions: 250 problems with 100 samples each, and as many helpers
 MAX_PATH_CHARACTERS = 16 << 20  # of all of them together, below it: to list them takes 50 times as much memory
+MAX_NAME_CHARACTERS = 500  # of a solution's path in its directory, as it is told: a record has it with each finding
 MAX_SAMPLE = 999_999_999  # fits all formats that results are written in
 MAX_FINDINGS = 200  # of one solution: a reviewer reads no more
 MAX_FINDING_CHARACTERS = 120

@@ -19,6 +19,7 @@ from harness.limits import (
     HEAD_BYTES,
     MAX_ENTRIES,
     MAX_LIBRARY_BYTES,
+    MAX_NAME_CHARACTERS,
     MAX_PATH_CHARACTERS,
     MAX_SOURCE_BYTES,
 )
@@ -195,6 +196,9 @@ def read_solution(
         raise SolutionError("links to a file outside of the directory of solutions: put the file itself there")
     if root and os.path.islink(path):
         raise SolutionError("is a link, whose file may be another solution's: put the file itself there")
+    name = readable(path.relative_to(root).as_posix() if root else path.name)
+    if root and len(name) > MAX_NAME_CHARACTERS:
+        raise SolutionError(f"its path has more than {MAX_NAME_CHARACTERS} characters: put it nearer to the directory")
     sha256, head, refused = _beginning(path)
     said = said_in(head) if settings else {}
     mapped, sample = mapping(path, said, problem, names)
@@ -206,7 +210,7 @@ def read_solution(
         raise SolutionError(f"kb: device={device:.80} is not one of {', '.join(_DEVICES)}")
     return Solution(
         path=top / path.relative_to(root) if root else real,
-        name=readable(path.relative_to(root).as_posix() if root else path.name),
+        name=name,
         problem=mapped,
         sample=sample,
         kind=path.suffix.removeprefix("."),

@@ -304,6 +304,19 @@ def test_a_directory_of_too_many_files_is_told(tmp_path, monkeypatch, write):
         discover(tmp_path)
 
 
+def test_a_solution_whose_path_is_too_long_is_listed(tmp_path, write):
+    """Each finding names it: 600 records of 4 MB filled a log, and the run ended."""
+    write(MODEL, "1_19.py")
+    far = tmp_path / ("a" * 250) / ("b" * 250) / "1_20.py"
+    far.parent.mkdir(parents=True)
+    far.write_text(MODEL)
+    found = discover(tmp_path)
+    assert [solution.name for solution in found.solutions] == ["1_19.py"]
+    assert [(path, reason) for path, reason in found.unmapped] == [
+        (far, "its path has more than 500 characters: put it nearer to the directory")
+    ]
+
+
 def test_a_directory_of_too_long_paths_is_told(tmp_path, monkeypatch, write):
     """To list 5,000 files below folders with the longest names took a gigabyte."""
     write(MODEL, "1_19.py")
