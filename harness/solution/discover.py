@@ -26,7 +26,7 @@ from harness.limits import (
 from harness.problem.module import ProblemId
 from harness.result import printable
 from harness.solution.includes import digest_of, read_head, real_path, too_large
-from harness.solution.links import and_their_links, in_several_folders, real_or_none
+from harness.solution.links import and_their_links, in_several_folders, leads_to_a_folder, real_or_none
 from harness.solution.naming import NoProblem, SolutionError, by_name, clashes, mapping, said_in
 
 SUFFIXES = (".py", ".cu", ".cpp", ".dsl")
@@ -191,11 +191,9 @@ def read_solution(
     """
     if path.suffix not in _OF_SUFFIX:
         raise SolutionError(f"is no source of a solution: it ends in none of {', '.join(_OF_SUFFIX)}")
-    real, top = real_path(path), Path(os.path.realpath(root or path.parent))
-    if root and not real.is_relative_to(top):
-        raise SolutionError("links to a file outside of the directory of solutions: put the file itself there")
     if root and os.path.islink(path):
-        raise SolutionError("is a link, whose file may be another solution's: put the file itself there")
+        raise SolutionError("is a link, to another solution or outside of the directory: put the file itself there")
+    top = Path(os.path.realpath(root or path.parent))
     name = readable(path.relative_to(root).as_posix() if root else path.name)
     if root and len(name) > MAX_NAME_CHARACTERS:
         raise SolutionError(f"its path has more than {MAX_NAME_CHARACTERS} characters: put it nearer to the directory")
@@ -209,7 +207,7 @@ def read_solution(
     if device not in _DEVICES:
         raise SolutionError(f"kb: device={device:.80} is not one of {', '.join(_DEVICES)}")
     return Solution(
-        path=top / path.relative_to(root) if root else real,
+        path=top / path.relative_to(root) if root else real_path(path),
         name=name,
         problem=mapped,
         sample=sample,
@@ -279,8 +277,8 @@ def _entries(root: Path) -> tuple[list[Path], list[tuple[Path, str]]]:
         except OSError as error:  # not ours to read, or its path too long
             left_out.append((folder, _reason(error)))
             continue
-        linked = (folder / entry.name for entry in entries if entry.is_symlink() and os.path.isdir(entry))
-        left_out += [(link, _LINK) for link in linked]
+        linked = (folder / entry.name for entry in entries if entry.is_symlink())
+        left_out += [(link, _LINK) for link in linked if leads_to_a_folder(link, root)]
         if folder != root and RUN_FILES <= {entry.name for entry in entries}:
             left_out.append((folder, _RUN))
             continue

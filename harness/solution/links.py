@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 from collections.abc import Iterable
 from pathlib import Path
 
-from harness.solution.includes import real_path
+from harness.solution.includes import reached, real_path
 
 
 def and_their_links(files: frozenset[Path], entries: Iterable[Path]) -> frozenset[Path]:
@@ -27,6 +28,19 @@ def in_several_folders(files: Iterable[Path], entries: Iterable[Path]) -> list[P
         if at := _stat(path):
             folders.setdefault((at.st_dev, at.st_ino), set()).add(path.parent)
     return [path for path, file in several.items() if len(folders[file]) > 1]
+
+
+def leads_to_a_folder(link: Path, root: Path) -> bool:
+    """Return whether a link does, or out of ``root`` by a name that may be a folder's.
+
+    Nothing is looked at there: it may be on a disk that never answers.
+    """
+    top = Path(os.path.realpath(root))
+    try:
+        _, mode = reached(top / link.relative_to(root), (top,))
+    except OSError:
+        return link.suffix == ""
+    return stat.S_ISDIR(mode)
 
 
 def real_or_none(path: Path) -> Path | None:
