@@ -195,9 +195,10 @@ class StoredBaselines:
     def into(self, result: Result, problem: ProblemFile) -> None:
         """Add them to a result that was timed, in the order asked for; the speedup is over the first that ran.
 
-        One that turns out not to hold stands there with the reason.
+        One that turns out not to hold stands there with the reason. What failed before it had rates, or as its clock
+        was forged, was not timed, whatever its process said.
         """
-        if not self._stored or "samples_ms" not in (result.timing or {}):
+        if not self._stored or result.gbps is None and not result.unconfirmed:
             return
         present = BaselineKey.here(result.device, result.versions["torch"], result.precision)
         found = dict(result.baselines)

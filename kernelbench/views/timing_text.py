@@ -66,8 +66,8 @@ def _head(result: Result) -> str:
         f"status   {result.status}" + (f" ({result.rule})" if result.rule else ""),
     ]
     lines += [f"    {line}" for line in result.message.splitlines()]
-    for name, baseline in result.baselines.items():
-        lines.append(f"speedup  {_speedup(name, baseline)}")
+    if result.correct:
+        lines += [f"speedup  {_speedup(name, baseline)}" for name, baseline in result.baselines.items()]
     if result.correct and result.speedup is None:
         lines.append(f"         none counts: {settled.why_no_speedup(result)}")
     return "\n".join(lines)

@@ -21,6 +21,7 @@ from kernelbench.evaluation.stored_baselines import (
     BaselineFile,
     BaselineKey,
     Stored,
+    StoredBaselines,
     compared,
     default_file,
     parse,
@@ -176,6 +177,10 @@ def test_a_stored_comparison_is_marked_and_stands_beside_a_paired_one(kept, tmp_
     between = stored["run_to_run_rel"]
     assert low <= stored["speedup"] * (1 - 2 * between) < stored["speedup"] * (1 + 2 * between) <= high
     assert "(stored eager)" in (tmp_path / "run" / "leaderboard.md").read_text()
+    # what failed while it was timed has samples of what its process said, and no rates
+    failed = dataclasses.replace(result, status=Status.WRONG_VALUE, gbps=None, baselines={}, speedup=None)
+    StoredBaselines((Stored(file),)).into(failed, suite.find("1/1", problems)[0])
+    assert failed.baselines == {} and failed.speedup is None
     # against itself, as a run of its own: a stored one that did not compile has its reason, and no speedup
     failed = compared(result, json.loads(file.read_text().splitlines()[0]) | {"error": "no graph"}, file)
     assert failed["error"] == "no graph" and "speedup" not in failed
