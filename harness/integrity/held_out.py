@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
+from harness.baselines import EAGER
 from harness.faults import MachineFault, NoRoom, is_of_machine
 from harness.judge.conditions import Conditions
 from harness.problem.held_out import HeldOut, held_out
@@ -30,7 +31,8 @@ def evaluate_held_out(
     for draw, one in enumerate(held_out(workload, seed)):
         if len(found) == count or draw == _SPARE * count:
             break
-        held = dataclasses.replace(conditions, structure=one.draw)
+        # nobody has stored a baseline of sizes that were just drawn
+        held = dataclasses.replace(conditions, structure=one.draw, baselines=conditions.baselines or (EAGER,))
         other = workload.with_sizes(one.changed)
         try:
             found.append(_entry(one, _tried(lambda other=other, held=held: evaluate(other, held))))
