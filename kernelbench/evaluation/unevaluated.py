@@ -15,7 +15,7 @@ from harness.solution.discover import readable
 from harness.solution.includes import read_bytes
 from kernelbench.evaluation.executor import Skipped
 from kernelbench.run import Run, content_of
-from kernelbench.run_files.log import append_line, whole_lines
+from kernelbench.run_files.log import append_line, ends_in_a_part, whole_lines
 from kernelbench.run_files.unevaluated import SKIPPED, UNEVALUATED, UNMAPPED, WITHDRAWN, withdrawn
 
 
@@ -39,9 +39,10 @@ def withdraw_changed(run: Run, item: Skipped) -> None:
     """Let the results of a skipped candidate count no more if they are of another content. Raises WriteError."""
     solution, content = item.solution, (item.solution.sha256, item.solution.helpers)
     of = str(solution.problem), solution.name
-    counted = run.results[withdrawn(run.unevaluated).get(of, 0) :]
-    own = [result for result in counted if (result.problem, result.solution["name"]) == of]
-    if own and (item.changed or content_of(own[-1]) != content):
+    places = [place for place, r in enumerate(run.results) if (r.problem, r.solution["name"]) == of]
+    if not places or places[-1] < withdrawn(run.unevaluated).get(of, 0):
+        return
+    if item.changed or content_of(run.results[places[-1]]) != content:
         _withdraw(run, *of)
 
 
@@ -82,6 +83,7 @@ def _append(run: Run, record: dict[str, Any]) -> None:
     if not os.path.lexists(path):
         path.touch()
     with contextlib.suppress(OSError):  # of what cannot be read writing says why
-        whole_lines(path, repair=True)  # one that was cut off would take the next with it
+        if ends_in_a_part(path):
+            whole_lines(path, repair=True)  # one that was cut off would take the next with it
     append_line(path, record)
     run.unevaluated.append(record)

@@ -98,6 +98,14 @@ def whole_lines(path: Path, repair: bool = False) -> tuple[list[bytes], bool]:
     return lines, bool(torn)
 
 
+def ends_in_a_part(path: Path) -> bool:
+    """Return whether the last line of a log is not whole, without a look at the others. Raises OSError."""
+    with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        end = file.seek(0, os.SEEK_END)
+        file.seek(max(0, end - 1))
+        return file.read(1) not in (b"", b"\n")
+
+
 def lines_if_any(path: Path) -> list[bytes]:
     """Return the whole lines of a log; none where there is no such file. Raises RunError where it cannot be read."""
     try:
