@@ -10,6 +10,7 @@ import torch
 
 from harness.judge.reference.model import CHANGED, PUBLISHED, InputCase
 from harness.judge.session import EvaluationSession
+from harness.problem.distributions import rare
 from harness.problem.inputs import fresh_seeds, tensors_of
 from harness.result import CandidateFailure
 from harness.tensors.dtypes import is_finite
@@ -26,12 +27,18 @@ _HARDENED = (
 _NOT_COPIED = "With the names and shapes of the reference's state it would be given all weights"
 
 
-def check(session: EvaluationSession, weights_copied: bool, phase: Callable[[str], None]) -> list[InputCase]:
+def check(
+    session: EvaluationSession, weights_copied: bool, phase: Callable[[str], None], timed_after: bool = False
+) -> list[InputCase]:
     """Compare every output of every case; return the cases that could be compared.
 
-    A case where the reference is not finite lies outside of the function's domain. Raises CandidateFailure.
+    A case where the reference is not finite lies outside of the function's domain. What is ``timed_after`` is compared
+    then: inputs of a structure would tell beforehand that it is a held-out workload. Raises CandidateFailure.
     """
-    compared, cases = [], session.reference.trials(weights_copied, session.conditions.structure)
+    structure, setting = session.conditions.structure, session.reference.setting
+    compared, cases = [], session.reference.trials(weights_copied, structure)
+    if timed_after and structure and setting.timed.draw == structure:
+        cases = [case for case in cases if case.draw not in (structure, rare(structure))]
     for position, case in enumerate(cases, start=1):
         phase(f"check {position}/{len(cases)}")
         (seed,) = fresh_seeds(1)

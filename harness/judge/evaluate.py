@@ -130,12 +130,12 @@ class Evaluation:
 
     def _judge(self, session: EvaluationSession, rehearsal: Rehearsal, result: Result) -> Timed:
         """Load, check, time and cross-check, while the candidate is there."""
-        self._check(session, result)
+        self._check(session, result, timed_after=True)
         timed = self._time(session, rehearsal, result)
         result.correctness |= session.errors.to_json()
         return timed
 
-    def _check(self, session: EvaluationSession, result: Result) -> None:
+    def _check(self, session: EvaluationSession, result: Result, timed_after: bool = False) -> None:
         """Load the candidate and compare its outputs."""
         self.phase("load")
         loaded = self.load(session)
@@ -143,7 +143,7 @@ class Evaluation:
         self.stages.begin("check")
         if session.reference.setting.workload.problem.allclose:
             result.correctness = {"allclose": allclose(session)}
-        cases = check(session, weights_copied, self.phase)
+        cases = check(session, weights_copied, self.phase, timed_after)
         result.correctness = (result.correctness or {}) | {
             "trials": [str(case) for case in cases],
             "timed": str(session.reference.setting.timed),
