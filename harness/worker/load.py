@@ -58,10 +58,14 @@ class _Beside(MetaPathFinder):
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         if path is not None:  # a part of a package
             return None
+        package, module = self._folder / name / "__init__.py", self._folder / f"{name}.py"
+        for place in (package, module):  # not what else could have that name, as a neighbour's library or package
+            if _is_readable(place):
+                folders = [str(package.parent)] if place == package else None
+                return importlib.util.spec_from_file_location(name, place, submodule_search_locations=folders)
         found = PathFinder.find_spec(name, [str(self._folder)])
-        if found is None or found.origin is None:
-            return found if found and any(map(_is_readable, (self._folder / name).rglob("*.py"))) else None
-        return found if _is_readable(Path(found.origin)) else None
+        is_folder = found is not None and found.origin is None
+        return found if is_folder and any(map(_is_readable, (self._folder / name).rglob("*.py"))) else None
 
 
 def _is_readable(file: Path) -> bool:
