@@ -233,9 +233,7 @@ class GpuWallClockCheck(WallClockCheck):
         overhead_ms = calls * self.rehearsal.overhead_ms(calls, held)
         return {case: Reading(ms, overhead_ms, reference_ms, calls, held) for case, ms in found_ms.items()}
 
-    def _bursts_ms(
-        self, inputs: BurstInputs, first: Burst, calls: int, held: bool, check: Check
-    ) -> dict[InputCase, float]:
+    def _bursts_ms(self, inputs: BurstInputs, first: Burst, calls: int, held: bool, check: Check) -> dict:
         """Return the least of a few bursts of each input case, and of more that have few calls the mean."""
         few = calls < CALLS_OF_A_MEAN
         begin, found = time.perf_counter(), {case: [] for case in input_cases(self.setting)}
