@@ -58,7 +58,7 @@ def test_a_changed_header_is_noticed_however_it_is_included(built, tmp_path, inc
 @pytest.mark.skipif(nvcc() is None, reason="needs nvcc")
 @pytest.mark.parametrize("name", ["$(touch ran).cu", "`touch ran`.cu", 'a"b.cu', "a\\b.cu"])
 def test_a_path_that_a_shell_of_nvccs_would_act_on_is_refused(built, name):
-    """What it has the shell write may be compiled instead, and is kept for all who have the same source."""
+    """The shell may write another source, which is compiled instead and kept for all who have the same one."""
     with pytest.raises(CandidateFailure, match="rename the file") as failure:
         built(SOURCE.format(1), name)
     assert failure.value.status is Status.BUILD_ERROR
@@ -101,7 +101,7 @@ def test_a_file_that_only_the_compiler_finds_is_refused(built, tmp_path):
 
 
 def test_a_header_that_is_a_link_is_refused(built, tmp_path):
-    """Of two solutions whose links lead to one another's headers the key was one, and the library of the first."""
+    """Two solutions whose links lead to one another's headers had one key, and the library of the first."""
     (tmp_path / "solutions" / "real.h").write_text("#define N 1\n")
     (tmp_path / "solutions" / "n.h").symlink_to("real.h")
     with pytest.raises(CandidateFailure, match="n.h is read by a link: put the file itself there"):

@@ -19,7 +19,7 @@ RAGGED, RARE = InputCase("ragged"), InputCase("rare_ragged")
     ],
 )
 def test_no_untimed_call_tells_that_a_workload_is_held_out_where_timed_calls_are_compared(timed, timed_after, called):
-    """Who had seen such inputs by then worked in full, and who had not left a part out: the gate held for both."""
+    """A candidate that had seen such inputs by then worked in full, and left a part out otherwise: the gate held."""
     made = []
     reference = SimpleNamespace(
         setting=SimpleNamespace(timed=timed), trials=lambda copied, structure: [PUBLISHED, RAGGED, RARE],

@@ -171,7 +171,7 @@ def test_a_link_to_a_folder_is_not_followed_and_listed(tmp_path):
 
 
 def test_a_link_to_another_file_of_the_directory_is_no_solution(tmp_path):
-    """What lies beside it would run in a process that may read that file, or be compiled under its key."""
+    """The files beside it would run in a process that may read that file, or be compiled under its key."""
     target = put(tmp_path, "solutions/relu_impl.py", "relu")
     link = tmp_path / "solutions/a/b/c/level1/19.py"
     link.parent.mkdir(parents=True)

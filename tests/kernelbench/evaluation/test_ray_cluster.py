@@ -251,7 +251,7 @@ def test_who_takes_long_is_waited_for_as_long_as_the_cluster_is_there(cluster, t
 
 
 def test_a_cluster_that_gives_no_sign_is_given_up_once(cluster, tmp_path, monkeypatch):
-    """What it answered later was a KeyError, which took a service its whole cluster."""
+    """A later answer of it was a KeyError, which took a service its whole cluster."""
     from kernelbench.evaluation.ray_cluster import driver
 
     monkeypatch.setattr(driver, "_give_a_sign", lambda: time.sleep(60))
