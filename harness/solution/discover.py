@@ -256,8 +256,11 @@ def _reason(error: SolutionError | OSError) -> str:
 
 
 def readable(name: str | Path) -> str:
-    """Return a file's name as text that no other name has: it may hold bytes that are no text, or drive terminals."""
-    text = printable(os.fsencode(name).replace(b"\\", rb"\\").decode("utf-8", errors="backslashreplace"))
+    """Return a file's name as text that no other name has: it may hold bytes that are no text, or drive terminals.
+
+    A byte that is no text is shown as a lone surrogate, ``\\udc85``: ``\\x85`` is a character.
+    """
+    text = printable(os.fsencode(name).replace(b"\\", rb"\\").decode("utf-8", errors="surrogateescape"))
     return text.replace("\n", "\\n").replace("\t", "\\t")
 
 

@@ -9,7 +9,7 @@ import pytest
 from harness.integrity.static import findings
 from harness.limits import HEAD_BYTES
 from harness.problem.module import ProblemId
-from harness.solution.discover import SolutionError, discover, read_solution
+from harness.solution.discover import SolutionError, discover, read_solution, readable
 from harness.solution.visible_files import own_files
 
 INLINE_CUDA = "from torch.utils.cpp_extension import load_inline\nm = load_inline('n', '', cuda_sources='x')"
@@ -207,6 +207,14 @@ def test_no_two_files_are_shown_by_one_name(tmp_path):
     for sample, name in enumerate(names):
         put(tmp_path, name, f"# kb: problem=1/19 sample={sample}")
     shown = {solution.name for solution in discover(tmp_path).solutions}
+    assert len(shown) == len(names) and all(name.isprintable() for name in shown)
+
+
+def test_a_byte_that_is_no_text_is_shown_as_no_character_is():
+    """A wrong `relu<byte 85>.py` and a right `relu<U+0085>.py` were one solution to the gate, which held."""
+    names = [os.fsdecode(bytes([byte])) for byte in range(128, 256)] + [chr(code) for code in range(1, 0x3000)]
+    names += [os.fsdecode(chr(code).encode("utf-8", "surrogatepass")) for code in range(0xD800, 0xE000)]
+    shown = {readable(name) for name in names}
     assert len(shown) == len(names) and all(name.isprintable() for name in shown)
 
 
