@@ -20,6 +20,13 @@ def explain(error: BaseException, solution: Path, status: Status) -> CandidateFa
     """The failure behind ``error``; ``status`` is what it is if nothing says otherwise."""
     if isinstance(error, CandidateFailure):
         return error
+    try:
+        return _explained(error, solution, status)
+    except BaseException:  # the class is the candidate's: its text and its attributes can raise in turn
+        return CandidateFailure(status, f"{type(error).__name__}, and looking at what it says raised another error")
+
+
+def _explained(error: BaseException, solution: Path, status: Status) -> CandidateFailure:
     text = str(error)
     if isinstance(error, SyntaxError):
         where = f"{Path(error.filename or solution).name}, line {error.lineno}"
