@@ -5,21 +5,32 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
+from typing import ClassVar
 
 
 class TimingLock:
-    """Keeps compilers off the cores that time a candidate, unless these are ``shared``: the candidate is on a GPU."""
+    """Keeps compilers off the cores that time a candidate, unless these are ``shared``: the candidate is on a GPU.
+
+    All locks of a process count, for its queues have the same cores: whoever chooses the options of a request to a
+    service would else build in one queue what disturbs its timing in another.
+    """
+
+    _changed = threading.Condition()
+    _all: ClassVar[set[TimingLock]] = set()
 
     def __init__(self, shared: bool):
         self._shared = shared
-        self._changed = threading.Condition()
         self._announced = 0  # builds that run or wait
         self._timing = 0  # judges at work; which of them has the CPU is for its lock to say
+        if not shared:
+            with self._changed:
+                self._all.add(self)
 
     def share(self) -> None:
-        """Release those that wait."""
+        """Release those that wait, here and for what this queue had to do."""
         with self._changed:
             self._shared = True
+            self._all.discard(self)
             self._changed.notify_all()
 
     def announce(self, builds: int) -> None:
@@ -30,7 +41,7 @@ class TimingLock:
     @contextlib.contextmanager
     def building(self) -> Iterator[None]:
         with self._changed:
-            self._changed.wait_for(lambda: self._shared or not self._timing)
+            self._changed.wait_for(lambda: self._shared or not any(lock._timing for lock in self._all))
         try:
             yield
         finally:
@@ -41,7 +52,7 @@ class TimingLock:
     @contextlib.contextmanager
     def timing(self) -> Iterator[None]:
         with self._changed:
-            self._changed.wait_for(lambda: self._shared or not self._announced)
+            self._changed.wait_for(lambda: self._shared or not any(lock._announced for lock in self._all))
             self._timing += 1
         try:
             yield

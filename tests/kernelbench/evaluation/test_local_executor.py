@@ -129,26 +129,67 @@ def test_a_line_takes_solutions_as_they_come_and_from_several_threads(solutions,
     assert (known.result.status, known.result.message) == (Status.BUILD_ERROR, "no code")
 
 
-def test_on_a_cpu_nothing_is_timed_while_something_is_built():
-    order, cores = [], TimingLock(shared=False)
-    cores.announce(2)
+@pytest.fixture
+def timing_lock():
+    """Return a function that makes locks, which count for others of this process until the test ends."""
+    made = []
+
+    def make(shared=False):
+        made.append(TimingLock(shared))
+        return made[-1]
+
+    yield make
+    for lock in made:
+        lock.share()
+
+
+@pytest.mark.parametrize("queues", [1, 2])
+def test_on_a_cpu_nothing_is_timed_while_something_is_built(timing_lock, queues):
+    """Not in another queue either: its builds were the load under which a candidate of this one was timed."""
+    order, locks = [], [timing_lock() for _ in range(queues)]
+    builds, times = locks[0], locks[-1]
+    builds.announce(2)
 
     def time_it():
-        with cores.timing():
+        with times.timing():
             order.append("timed")
 
     timing = threading.Thread(target=time_it)
     timing.start()
     for _ in range(2):
-        with cores.building():
+        with builds.building():
             order.append("built")
     timing.join(timeout=10)
     assert order == ["built", "built", "timed"]
-    with_a_gpu = TimingLock(shared=True)
-    with_a_gpu.announce(1)
-    with with_a_gpu.timing():
+
+
+@pytest.mark.parametrize("queues", [1, 2])
+def test_on_a_cpu_nothing_is_built_while_something_is_timed(timing_lock, queues):
+    order, locks = [], [timing_lock() for _ in range(queues)]
+    builds, times = locks[0], locks[-1]
+
+    def build_it():
+        with builds.building():
+            order.append("built")
+
+    with times.timing():
+        builds.announce(1)
+        building = threading.Thread(target=build_it)
+        building.start()
+        building.join(timeout=0.2)
         order.append("timed")
-    assert order[-2:] == ["timed", "timed"]
+    building.join(timeout=10)
+    assert order == ["timed", "built"]
+
+
+def test_beside_a_gpu_builds_go_on_and_a_queue_that_ended_holds_nobody_up(timing_lock):
+    with_a_gpu, ended, other = timing_lock(shared=True), timing_lock(), timing_lock()
+    for lock in (with_a_gpu, ended):
+        lock.announce(1)
+    with with_a_gpu.timing():
+        ended.share()
+        with other.timing():
+            pass
 
 
 def lose(judge):
