@@ -62,7 +62,7 @@ def _hardened(workload: Workload, dtype: torch.dtype) -> contextlib.AbstractCont
     feedback = tuple(workload.sizes[name] for name in problem.feedback) if problem.feedback else None
     attention = (workload.sizes[problem.attention[0]], problem.attention[1]) if problem.attention else None
     memory = 0 if problem.forgets else steps_remembered(dtype)
-    return hardened_initialisation(memory, feedback, attention, problem.raised, problem.centred)
+    return hardened_initialisation(memory, feedback, attention, problem.raised, problem.centred, problem.even)
 
 
 def copy_matching_state(source: torch.nn.Module, target: torch.nn.Module) -> bool:

@@ -36,7 +36,7 @@ _PROBLEM_FILE = re.compile(r"0*(\d{1,9})_(\w+)\.py", re.ASCII)
 # What a module may say of itself besides its functions and its Model.
 FACTS = frozenset({
     "WORKLOADS", "DOMAIN", "EXPLOITS", "TOLERANCE", "INDEPENDENT", "FORGETS", "FEEDBACK", "ATTENTION", "RAISED",
-    "CENTRED", "TRIVIAL", "RANDOM",
+    "CENTRED", "EVEN", "TRIVIAL", "RANDOM",
 })  # fmt: skip
 
 
@@ -198,6 +198,14 @@ class Problem:
         With initial ones some units are alike for all inputs: clamped by large biases, or by a mean that inputs share.
         """
         return getattr(self.module, "CENTRED", 0.0)
+
+    @property
+    def even(self) -> float:
+        """By how much at most sizes of what the model itself draws differ with hardened weights, if not 0 (``EVEN``).
+
+        Where the largest of several products with drawn factors counts, those with small factors never are.
+        """
+        return getattr(self.module, "EVEN", 0.0)
 
     @property
     def independent(self) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 from collections.abc import Callable, Iterator
 
 import torch
@@ -35,6 +36,7 @@ def hardened_initialisation(
     attention: tuple[int, float] | None = None,
     raised: float = 0.0,
     centred: float = 0.0,
+    even: float = 0.0,
 ) -> Iterator[None]:
     """Within it, layers that are made start with weights that let every part of a model be seen.
 
@@ -48,13 +50,11 @@ def hardened_initialisation(
     One that makes queries, keys and values of an ``attention``, the size of its input and
     a factor, makes queries and keys larger by that factor. Biases of convolutions are
     ``raised`` by so much. Weights of linear layers and convolutions are ``centred`` and
-    larger by that factor.
+    larger by that factor. What a model draws by ``torch.randn`` is ``even``: of sizes
+    from one to that much more.
     During construction and not afterwards, so that a candidate which prepares its
     weights in its constructor prepares the right ones.
     """
-
-    def random_around(original: Callable[..., Tensor]) -> Callable[..., Tensor]:
-        return lambda tensor, *value, **named: _spread(original(tensor, *value, **named))
 
     def he(original: Callable[..., Tensor]) -> Callable[..., Tensor]:
         def start(tensor: Tensor, *_: object, **__: object) -> Tensor:
@@ -65,9 +65,11 @@ def hardened_initialisation(
 
     init = torch.nn.init
     changes = {
-        (init, "ones_"): random_around, (init, "zeros_"): random_around, (init, "constant_"): random_around,
+        (init, "ones_"): _random_around, (init, "zeros_"): _random_around, (init, "constant_"): _random_around,
         (init, "kaiming_uniform_"): he,
     }  # fmt: skip
+    if even:
+        changes[torch, "randn"] = lambda original: lambda *size, **named: _even(original(*size, **named), even)
     changes[torch.nn.MultiheadAttention, "_reset_parameters"] = _then(_sharpen)
     linear = (torch.nn.Linear, "reset_parameters")
     if feedback:
@@ -100,7 +102,11 @@ def hides_work(model: torch.nn.Module, problem: Problem) -> bool:
         return any(isinstance(layer, kinds) for layer in model.modules())
 
     remembers = bool(problem.feedback) or has(*_RECURRENT) and not problem.forgets
-    return remembers or bool(problem.attention or problem.centred) or has(torch.nn.MultiheadAttention)
+    return remembers or bool(problem.attention or problem.centred or problem.even) or has(torch.nn.MultiheadAttention)
+
+
+def _random_around(original: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    return lambda tensor, *value, **named: _spread(original(tensor, *value, **named))
 
 
 def _then(change: Callable[[torch.nn.Module], None]) -> Callable[[Callable], Callable]:
@@ -153,6 +159,12 @@ def _centre(weight: Tensor, factor: float) -> Tensor:
         if 1 not in several and weight[0].numel() > 1:
             weight.sub_(weight.mean(tuple(range(1, weight.ndim)), keepdim=True))
         return weight.mul_(factor)
+
+
+def _even(drawn: Tensor, spread: float) -> Tensor:
+    """Have normal numbers keep their signs and their order by size, between one and one and the ``spread``."""
+    with torch.no_grad():
+        return drawn.copy_(drawn.sign() * (1 + spread * torch.erf(drawn.abs() / math.sqrt(2))))
 
 
 def _keep_state(layer: torch.nn.Linear, sizes: tuple[int, int]) -> None:
