@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -75,10 +75,14 @@ class Solution:
         return f"{self.language} solution, needs {needs}"
 
     @property
+    def helper_files(self) -> list[tuple[Path, str]]:
+        """Real paths and digests of the files that it takes in, but for its neighbours."""
+        return [(file, digest) for file, digest in self.taken_in if digest and file not in self.neighbours]
+
+    @property
     def helpers(self) -> str:
-        """Digest of the files that it takes in, but for its neighbours; empty where there are none."""
-        own = [digest for file, digest in self.taken_in if digest and file not in self.neighbours]
-        return hashlib.sha256("".join(own).encode()).hexdigest() if own else ""
+        """Digest of its helper files; empty where there are none."""
+        return digest_of_helpers(digest for _, digest in self.helper_files)
 
     @property
     def root(self) -> Path:
@@ -167,6 +171,12 @@ def read_file(
         raise SolutionError(f"{path} cannot be read: {error.strerror or error}") from error
     except SolutionError as error:
         raise SolutionError(f"{path} {error}, or say what it solves with --problem 1/19") from error
+
+
+def digest_of_helpers(digests: Iterable[str]) -> str:
+    """Return the digest of helper files from their own; empty where there are none."""
+    together = "".join(digests)
+    return hashlib.sha256(together.encode()).hexdigest() if together else ""
 
 
 def named_as_problems(folder: Path, names: Mapping[str, ProblemId]) -> frozenset[Path]:

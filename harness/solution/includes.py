@@ -228,7 +228,16 @@ def digest_of(file: Path, name: bytes = b"") -> str:
 
 def named_digest(file: Path, folder: Path) -> str:
     """Return the digest of a file's content, and of its path as seen from the real path of a ``folder``."""
-    return digest_of(file, os.fsencode(os.path.relpath(file, folder)) + b"\0")
+    return digest_of(file, _name_in_digest(os.path.relpath(file, folder)))
+
+
+def is_named_digest(digest: str, name: str, content: bytes) -> bool:
+    """Return whether ``named_digest`` of a file with this path, as seen from the folder, and this content is so."""
+    return hashlib.sha256(_name_in_digest(name) + content).hexdigest() == digest
+
+
+def _name_in_digest(name: str) -> bytes:
+    return os.fsencode(name) + b"\0"
 
 
 def read_head(path: Path, most: int, in_place: bool = False) -> tuple[bytes, int]:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from harness.compile.cache import cache_root
@@ -26,6 +28,7 @@ from kernelbench.review.record import Review, ReviewError, Unanswered, about
 _TRIES = 3  # for an answer in the form that was asked for
 _ANSWER_TOKENS = 1500
 _REASON_CHARACTERS = 2000
+_NO_TEXT = "(no text, or too large to be shown)"
 
 _INSTRUCTIONS = f"""You review kernels that were submitted to a benchmark. Each computes the function of a reference
 PyTorch module; its outputs were already compared with the reference's and are right. Decide whether its speed was
@@ -53,12 +56,20 @@ class Reviewer:
     max_usd: float = 5.0
     spent: float = 0.0
 
-    def review(self, result: Result, source: str, reference: str, bounds: dict[str, Any] | None = None) -> Review:
+    def review(
+        self,
+        result: Result,
+        source: str,
+        reference: str,
+        bounds: dict[str, Any] | None = None,
+        helpers: Mapping[str, str | None] = MappingProxyType({}),
+    ) -> Review:
         """Review one correct result; from the cache if the same was asked before. Raise Unanswered and ReviewError.
 
-        ``bounds`` are operator table and bounds of the problem, as ``kernelbench.review.bounds`` gives them.
+        ``bounds`` are operator table and bounds of the problem, as ``kernelbench.review.bounds`` gives them,
+        ``helpers`` texts of the files that the source takes in, by their paths; None for one that is no text.
         """
-        request = _request(result, source, reference, bounds)
+        request = _request(result, source, reference, bounds, helpers)
         sampling = self.endpoint.sampling({"temperature": 0, "max_tokens": _ANSWER_TOKENS})
         asked = [self.endpoint.model, self.endpoint.base_url, sampling, _INSTRUCTIONS, request]
         key = hashlib.sha256(json.dumps(asked).encode()).hexdigest()
@@ -96,7 +107,9 @@ class Reviewer:
             raise Unanswered(f"{self.spent:.4f} USD are spent and the next answer may cost {most:.4f}: over the limit")
 
 
-def _request(result: Result, source: str, reference: str, bounds: dict[str, Any] | None) -> dict:
+def _request(
+    result: Result, source: str, reference: str, bounds: dict[str, Any] | None, helpers: Mapping[str, str | None]
+) -> dict:
     timing = {key: (result.timing or {}).get(key) for key in ("median_ms", "cv", "samples", "launch_bound_ms")}
     return {
         "measured": {
@@ -114,11 +127,14 @@ def _request(result: Result, source: str, reference: str, bounds: dict[str, Any]
         "findings": result.integrity.get("findings", []),
         "reference": reference,
         "candidate": source,
+        **({"helpers": dict(helpers)} if helpers else {}),
     }
 
 
 def _text(request: dict) -> str:
     facts = {key: request[key] for key in ("measured", "speed_of_light", "held_out")}
+    helpers = request.get("helpers", {})
+    files = [f"---- {name!r}\n{_NO_TEXT if text is None else text}" for name, text in helpers.items()]
     return escaping.prompt(
         {
             "Measurements": json.dumps(facts, indent=1),
@@ -126,6 +142,7 @@ def _text(request: dict) -> str:
             "Static findings, which quote the candidate": json.dumps(request["findings"], indent=1),
             "The reference": request["reference"],
             "The candidate": request["candidate"],
+            **({"Files that it imports, includes or names": "\n".join(files)} if files else {}),
         }
     )
 

@@ -11,7 +11,7 @@ from kernelbench.review.labels import by_measurement
 from kernelbench.review.record import Review, Unanswered
 from kernelbench.review.reviewer import Reviewer
 from kernelbench.run import Run
-from kernelbench.run_files.sources import reference_of, source_of
+from kernelbench.run_files.sources import helpers_of, reference_of, source_of
 
 
 def reviewed(run: Run) -> list[Result]:
@@ -35,12 +35,13 @@ def review(run: Run, reviewer: Reviewer, results: list[Result]) -> Iterator[Revi
     log = record.Log(run.path)
     for result in results:
         source, reference = source_of(run, result), reference_of(run, result.problem)
+        helpers = helpers_of(run, result)
         name = f"{result.problem} {result.solution['name']}"
-        if source is None or reference is None:
+        if source is None or helpers is None or reference is None:
             yield Unanswered(f"{name} as it was evaluated is not here; evaluate it again with `kb eval --resume`")
             continue
         try:
-            answer = reviewer.review(result, source, reference["source"], bounds_of(run, result))
+            answer = reviewer.review(result, source, reference["source"], bounds_of(run, result), helpers)
         except Unanswered as error:
             yield Unanswered(f"{name}: {error}")
             continue

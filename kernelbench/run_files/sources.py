@@ -1,6 +1,7 @@
 """Sources of a run, kept beside its log: candidates, references, and a solver's trajectory.
 
-``sources/<sha256>.<kind>`` holds a candidate's source under the digest that its results name,
+``sources/<sha256>.<kind>`` holds a candidate's source under the digest that its results name, and
+``sources/<digest>.helpers.json`` path, digest and text of each file that it imports, includes or names;
 ``references/<level>_<number>.py`` a problem's module, so that a report can be made later and elsewhere.
 ``trajectory.jsonl``, where a solver wrote one, has a line for each of its attempts.
 """
@@ -9,18 +10,20 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
+import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from harness.json_text import parse_json
-from harness.limits import MAX_SOURCE_BYTES
+from harness.limits import MAX_INCLUDED_BYTES, MAX_JSON_BYTES, MAX_SOURCE_BYTES
 from harness.problem.module import ProblemError, ProblemFile
 from harness.record.fields import PROBLEM
-from harness.record.shape import FROM_0, OBJECT, TEXT, count, or_none, shape
+from harness.record.shape import FROM_0, LIST, OBJECT, TEXT, count, or_none, shape
 from harness.result import Result
-from harness.solution.discover import PREBUILT_SUFFIX, Solution
-from harness.solution.includes import read_bytes, read_head
+from harness.solution.discover import PREBUILT_SUFFIX, Solution, digest_of_helpers
+from harness.solution.includes import is_named_digest, read_bytes, read_head
 from kernelbench import suite
 from kernelbench.run import Run, RunError, WriteError
 from kernelbench.run_files.folder import read_lines
@@ -41,6 +44,9 @@ ASKED = {
     "tokens.*": or_none(FROM_0),
 }
 ORIGIN = {**ASKED, "parent": or_none(count()), "turn": or_none(count())}  # of an attempt
+_HELPERS = shape(
+    {"files!": LIST, "files[].name!": TEXT, "files[].sha256!": TEXT, "files[].text!": or_none(TEXT)}
+)
 _ATTEMPT = shape({**ORIGIN, "problem!": PROBLEM, "sample!": count()})
 
 
@@ -52,6 +58,8 @@ def keep(run: Run, solution: Solution, problem: ProblemFile) -> None:
     """
     if f".{solution.kind}" != PREBUILT_SUFFIX:
         _copy(solution.path, run.path / SOURCES, lambda content: f"{_digest(content)}.{solution.kind}")
+    if solution.helpers:
+        _write(run.path / SOURCES, _helpers_name(solution.helpers), json.dumps({"files": _texts(solution)}).encode())
     _copy(problem.path, run.path / REFERENCES, lambda content: _reference_name(str(problem.id)))
 
 
@@ -68,6 +76,26 @@ def source_of(run: Run, result: Result) -> str | None:
         if content is not None and _digest(content) == sha256 and path.suffix != PREBUILT_SUFFIX:
             return content.decode("utf-8", errors="replace")
     return None
+
+
+def helpers_of(run: Run, result: Result) -> dict[str, str | None] | None:
+    """Texts of the files that the source of ``result`` takes in, by their paths from its folder on.
+
+    None for one that is no text or too large; None in place of all where they are not kept, or are not those.
+    """
+    wanted = result.solution.get("helpers") or ""
+    if not wanted:
+        return {}
+    content = _read(run.path.resolve() / SOURCES / _helpers_name(wanted), in_place=True, most=MAX_JSON_BYTES)
+    try:
+        kept = parse_json(content or b"")
+        _HELPERS.check(kept)
+        right = all(map(_is_unchanged, kept["files"]))
+    except ValueError:
+        return None
+    if not right or digest_of_helpers(file["sha256"] for file in kept["files"]) != wanted:
+        return None
+    return {file["name"]: file["text"] for file in kept["files"]}
 
 
 def reference_of(run: Run, problem: str) -> dict[str, Any] | None:
@@ -109,6 +137,23 @@ def attempts_in(lines: Iterable[bytes]) -> list[dict[str, Any]]:
     return attempts
 
 
+def _texts(solution: Solution) -> list[dict[str, str | None]]:
+    files, left = [], MAX_INCLUDED_BYTES
+    for path, digest in solution.helper_files:
+        name, text = os.path.relpath(path, solution.path.parent.resolve()), None
+        with contextlib.suppress(OSError, ValueError):  # ValueError: no text
+            content = read_bytes(path, min(left, MAX_SOURCE_BYTES))
+            if is_named_digest(digest, name, content):
+                text, left = content.decode(), left - len(content)
+        files.append({"name": name, "sha256": digest, "text": text})
+    return files
+
+
+def _is_unchanged(file: dict[str, Any]) -> bool:
+    text = file["text"]
+    return text is None or is_named_digest(file["sha256"], file["name"], text.encode())
+
+
 def _copy(path: Path, folder: Path, name: Callable[[bytes], str]) -> None:
     try:
         content, size = read_head(path, MAX_SOURCE_BYTES)
@@ -116,11 +161,15 @@ def _copy(path: Path, folder: Path, name: Callable[[bytes], str]) -> None:
         return
     if size > MAX_SOURCE_BYTES:
         return
-    target = folder / name(content)
+    _write(folder, name(content), content)
+
+
+def _write(folder: Path, name: str, content: bytes) -> None:
+    target = folder / name
     if folder.is_symlink():  # it may lead anywhere
         raise WriteError(f"{folder} is a link; put a folder in its place and continue with --resume")
     try:
-        if _read(target) == content:
+        if _read(target, most=len(content)) == content:
             return
         folder.mkdir(exist_ok=True)
         write_whole(target, content)
@@ -128,15 +177,19 @@ def _copy(path: Path, folder: Path, name: Callable[[bytes], str]) -> None:
         raise WriteError(f"cannot write {target}: {error.strerror}; make room and continue with --resume") from error
 
 
-def _read(path: Path, in_place: bool = False) -> bytes | None:
+def _read(path: Path, in_place: bool = False, most: int = MAX_SOURCE_BYTES) -> bytes | None:
     try:
-        return read_bytes(path, MAX_SOURCE_BYTES, in_place)
+        return read_bytes(path, most, in_place)
     except (OSError, ValueError):
         return None
 
 
 def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
+
+
+def _helpers_name(digest: str) -> str:
+    return f"{digest}.helpers.json"
 
 
 def _reference_name(problem: str) -> str:

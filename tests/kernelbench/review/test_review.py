@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from harness.result import Status
+from harness.solution.discover import read_solution
 from kernelbench import suite
 from kernelbench.cli import main
 from kernelbench.endpoint import Endpoint
@@ -16,6 +17,7 @@ from kernelbench.review.bounds import bounds_of
 from kernelbench.review.labels import CATEGORIES, labels
 from kernelbench.review.record import Review, Unanswered, about, append, load
 from kernelbench.review.reviewer import Reviewer
+from kernelbench.run_files import sources
 
 pytest.importorskip("openai", reason="reviews need kernelbench[llm]")
 
@@ -70,6 +72,27 @@ def test_what_is_asked_holds_source_reference_and_measurements(run, endpoint):
     assert all(category in system["content"] for categories in CATEGORIES.values() for category in categories)
     assert "my own source" in user["content"] and "speedup" in user["content"]
     assert suite.find("1/19")[0].path.read_text() in user["content"]
+
+
+def test_what_is_asked_holds_the_helper_files_as_they_were_evaluated(run, endpoint, tmp_path):
+    """What games a benchmark could lie in a module beside the source, which alone was shown."""
+    folder = tmp_path / "solutions"
+    (folder / "1_19_0.py").write_text("import helper\nclass ModelNew: 'of helper'\n")
+    (folder / "helper.py").write_text("ANSWERS = {}  # remembered\n")
+    solution = read_solution(folder / "1_19_0.py")
+    sources.keep(run, solution, suite.find("1/19")[0])
+    run.results[0].solution |= {"sha256": solution.sha256, "helpers": solution.helpers}
+    logs.rewritten(run)
+    (folder / "helper.py").write_text("another since\n")
+    assert review(run, endpoint).exit_code == 0
+    user = endpoint.requests[0]["messages"][1]["content"]
+    outside, mark, inside = user.partition("Files that it imports, includes or names:\n----")
+    assert "---- 'helper.py'\nANSWERS = {}  # remembered" in inside and "helper.py" not in outside.rpartition("----")[2]
+    assert "another since" not in user and "Files that it" not in str(endpoint.requests[1:])
+    (kept,) = (run.path / "sources").glob("*.helpers.json")
+    kept.unlink()
+    done = review(run, endpoint)
+    assert done.exit_code == 3 and "1_19_0.py as it was evaluated is not here" in done.output
 
 
 def test_what_is_asked_holds_the_operator_table_and_the_bounds(run, endpoint):

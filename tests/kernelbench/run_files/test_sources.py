@@ -1,0 +1,68 @@
+"""Sources of a run, and the files that they take in, kept beside its log."""
+
+import json
+
+import logs
+import pytest
+
+from harness.solution.discover import discover
+from kernelbench import suite
+from kernelbench.run_files import sources
+
+
+@pytest.fixture
+def kept(tmp_path):
+    """Return a function that keeps a solution of these files, and gives the run, its result and what is kept."""
+
+    def kept(files):
+        folder = tmp_path / "solutions"
+        for name, content in files.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        (solution,) = discover(folder).solutions
+        result = logs.result("1/19", name=solution.name)
+        result.solution |= {"sha256": solution.sha256, "helpers": solution.helpers}
+        run = logs.run(tmp_path / "run", result)
+        sources.keep(run, solution, suite.find("1/19")[0])
+        return run, result, run.path / "sources" / f"{solution.helpers}.helpers.json"
+
+    return kept
+
+
+def test_helper_files_are_kept_by_their_paths_from_the_source_on(kept):
+    files = {"level1/tile.cuh": '#include "../more.cuh"\n', "more.cuh": "// é\n"}
+    run, result, _ = kept({"level1/1_19.cu": '#include "tile.cuh"\n', **files})
+    assert sources.helpers_of(run, result) == {"tile.cuh": '#include "../more.cuh"\n', "../more.cuh": "// é\n"}
+
+
+def test_a_helper_that_is_no_text_is_named_only(kept):
+    run, result, _ = kept({"1_19.py": "W = open('weights.bin')\n", "weights.bin": b"\xff\x00"})
+    assert sources.helpers_of(run, result) == {"weights.bin": None}
+
+
+def test_a_solution_of_one_file_has_no_helpers(kept):
+    run, result, file = kept({"1_19.py": "import torch\n"})
+    assert sources.helpers_of(run, result) == {} and not file.exists()
+
+
+@pytest.mark.parametrize("change", ["text", "name", "left out", "no JSON", "gone", "a link", "a surrogate"])
+def test_files_that_are_not_those_that_were_evaluated_are_none(kept, tmp_path, change):
+    """A run may be somebody else's, and what is kept in it is shown to a reviewer."""
+    run, result, file = kept({"1_19.py": "import helper, other\n", "helper.py": "X = 1\n", "other.py": ""})
+    content = json.loads(file.read_text())
+    files = content["files"]
+    if change == "text":
+        files[0]["text"] += "#"
+    elif change == "name":
+        files[0]["name"] = "harmless.py"
+    elif change == "left out":
+        files.pop()
+    elif change == "a surrogate":
+        files[0]["text"] = "\ud800"
+    file.write_text("[" if change == "no JSON" else json.dumps(content))
+    if change in ("gone", "a link"):
+        file.rename(tmp_path / "moved")
+    if change == "a link":
+        file.symlink_to(tmp_path / "moved")
+    assert sources.helpers_of(run, result) is None
