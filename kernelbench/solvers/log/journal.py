@@ -28,10 +28,10 @@ from harness.faults import with_disk_room
 from harness.json_text import parse_json
 from harness.record.fields import PROBLEM
 from harness.record.shape import FROM_0, LIST, OBJECT, TEXT, count, or_none, shape
-from harness.solution.includes import read_bytes
 from harness.solution.naming import DIRECTIVE_LINES, directive_words
 from kernelbench.endpoint import Message
 from kernelbench.run import RunError
+from kernelbench.run_files.folder import read_own
 from kernelbench.run_files.log import MOST_LOG_BYTES, append_line, whole_lines, write_whole
 from kernelbench.run_files.sources import ASKED, TRAJECTORY
 
@@ -276,7 +276,7 @@ def numbered(source: str, problem: str, sample: int) -> str:
 def _text(path: Path) -> str:
     """A kept source; RunError where it is no plain file, or larger than a log that has the answer it is from."""
     try:
-        return read_bytes(path, MOST_LOG_BYTES).decode("utf-8", errors="surrogateescape")
+        return read_own(path, MOST_LOG_BYTES).decode("utf-8", errors="surrogateescape")
     except OSError as error:
         raise RunError(f"{path} cannot be read: {error.strerror}; choose another --out") from None
 

@@ -11,7 +11,7 @@ from logs import NO_LOGS, no_log
 from kernelbench.endpoint import MOST_CALLS
 from kernelbench.metrics import settled
 from kernelbench.run import RunError
-from kernelbench.solvers.log.journal import Diverged, Journal, Note, numbered
+from kernelbench.solvers.log.journal import Attempt, Diverged, Journal, Note, numbered
 from kernelbench.solvers.orchestrator import starting_kernels
 from kernelbench.solvers.plan import SolverError
 from kernelbench.solvers.schedule.limits import Limits
@@ -230,6 +230,19 @@ def test_a_journal_makes_no_file_through_a_link(tmp_path):
     with pytest.raises(RunError, match="calls.jsonl cannot be read"):
         Journal(tmp_path / "run")
     assert not (tmp_path / "notes").exists()
+
+
+def test_an_attempt_of_others_that_is_a_link_is_not_read(tmp_path):
+    """What a resumed run reads there goes to a model."""
+    attempt = Attempt("1/19", 1, None, 1, [], "", {}, None, 0.0)
+    (tmp_path / "run").mkdir()
+    kept, _ = Journal(tmp_path / "run").add_attempt(attempt, "py", "# mine\n")
+    (tmp_path / "secret").write_text(kept.read_text())
+    assert Journal(tmp_path / "run").recorded("1/19")
+    kept.unlink()
+    kept.symlink_to(tmp_path / "secret")
+    with pytest.raises(RunError, match=r"19_s1\.py cannot be read: it is not a plain file, but a link"):
+        Journal(tmp_path / "run").recorded("1/19")
 
 
 def test_a_note_that_is_another_one_than_before_is_told():
