@@ -234,8 +234,10 @@ def average_regret(found: Sequence[Step]) -> list[float]:
             total += best - step.reward
             own.append(total / number)
         series.append(own)
-    longest = max(map(len, series), default=0)
-    return [_mean([own[t] for own in series if len(own) > t]) for t in range(longest)]
+    means = []
+    while series := [own for own in series if len(own) > len(means)]:  # a log may have one long one and thousands
+        means.append(_mean([own[len(means)] for own in series]))
+    return means
 
 
 def _mean(values: Sequence[float]) -> float:
