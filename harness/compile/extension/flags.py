@@ -18,10 +18,11 @@ _LIBRARY_FILE = re.compile(r"/.*\.(so(\.\d+)*|a|o)")
 _NAME = r"[\w.+-]+"
 
 # GCC and Clang. What -f and -m begin has no value with a path, is no plugin, and writes no file of a name of its own.
+# -flto with a value, as auto, has make run.
 _HOST = re.compile(
     rf"-O\w*|-g\w*|-std={_NAME}|-ansi|-w|-pedantic|-W[\w=+-]+|-pipe|-pthread|-shared|-s|-rdynamic"
     r"|-static-(libgcc|libstdc\+\+)"
-    r"|-f(?!plugin|pass-plugin|dump|opt-info|profile|callgraph|compare-debug|save-|diagnostics-(format|set|add))"
+    r"|-f(?!plugin|pass-plugin|lto=|dump|opt-info|profile|callgraph|compare-debug|save-|diagnostics-(format|set|add))"
     rf"[A-Za-z][\w-]*(=[\w.,+-]+)?|-m(?!llvm)[a-z0-9][\w.-]*(={_NAME})?"
 )
 _LINKER = re.compile(

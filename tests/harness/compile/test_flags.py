@@ -11,7 +11,7 @@ HOST = [
     "-O3 -g -std=c++20 -Wall -Wno-unused-variable -Werror=return-type -w -pedantic -pipe",
     "-march=native -mtune=native -msse4.1 -m64 -mprefer-vector-width=256",
     "-ffast-math -fopenmp -fno-math-errno -funroll-loops -fconstexpr-loop-limit=2147483647 -fvisibility=hidden",
-    "-flto=auto -fsanitize-recover=address,undefined -fno-plt",
+    "-flto -fsanitize-recover=address,undefined -fno-plt",
     "-DFLOOR=0.0f -D HALF=1/2 -UNDEBUG -DWORD=a",
     "-I/usr/include -I /usr/include -isystem /usr/include -include /usr/include/limits.h",
     "-pthread -rdynamic -s -static-libgcc -L/usr/lib -lm -l m -l:libm.so.6",
@@ -32,7 +32,7 @@ REFUSED_ANYWHERE = [
     "-Wp,-MD,x", "-T x", "x.so", "-include -fplugin=x", "-include-pch x", "-I -fplugin=x", "-l../x",
     "-DA='a -fplugin=x'", "-I'/usr -fplugin=x'", "-O2*", "-Xpreprocessor -x", "-save-temps=/x", "-###",
     "-no-canonical-prefixes", "-fmodule-mapper=|x", "-fdump-tree-original=x", "-fopt-info-vec=x", "-fprofile-use=x",
-    "-fdiagnostics-format=json-file", "-fcompare-debug=-x",
+    "-fdiagnostics-format=json-file", "-fcompare-debug=-x", "-flto=auto", "-flto=4",
 ]  # fmt: skip
 REFUSED_BY_NVCC = [
     "-ccbin x", "--compiler-bindir=x", "-Xcompiler -fplugin=x", "-Xcompiler '-O2 -fplugin=x'",
