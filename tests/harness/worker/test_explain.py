@@ -1,4 +1,4 @@
-"""What is told of an exception that a candidate raised."""
+"""An exception that a candidate raised, as it is told."""
 
 from pathlib import Path
 

@@ -75,7 +75,7 @@ def test_what_is_asked_holds_source_reference_and_measurements(run, endpoint):
 
 
 def test_what_is_asked_holds_the_helper_files_as_they_were_evaluated(run, endpoint, tmp_path):
-    """What games a benchmark could lie in a module beside the source, which alone was shown."""
+    """The main source alone was shown: a module beside it could game the benchmark unseen."""
     folder = tmp_path / "solutions"
     (folder / "1_19_0.py").write_text("import helper\nclass ModelNew: 'of helper'\n")
     (folder / "helper.py").write_text("ANSWERS = {}  # remembered\n")

@@ -233,7 +233,7 @@ def test_a_journal_makes_no_file_through_a_link(tmp_path):
 
 
 def test_an_attempt_of_others_that_is_a_link_is_not_read(tmp_path):
-    """What a resumed run reads there goes to a model."""
+    """A resumed run gives its attempts to a model."""
     attempt = Attempt("1/19", 1, None, 1, [], "", {}, None, 0.0)
     (tmp_path / "run").mkdir()
     kept, _ = Journal(tmp_path / "run").add_attempt(attempt, "py", "# mine\n")
