@@ -143,8 +143,9 @@ def _texts(solution: Solution) -> list[dict[str, str | None]]:
         name, text = os.path.relpath(path, solution.path.parent.resolve()), None
         with contextlib.suppress(OSError, ValueError):  # ValueError: no text
             content = read_bytes(path, min(left, MAX_SOURCE_BYTES))
+            left -= len(content)  # of what is no text, too: it was read, while another candidate may be timed
             if is_named_digest(digest, name, content):
-                text, left = content.decode(), left - len(content)
+                text = content.decode()
         files.append({"name": name, "sha256": digest, "text": text})
     return files
 

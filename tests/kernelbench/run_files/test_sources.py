@@ -41,6 +41,14 @@ def test_a_helper_that_is_no_text_is_named_only(kept):
     assert sources.helpers_of(run, result) == {"weights.bin": None}
 
 
+def test_no_more_is_read_of_all_helpers_than_a_source_may_include(kept, monkeypatch):
+    """Of files that are no text any number was read, while the next candidate was timed."""
+    monkeypatch.setattr(sources, "MAX_INCLUDED_BYTES", 100)
+    files = {"a.bin": b"\xff" * 80, "b.txt": "x" * 80}
+    run, result, _ = kept({"1_19.py": "A, B = open('a.bin'), open('b.txt')\n", **files})
+    assert sources.helpers_of(run, result) == {"a.bin": None, "b.txt": None}
+
+
 def test_a_solution_of_one_file_has_no_helpers(kept):
     run, result, file = kept({"1_19.py": "import torch\n"})
     assert sources.helpers_of(run, result) == {} and not file.exists()
