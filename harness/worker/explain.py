@@ -12,6 +12,8 @@ from harness.compile.diagnostics import compiler_errors
 from harness.result import CandidateFailure, Status, first_line
 
 _EXTENSION_ERRORS = ("Error building extension", "Error compiling objects for extension")
+# By its text too: PyTorch's class is that of its allocator only, and a kernel that the device loads needs room as well.
+_NO_MEMORY = ("can't allocate memory", "CUDA error: out of memory")
 _ASSUMED_NAMES = ("torch", "nn", "F")
 _MAX_FRAMES = 8
 
@@ -37,7 +39,7 @@ def _explained(error: BaseException, solution: Path, status: Status) -> Candidat
         return CandidateFailure(Status.BUILD_ERROR, compiler_errors(text, solution, own), text)
     log = "".join(traceback.format_exception(error))
     message = f"{type(error).__name__}: {text}\n{own_frames(error, solution)}".rstrip()
-    if isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "can't allocate memory" in text:
+    if isinstance(error, (MemoryError, torch.OutOfMemoryError)) or any(phrase in text for phrase in _NO_MEMORY):
         return CandidateFailure(Status.OUT_OF_MEMORY, message, log)
     if isinstance(error, NameError) and getattr(error, "name", None) in _ASSUMED_NAMES:
         message += f"\n'{error.name}' is not imported: a solution sees only what it imports itself"

@@ -35,3 +35,11 @@ def test_an_exception_is_told_by_its_class_its_text_and_the_frames_of_the_candid
         exec(compile(solution.read_text(), str(solution), "exec"), {})
     failure = explain(raised.value, solution, Status.LOAD_ERROR)
     assert failure.message.startswith("ValueError: no such tile\n") and 'solution.py", line 1' in failure.message
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["CUDA error: out of memory\nSearch for `cudaErrorMemoryAllocation'", "DefaultCPUAllocator: can't allocate memory"],
+)
+def test_memory_that_is_out_is_told_as_such_whatever_the_class_of_the_exception(text):
+    assert explain(RuntimeError(text), Path("solution.py"), Status.RUNTIME_ERROR).status is Status.OUT_OF_MEMORY
