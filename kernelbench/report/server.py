@@ -178,6 +178,7 @@ class Server(ThreadingHTTPServer):
     """
 
     daemon_threads = True
+    request_queue_size = 128  # of five, Python's own, a sixth connection at once waits a second to be tried again
 
     def __init__(self, feed: Feed, port: int):
         super().__init__(("127.0.0.1", port), _Handler)
