@@ -268,6 +268,7 @@ def test_an_endless_answer_is_not_kept(raw, monkeypatch, stream):
         Endpoint("model", raw(write), stream=stream).complete(HELLO, {})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_reply_of_many_small_parts_takes_little_memory(raw, stream):
     """Objects of the package for each of them took 600 times the size of the reply."""

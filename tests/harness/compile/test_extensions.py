@@ -277,6 +277,7 @@ def test_a_source_that_becomes_a_link_is_not_followed(builder, tmp_path):
             look()
 
 
+@pytest.mark.slow
 def test_places_for_headers_are_counted_over_all_sources(builder, tmp_path):
     """A limit for each of 500 sources held up the judge for minutes."""
     folders = [tmp_path / str(number) for number in range(100)]

@@ -87,6 +87,7 @@ def test_a_library_leaves_others_room_in_the_cache(built, monkeypatch):
         built(SOURCE.format(1))
 
 
+@pytest.mark.slow
 def test_more_includes_than_anybody_looks_for_are_the_candidates_fault(built):
     with pytest.raises(CandidateFailure, match="name more than 100,000 places"):
         built("".join(f'#include "{number}.h"\n' for number in range(100_001)))

@@ -498,6 +498,7 @@ def test_several_baselines_each_have_their_own_comparison(judged, problem):
     assert result.baselines["compile"]["median_ms"] > 0 and result.baselines["eager"]["samples"] >= 10
 
 
+@pytest.mark.slow
 def test_a_baseline_that_fails_for_want_of_room_beside_a_candidate_is_replaced_by_no_slower_one(
     judged, problem, monkeypatch
 ):

@@ -103,6 +103,7 @@ def test_a_candidate_stays_the_first_to_be_ended_when_memory_is_short(server, ru
         assert error.status is Status.LOAD_ERROR and "Permission denied" in error.message
 
 
+@pytest.mark.slow
 def test_files_count_as_memory_where_their_folder_lies_in_it(run, monkeypatch):
     """A tmpfs as folder of temporary files, as some systems have, held five gigabytes under a limit of one."""
     monkeypatch.setattr("tempfile.tempdir", "/dev/shm")
@@ -159,6 +160,7 @@ for i in range(12):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slow", ["check", "build"])
 def test_the_time_of_builds_is_not_the_workers_and_that_of_checks_is(run, monkeypatch, slow):
     """By 180 requests that were refused a call took 137 s under a limit of one."""
@@ -240,6 +242,7 @@ subprocess.Popen([{program!r}])
 """
 
 
+@pytest.mark.slow
 def test_memory_that_is_moved_on_to_a_new_process_at_each_moment_is_counted(run, tmp_path):
     """It held 3 GB under a limit of 1 GB: who is listed is gone when it is read, and who has it then is not listed."""
     (tmp_path / "program.c").write_text(MOVES_ON)

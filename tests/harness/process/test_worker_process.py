@@ -503,6 +503,7 @@ def test_a_request_that_fits_is_there_before_the_worker_runs(server, monkeypatch
     assert at_begin > 0 and at_end == 0
 
 
+@pytest.mark.slow
 def test_a_request_that_does_not_fit_at_once_arrives_whole(server):
     with server.fork({}, GIB) as worker:
         for _ in range(2):

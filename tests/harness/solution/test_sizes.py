@@ -101,6 +101,7 @@ def test_links_in_circles_pipes_and_devices_are_no_solutions_and_nobody_waits_fo
     assert {path.name for path, _ in found.unmapped} == {"around", "1_20.py", "1_21.py", "1_23.py", "1_24.cu"}
 
 
+@pytest.mark.slow
 def test_links_to_links_without_end_are_told_with_the_others(write, tmp_path):
     write(MODEL)
     for number in range(3_000):

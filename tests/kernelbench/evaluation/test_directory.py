@@ -64,6 +64,7 @@ class Writing(Watcher):
         self.path.write_text(SOLUTION.format(self.answer))
 
 
+@pytest.mark.slow
 def test_a_file_that_is_written_during_the_run_has_no_result_until_it_rests(tmp_path):
     write(tmp_path, **{"1_1_s0": "x + 1", "1_1_s1": "x"})
     outcome = evaluated(tmp_path, Writing(tmp_path / "solutions/1_1_s1.py", "x + 1"))
@@ -82,6 +83,7 @@ class Replacing(Writing):
             super().ended(item)
 
 
+@pytest.mark.slow
 def test_a_result_is_none_where_its_file_was_replaced_before_the_end(tmp_path):
     """A gate held on a file that nobody had evaluated."""
     write(tmp_path, **{"1_1_s0": "1 + x", "1_1_s1": "x + 1"})
@@ -109,6 +111,7 @@ class Touching(Watcher):
         self.path.touch()
 
 
+@pytest.mark.slow
 def test_nobody_withdraws_from_a_workload_by_touching_a_file(tmp_path):
     """A solution right at the first size only, touched before the end of the next, was ``ok`` as a whole."""
     write(tmp_path, **{"1_1_s0": "x + 1 if len(x) == 64 else x"})
@@ -128,6 +131,7 @@ ANOTHER = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ANOTHER.values(), ids=ANOTHER)
 def test_a_result_of_a_content_that_is_gone_does_not_count(tmp_path, text):
     write(tmp_path, **{"1_1_s0": "x + 1", "1_1_s1": "1 + x"})
@@ -141,6 +145,7 @@ def test_a_result_of_a_content_that_is_gone_does_not_count(tmp_path, text):
     assert statuses(evaluated(tmp_path)) == {"1_1_s0.py": Status.OK, "1_1_s1.py": Status.OK}
 
 
+@pytest.mark.slow
 def test_a_neighbour_that_claims_the_same_problem_takes_no_result_away(tmp_path):
     claim = "# kb: problem=1/1 sample=7\n" + SOLUTION
     write(tmp_path, **{"1_1_s1": "1 + x"})

@@ -271,6 +271,7 @@ def test_several_gpus_share_the_work_and_write_the_same_records(examples, tmp_pa
         assert alone.solution == among.solution and alone.status is among.status is Status.OK
 
 
+@pytest.mark.slow
 def test_what_is_gone_from_the_cache_when_its_turn_comes_is_built_again(solutions, tmp_path, monkeypatch):
     """Others' libraries pushed it out while it waited, and it was ``crashed``."""
     monkeypatch.setenv("KERNELBENCH_CACHE", str(tmp_path / "cache"))
@@ -379,6 +380,7 @@ def test_who_takes_all_memory_is_alone_and_others_are_told_apart():
     assert entered
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "failure",
     [

@@ -122,6 +122,7 @@ def test_a_solution_for_which_no_sample_number_is_left_is_left_out(cuda_l1, tmp_
     ]
 
 
+@pytest.mark.slow
 def test_archives_beyond_all_measure_are_refused_by_where(cuda_l1, tmp_path, monkeypatch):
     """Whatever they claim to hold: one line of 30 GB, more lines than anybody reads, sources that add up."""
     table = tmp_path / "claims.csv"

@@ -157,6 +157,7 @@ def test_a_rejected_sample_has_no_speedup_and_takes_no_place():
     assert row["solution"] == "honest.py" and both["ok"] == 1 and both["geometric_mean_speedup"] == 1.25
 
 
+@pytest.mark.slow
 def test_files_that_do_not_load_are_listed_with_why(root, tmp_path):
     other = written.write(tmp_path / "other")
     (other / checkout.GOLDEN / "scale.py").write_text("import no_such_module\n")

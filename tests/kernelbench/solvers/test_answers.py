@@ -84,6 +84,7 @@ def test_an_answer_of_nothing_but_marks_is_read_in_one_pass(answer):
         extract(answer)
 
 
+@pytest.mark.slow
 def test_of_an_answer_of_many_pieces_only_so_many_characters_are_parsed():
     """Each place where its code may begin was parsed with each of its ends, up to a limit in time: by chance there was
     code, and a resumed run found that it had gone another way."""

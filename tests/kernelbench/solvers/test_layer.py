@@ -133,6 +133,7 @@ def test_an_attempt_knows_neither_the_size_nor_the_name_of_its_library_s_source(
     assert [r.status for r in outcome.run.results] == ["ok"] * len(outcome.run.results)
 
 
+@pytest.mark.slow
 def test_several_workloads_are_one_attempt_with_the_ratio_of_total_runtimes(tmp_path, pipeline, solved, write):
     problem = tmp_path / "level1" / "001_own.py"
     problem.parent.mkdir()

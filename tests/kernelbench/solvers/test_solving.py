@@ -120,6 +120,7 @@ def test_a_run_is_not_resumed_with_another_problem(solved, write, tmp_path):
         solved(solver, budget=2, resume=True, **more)
 
 
+@pytest.mark.slow
 def test_a_run_that_goes_on_with_fewer_problems_leaves_the_others_alone(solved, write):
     """The best of another problem, not measured again before an interruption, ended every continuation."""
     right = candidate("torch.where(x > 0, x, 0.01 * x)")

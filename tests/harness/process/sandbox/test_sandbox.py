@@ -514,6 +514,7 @@ def test_no_key_of_the_users_is_in_an_environment_or_in_memory(monkeypatch, tmp_
         worker.request({"op": "import", "solution": str(path)}, 60)
 
 
+@pytest.mark.slow
 def test_shared_memory_that_hardly_anybody_maps_is_noticed(attempt, monkeypatch):
     monkeypatch.setattr("harness.process.memory_cgroup.make", lambda limit: None)
     monkeypatch.setattr("harness.process.procfs.os.stat", _without_map_files(os.stat))
