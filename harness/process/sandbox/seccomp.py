@@ -64,7 +64,6 @@ def _filter(column: int, architecture: int, pid: int, signals: bool) -> list[Ins
         (calls.IOCTL, _ioctl_test()),
         *((call, _argument_test(at, [0, pid], _ALLOW, _REFUSE)) for call, at in calls.OWN_ONLY.values()),
         *((call, _only_with_test(name, at, of)) for name, (call, at, of) in calls.ONLY_WITH.items()),
-        *((call, _argument_test(at, of, _REFUSE, _ALLOW)) for call, at, of in calls.NOT_WITH.values()),
         *((call, _priority_test(which, pid)) for call, which in calls.PRIORITIES.values()),
         *((call, _clock_test()) for call in calls.CLOCKS.values()),
         *((call, _signal_test(at, [0, pid, -pid] if signals else None)) for call, at in calls.SIGNALS.values()),

@@ -94,6 +94,13 @@ ATTEMPTS = {
         "one = socket.socket(socket.AF_UNIX); one.setsockopt(socket.SOL_SOCKET, 26, described)  # SO_ATTACH_FILTER\n"
         "assert one.getsockopt(socket.SOL_SOCKET, 26, 64)",
         "import mmap\nmmap.mmap(-1, 1 << 20).madvise(12)  # MADV_MERGEABLE",
+        # what signals do not end
+        "import mmap\npages = mmap.mmap(-1, 8 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)\n"
+        "for at in range(0, 8 << 20, 1 << 20): pages[at] = 1\n"
+        "pages.madvise(25)  # MADV_COLLAPSE",
+        "import mmap\nmmap.mmap(-1, 1 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).madvise(102)  # GUARD_INSTALL",
+        "import mmap\npage, found = ctypes.c_char.from_buffer(mmap.mmap(-1, 4096)), ctypes.create_string_buffer(1)\n"
+        "assert ctypes.CDLL(None).mincore(ctypes.byref(page), ctypes.c_size_t(4096), found) == 0",
         "assert ctypes.CDLL(None).prctl(67, 0, 0, 0, 0) == 0  # PR_SET_MEMORY_MERGE",
         "number, action = 317 if os.uname().machine == 'x86_64' else 277, ctypes.c_uint32(0x7FFF0000)\n"
         "assert ctypes.CDLL(None).syscall(number, 2, 0, ctypes.byref(action)) == 0  # SECCOMP_GET_ACTION_AVAIL",

@@ -12,7 +12,6 @@ X86, GENERIC = Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h"), Path("/usr
 PLAIN = (system_calls.ALLOWED, system_calls.PRETENDED, system_calls.ABSENT, system_calls.UNKNOWN, system_calls.CLOCKS)
 WITH_ARGUMENTS = (
     system_calls.OWN_ONLY, system_calls.PRIORITIES, system_calls.SIGNALS, system_calls.QUEUED, system_calls.ONLY_WITH,
-    system_calls.NOT_WITH,
 )  # fmt: skip
 ALONE = {"clone": system_calls.CLONE, "prctl": system_calls.PRCTL, "ioctl": system_calls.IOCTL}
 NUMBERS = [
