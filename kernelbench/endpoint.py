@@ -224,7 +224,7 @@ class Endpoint:
                     raise _Garbled(f"a piece of another form: {text[:200]!r}") from None
         if finish_reason is None:
             raise _Garbled("a stream that ended in the middle of its answer")
-        text, first = "".join(pieces), [called[index] for index in sorted(called)[:MOST_CALLS]]
+        text, first = "".join(pieces), [called[index] for index in sorted(called)]
         calls = [{**call, "arguments": "".join(call["arguments"])} for call in first]
         return text, finish_reason, usage, _bounded(text, calls)
 
@@ -316,6 +316,8 @@ def _add_part(called: dict[int, dict[str, Any]], part: Any) -> None:
     """Add a streamed piece of a tool call: its first piece has id and name, all have pieces of the arguments."""
     if type(part["index"]) is not int:
         raise _Garbled("a tool call without a number")
+    if part["index"] not in called and len(called) >= MOST_CALLS:
+        return  # each takes far more memory than its bytes, and no more are made
     call = called.setdefault(part["index"], {"id": "", "name": "", "arguments": []})
     call["id"] = _text(part.get("id")) or call["id"]
     if function := part.get("function"):

@@ -107,6 +107,8 @@ class Run:
             run.config = config
         run.config["problems"] = config.get("problems")  # what counts is for the last command to say
         run.write(CONFIG, _text(run.config))
+        for record in unevaluated.bounded(run.unevaluated, len(run.results)):
+            unevaluated.append(path, run.unevaluated, record)
         return run
 
     @classmethod

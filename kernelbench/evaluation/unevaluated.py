@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from harness.limits import MAX_SOURCE_BYTES
 from harness.problem.module import ProblemFile
@@ -15,8 +12,7 @@ from harness.solution.discover import readable
 from harness.solution.includes import read_bytes
 from kernelbench.evaluation.executor import Skipped
 from kernelbench.run import Run, content_of
-from kernelbench.run_files.log import append_line, ends_in_a_part, whole_lines
-from kernelbench.run_files.unevaluated import SKIPPED, UNEVALUATED, UNMAPPED, WITHDRAWN, withdrawn
+from kernelbench.run_files.unevaluated import SKIPPED, UNMAPPED, WITHDRAWN, append, withdrawn
 
 
 def keep_skipped(run: Run, item: Skipped, problem: ProblemFile) -> None:
@@ -32,7 +28,7 @@ def keep_skipped(run: Run, item: Skipped, problem: ProblemFile) -> None:
         "reason": item.reason,
         "after": len(run.results),
     }
-    _append(run, record)
+    append(run.path, run.unevaluated, record)
 
 
 def withdraw_changed(run: Run, item: Skipped) -> None:
@@ -67,7 +63,8 @@ def _digest(path: Path) -> str:
 
 
 def _withdraw(run: Run, problem: str, solution: str) -> None:
-    _append(run, {"kind": WITHDRAWN, "problem": problem, "solution": solution, "after": len(run.results)})
+    record = {"kind": WITHDRAWN, "problem": problem, "solution": solution, "after": len(run.results)}
+    append(run.path, run.unevaluated, record)
 
 
 def keep_unmapped(run: Run, unmapped: Sequence[tuple[Path, str]]) -> None:
@@ -75,15 +72,4 @@ def keep_unmapped(run: Run, unmapped: Sequence[tuple[Path, str]]) -> None:
     files = [{"solution": readable(path), "reason": reason} for path, reason in unmapped]
     listings = (record["files"] for record in reversed(run.unevaluated) if record["kind"] == UNMAPPED)
     if files != next(listings, []):
-        _append(run, {"kind": UNMAPPED, "files": files})
-
-
-def _append(run: Run, record: dict[str, Any]) -> None:
-    path = run.path / UNEVALUATED
-    if not os.path.lexists(path):
-        path.touch()
-    with contextlib.suppress(OSError):  # of what cannot be read writing says why
-        if ends_in_a_part(path):
-            whole_lines(path, repair=True)  # one that was cut off would take the next with it
-    append_line(path, record)
-    run.unevaluated.append(record)
+        append(run.path, run.unevaluated, {"kind": UNMAPPED, "files": files})

@@ -14,7 +14,7 @@ from kernelbench import suite
 from kernelbench.formats import kernelbench
 from kernelbench.formats.tritonbench import accuracy
 from kernelbench.review import labels
-from kernelbench.run import LOG, Run
+from kernelbench.run import CONFIG, LOG, Run
 from kernelbench.run_files.log import write_named
 from kernelbench.views import leaderboard, tables
 
@@ -42,11 +42,16 @@ def import_kernelbench(
         "device": names.pop() if len(names) == 1 else None,
         "workload": ",".join(sorted(workloads)) or None, "precision": "fp32",
     }  # fmt: skip
+    is_new = not out.exists()
     run = Run.open(out, config, resume=False)
     try:
         run.write(LOG, "".join(json.dumps(result.to_json()) + "\n" for result in results))
     except BaseException:  # an interruption too: a part of them would look like a run
-        shutil.rmtree(out)
+        if is_new:
+            shutil.rmtree(out)
+        else:  # it may have hidden files of its owner
+            for name in (CONFIG, LOG):
+                (out / name).unlink(missing_ok=True)
         raise
     finally:
         run.close()

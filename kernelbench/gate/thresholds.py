@@ -107,6 +107,8 @@ def check_outcome(
         else:
             check.undecided.append(skipped.reason)
         checks.append(check)
+    known = {(check.problem, check.name) for check in checks}
+    checks += [Check(*one, undecided=["it has no result that counts"]) for one in sorted(outcome.found - known)]
     return checks
 
 

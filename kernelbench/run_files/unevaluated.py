@@ -10,6 +10,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ from harness.json_text import parse_json
 from harness.record.fields import PROBLEM
 from harness.record.shape import LIST, OBJECT, TEXT, count, or_none, shape
 from harness.result import Result
-from kernelbench.run_files.log import lines_if_any
+from kernelbench.run_files.log import append_line, ends_in_a_part, lines_if_any, whole_lines
 
 UNEVALUATED = "unevaluated.jsonl"
 SKIPPED, UNMAPPED, WITHDRAWN = "skipped", "unmapped", "withdrawn"
@@ -55,6 +57,27 @@ def parse(lines: Iterable[bytes]) -> list[dict[str, Any]]:
             files = [{name: one[name] for name in _OF_FILES} for one in record["files"]]
             records.append({"kind": UNMAPPED, "files": files})
     return records
+
+
+def append(folder: Path, records: list[dict[str, Any]], record: dict[str, Any]) -> None:
+    """Add one to ``records`` and to those in the run directory ``folder``. Raises WriteError."""
+    path = folder / UNEVALUATED
+    if not os.path.lexists(path):
+        path.touch()
+    with contextlib.suppress(OSError):  # of what cannot be read writing says why
+        if ends_in_a_part(path):
+            whole_lines(path, repair=True)  # one that was cut off would take the next with it
+    append_line(path, record)
+    records.append(record)
+
+
+def bounded(records: Iterable[dict[str, Any]], count: int) -> list[dict[str, Any]]:
+    """Return with ``count`` as ``after`` the lines that count and have more: results to come would not count.
+
+    A run that others hand over can have them, and one of whose log somebody took lines.
+    """
+    last = {(r["kind"], r["problem"], r["solution"], r.get("workload")): r for r in records if "after" in r}
+    return [record | {"after": count} for record in last.values() if record["after"] > count]
 
 
 def pending(results: Sequence[Result], records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -119,6 +119,20 @@ def test_an_import_that_is_interrupted_leaves_no_run(files, monkeypatch):
     assert not (files / "run").exists()
 
 
+def test_an_import_that_is_interrupted_leaves_what_was_in_its_folder(files, monkeypatch):
+    """A folder with hidden files only is taken for empty: its repository was gone."""
+    (files / "run" / ".git").mkdir(parents=True)
+    (files / "run" / ".git" / "HEAD").write_text("ref")
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Run, "write", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        exchange.import_kernelbench(files / "eval_results.json", 1, files / "run")
+    assert [path.name for path in (files / "run").iterdir()] == [".git"] and (files / "run" / ".git" / "HEAD").exists()
+
+
 def test_an_imported_level_that_the_suite_lacks_can_be_shown(files):
     made = exchange.import_kernelbench(files / "eval_results.json", 4, files / "run")
     (row,) = standings([Run.load(made.path)])["groups"]["all"]

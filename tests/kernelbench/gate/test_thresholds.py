@@ -161,6 +161,13 @@ def test_what_a_resumed_log_has_of_files_that_are_gone_is_not_checked(tmp_path):
     assert [check.problem for check in check_outcome(seen, Limits())] == ["1/1"]
 
 
+def test_a_solution_without_a_result_that_counts_is_undecided(tmp_path):
+    now = result("1/1", 1.0)
+    seen = outcome(tmp_path, now, found={("1/1", now.solution["name"]), ("1/2", "b.py")})
+    one, other = check_outcome(seen, Limits())
+    assert (one.status, other.status, other.name) == (0, 3, "b.py") and "no result" in other.undecided[0]
+
+
 def test_what_another_device_would_run_is_built_and_what_this_one_should_is_undecided(tmp_path):
     solution = Solution(tmp_path / "1_1.cu", "1_1.cu", "1/1", 0, "cu", "cuda", "cuda", "0")
     other = outcome(tmp_path / "other", skipped=[Skipped(solution, "reason", elsewhere=True)])

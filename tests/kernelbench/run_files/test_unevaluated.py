@@ -53,6 +53,23 @@ def test_a_result_takes_its_place(tmp_path):
     assert pending(made) == []
 
 
+@pytest.mark.parametrize("after", [2, 9 * 10**18])
+@pytest.mark.parametrize("kind", ["withdrawn", "skipped"])
+def test_a_line_that_says_of_more_results_than_there_are_takes_none_to_come(tmp_path, kind, after):
+    """A gate held over a solution that it had just found wrong, with such a line in a run of others."""
+    made = run(tmp_path / "r", result("1/1", 0.5))
+    line = {"kind": kind, "problem": "1/19", "solution": "a.py", "after": after}
+    if kind == "skipped":
+        line |= {"problem_name": "relu", "sample": 0, "workload": "small", "reason": "the GPU was lost"}
+    (made.path / "unevaluated.jsonl").write_text(json.dumps(line) + "\n")
+    resumed = Run.resume(made.path, made.config)
+    resumed.append(result("1/19", status=Status.WRONG_VALUE, name="a.py"))
+    for again in (resumed, Run.load(made.path), Run.resume(made.path, made.config)):
+        assert [r.status for r in again.latest()] == [Status.OK, Status.WRONG_VALUE]
+        assert pending_of(again.results, again.unevaluated) == []
+    assert len(read(made.path)) == 2
+
+
 def test_a_result_on_another_workload_or_from_before_does_not(tmp_path):
     made = run(tmp_path / "r", result("1/19", 0.5, name="a.py"))
     skip(made, "a.py", "it was changed, and the GPU was lost")
@@ -125,7 +142,7 @@ def test_what_is_kept_is_not_read_again_for_each_that_is_added(tmp_path, monkeyp
     """24,000 files that need a GPU took four minutes to list, and ten times as many would have taken hours."""
     made = run(tmp_path / "r")
     skip(made, "a.py")
-    monkeypatch.setattr(unevaluated, "whole_lines", None)
+    monkeypatch.setattr("kernelbench.run_files.unevaluated.whole_lines", None)
     for name in ("b.py", "c.py"):
         skip(made, name)
         unevaluated.withdraw_changed(made, Skipped(Solution(Path(name), name, RELU.id, 0, "py", "", "any", "0"), ""))

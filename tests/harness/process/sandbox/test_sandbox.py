@@ -98,7 +98,8 @@ ATTEMPTS = {
         "import mmap\npages = mmap.mmap(-1, 8 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)\n"
         "for at in range(0, 8 << 20, 1 << 20): pages[at] = 1\n"
         "pages.madvise(25)  # MADV_COLLAPSE",
-        "import mmap\nmmap.mmap(-1, 1 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).madvise(102)  # GUARD_INSTALL",
+        "import mmap\npages = mmap.mmap(-1, 1 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)\n"
+        "pages.madvise(102)  # MADV_GUARD_INSTALL",
         "import mmap\npage, found = ctypes.c_char.from_buffer(mmap.mmap(-1, 4096)), ctypes.create_string_buffer(1)\n"
         "assert ctypes.CDLL(None).mincore(ctypes.byref(page), ctypes.c_size_t(4096), found) == 0",
         "assert ctypes.CDLL(None).prctl(67, 0, 0, 0, 0) == 0  # PR_SET_MEMORY_MERGE",
