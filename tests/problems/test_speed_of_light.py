@@ -35,7 +35,6 @@ def test_traffic_is_the_storage_or_the_report_says_why(analyses):
             assert abs(analysis.direct.bytes / expected - 1) <= 0.02 or analysis.notes, problem_id
 
 
-@pytest.mark.slow
 def test_no_reference_was_quicker_than_its_floor(analyses):
     below = {
         problem_id: (MEASURED_MS[problem_id], floor(analysis, H100).ms)
@@ -45,7 +44,6 @@ def test_no_reference_was_quicker_than_its_floor(analyses):
     assert len(MEASURED_MS) == 250 and not below
 
 
-@pytest.mark.slow
 def test_the_floor_is_never_above_the_guidance(analyses):
     for analysis in analyses.values():
         assert floor(analysis, H100).ms <= speed_of_light(analysis, H100, fp16=True).ms * (1 + 1e-9)
