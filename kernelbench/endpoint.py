@@ -224,8 +224,8 @@ class Endpoint:
                     raise _Garbled(f"a piece of another form: {text[:200]!r}") from None
         if finish_reason is None:
             raise _Garbled("a stream that ended in the middle of its answer")
-        text, first = "".join(pieces), [called[index] for index in sorted(called)]
-        calls = [{**call, "arguments": "".join(call["arguments"])} for call in first]
+        text = "".join(pieces)
+        calls = [{**call, "arguments": "".join(call["arguments"])} for _, call in sorted(called.items())]
         return text, finish_reason, usage, _bounded(text, calls)
 
     def _raise_if_final(self, error: Exception) -> None:

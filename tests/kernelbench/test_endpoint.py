@@ -287,6 +287,23 @@ def test_a_reply_of_many_small_parts_takes_little_memory(raw, stream):
     assert most < 100 * len(body)
 
 
+def test_tool_calls_that_nobody_makes_take_little_memory_while_they_stream(raw):
+    """Each was kept until the end: 64 MiB of them took 1.3 GB."""
+    piece = 'data: {"choices": [{"delta": {"tool_calls": [{"index": %d}]}}]}\n\n'
+    end = 'data: {"choices": [{"delta": {}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
+    body = ("".join(piece % index for index in range(20_000)) + end).encode()
+
+    def write(handler):
+        handler.wfile.write(body)
+
+    endpoint = Endpoint("model", raw(write), stream=True)
+    tracemalloc.start()
+    assert len(endpoint.complete(HELLO, {}).tool_calls) == MOST_CALLS
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 4_000_000
+
+
 @pytest.mark.parametrize("stream", [False, True])
 def test_an_answer_that_comes_byte_by_byte_has_an_end(raw, stream):
     def write(handler):

@@ -123,6 +123,7 @@ ONLY_WITH: dict[str, tuple[Numbers, int, list[int]]] = {
 # Of these only pretended with one of these values. Locks of parts of a file (F_SETLK, F_SETLKW, F_OFD_SETLK,
 # F_OFD_SETLKW) are in no account, and any number fits a file; what a candidate writes is its own.
 PRETENDED_WITH: dict[str, list[int]] = {"fcntl": [6, 7, 37, 38]}
+
 # PR_GET_PDEATHSIG, {GET,SET}_DUMPABLE, {SET,GET}_NAME, GET_SECCOMP, CAPBSET_READ, {SET,GET}_TIMERSLACK,
 # {SET,GET}_NO_NEW_PRIVS, {SET,GET}_THP_DISABLE, SVE_GET_VL, GET_SPECULATION_CTRL. Others made tables of a gigabyte
 # in no account (FUTEX_HASH), merge pages, or keep others from a core.
