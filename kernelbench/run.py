@@ -39,7 +39,8 @@ _TEXTS = ("problems", "device", "workload", "precision", "track", "started", "ke
 _TEXTS += ("solver", "solver_sha256", "model", "schedule", "start_sha256", "base_url")
 _MOST_CONFIG_BYTES = 1 << 20
 # Of their figures, over each baseline, there are intervals: a leaderboard of so many takes two gigabytes.
-MOST_PROBLEMS, _MOST_BASELINES = 5_000, 16
+MOST_PROBLEMS = 5_000
+_MOST_NAMES = {"problems": MOST_PROBLEMS, "baselines": 16}
 _PATH_BYTES, _NAME_BYTES = 4095, 255  # PATH_MAX without its end, and NAME_MAX, of Linux
 
 
@@ -72,7 +73,7 @@ class Run:
     torn: bool = False  # the log ended in a half-written line, which was dropped
     unevaluated: list[dict[str, Any]] = field(default_factory=list)  # see ``run_files.unevaluated``
     _writer: IO | None = None  # holds the lock of who may write
-    _problems: set[str] = field(default_factory=set, repr=False)  # of the results, once one is appended
+    _named: dict[str, set[str]] = field(default_factory=dict, repr=False)  # of the results, once one is appended
 
     @classmethod
     def create(cls, path: Path, config: dict[str, Any]) -> Run:
@@ -85,9 +86,10 @@ class Run:
             raise RunError(f"{path} has a {LOG} and no {CONFIG} that says of what; choose another --out")
         if others := _others_in(path):
             raise RunError(f"{path} has {others}, and a new run begins in an empty folder; choose another --out")
+        text = _text(config)
         try:
             path.mkdir(parents=True, exist_ok=True)
-            write_whole(path / CONFIG, _text(config))
+            write_whole(path / CONFIG, text)
             (path / LOG).touch()
         except OSError as error:
             raise WriteError(f"cannot make a run directory in {path}: {error.strerror}") from error
@@ -160,10 +162,10 @@ class Run:
                     f"{path / LOG}, line {number}, is no result ({error}): without that line the run can be used, "
                     "and with --resume what it was of is evaluated again"
                 ) from None
-        problems, baselines = {one.problem for one in results}, {name for one in results for name in one.baselines}
-        for what, names, most in (("problems", problems, MOST_PROBLEMS), ("baselines", baselines, _MOST_BASELINES)):
-            if len(names) > most:
-                raise RunError(f"{path} has results of {len(names):,} {what}, and at most {most:,} are read")
+        for what, names in _names_in(results).items():
+            if len(names) > _MOST_NAMES[what]:
+                message = f"{path} has results of {len(names):,} {what}, and at most {_MOST_NAMES[what]:,} are read"
+                raise RunError(message)
         return cls(path, config, results, torn, unevaluated.read(path))
 
     def close(self) -> None:
@@ -173,12 +175,17 @@ class Run:
             self._writer = None
 
     def append(self, result: Result) -> None:
-        """Write one result and make sure that it is on the disk. Raises WriteError, also for one problem too many."""
-        self._problems = self._problems or {one.problem for one in self.results}
-        if result.problem not in self._problems and len(self._problems) >= MOST_PROBLEMS:
-            raise FullLog(f"{self.path} has results of {MOST_PROBLEMS:,} problems: go on in another directory")
+        """Write one result and make sure that it is on the disk.
+
+        Raises WriteError, also for more problems or baselines than are read of a run.
+        """
+        self._named = self._named or _names_in(self.results)
+        more = {what: self._named[what] | names for what, names in _names_in([result]).items()}
+        for what, names in more.items():
+            if len(names) > _MOST_NAMES[what]:
+                raise FullLog(f"{self.path} has results of {_MOST_NAMES[what]:,} {what}: go on in another directory")
         append_line(self.path / LOG, result.to_json())
-        self._problems.add(result.problem)
+        self._named = more
         self.results.append(result)
 
     def write(self, name: str, content: bytes | str) -> None:
@@ -230,8 +237,21 @@ def _last(results: Iterable[Result]) -> list[Result]:
     return list({(r.problem, r.solution["name"], r.workload.get("name")): r for r in results}.values())
 
 
+def _names_in(results: Iterable[Result]) -> dict[str, set[str]]:
+    """Return the names that results have of what a run may have only so many of."""
+    problems, baselines = set(), set()
+    for result in results:
+        problems.add(result.problem)
+        baselines.update(result.baselines)
+    return {"problems": problems, "baselines": baselines}
+
+
 def _text(config: dict[str, Any]) -> str:
-    return json.dumps(config, indent=2) + "\n"
+    """Return a configuration as it is written. Raises RunError for more than is read of one."""
+    text = json.dumps(config, indent=2) + "\n"
+    if len(text) > _MOST_CONFIG_BYTES:
+        raise RunError(f"{CONFIG} would have {len(text):,} bytes, and at most {_MOST_CONFIG_BYTES:,} are read of one")
+    return text
 
 
 def _of(config: dict[str, Any], key: str) -> Any:

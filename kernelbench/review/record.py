@@ -14,7 +14,8 @@ from harness.record.shape import FROM_0, TEXT, one_of, shape
 from harness.result import Result
 from kernelbench.metrics.outcomes import GAMING, MINOR_ISSUES, NO_ISSUES
 from kernelbench.run import RunError
-from kernelbench.run_files.folder import read_lines
+from kernelbench.run_files.folder import MOST_LINES, read_lines
+from kernelbench.run_files.log import lines_of
 
 LOG = "reviews.jsonl"
 _MOST_BYTES = 256 << 20  # chosen: 100,000 reviews of 2.5 kB
@@ -123,6 +124,8 @@ def append(run: Path, review: Review) -> None:
                 _, rest = read_lines(path, _MOST_BYTES)  # of one that was cut off
                 log.truncate(size - len(rest))
             line = json.dumps(asdict(review)).encode() + b"\n"
+            if log.seek(0, os.SEEK_END) + len(line) > _MOST_BYTES or lines_of(log.fileno()) >= MOST_LINES:
+                raise OSError(errno.EFBIG, "no more is read of one; move it elsewhere")
             if log.write(line) < len(line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     except OSError as error:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harness.solution.includes import read_bytes
 
-_MOST_LINES = 1_000_000  # 250 problems with a hundred samples of forty lines each
+MOST_LINES = 1_000_000  # 250 problems with a hundred samples of forty lines each
 WORKSPACES = "workspaces"  # has a folder for each problem, in which a solver's program does as it likes
 
 
@@ -56,7 +56,7 @@ def read_lines(path: Path, most: int) -> tuple[list[bytes], bytes]:
     Each is an object: a line of one byte takes 40.
     """
     data = read_own(path, most)
-    if (count := data.count(b"\n")) > _MOST_LINES:
-        raise OSError(errno.EFBIG, f"it is too large: {count:,} lines, and the limit is {_MOST_LINES:,}", str(path))
+    if (count := data.count(b"\n")) > MOST_LINES:
+        raise OSError(errno.EFBIG, f"it is too large: {count:,} lines, and the limit is {MOST_LINES:,}", str(path))
     *lines, rest = data.split(b"\n")
     return lines, rest

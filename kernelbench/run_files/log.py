@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from harness.faults import MachineFault
-from kernelbench.run_files.folder import read_lines
+from kernelbench.run_files.folder import MOST_LINES, read_lines
 
 MOST_LOG_BYTES = 2 << 30  # chosen: 100,000 records of 20 kB
+_PIECE_BYTES = 1 << 20
+# Bytes and lines of each log that this process wrote to: a log is not read again for each record.
+_counted: dict[tuple[int, int], tuple[int, int]] = {}
 _LINK = "it is a link, which is not written through"
 
 
@@ -30,12 +33,12 @@ class FullLog(WriteError):
 def append_line(path: Path, record: dict[str, Any]) -> None:
     """Add one record to a log, whole and on the disk; WriteError where there is no room, and the log is as before.
 
-    Nor does a log grow beyond what is read of one. A link is refused: in a run directory of others it may lead to any
-    file of ours.
+    Nor does a log grow beyond what is read of one, in bytes or lines. A link is refused: in a run directory of others
+    it may lead to any file of ours.
     """
     line = (json.dumps(record) + "\n").encode()
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         reason = _LINK if error.errno == errno.ELOOP else error.strerror
         raise WriteError(f"cannot open {path}: {reason}; put it right and continue with --resume") from error
@@ -46,11 +49,15 @@ def append_line(path: Path, record: dict[str, Any]) -> None:
                 f"{path} is full: it has {size:,} bytes, and no more than {MOST_LOG_BYTES:,} are read of a log. "
                 "Everything up to here is kept; go on in another directory"
             )
+        lines = lines_of(descriptor)
+        if lines >= MOST_LINES:
+            raise FullLog(f"{path} is full: it has {lines:,} lines, and no more are read. Go on in another directory")
         try:
             written = os.write(descriptor, line)
             if written < len(line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             os.fsync(descriptor)
+            _counted[_identity(descriptor)] = (size + len(line), lines + 1)
         except OSError as error:
             if os.path.isfile(path):
                 os.truncate(path, size)
@@ -60,6 +67,21 @@ def append_line(path: Path, record: dict[str, Any]) -> None:
             ) from error
     finally:
         os.close(descriptor)
+
+
+def _identity(descriptor: int) -> tuple[int, int]:
+    status = os.fstat(descriptor)
+    return status.st_dev, status.st_ino
+
+
+def lines_of(descriptor: int) -> int:
+    """Return how many lines an open log has. It is read only where it has another size than when it was counted."""
+    size = os.fstat(descriptor).st_size
+    known = _counted.get(_identity(descriptor))
+    if known and known[0] == size:
+        return known[1]
+    pieces = (os.pread(descriptor, _PIECE_BYTES, place) for place in range(0, size, _PIECE_BYTES))
+    return sum(piece.count(b"\n") for piece in pieces)
 
 
 def write_named(path: Path, content: bytes | str) -> None:

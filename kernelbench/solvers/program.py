@@ -25,7 +25,7 @@ from typing import BinaryIO
 from harness.faults import with_disk_room
 from harness.json_text import parse_json
 from harness.limits import MAX_JSON_BYTES
-from harness.record.shape import LIST, NUMBER, OBJECT, TEXT, or_none, shape
+from harness.record.shape import FROM_0, LIST, OBJECT, TEXT, or_none, shape
 from harness.result import Result
 from harness.solution.discover import SUFFIXES
 from harness.solution.includes import open_plain
@@ -39,7 +39,7 @@ from kernelbench.solvers.prompting import feedback
 from kernelbench.solvers.task import Task
 
 # As the journal takes them: what it would refuse is refused before anything is written.
-_ORIGIN = shape({**ORIGIN, "tokens": OBJECT, "seconds": NUMBER, "tags": OBJECT, "prompt": LIST, "prompt[]": OBJECT,
+_ORIGIN = shape({**ORIGIN, "tokens": OBJECT, "seconds": FROM_0, "tags": OBJECT, "prompt": LIST, "prompt[]": OBJECT,
                  "answer": or_none(TEXT)})  # fmt: skip
 
 _POLL_S = 0.05

@@ -12,7 +12,7 @@ from logs import NO_LOGS, no_log, no_room
 from harness.problem.module import ProblemId
 from harness.result import Result, Status
 from harness.solution.discover import Solution
-from kernelbench.run import CONFIG, LOG, FullLog, Run, RunError, WriteError
+from kernelbench.run import _MOST_NAMES, CONFIG, LOG, FullLog, Run, RunError, WriteError
 from kernelbench.run_files import unevaluated
 from kernelbench.run_files.folder import foreign
 from kernelbench.run_files.log import append_line, write_named, write_whole
@@ -182,7 +182,7 @@ def test_a_damaged_configuration_is_named(tmp_path, content, message):
 @pytest.mark.parametrize("limit", ["problems", "baselines"])
 def test_a_run_of_too_much_is_not_read(tmp_path, monkeypatch, limit):
     """Draws for the intervals of 50,000 problems took 6 GB, and those over 14,400 baselines 23 GB."""
-    monkeypatch.setattr(f"kernelbench.run.{'' if limit == 'problems' else '_'}MOST_{limit.upper()}", 1)
+    monkeypatch.setitem(_MOST_NAMES, limit, 1)
     run = Run.create(tmp_path, CONFIGURATION)
     run.append(replace(result("1/19"), baselines={"eager": {}}))
     assert len(Run.load(tmp_path).results) == 1
@@ -193,13 +193,47 @@ def test_a_run_of_too_much_is_not_read(tmp_path, monkeypatch, limit):
 
 
 def test_no_more_problems_are_written_than_are_read(tmp_path, monkeypatch):
-    monkeypatch.setattr("kernelbench.run.MOST_PROBLEMS", 2)
+    monkeypatch.setitem(_MOST_NAMES, "problems", 2)
     run = Run.create(tmp_path, CONFIGURATION)
     for problem in ("1/19", "1/20", "1/19"):
         run.append(result(problem))
     with pytest.raises(FullLog, match="results of 2 problems: go on in another directory"):
         run.append(result("1/21"))
     assert len(Run.load(tmp_path).results) == 3
+
+
+def test_no_more_baselines_are_written_than_are_read(tmp_path, monkeypatch):
+    """A run of others with as many as may be could be continued, and was not readable any more then."""
+    monkeypatch.setitem(_MOST_NAMES, "baselines", 2)
+    Run.create(tmp_path, CONFIGURATION).append(replace(result("1/19"), baselines={"a": {}, "b": {}}))
+    run = Run.load(tmp_path)
+    with pytest.raises(FullLog, match="results of 2 baselines: go on in another directory"):
+        run.append(replace(result("1/20"), baselines={"eager": {}}))
+    assert len(Run.load(tmp_path).results) == 1
+
+
+def test_no_more_lines_are_written_than_are_read(tmp_path, monkeypatch):
+    monkeypatch.setattr("kernelbench.run_files.log.MOST_LINES", 2)
+    run = Run.create(tmp_path, CONFIGURATION)
+    run.append(result("1/19"))
+    with (tmp_path / LOG).open("ab") as file:  # of others
+        file.write(json.dumps(result("1/20").to_json()).encode() + b"\n")
+    with pytest.raises(FullLog, match="it has 2 lines, and no more are read"):
+        run.append(result("1/21"))
+    assert len(Run.load(tmp_path).results) == 2
+
+
+def test_a_configuration_that_is_too_large_once_it_is_written_is_refused_before(tmp_path):
+    """Of letters beyond ASCII each takes six bytes then; the run could not be read any more."""
+    large = {**CONFIGURATION, "settings": {"text": "\u00e9" * 200_000}}
+    with pytest.raises(RunError, match="would have 1,200,... bytes, and at most 1,048,576 are read"):
+        Run.create(tmp_path / "new", large)
+    assert not (tmp_path / "new").exists()
+    Run.create(tmp_path / "r", CONFIGURATION)
+    (tmp_path / "r" / CONFIG).write_text(json.dumps(large, ensure_ascii=False))
+    with pytest.raises(RunError, match="would have"):
+        Run.resume(tmp_path / "r", large)
+    assert Run.load(tmp_path / "r").config == large
 
 
 def test_a_file_is_no_run(tmp_path):

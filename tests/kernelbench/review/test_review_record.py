@@ -33,6 +33,16 @@ def test_a_review_that_was_cut_off_is_left_out_and_makes_room(tmp_path):
     assert load(tmp_path) == [REVIEW, REVIEW] and (tmp_path / LOG).read_bytes().endswith(b"}\n")
 
 
+@pytest.mark.parametrize("limit", ["kernelbench.review.record._MOST_BYTES", "kernelbench.review.record.MOST_LINES"])
+def test_no_more_is_written_than_is_read(tmp_path, monkeypatch, limit):
+    append(tmp_path, REVIEW)
+    before = (tmp_path / LOG).read_bytes()
+    monkeypatch.setattr(limit, 1 if limit.endswith("LINES") else 2 * len(before) - 1)
+    with pytest.raises(ReviewError, match=f"{LOG} cannot be written: no more is read of one; move it elsewhere"):
+        append(tmp_path, REVIEW)
+    assert (tmp_path / LOG).read_bytes() == before and load(tmp_path) == [REVIEW]
+
+
 @pytest.mark.parametrize("is_there", [True, False])
 def test_nothing_is_written_through_a_link(tmp_path, is_there):
     run, elsewhere = tmp_path / "run", tmp_path / "notes"

@@ -342,7 +342,9 @@ def test_what_a_program_leaves_that_is_no_plain_file_is_its_error(tmp_path, name
         _candidate(tmp_path / "attempt_1.py")
 
 
-@pytest.mark.parametrize("said", [{"prompt": "text"}, {"answer": 5}, {"tokens": None}, {"seconds": None}])
+@pytest.mark.parametrize(
+    "said", [{"prompt": "text"}, {"answer": 5}, {"tokens": None}, {"seconds": None}, {"seconds": -5}]
+)
 def test_what_a_journal_would_not_take_is_a_programs_error(tmp_path, said):
     """It was written, and the run could not be continued."""
     (tmp_path / "attempt_1.py").write_text("")
