@@ -34,15 +34,15 @@ def listed_in(depfile: Path) -> list[str]:
 
 def is_the_systems(path: Path) -> bool:
     """Return whether a file belongs to the system or to this Python: not to a candidate."""
-    return _lies_in(path, _system_folders())
+    return _lies_in(path, system_folders())
 
 
-def _system_folders() -> list[str]:
+def system_folders() -> list[Path]:
     """The folders of the system and this Python, as they are now: reading them is not for free."""
-    return [folder for folder in system_paths(private_places()) if folder not in _NO_SOURCES]
+    return [Path(folder) for folder in system_paths(private_places()) if folder not in _NO_SOURCES]
 
 
-def _lies_in(path: Path, folders: list[str]) -> bool:
+def _lies_in(path: Path, folders: list[Path]) -> bool:
     return any(path.is_relative_to(folder) for folder in folders)
 
 
@@ -56,7 +56,7 @@ def of_the_system(
     link below the real path ``root``: the key does not tell which of them has which name.
     """
     own, generated = set(own), generated.resolve()
-    folders = [*_system_folders(), *(os.path.realpath(folder) for folder in headers)]
+    folders = [*system_folders(), *(Path(os.path.realpath(folder)) for folder in headers)]
     found: dict[str, str] = {}
     for name in list(dict.fromkeys(read))[:_MOST_FILES]:
         try:

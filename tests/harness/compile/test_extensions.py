@@ -292,6 +292,26 @@ def test_places_for_headers_are_counted_over_all_sources(builder, tmp_path):
         Request.checked(request, builder.solution, [builder.solution.path], tmp_path).files()
 
 
+def test_behind_a_link_of_the_system_nothing_outside_is_looked_at(builder, tmp_path, tmp_path_factory, monkeypatch):
+    """Without its links this path lies in a folder of the system; the system goes up from where a link leads."""
+    machine, seen = tmp_path_factory.mktemp("machine"), []
+    system, elsewhere = machine / "usr", machine / "elsewhere"
+    (system / "bin").mkdir(parents=True)
+    (system / "include").mkdir()
+    elsewhere.mkdir()
+    (system / "bin" / "X11").symlink_to(".")
+    monkeypatch.setattr("harness.compile.dependencies.system_paths", lambda places: [str(system)])
+    opened = os.open
+    monkeypatch.setattr(os, "open", lambda path, *more, **named: seen.append(path) or opened(path, *more, **named))
+    folder = f"{system}/bin/X11/../../elsewhere"
+    request = {"function": "load_inline", "arguments": {"name": "x", "extra_cflags": [f"-I{folder}"]}}
+    with pytest.raises(Refused, match="not the solution's own file and not the system's"):
+        Request.checked(request, builder.solution, [builder.solution.path], tmp_path)
+    assert seen and not [path for path in seen if "elsewhere" in str(path)]
+    request["arguments"]["extra_cflags"] = [f"-I{system}/bin/../include"]
+    assert Request.checked(request, builder.solution, [builder.solution.path], tmp_path)
+
+
 def test_a_request_may_name_its_own_folders_and_the_systems(builder, tmp_path):
     scratch = tmp_path / "scratch"
     (scratch / "include").mkdir(parents=True)
