@@ -5,7 +5,10 @@ import os
 import socket
 import subprocess
 
-from harness.process.spawn import close_all_but, command_of
+import pytest
+
+from harness.process.sandbox.landlock import _PATH_VARIABLES
+from harness.process.spawn import close_all_but, command_of, environment
 
 
 def in_a_fork(function):
@@ -50,3 +53,10 @@ def test_a_program_imports_nothing_from_the_working_directory(tmp_path):
     command = [*command_of("kernelbench"), "--version"]
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
     assert done.returncode == 0 and done.stdout.startswith("kb, version"), done.stderr
+
+
+@pytest.mark.parametrize("name", _PATH_VARIABLES)
+def test_what_the_confinement_opens_by_a_variable_is_passed_on(monkeypatch, name):
+    """CUTLASS_PATH was not, and programs of uCUTLASS were not evaluated where nvidia-cutlass is not installed."""
+    monkeypatch.setenv(name, "/usr/include")
+    assert environment()[name] == "/usr/include"
