@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -32,13 +33,14 @@ class OpenFiles:
     descriptors: int = 0
     hiding: int = 0  # processes that show nobody what they have open
     sockets: set[str] = field(default_factory=set)
+    kept_sockets: int = 0  # in its namespace, with those that are open only for a call that waits for them
     pipes: set[str] = field(default_factory=set)
     nameless: Sizes = field(default_factory=dict)  # files without a name
 
     @property
     def buffer_bytes(self) -> int:
         """Bytes that the buffers of its sockets and pipes may hold."""
-        return len(self.sockets) * _socket_bytes() + len(self.pipes) * _PIPE_BYTES
+        return max(len(self.sockets), self.kept_sockets) * _socket_bytes() + len(self.pipes) * _PIPE_BYTES
 
 
 @dataclass
@@ -82,6 +84,20 @@ def open_files(processes: list[int], most: int, between: Callable[[], None] = la
                 if (stat.S_ISREG(file.st_mode) or stat.S_ISDIR(file.st_mode)) and not file.st_nlink:
                     found.nameless[file.st_dev, file.st_ino] = link.startswith("/memfd:"), file.st_blocks * 512
     return found
+
+
+def network_of(process: int) -> str:
+    """Return what the system calls the network that a process is in; '' where it does not say."""
+    try:
+        return os.readlink(f"/proc/{process}/ns/net")
+    except OSError:
+        return ""
+
+
+def sockets_in(process: int) -> int:
+    """Return how many sockets there are in the network that a process is in."""
+    found = re.match(r"sockets: used (\d+)", read_text(f"/proc/{process}/net/sockstat"))
+    return int(found[1]) if found else 0
 
 
 def _kept(process: int) -> list[tuple[str, str]]:

@@ -11,9 +11,10 @@ import resource
 import signal
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
-_MOST_PROCESSES = 10_000  # of one family: a fork bomb is not followed for ever
+_MOST_TASKS = 10_000  # of one family: a fork bomb is not followed for ever
 _PRIVATE = ("RssAnon", "VmSwap", "VmPTE", "HugetlbPages")  # in /proc/PID/status
 # In memory.stat of a control group. A candidate that reads files, or asks for names that there are not, leaves them.
 _TAKEN_BACK = re.compile(r"^(?:inactive_file|active_file|slab_reclaimable) (\d+)$", re.MULTILINE)
@@ -27,24 +28,34 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
+@dataclass
+class Family:
+    """A process and all below it. Where one ``ended`` meanwhile, what it has started may be missing."""
+
+    processes: list[int]
+    tasks: int = 0  # processes and threads
+    ended: bool = False
+
+
 def descendants(pid: int) -> list[int]:
     """A process and all below it; empty for one that is gone."""
-    return listed(pid)[0]
+    return listed(pid).processes
 
 
-def listed(pid: int) -> tuple[list[int], bool]:
-    """Return a process and all below it, and whether one ended meanwhile: what it has started may be missing."""
-    found, pending, ended = [], [pid], False
-    while pending and len(found) <= _MOST_PROCESSES:
+def listed(pid: int, most: int = _MOST_TASKS) -> Family:
+    """Return a process and all below it; of more than ``most`` tasks those that were found first."""
+    family, pending = Family([]), [pid]
+    while pending and family.tasks <= most:
         parent = pending.pop()
         threads = tasks(parent)
-        for task in threads:
-            pending += map(int, read_text(f"/proc/{parent}/task/{task}/children").split())
+        family.tasks += len(threads)
         if threads:
-            found.append(parent)
+            family.processes.append(parent)
         else:
-            ended = True
-    return found, ended
+            family.ended = True
+        for task in threads if family.tasks <= most else ():
+            pending += map(int, read_text(f"/proc/{parent}/task/{task}/children").split())
+    return family
 
 
 def at_rest(processes: list[int]) -> bool:
@@ -154,17 +165,16 @@ def read_text(path: str) -> str:
     return data.decode(errors="replace")
 
 
-def usage(processes: list[int]) -> tuple[int, int, int]:
-    """Return private memory with its page tables and shared memory in bytes, and tasks, of these together."""
-    private = shared = tasks = 0
+def usage(processes: list[int]) -> tuple[int, int]:
+    """Return private memory with its page tables and shared memory of these together, in bytes."""
+    private = shared = 0
     for process in processes:
         fields = _status(process)
         if not fields:
             continue
         private += sum(int(fields[name].split()[0]) for name in _PRIVATE if name in fields) * 1024
         shared += int(fields.get("RssShmem", "0").split()[0]) * 1024
-        tasks += int(fields["Threads"])
-    return private, shared, tasks
+    return private, shared
 
 
 def _status(process: int) -> dict[str, str]:

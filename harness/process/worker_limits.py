@@ -10,9 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness.faults import MachineFault
-from harness.process.holdings import Mappings, mappings, open_files
+from harness.process.holdings import Mappings, mappings, network_of, open_files, sockets_in
 from harness.process.owned_folders import disk_use
 from harness.process.procfs import (
+    Family,
+    at_rest,
     free_tasks,
     lies_in_memory,
     listed,
@@ -61,13 +63,14 @@ class WorkerLimits:
         self._hiding = 0  # processes, at the last check
         self._named_bytes = 0  # of its files in folders that lie in memory, at the last look
         self._mappings, self._mappings_due = Mappings(), 0.0
-        self._begun = self._shows = False
+        self._begun = self._shows = self._own_network = False
         self._place: int | None = None
         self._checked = self._disk_checked = time.monotonic()
 
     def begin(self, pid: int) -> None:
         """Note how the worker ``pid`` is before it runs what is not ours. Until then there is nothing to check."""
         self._begun, self._shows = True, not open_files([pid], _MAX_DESCRIPTORS).hiding
+        self._own_network = network_of(pid) not in ("", network_of(os.getpid()))
         self._place = place_to_go(pid)
 
     def check(self, pid: int, send: Callable[[int], None], at_once: bool = False) -> None:
@@ -93,10 +96,11 @@ class WorkerLimits:
         look, until = self._must_look(), time.monotonic() + _STILL_S
         there, still = True, False
         while there and not still and time.monotonic() < until:
-            family, ended = listed(pid)
-            hiding, shared = self._check_family(family, brake, look)
-            there, ended_since = listed(pid)
-            still = not (ended or ended_since) and set(there) == set(family)
+            family = self._listed(pid, brake)
+            hiding, shared = self._check_family(family.processes, brake, look)
+            after = self._listed(pid, brake)
+            there = after.processes
+            still = not (family.ended or after.ended) and set(there) == set(family.processes)
             if not still:
                 brake.hold()
                 self._mappings_due = 0.0
@@ -106,18 +110,26 @@ class WorkerLimits:
             self._check_shared_memory(shared)
             self._disk_checked = time.monotonic()
 
+    def _listed(self, pid: int, brake: _Brake) -> Family:
+        """Return its processes, if they are not too many: a crowd is stopped before anybody looks at more of it."""
+        family = listed(pid, most=int(self._tasks))
+        if family.tasks > self._tasks:
+            brake.hold()
+            raise _crashed(f"it has {family.tasks} or more processes and threads; the limit is {self._tasks:.0f}")
+        return family
+
     def _check_family(self, family: list[int], brake: _Brake, look: bool) -> tuple[int, int]:
         """Check what these have; return how many hide what they have open, and the bytes of their shared memory."""
-        private, shared, tasks = usage(family)
-        if tasks > self._tasks:
-            raise _crashed(f"it started {tasks} processes and threads; the limit is {self._tasks:.0f}")
+        private, shared = usage(family)
         self._check_place(family)
         self._check_mappings(family, brake)
         files = open_files(family, _MAX_DESCRIPTORS, brake)
+        files.kept_sockets = sockets_in(family[0]) if self._own_network and family else 0
         if files.descriptors > _MAX_DESCRIPTORS:
             raise _crashed(f"its processes have more than {_MAX_DESCRIPTORS:,} descriptors open together")
         nameless = self._mappings.nameless | files.nameless
         if look:
+            brake.hold_still(family)
             self._check_disk(sum(size for in_memory, size in nameless.values() if not in_memory))
         # a file in memory is in both figures, as far as it is mapped
         in_memory = self._named_bytes + sum(size for in_memory, size in nameless.values() if in_memory)
@@ -210,6 +222,13 @@ class _Brake:
         if not self._holds:
             self._holds = True
             self._send(signal.SIGSTOP)
+
+    def hold_still(self, processes: list[int]) -> None:
+        """Wait for the end of what they do, too: a folder is in no place that is looked at, if it moves meanwhile."""
+        self.hold()
+        until = time.monotonic() + _STILL_S
+        while not at_rest(processes) and time.monotonic() < until:
+            time.sleep(1e-4)
 
     def release(self) -> None:
         if self._holds:

@@ -325,6 +325,7 @@ class Worker:
         """Kill the group and wait until it is gone, so that its memory and device are free again."""
         if self._exit_code is not None:
             return
+        self._signal(signal.SIGSTOP)  # a crowd would grow while it is looked at
         family = descendants(self._pid)
         begun_ns, self.left["processes"] = cpu_times_ns(family), max(0, len(family) - 1)
         self._killed = not is_ending(self._pid)

@@ -100,7 +100,7 @@ def _watched(process: subprocess.Popen, limits: Limits) -> str:
     """Wait for the end; why it was brought about, '' where it came by itself."""
     deadline = time.monotonic() + limits.whole_s
     while process.poll() is None:
-        private, shared, _ = usage(descendants(process.pid))
+        private, shared = usage(descendants(process.pid))
         used = private + shared
         if used > _BOX_MEMORY * limits.memory_bytes:
             process.kill()

@@ -31,6 +31,7 @@ from harness.solution.visible_files import own_files
 
 _ARCH = re.compile(r"\d{1,3}\.\d{1,3}[a-z]?")
 _MOST_REQUESTS = 1000  # of one candidate: its time grows by what each takes, of which the build is a part
+_MOST_COMPILERS = 64  # at once: ninja waits for all of them in one call, which has at most 128
 _MOST_ARCH_CHARACTERS = 1000  # of a list of architectures: a hundred of them
 
 
@@ -121,7 +122,7 @@ class ExtensionBuilder:
 
     def _environment(self, request: dict[str, Any]) -> dict[str, str]:
         """Return the environment of the process that compiles."""
-        environment = {"CUDA_VISIBLE_DEVICES": "", "MAX_JOBS": str(self.context.jobs)}
+        environment = {"CUDA_VISIBLE_DEVICES": "", "MAX_JOBS": str(min(self.context.jobs, _MOST_COMPILERS))}
         if self.context.arch:
             wished = _ARCH.findall(str(request.get("arch_list"))[:_MOST_ARCH_CHARACTERS])
             suits = [arch for arch in wished if arch.rstrip("abcdef") == self.context.arch]

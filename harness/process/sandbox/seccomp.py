@@ -22,7 +22,7 @@ _LOAD, _JUMP_EQUAL, _JUMP_AT_LEAST, _JUMP_IF_SET, _RETURN = 0x20, 0x15, 0x35, 0x
 _AND = 0x54
 _NUMBER_AT, _ARCHITECTURE_AT, _ARGUMENTS_AT = 0, 4, 16  # in struct seccomp_data
 _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
-_ENOENT, _EPERM, _ENOTTY, _ENOSYS, _X32 = 2, 1, 25, 38, 0x40000000
+_ENOENT, _EPERM, _EINVAL, _ENOTTY, _ENOSYS, _X32 = 2, 1, 22, 25, 38, 0x40000000
 _REFUSE, _PRETEND, _ABSENT, _UNKNOWN = _ERRNO | _EPERM, _ERRNO | 0, _ERRNO | _ENOENT, _ERRNO | _ENOSYS
 _RECENT = 424  # calls since Linux 5.1, which have one number everywhere; programs do without where a kernel lacks them
 _NEGATIVE = 0x80000000
@@ -64,6 +64,7 @@ def _filter(column: int, architecture: int, pid: int, signals: bool) -> list[Ins
         (calls.IOCTL, _ioctl_test()),
         *((call, _argument_test(at, [0, pid], _ALLOW, _REFUSE)) for call, at in calls.OWN_ONLY.values()),
         *((call, _only_with_test(name, at, of)) for name, (call, at, of) in calls.ONLY_WITH.items()),
+        *((call, _few_test(at)) for call, at in calls.FEW.values()),
         *((call, _priority_test(which, pid)) for call, which in calls.PRIORITIES.values()),
         *((call, _clock_test()) for call in calls.CLOCKS.values()),
         *((call, _signal_test(at, [0, pid, -pid] if signals else None)) for call, at in calls.SIGNALS.values()),
@@ -100,6 +101,16 @@ def _only_with_test(name: str, index: int, values: list[int]) -> list[Instructio
 def _argument_test(index: int, values: list[int], among: int, otherwise: int) -> list[Instruction]:
     """The lower half of an argument: ``among`` if it is one of ``values``."""
     return [(_LOAD, 0, 0, _ARGUMENTS_AT + 8 * index), *_among(values, among, otherwise)]
+
+
+def _few_test(index: int) -> list[Instruction]:
+    """Answer as the kernel does beyond a limit on descriptors."""
+    return [
+        (_LOAD, 0, 0, _ARGUMENTS_AT + 8 * index),
+        (_JUMP_AT_LEAST, 0, 1, system_calls.MOST_WAITED_FOR + 1),
+        (_RETURN, 0, 0, _ERRNO | _EINVAL),
+        (_RETURN, 0, 0, _ALLOW),
+    ]
 
 
 def _each(values: list[int], verdict: int) -> list[Instruction]:

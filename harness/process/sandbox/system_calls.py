@@ -26,8 +26,7 @@ ALLOWED: dict[str, Numbers] = {
     "ftruncate": (77, 46), "fallocate": (285, 47), "fadvise64": (221, 223), "fsync": (74, 82), "fdatasync": (75, 83),
     "copy_file_range": (326, 285), "memfd_create": (319, 279),
     # descriptors
-    "dup": (32, 23), "dup2": (33, None), "dup3": (292, 24), "pipe": (22, None), "pipe2": (293, 59), "poll": (7, None),
-    "ppoll": (271, 73), "select": (23, None), "pselect6": (270, 72),
+    "dup": (32, 23), "dup2": (33, None), "dup3": (292, 24), "pipe": (22, None), "pipe2": (293, 59),
     "eventfd": (284, None), "eventfd2": (290, 19),
     # Unix sockets that two processes of one candidate share
     "bind": (49, 200), "listen": (50, 201), "accept": (43, 202), "accept4": (288, 242), "getsockname": (51, 204),
@@ -107,6 +106,13 @@ CLOCKS: dict[str, Numbers] = {
 CLONE: Numbers = (56, 220)
 PRCTL: Numbers = (157, 167)
 IOCTL: Numbers = (16, 29)
+
+# Only with at most MOST_WAITED_FOR as the argument with this index. Files that a thread waits for stay where all their
+# descriptors are closed meanwhile: that is in no account, and each thread could have as many as descriptors.
+FEW: dict[str, tuple[Numbers, int]] = {
+    "poll": ((7, None), 1), "ppoll": ((271, 73), 1), "select": ((23, None), 0), "pselect6": ((270, 72), 0),
+}  # fmt: skip
+MOST_WAITED_FOR = 128
 
 # Only with one of these values as the argument with this index.
 ONLY_WITH: dict[str, tuple[Numbers, int, list[int]]] = {

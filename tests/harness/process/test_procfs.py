@@ -6,13 +6,27 @@ import sys
 import time
 
 from harness.process import procfs
-from harness.process.procfs import _left_by_groups, free_tasks, is_ending, read_text, tasks_that_stop, usage
+from harness.process.procfs import _left_by_groups, free_tasks, is_ending, listed, read_text, tasks_that_stop, usage
 
 
 def test_nobody_uses_nothing():
-    assert usage([2**22 + 1]) == (0, 0, 0)
-    memory, _, tasks = usage([os.getpid()])
-    assert memory > 10 << 20 and tasks >= 1
+    assert usage([2**22 + 1]) == (0, 0)
+    memory, _ = usage([os.getpid()])
+    assert memory > 10 << 20
+
+
+def test_of_a_crowd_no_more_is_listed_than_asked_for():
+    sleepers = [subprocess.Popen(["sleep", "60"]) for _ in range(4)]
+    try:
+        family = listed(os.getpid())
+        assert {os.getpid(), *(one.pid for one in sleepers)} <= set(family.processes)
+        assert family.tasks >= len(family.processes) and not family.ended
+        assert len(listed(os.getpid(), most=family.tasks - 1).processes) <= len(family.processes)
+        assert listed(os.getpid(), most=0).processes == [os.getpid()]
+    finally:
+        for one in sleepers:
+            one.kill()
+            one.wait()
 
 
 def test_what_was_sent_to_swap_counts_as_private(monkeypatch):

@@ -68,6 +68,35 @@ def test_mappings_of_all_processes_have_a_limit(run, monkeypatch):
     assert (error.status, error.message) == (Status.CRASHED, "its processes have more than 10,000 mappings together")
 
 
+# Forty threads that wait for full sockets, of which nobody has a descriptor any more.
+WAITS_FOR_CLOSED_SOCKETS = """
+import ctypes, socket, threading
+def wait(numbers):
+    asked = b"".join(number.to_bytes(4, "little") + bytes(4) for number in numbers)
+    ctypes.CDLL(None).poll(asked, len(numbers), -1)
+for _ in range(40):
+    numbers = []
+    for one in (end for _ in range(60) for end in socket.socketpair()):
+        one.setblocking(False)
+        try:
+            while True: one.send(bytes(30_000))
+        except BlockingIOError: numbers.append(one.detach())
+    thread = threading.Thread(target=wait, args=[numbers], daemon=True)
+    thread.start()
+    while open(f"/proc/self/task/{thread.native_id}/stat").read().rpartition(")")[2].split()[0] != "S": pass
+    time.sleep(0.01)
+    for number in numbers: os.close(number)
+"""
+
+
+def test_sockets_that_a_thread_waits_for_count_without_a_descriptor(server, run):
+    """They held 4 GB under a limit of one, in memory that no process accounts for."""
+    if "network" not in server.isolation:
+        pytest.skip("this machine does not allow the layer 'network'")
+    error = failing(run, WAITS_FOR_CLOSED_SOCKETS, memory_bytes=GIB)
+    assert error.status is Status.OUT_OF_MEMORY and "the limit is 1.1 GB" in error.message
+
+
 PARTS = {
     "private": "kept = bytearray(b'x') * (400 << 20)\n",
     "in memory": "os.posix_fallocate(os.memfd_create('x'), 0, 300 << 20)\n",
@@ -132,6 +161,35 @@ def test_the_disk_is_looked_at_as_soon_as_much_of_it_is_gone(run, monkeypatch):
     error = failing(run, write.format(12) + STAY)
     assert error.status is Status.CRASHED and "the limit is" in error.message
     run(write.format(1) + "time.sleep(0.5)" + END)
+
+
+# A folder with a large file is at "p" whenever "p" was listed, and at "q" else; many names lie between the two.
+IS_ELSEWHERE = """
+import threading
+os.chdir(os.environ["TMPDIR"])
+os.makedirs("s/q/big")
+q = os.open("s/q", os.O_RDONLY)
+for i in range(8000): open(f"s/{i}", "w").close()
+os.mkdir("s/p")
+p, big = os.open("s/p", os.O_RDONLY), os.open("s/q/big", os.O_RDONLY)
+for here, there in ((q, p), (p, q)): os.rename("big", "big", src_dir_fd=here, dst_dir_fd=there)
+def move(here, there):
+    seen = os.fstat(there).st_atime_ns
+    while os.fstat(there).st_atime_ns == seen: pass
+    os.rename("big", "big", src_dir_fd=here, dst_dir_fd=there)
+def move_about():
+    while True: move(q, p), move(p, q)
+threading.Thread(target=move_about, daemon=True).start()
+for name in "abcd": os.posix_fallocate(os.open(name, os.O_CREAT | os.O_WRONLY, dir_fd=big), 0, 50 << 20)
+"""
+
+
+def test_a_folder_that_moves_while_files_are_counted_is_counted(run, monkeypatch):
+    """It was elsewhere at each look, and could fill the disk."""
+    monkeypatch.setattr("tempfile.tempdir", "/dev/shm")  # where what was made last is listed first
+    monkeypatch.setattr("harness.process.worker_limits.MAX_DISK_BYTES", 100 * MIB)
+    error = failing(run, IS_ELSEWHERE, timeout_s=15)
+    assert error.status is Status.CRASHED and "of 0.2 GB together; the limit is" in error.message
 
 
 def test_where_few_files_have_room_a_candidate_has_half_of_them(run, monkeypatch):
@@ -204,6 +262,19 @@ def test_a_worker_that_takes_long_to_check_waits_meanwhile(monkeypatch, limit):
         with pytest.raises(CandidateFailure, match="more than 10 mappings together"):
             limits.check(os.getpid(), sent.append)
         assert sent == [signal.SIGSTOP]
+
+
+def test_a_crowd_is_stopped_before_it_is_looked_at(monkeypatch):
+    """While it was, it grew by thousands a second, up to all numbers of processes that the machine has."""
+    monkeypatch.setattr("harness.process.worker_limits.CHECK_EVERY_S", 0)
+    monkeypatch.setattr("harness.process.worker_limits._MAX_TASKS", 0)
+    monkeypatch.setattr("harness.process.worker_limits._LEAST_TASKS", 0)
+    limits, sent = WorkerLimits(64 * GIB, False, []), []
+    limits.begin(os.getpid())
+    monkeypatch.setattr("harness.process.worker_limits.usage", lambda family: pytest.fail("it is looked at"))
+    with pytest.raises(CandidateFailure, match="or more processes and threads; the limit is 0"):
+        limits.check(os.getpid(), sent.append)
+    assert sent == [signal.SIGSTOP]
 
 
 # Memory of 3 GB in a process that goes on in a new one after each four pages.

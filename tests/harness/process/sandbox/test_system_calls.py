@@ -1,5 +1,6 @@
 """The tables of system calls agree with the kernel's headers, and each call is named once."""
 
+import errno
 import re
 from collections import Counter
 from pathlib import Path
@@ -12,6 +13,7 @@ X86, GENERIC = Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h"), Path("/usr
 PLAIN = (system_calls.ALLOWED, system_calls.PRETENDED, system_calls.ABSENT, system_calls.UNKNOWN, system_calls.CLOCKS)
 WITH_ARGUMENTS = (
     system_calls.OWN_ONLY, system_calls.PRIORITIES, system_calls.SIGNALS, system_calls.QUEUED, system_calls.ONLY_WITH,
+    system_calls.FEW,
 )  # fmt: skip
 ALONE = {"clone": system_calls.CLONE, "prctl": system_calls.PRCTL, "ioctl": system_calls.IOCTL}
 NUMBERS = [
@@ -88,6 +90,16 @@ def test_sockets_are_unix_sockets():
             loaded = {seccomp._NUMBER_AT: system_calls.ONLY_WITH[name][0][0], seccomp._ARCHITECTURE_AT: 1}
             verdict = run(seccomp._filter(0, 1, 7, False), loaded | {seccomp._ARGUMENTS_AT: family})
             assert (verdict == seccomp._ALLOW) is (family == 1)
+
+
+@pytest.mark.parametrize("name", system_calls.FEW)
+def test_who_waits_does_so_for_few_descriptors(name):
+    (numbers, index), most = system_calls.FEW[name], system_calls.MOST_WAITED_FOR
+    for column, number in enumerate(numbers):
+        for count in () if number is None else (0, most, most + 1, 0xFFFFFFFF):
+            loaded = {seccomp._NUMBER_AT: number, seccomp._ARCHITECTURE_AT: 1, seccomp._ARGUMENTS_AT + 8 * index: count}
+            expected = seccomp._ALLOW if count <= most else seccomp._ERRNO | errno.EINVAL
+            assert run(seccomp._filter(column, 1, 7, False), loaded) == expected
 
 
 def run(program, loaded):
