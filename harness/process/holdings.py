@@ -32,6 +32,7 @@ class OpenFiles:
 
     descriptors: int = 0
     hiding: int = 0  # processes that show nobody what they have open
+    moving: bool = False  # whether one was closed meanwhile, perhaps to go on by another number
     sockets: set[str] = field(default_factory=set)
     kept_sockets: int = 0  # in its namespace, with those that are open only for a call that waits for them
     pipes: set[str] = field(default_factory=set)
@@ -73,17 +74,26 @@ def open_files(processes: list[int], most: int, between: Callable[[], None] = la
         if found.descriptors > most:
             return found
     for folder, name in (*names, *(place for process in processes for place in _kept(process))):
-        with contextlib.suppress(OSError):
-            link = _link(f"{folder}/{name}")
-            if link.startswith("socket:"):
-                found.sockets.add(link)
-            elif link.startswith("pipe:"):
-                found.pipes.add(link)
-            elif link.endswith(_DELETED):
-                file = os.stat(f"{folder}/{name}")
-                if (stat.S_ISREG(file.st_mode) or stat.S_ISDIR(file.st_mode)) and not file.st_nlink:
-                    found.nameless[file.st_dev, file.st_ino] = link.startswith("/memfd:"), file.st_blocks * 512
+        try:
+            _look_at(f"{folder}/{name}", found)
+        except FileNotFoundError:
+            found.moving = True
+        except OSError:
+            continue
     return found
+
+
+def _look_at(descriptor: str, found: OpenFiles) -> None:
+    """Add a descriptor to what was ``found``. Raises OSError, also for one that was closed."""
+    link = _link(descriptor)
+    if link.startswith("socket:"):
+        found.sockets.add(link)
+    elif link.startswith("pipe:"):
+        found.pipes.add(link)
+    elif link.endswith(_DELETED):
+        file = os.stat(descriptor)
+        if (stat.S_ISREG(file.st_mode) or stat.S_ISDIR(file.st_mode)) and not file.st_nlink:
+            found.nameless[file.st_dev, file.st_ino] = link.startswith("/memfd:"), file.st_blocks * 512
 
 
 def network_of(process: int) -> str:

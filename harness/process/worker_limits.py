@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness.faults import MachineFault
-from harness.process.holdings import Mappings, mappings, network_of, open_files, sockets_in
+from harness.process.holdings import Mappings, OpenFiles, mappings, network_of, open_files, sockets_in
 from harness.process.owned_folders import disk_use
 from harness.process.procfs import (
     Family,
@@ -36,6 +36,7 @@ _MAX_DESCRIPTORS = 1 << 16  # of all its processes; a worker has 6 to 30, readin
 _MAX_MAPPINGS = 1 << 18  # of all its processes; torch takes 400, and more with CUDA; reading so many takes 0.3 s
 _DISK_EVERY_S = 1.0
 _SLOW_S = 0.2  # a check takes longer only where many run who hold the cores, or locks of what is read
+_REST_S = 0.25  # to stop takes longer only in a system call that does, or in one that waits for a stopped child
 _STILL_S = 1.0  # those that were told to stop are still by then, or end
 _PAUSE = 4  # times as long as reading all mappings took they are not read again
 
@@ -63,14 +64,14 @@ class WorkerLimits:
         self._hiding = 0  # processes, at the last check
         self._named_bytes = 0  # of its files in folders that lie in memory, at the last look
         self._mappings, self._mappings_due = Mappings(), 0.0
-        self._begun = self._shows = self._own_network = False
+        self._begun = self._shows = False
+        self._network = network_of(os.getpid())
         self._place: int | None = None
         self._checked = self._disk_checked = time.monotonic()
 
     def begin(self, pid: int) -> None:
         """Note how the worker ``pid`` is before it runs what is not ours. Until then there is nothing to check."""
         self._begun, self._shows = True, not open_files([pid], _MAX_DESCRIPTORS).hiding
-        self._own_network = network_of(pid) not in ("", network_of(os.getpid()))
         self._place = place_to_go(pid)
 
     def check(self, pid: int, send: Callable[[int], None], at_once: bool = False) -> None:
@@ -89,22 +90,24 @@ class WorkerLimits:
         self._checked = time.monotonic()  # at its end: where a check takes long, the worker has the time in between
 
     def _check(self, pid: int, brake: _Brake) -> None:
-        """Check what its processes have; where some come or go meanwhile, once more while they are stopped.
+        """Check what its processes have; where it moves about meanwhile, once more while they are at rest.
 
-        What passes its memory on to a new process at each moment is in none that is still there when it is read.
+        What passes its memory on to a new process at each moment is in none that is still there when it is read, and a
+        file that is moved, or open by another number, is nowhere. So the files are looked at while they are at rest.
         """
-        look, until = self._must_look(), time.monotonic() + _STILL_S
-        there, still = True, False
+        look = self._must_look()
+        if look:
+            self._hold_still(self._listed(pid, brake).processes, brake)
+        there, still, until = True, False, time.monotonic() + _STILL_S
         while there and not still and time.monotonic() < until:
             family = self._listed(pid, brake)
-            hiding, shared = self._check_family(family.processes, brake, look)
+            files, shared = self._check_family(family.processes, brake, look)
             after = self._listed(pid, brake)
             there = after.processes
-            still = not (family.ended or after.ended) and set(there) == set(family.processes)
+            still = not (family.ended or after.ended or files.moving) and set(there) == set(family.processes)
             if not still:
-                brake.hold()
-                self._mappings_due = 0.0
-        self._check_hiding(hiding)
+                self._hold_still(there, brake)
+        self._check_hiding(files.hiding)
         if look:
             self._check_unaccounted_memory()
             self._check_shared_memory(shared)
@@ -118,18 +121,22 @@ class WorkerLimits:
             raise _crashed(f"it has {family.tasks} or more processes and threads; the limit is {self._tasks:.0f}")
         return family
 
-    def _check_family(self, family: list[int], brake: _Brake, look: bool) -> tuple[int, int]:
-        """Check what these have; return how many hide what they have open, and the bytes of their shared memory."""
+    def _hold_still(self, family: list[int], brake: _Brake) -> None:
+        brake.hold_still(family)
+        self._mappings_due = 0.0
+
+    def _check_family(self, family: list[int], brake: _Brake, look: bool) -> tuple[OpenFiles, int]:
+        """Check what these have; return what they have open, and the bytes of their shared memory."""
         private, shared = usage(family)
         self._check_place(family)
         self._check_mappings(family, brake)
         files = open_files(family, _MAX_DESCRIPTORS, brake)
-        files.kept_sockets = sockets_in(family[0]) if self._own_network and family else 0
+        if family and network_of(family[0]) not in ("", self._network):
+            files.kept_sockets = sockets_in(family[0])
         if files.descriptors > _MAX_DESCRIPTORS:
             raise _crashed(f"its processes have more than {_MAX_DESCRIPTORS:,} descriptors open together")
         nameless = self._mappings.nameless | files.nameless
         if look:
-            brake.hold_still(family)
             self._check_disk(sum(size for in_memory, size in nameless.values() if not in_memory))
         # a file in memory is in both figures, as far as it is mapped
         in_memory = self._named_bytes + sum(size for in_memory, size in nameless.values() if in_memory)
@@ -140,7 +147,7 @@ class WorkerLimits:
             raise CandidateFailure(
                 Status.OUT_OF_MEMORY, f"the process took {used / 1e9:.1f} GB of host memory; {limit}"
             )
-        return files.hiding, shared
+        return files, shared
 
     def _check_place(self, family: list[int]) -> None:
         """CUDA has to write next to where this is set."""
@@ -224,9 +231,9 @@ class _Brake:
             self._send(signal.SIGSTOP)
 
     def hold_still(self, processes: list[int]) -> None:
-        """Wait for the end of what they do, too: a folder is in no place that is looked at, if it moves meanwhile."""
+        """Stop the worker, and wait for the end of what its processes do: a system call ends first."""
         self.hold()
-        until = time.monotonic() + _STILL_S
+        until = time.monotonic() + _REST_S
         while not at_rest(processes) and time.monotonic() < until:
             time.sleep(1e-4)
 

@@ -123,6 +123,17 @@ def test_a_pipe_counts_once_with_two_pages_and_a_socket_with_its_buffer():
         os.close(end)
 
 
+def test_it_is_told_where_a_descriptor_was_closed_meanwhile(monkeypatch):
+    with subprocess.Popen(["sleep", "60"]) as other:
+        assert not open_files([other.pid], MANY).moving
+        other.kill()
+    here, there = os.pipe()
+    os.close(there)
+    os.close(here)
+    monkeypatch.setattr("harness.process.holdings._descriptors", lambda process: [("/proc/self/fd", str(here))])
+    assert open_files([os.getpid()], MANY).moving
+
+
 def test_beyond_the_limit_no_process_is_listed_and_no_descriptor_read(monkeypatch):
     listed = []
     monkeypatch.setattr("harness.process.holdings.os.listdir", lambda folder: listed.append(folder) or ["0"] * 4096)
