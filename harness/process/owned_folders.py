@@ -205,15 +205,17 @@ def _empty(top: int) -> None:
 
 def _folders_left(folder: int) -> list[str]:
     """Remove the files in an open folder; return the names of the folders there."""
-    with os.scandir(folder) as entries:
-        found = list(entries)
-    folders = []
-    for entry in found:
-        with contextlib.suppress(OSError):
-            if entry.is_dir(follow_symlinks=False):
-                folders.append(entry.name)
-            else:
-                os.unlink(entry.name, dir_fd=folder)
+    folders, removed = [], True
+    while removed:  # who removes while it lists may be told of some only then
+        folders, removed = [], False
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                with contextlib.suppress(OSError):
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.name)
+                    else:
+                        os.unlink(entry.name, dir_fd=folder)
+                        removed = True
     return folders
 
 

@@ -2,8 +2,7 @@
 
 What goes wrong in a worker is the candidate's failure; what goes wrong around it is a MachineFault.
 
-A worker runs only while it owes an answer: at all other times its process group
-is stopped, so that nothing it has started goes on beside the judge's own work.
+A worker runs only while it owes an answer. Else its process group is stopped: nothing goes on beside the judge's work.
 """
 
 from __future__ import annotations
