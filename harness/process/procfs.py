@@ -42,10 +42,10 @@ def descendants(pid: int) -> list[int]:
     return listed(pid).processes
 
 
-def listed(pid: int, most: int = _MOST_TASKS) -> Family:
-    """Return a process and all below it; of more than ``most`` tasks those that were found first."""
+def listed(pid: int, most: float = math.inf) -> Family:
+    """Return a process and all below it; of more than ``most`` tasks those that were looked at by then."""
     family, pending = Family([]), [pid]
-    while pending and family.tasks <= most:
+    while pending and family.tasks <= _MOST_TASKS and family.tasks + len(pending) <= most:
         parent = pending.pop()
         threads = tasks(parent)
         family.tasks += len(threads)
@@ -53,8 +53,9 @@ def listed(pid: int, most: int = _MOST_TASKS) -> Family:
             family.processes.append(parent)
         else:
             family.ended = True
-        for task in threads if family.tasks <= most else ():
+        for task in threads if family.tasks <= min(most, _MOST_TASKS) else ():
             pending += map(int, read_text(f"/proc/{parent}/task/{task}/children").split())
+    family.tasks += len(pending)
     return family
 
 

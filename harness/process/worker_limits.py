@@ -115,7 +115,7 @@ class WorkerLimits:
 
     def _listed(self, pid: int, brake: _Brake) -> Family:
         """Return its processes, if they are not too many: a crowd is stopped before anybody looks at more of it."""
-        family = listed(pid, most=int(self._tasks))
+        family = listed(pid, most=self._tasks)
         if family.tasks > self._tasks:
             brake.hold()
             raise _crashed(f"it has {family.tasks} or more processes and threads; the limit is {self._tasks:.0f}")
