@@ -5,6 +5,7 @@ After a syntax error the parser goes on, so that one run reports several.
 
 from __future__ import annotations
 
+import copy
 import functools
 from dataclasses import dataclass
 from pathlib import Path
@@ -120,14 +121,18 @@ class _Recovery:
 
     @staticmethod
     def _missing(state: Any, token: Any) -> str | None:
-        """The token without which this one may not follow."""
+        """The token without which this one may not follow. What was parsed so far is neither copied nor changed."""
         from lark import Token
 
+        trial = state.copy(deepcopy_values=False)
+        trial.parser_state.parse_conf = copy.copy(trial.parser_state.parse_conf)
+        trial.parser_state.parse_conf.callbacks = {}
+        accepted = trial.accepts()
         for missing in ("RPAR", "COMMA"):
-            if missing in state.accepts():
-                trial = state.copy()
-                trial.feed_token(Token.new_borrow_pos(missing, _INSERTED[missing], token))
-                if token.type in trial.accepts():
+            if missing in accepted:
+                after = trial.copy(deepcopy_values=False)
+                after.feed_token(Token.new_borrow_pos(missing, _INSERTED[missing], token))
+                if token.type in after.accepts():
                     return missing
         return None
 
