@@ -45,11 +45,12 @@ def checked_prices(prices: Sequence[float]) -> tuple[float, float]:
     return prompt, completion
 
 
-def checked_address(url: str) -> str:
-    """Return the address of an endpoint; ValueError where a password is part of it: addresses are kept and shown."""
-    if "@" in url.partition("://")[2].partition("/")[0]:
+def address_of(base_url: str | None) -> str | None:
+    """Return the address that is asked, None for the package's own; ValueError for a password in it: it is kept."""
+    address = base_url or os.environ.get("OPENAI_BASE_URL") or None
+    if "@" in (address or ""):
         raise ValueError("the address of a model holds a name or a password: put a key into a variable instead")
-    return url
+    return address
 
 
 class ModelError(Exception):
@@ -118,6 +119,10 @@ class Endpoint:
             import openai
         except ImportError:
             raise ModelError("asking a model needs the openai package: pip install 'kernelbench[llm]'") from None
+        try:
+            base_url = address_of(base_url)
+        except ValueError as error:  # which does not repeat the password
+            raise ModelError(str(error)) from None
         key = os.environ.get(key_variable)
         if not key and base_url is None:
             raise ModelError(f"{key_variable} is not set: put the key there, or name an endpoint with --base-url")
@@ -126,10 +131,6 @@ class Endpoint:
             event_hooks=bounded_reply.hooks(_TIMES_WAITED * timeout_s, most_bytes),
             follow_redirects=False,  # which would send prompts to whatever address an endpoint names
         )
-        try:
-            checked_address(base_url or "")
-        except ValueError as error:  # which does not repeat the password
-            raise ModelError(str(error)) from None
         try:
             with _hidden(*_OF_OPENAI) if base_url else contextlib.nullcontext():
                 self._client = openai.OpenAI(

@@ -24,11 +24,11 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 # finds in any text.
 _MARKS = re.compile(
     r"[&<>|`*~\\@#$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|\](?=[(\[:])|\[(?=\w+:)|[!%^](?=\w)"
-    r"|(?<=www)\.|:(?=//)|:(?=[+\-\w]+:)|(?<=GH)-(?=\d)",
+    r"|(?<=www)\.|:(?=//)|:(?=[+\-\w]+:)|(?<=G[HL])-(?=\d)",
     re.IGNORECASE,
 )
 _COMMIT = re.compile(r"(?<![A-Za-z0-9_])(?=[0-9]*[a-f]|[0-9]{40})[0-9a-f]{7,64}(?![A-Za-z0-9_])", re.IGNORECASE)
-_BEGINS = re.compile(r"[-+\[]|\d+[.)]")  # a block of its own
+_BEGINS = re.compile(r"[-+\[\s]|\d+[.)]")  # a block of its own, perhaps behind blanks
 _APART = "&#8203;"  # no width: what a forge looks for in shown text begins with a mark and goes on at once
 # A spreadsheet takes full-width forms too, and one that separates cells otherwise begins a cell behind these, which may
 # stand between quotation marks.

@@ -17,18 +17,19 @@ from harness.solution.discover import Solution
 from kernelbench import suite
 from kernelbench.ucutlass.codegen.build.translate import translators
 
-_TIMEOUT_S = 900
-
 Build = tuple[bool | None, str]  # whether it builds (None: not tried), and what there is to say
 
 
-def build_only(solutions: Sequence[Solution], arch: str, problem_dir: Path | None = None) -> list[Build]:
+def build_only(
+    solutions: Sequence[Solution], arch: str, problem_dir: Path | None, timeout_s: float, memory_bytes: int | None
+) -> list[Build]:
     """Build each solution for ``arch``, a compute capability as in 9.0; ``problem_dir`` has what they solve."""
     if not solutions:
         return []
     torch_version = importlib.metadata.version("torch")
     with ForkServer() as server:
-        context = BuildContext(server, arch, torch_version, timeout_s=_TIMEOUT_S, memory_bytes=default_memory_bytes(),
+        context = BuildContext(server, arch, torch_version, timeout_s=timeout_s,
+                               memory_bytes=memory_bytes or default_memory_bytes(),
                                translators=translators())  # fmt: skip
         files = {file.id: file.path for file in suite.find("all", problem_dir)}
         return [_build(solution, context, files.get(solution.problem)) for solution in solutions]

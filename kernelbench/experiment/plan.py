@@ -19,7 +19,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 from harness.integrity.library_only import TRACKS
 from harness.record.shape import LARGEST_COUNT
 from harness.solution.includes import read_bytes
-from kernelbench.endpoint import checked_address, checked_prices
+from kernelbench.endpoint import address_of, checked_prices
 from kernelbench.evaluator.client import PRECISIONS
 from kernelbench.solvers.landscape.parameters import SD_ERROR
 
@@ -272,9 +272,11 @@ def _check(experiment: Experiment, where: str) -> None:
         if wrong:
             raise ExperimentError(f"{where} {message}")
     for model in filter(None, (experiment.model, *(variant.model for variant in experiment.variant))):
+        if limits.usd is not None and model.price is None:
+            raise ExperimentError(f"{where} model '{model.name}' needs a price, which the limit in usd is counted by")
         try:
             checked_prices(model.price) if model.price is not None else None
-            checked_address(model.base_url or "")
+            address_of(model.base_url)
         except ValueError as error:
             raise ExperimentError(f"{where} model '{model.name}': {error}") from None
 

@@ -42,20 +42,28 @@ def test_an_answer_with_its_tokens_and_cost(served):
     assert server.requests == [{"model": "model", "messages": HELLO, "temperature": 0.5}]
 
 
-def test_what_is_meant_for_openai_is_sent_to_no_other_address(served, monkeypatch):
+@pytest.mark.parametrize("given", ["as an argument", "in a variable"])
+def test_what_is_meant_for_openai_is_sent_to_no_other_address(served, monkeypatch, given):
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Gateway: sesame")
     for name in ("OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
         monkeypatch.setenv(name, "sesame")
     server, endpoint = served("fine")
+    if given == "in a variable":
+        monkeypatch.setenv("OPENAI_BASE_URL", endpoint.base_url)
+        endpoint = Endpoint("model")
     endpoint.complete(HELLO, {})
     assert server.heads and not any("sesame" in value for head in server.heads for value in head.values())
     assert os.environ["OPENAI_ORG_ID"] == "sesame"
 
 
-def test_an_address_with_a_password_is_refused():
+@pytest.mark.parametrize("address", ["http://me:hunter2@host/v1", "http:////me:hunter2@host/v1"])
+@pytest.mark.parametrize("given", ["as an argument", "in a variable"])
+def test_an_address_with_a_password_is_refused(monkeypatch, address, given):
     """It was kept in the configuration of the run."""
+    if given == "in a variable":
+        monkeypatch.setenv("OPENAI_BASE_URL", address)
     with pytest.raises(ModelError, match="put a key into a variable instead") as caught:
-        Endpoint("model", "http://me:hunter2@host/v1")
+        Endpoint("model", None if given == "in a variable" else address)
     assert "hunter2" not in str(caught.value)
 
 

@@ -44,7 +44,7 @@ LINES = [
     "=cmd|' /C calc'!A0",
     "$\\frac$",
     "@octocat :white_check_mark: passed #12 owner/repo#3 a@b.example",
-    "GH-12 gh-12 !7 group/project!8 %1 ~label &3 ^4 [work_item:5] *iteration:6 [vulnerability:7]",
+    "GH-12 gh-12 GL-12 !7 group/project!8 %1 ~label &3 ^4 [work_item:5] *iteration:6 [vulnerability:7]",
     "1643d82 643d82e 0123456789012345678901234567890123456789 a@1643d82eb58d9d0e1f",
     "\uff1dHYPERLINK(1)",
     "a;=1+1;\t@x",
@@ -170,10 +170,12 @@ def test_tables(run, command, form):
         json.loads(text)
 
 
-@pytest.mark.parametrize("text", ["[x] all checks passed", "- - a", "+ a", "1. a", "12) a", "* a", "# a", "> a"])
+@pytest.mark.parametrize(
+    "text", ["[x] all checks passed", "- - a", "+ a", "1. a", "12) a", "* a", "# a", "> a", "  - [ ] a", " 1) a"]
+)
 def test_what_begins_an_item_of_a_list_begins_no_block_of_its_own(text):
     """The name of a file was a ticked box in the summary of a gate."""
-    assert not re.match(r"[-+*\[#>]|\d+[.)]", escaping.markdown_lines([text]))  # an entity begins none
+    assert not re.match(r"\s*([-+*\[#>]|\d+[.)])", escaping.markdown_lines([text]))  # an entity begins none
 
 
 @pytest.mark.parametrize("command", [["leaderboard"], ["compare"], ["schedule", "replay"], ["regrade"]])

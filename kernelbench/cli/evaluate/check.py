@@ -78,7 +78,9 @@ def command(
     outcome = _settled(solutions, limits, parameters)
     allowed = thresholds.Allowed(allow_unmapped, allow_missing, allow_removed)
     gaps, notes = thresholds.check_directory(outcome, earlier, allowed)
-    builds = build_only(thresholds.for_elsewhere(outcome), arch, parameters.get("problem_dir"))
+    memory = parameters["memory"] and int(parameters["memory"] * 1e9)
+    elsewhere = thresholds.for_elsewhere(outcome)
+    builds = build_only(elsewhere, arch, parameters["problem_dir"], parameters["build_timeout"], memory)
     checks = thresholds.check_outcome(outcome, limits, earlier, builds) + gaps
     say(escaping.json_text(ci.to_json(checks, notes)) if as_json else ci.summary(checks, notes, "terminal"))
     if annotations:

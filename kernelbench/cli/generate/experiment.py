@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 from kernelbench.cli import INTERRUPTED, UNFIT, WRONG_USAGE, fail, say
 from kernelbench.cli.evaluation_options import WRONG_INPUT
-from kernelbench.endpoint import ModelError
+from kernelbench.endpoint import ModelError, address_of
 from kernelbench.evaluation.executor import EnvironmentUnfit
 from kernelbench.experiment import pictures, plan, rendering
 from kernelbench.experiment.forecast import forecast
@@ -99,8 +99,8 @@ def _say_costs(experiment: Experiment, store: Store | None) -> None:
                      number(seconds, ",.0f"), source))  # fmt: skip
     say(tabulate(rows, _HEADERS, disable_numparse=True))
     models = [one for one in (experiment.model, *(variant.model for variant in experiment.variant)) if one]
-    for where, key in dict.fromkeys((one.base_url or "the package's own", one.key_variable) for one in models):
-        say(f"\nModels are asked at {where} with the key in {key}")
+    for where, key in dict.fromkeys((address_of(one.base_url), one.key_variable) for one in models):
+        say(f"\nModels are asked at {where or 'the address of the package'} with the key in {key}")
     limits = [f"{name} {limit:g}" for name, limit in vars(experiment.limits).items() if limit is not None]
     say("\nLimits of the whole experiment: " + (", ".join(limits) or "none"))
     if any(row[-1] == "unknown" for row in rows):

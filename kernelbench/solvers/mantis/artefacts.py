@@ -1,4 +1,4 @@
-"""Artefacts that the phases hand on to each other: records that are kept as JSON and as Markdown."""
+"""Artefacts that the phases hand on to each other: records that are kept as JSON and as text."""
 
 from __future__ import annotations
 
@@ -115,11 +115,14 @@ class Summary:
 
 
 def keep(task: Task, iteration: int, name: str, record: Any) -> None:
-    """Write what a phase made, one record or a list of them, as JSON and as Markdown."""
+    """Write what a phase made, one record or a list of them, as JSON and as text.
+
+    A model wrote most of it: as a Markdown file it would have a viewer fetch pictures and a forge tell people.
+    """
     records = record if isinstance(record, list) else [record]
     data = [asdict(one) for one in records]
     text = "\n\n".join(one.to_markdown() for one in records)
     title = name.partition("_")[2].capitalize()
     folder = f"iteration_{iteration}"
     task.keep(f"{folder}/{name}.json", json.dumps(data if isinstance(record, list) else data[0], indent=2) + "\n")
-    task.keep(f"{folder}/{name}.md", f"# {title}: {task.id} {task.name}, iteration {iteration}\n\n{text}\n")
+    task.keep(f"{folder}/{name}.txt", f"# {title}: {task.id} {task.name}, iteration {iteration}\n\n{text}\n")

@@ -201,6 +201,22 @@ def test_without_a_gpu_cuda_is_built_and_named_as_not_checked(folder):
 
 
 @pytest.mark.slow
+@needs_nvcc
+def test_builds_without_a_gpu_have_the_limits_that_were_given(folder):
+    """They took 130 s and 11.5 GB under limits of 6 s and 1 GB."""
+    shutil.rmtree(folder / "kernels" / "level1")
+    doubled = "T<N - 1, 2 * M>::v + T<N - 1, 2 * M + 1>::v"
+    doubles = f"template <int N, int M> struct T {{ static constexpr int v = {doubled}; }};"
+    ends = "template <int M> struct T<0, M> { static constexpr int v = M; };"
+    body = f'{doubles}\n{ends}\nint grows = T<20, 0>::v;\nextern "C" void solution() {{}}\n'
+    (folder / "kernels" / "1_1.cu").write_text(body)
+    done = check(folder, "--out", "run", "--build-timeout", "2")
+    assert done.returncode == 1 and "1_1.cu: " in done.stdout and "2 s" in done.stdout, done.stdout + done.stderr
+    done = check(folder, "--out", "again", "--memory", "0.2")
+    assert done.returncode == 1 and "the limit is 0.2 GB" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.slow
 def test_without_a_gpu_and_a_compiler_nothing_is_checked_and_the_status_says_so(folder):
     shutil.rmtree(folder / "kernels" / "level1")
     (folder / "kernels" / "1_1.cu").write_text('extern "C" void solution() {}')
@@ -251,7 +267,8 @@ def test_the_action_passes_its_inputs_on(folder):
 
     (folder / "elsewhere").mkdir()
     (folder / "link").symlink_to("elsewhere")
-    for place in (dict(KB_OUT="link"), dict(KB_JUNIT="link"), dict(KB_OUT="link/run"), dict(KB_JUNIT="./link/kb.xml")):
+    places = (dict(KB_OUT="link"), dict(KB_JUNIT="link"), dict(KB_OUT="link/run"), dict(KB_JUNIT="./link/kb.xml"))
+    for place in (*places, dict(KB_SOLUTIONS="link"), dict(KB_AGAINST="link/run")):
         led_away = act(**place)  # a pull request brings links, too
         assert led_away.returncode == 2 and "a link in the workspace leads from" in led_away.stderr
     assert not list((folder / "elsewhere").iterdir())

@@ -87,6 +87,7 @@ def test_the_first_variant_is_the_one_to_compare_with(written):
         (("[0.25, 2]", "[0.25, 2, 3]"), "price must be two numbers"),
         (("[0.25, 2]", "[-1, 2]"), "price must be two numbers, of prompts and of answers, each from 0"),
         (('name = "m"', 'name = "m"\nbase_url = "http://me:hunter2@host/v1"'), "put a key into a variable instead"),
+        (("price = [0.25, 2]", ""), "model 'm' needs a price, which the limit in usd is counted by"),
         (("[0.25, 2]", "[1, 1e300]"), "each from 0 to 1,000,000,000 USD"),
         (("seeds = [1, 2]", 'seeds = [1, "b"]'), "seeds 2 must be a whole number"),
         (('solver = "refine"', ""), "variant 'flat' needs either 'solver' or 'solver_command'"),

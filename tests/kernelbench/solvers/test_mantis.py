@@ -71,7 +71,7 @@ def test_orchestrated_end_to_end(solved, stand_in):
     }  # fmt: skip
     chosen = json.loads((folder / "4_triage.json").read_text())
     assert [(one["name"], one["roi"]) for one in chosen] == [("fuse", 1.2), ("tile", 1.0)]
-    assert "# Triage: 1/19" in (folder / "4_triage.md").read_text()
+    assert "# Triage: 1/19" in (folder / "4_triage.txt").read_text()
     notes = lines(run / "memory.jsonl")
     assert [note["problem"] for note in notes] == ["1/19", "1/19", "1/20", "1/20"]
     second = next(r for r in server.requests[14:] if phase_of(r) == "nominate")
