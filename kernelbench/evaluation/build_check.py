@@ -21,16 +21,25 @@ Build = tuple[bool | None, str]  # whether it builds (None: not tried), and what
 
 
 def build_only(
-    solutions: Sequence[Solution], arch: str, problem_dir: Path | None, timeout_s: float, memory_bytes: int | None
+    solutions: Sequence[Solution],
+    arch: str,
+    problem_dir: Path | None,
+    *,
+    precision: str,
+    timeout_s: float,
+    memory_bytes: int | None,
 ) -> list[Build]:
-    """Build each solution for ``arch``, a compute capability as in 9.0; ``problem_dir`` has what they solve."""
+    """Build each solution for ``arch``, a compute capability as in 9.0; ``problem_dir`` has what they solve.
+
+    The others are as in an evaluation: the type of tensors, and limits of one build.
+    """
     if not solutions:
         return []
     torch_version = importlib.metadata.version("torch")
     with ForkServer() as server:
         context = BuildContext(server, arch, torch_version, timeout_s=timeout_s,
                                memory_bytes=memory_bytes or default_memory_bytes(),
-                               translators=translators())  # fmt: skip
+                               translators=translators(precision))  # fmt: skip
         files = {file.id: file.path for file in suite.find("all", problem_dir)}
         return [_build(solution, context, files.get(solution.problem)) for solution in solutions]
 

@@ -9,11 +9,12 @@ from pathlib import Path
 import click
 
 from harness.result import Status
+from harness.solution.discover import Solution
 from kernelbench import escaping
 from kernelbench.cli import UNFIT, WRONG_USAGE, Number, OutputFile, Percent, fail, json_option, say, writing
 from kernelbench.cli.evaluation_options import evaluate, evaluation_options
 from kernelbench.cli.grouped import GroupedCommand
-from kernelbench.evaluation.build_check import build_only
+from kernelbench.evaluation.build_check import Build, build_only
 from kernelbench.evaluation.directory import Outcome
 from kernelbench.gate import ci, thresholds
 from kernelbench.run import Run, RunError
@@ -78,9 +79,7 @@ def command(
     outcome = _settled(solutions, limits, parameters)
     allowed = thresholds.Allowed(allow_unmapped, allow_missing, allow_removed)
     gaps, notes = thresholds.check_directory(outcome, earlier, allowed)
-    memory = parameters["memory"] and int(parameters["memory"] * 1e9)
-    elsewhere = thresholds.for_elsewhere(outcome)
-    builds = build_only(elsewhere, arch, parameters["problem_dir"], parameters["build_timeout"], memory)
+    builds = _built(thresholds.for_elsewhere(outcome), arch, **parameters)
     checks = thresholds.check_outcome(outcome, limits, earlier, builds) + gaps
     say(escaping.json_text(ci.to_json(checks, notes)) if as_json else ci.summary(checks, notes, "terminal"))
     if annotations:
@@ -88,6 +87,16 @@ def command(
             click.echo(ci.annotations(checks, solutions), err=as_json)  # each of its lines is a command of ours
     written = _write(junit, summary, checks, notes)
     sys.exit(thresholds.exit_status(checks) or (thresholds.HOLDS if written else UNFIT))
+
+
+def _built(
+    solutions: list[Solution], arch: str, *, problem_dir, precision, build_timeout, memory, **_
+) -> list[Build]:
+    """Build what this machine cannot run, under the options of the evaluation."""
+    memory_bytes = memory and int(memory * 1e9)
+    return build_only(
+        solutions, arch, problem_dir, precision=precision, timeout_s=build_timeout, memory_bytes=memory_bytes
+    )
 
 
 def _settled(solutions: Path, limits: thresholds.Limits, parameters: dict) -> Outcome:

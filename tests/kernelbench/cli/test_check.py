@@ -202,6 +202,22 @@ def test_without_a_gpu_cuda_is_built_and_named_as_not_checked(folder):
 
 @pytest.mark.slow
 @needs_nvcc
+def test_a_program_of_ucutlass_is_built_for_the_precision_that_was_given(folder):
+    """It was translated for FP32, and a right program for FP16 broke the gate."""
+    pytest.importorskip("cutlass_library")
+    shutil.rmtree(folder / "kernels" / "level1")
+    program = "gemm().with_dtype(input=fp16, acc=fp32, output=fp16).with_arch(sm_90a)"
+    program += ".with_layout(A=RowMajor, B=ColumnMajor, C=RowMajor).with_threadblockshape(m=128, n=128, k=64)"
+    program += " >> bias() >> relu() bind(A=x, B=gemm.weight, bias=bias)"
+    (folder / "kernels" / "2_76.dsl").write_text(f"# kb: problem=2/76\n{program}\n")
+    done = check(folder, "--out", "run", "--precision", "fp16")
+    assert done.returncode == 0 and "2_76.dsl: cuda solution, needs a GPU; built only" in done.stdout, done.stdout
+    done = check(folder, "--out", "again", "--precision", "fp32")
+    assert done.returncode == 1 and "A is fp16, x is torch.float32" in done.stdout, done.stdout
+
+
+@pytest.mark.slow
+@needs_nvcc
 def test_builds_without_a_gpu_have_the_limits_that_were_given(folder):
     """They took 130 s and 11.5 GB under limits of 6 s and 1 GB."""
     shutil.rmtree(folder / "kernels" / "level1")

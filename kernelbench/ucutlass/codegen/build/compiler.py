@@ -20,7 +20,8 @@ from kernelbench.run_files.log import write_whole
 from kernelbench.ucutlass import ir
 from kernelbench.ucutlass.codegen.assembly.header import generate, name_of
 
-HEADERS_VARIABLE = "CUTLASS_PATH"  # a checkout of CUTLASS, or a copy of its folder include/
+HEADERS_VARIABLE = "CUTLASS_PATH"  # a checkout of CUTLASS
+_HEADERS = ("cutlass/cutlass.h", "cutlass/util/packed_stride.hpp")  # of its two folders
 _TIMEOUT_S = 900.0  # one kernel takes 45 s on a quiet core, several minutes on a busy one
 TEMPLATE_FLAGS = ("-DNDEBUG", "--expt-relaxed-constexpr", "-w")
 _LANGUAGE_FLAGS = ("-std=c++17", "-O3")
@@ -57,10 +58,11 @@ def include_folders() -> list[Path]:
                 "the headers of CUTLASS are missing: pip install nvidia-cutlass, or set CUTLASS_PATH to a checkout"
             )
         root = str(Path(spec.submodule_search_locations[0]) / "source")
-    include = Path(root) / "include"
-    if not (include / "cutlass" / "cutlass.h").is_file():
-        raise ToolchainMissing(f"{include} holds no cutlass/cutlass.h: set CUTLASS_PATH to a checkout of CUTLASS")
-    return [include, Path(root) / "tools" / "util" / "include"]
+    folders = [Path(root) / "include", Path(root) / "tools" / "util" / "include"]
+    for header in _HEADERS:
+        if not any((folder / header).is_file() for folder in folders):
+            raise ToolchainMissing(f"{root} holds no {header}: set CUTLASS_PATH to a checkout of CUTLASS")
+    return folders
 
 
 def architecture_flags(arch: ir.Arch, device: str | None = None) -> tuple[str, ...]:

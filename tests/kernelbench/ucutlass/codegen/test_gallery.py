@@ -113,8 +113,13 @@ def test_instructions_follow_from_the_schedule():
 
 def test_missing_headers_are_named_with_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setenv(compiler.HEADERS_VARIABLE, str(tmp_path))
-    with pytest.raises(ToolchainMissing, match="set CUTLASS_PATH to a checkout"):
-        compiler.include_folders()
+    for folder, header in (("include", "cutlass/cutlass.h"), ("tools/util/include", "cutlass/util/packed_stride.hpp")):
+        with pytest.raises(ToolchainMissing, match=f"holds no {header}: set CUTLASS_PATH to a checkout"):
+            compiler.include_folders()
+        path = tmp_path / folder / header
+        path.parent.mkdir(parents=True)
+        path.touch()
+    assert compiler.include_folders() == [tmp_path / "include", tmp_path / "tools/util/include"]
 
 
 @pytest.mark.parametrize(("arch", "device", "flags"), [
