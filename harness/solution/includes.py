@@ -44,6 +44,10 @@ class Lookups:
         self.count += 1
         if self.count > MAX_LOOKUPS:
             raise OSError(errno.E2BIG, f"its includes and include paths name more than {MAX_LOOKUPS:,} places")
+        self.no_longer()
+
+    def no_longer(self) -> None:
+        """Raise OSError where they take the processor long."""
         if time.thread_time() - self.begun_s > _LOOKUPS_S:
             raise OSError(errno.E2BIG, f"to look for what it includes takes more than {_LOOKUPS_S:g} s")
 
@@ -59,7 +63,7 @@ def local_includes(
     """Path and text of every file that ``source`` can reach through its includes.
 
     Looked for beside the including file (``folder`` for the source itself) and in
-    the folders of ``search``; what is in neither is the toolchain's. Only files whose
+    the folders of ``search``, real paths; what is in neither is the toolchain's. Only files whose
     real path is ``allowed`` are opened, and nothing is looked at that does not lie ``below`` one of some folders, if
     there are any: see ``reached``. Branches of the preprocessor are not evaluated.
 
@@ -88,7 +92,6 @@ def local_includes(
 
 def _places(source: str, beside: Path | None, search: list[Path]) -> Iterator[str]:
     """Yield every path that a line of the preprocessor may mean, below the real paths of its folders."""
-    search = [os.path.realpath(folder) for folder in search]
     first = [os.path.realpath(beside)] if beside else []
     for name, quoted in _names(source):
         places = ["/"] if os.path.isabs(name) else [*first, *search] if quoted else search

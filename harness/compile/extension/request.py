@@ -7,8 +7,8 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,8 @@ class Refused(Exception):
 class Request:
     """``own`` are the real paths of the solution's files; what it wrote itself lies in ``scratch``.
 
-    ``sources`` are the real paths of those of the request, looked up once: what it wrote it may put a link for, too.
+    ``places`` has the real path of each that the request names, looked up once: what it wrote it may put a link for,
+    too, and a path may lead through links of links.
     """
 
     function: str
@@ -51,7 +52,7 @@ class Request:
     solution: Solution
     own: tuple[Path, ...]
     scratch: Path
-    sources: tuple[Path, ...] = ()
+    places: Mapping[str, Path] = field(default_factory=dict)
 
     @classmethod
     def checked(cls, request: dict[str, Any], solution: Solution, own: list[Path], scratch: Path) -> Request:
@@ -69,13 +70,22 @@ class Request:
         if reason := _excess(arguments):
             raise Refused(reason)
         arguments = arguments | {name: _listed(arguments[name]) for name in (*_TEXTS, *_LISTS) if name in arguments}
-        made = cls(function, arguments, solution, tuple(own), Path(os.path.realpath(scratch)))
+        made, lookups = cls(function, arguments, solution, tuple(own), Path(os.path.realpath(scratch))), Lookups()
+        places = {}
         try:
-            for path in made._named():
-                made._own_or_the_systems(path)
+            for path in dict.fromkeys([*made._named(), *(arguments.get("sources") or ())]):
+                lookups.no_longer()
+                places[path] = made._own_or_the_systems(path)
+        except OSError as error:
+            raise Refused(error.strerror) from None
         except ValueError as error:
             raise Refused(str(error)) from None
-        return replace(made, sources=tuple(map(made._own_or_the_systems, arguments.get("sources") or ())))
+        return replace(made, places=places)
+
+    @property
+    def sources(self) -> list[Path]:
+        """The real paths of those that are files."""
+        return [self.places[path] for path in self.arguments.get("sources") or ()]
 
     def key_parts(self) -> list[str]:
         """Everything that decides what is built, except for compilers and versions; raises Refused."""
@@ -85,7 +95,7 @@ class Request:
             folders = self._folders()
             digests = sorted(f"{_place(path, folders)}\0{_digest(path)}" for path in files)
             includes = _listed(self.arguments.get("extra_include_paths"))
-            theirs = [path if is_the_systems(real_path(path)) else "" for path in includes]
+            theirs = [path if is_the_systems(self.places[path]) else "" for path in includes]
         parts = [self.function, json.dumps(keyed, sort_keys=True), json.dumps(theirs)]
         if files or "" in theirs:
             # The owner of a file may swap it under the compiler, so such a build is never shared with others.
@@ -134,7 +144,7 @@ class Request:
     def _searched(self) -> list[Path]:
         search = list(_listed(self.arguments.get("extra_include_paths")))
         search += [value for name in FLAGS for option, value in self._flags(name) if option in SEARCHED]
-        return [Path(path) for path in search if os.path.isabs(path)]
+        return list(dict.fromkeys(self.places[path] for path in search if os.path.isabs(path)))
 
     def _flags(self, name: str) -> list[tuple[str, str]]:
         return taken_apart(_listed(self.arguments.get(name)), for_nvcc=name == "extra_cuda_cflags")
@@ -170,7 +180,7 @@ class Request:
 
     def _folders(self) -> list[Path]:
         """Real paths of the folders that hold its sources, and of those in which headers are looked for."""
-        return [*(source.parent for source in self.sources), *(real_path(folder) for folder in self._searched())]
+        return [*(source.parent for source in self.sources), *self._searched()]
 
 
 def _place(path: Path, folders: list[Path]) -> str:

@@ -113,7 +113,7 @@ def _script(path: Path, first: list[str], compiler: list[str], headers: Path) ->
 
 def _sources(function: str, arguments: dict[str, Any]) -> tuple[str, str]:
     """The C++ and the CUDA text of an extension, included local files among both."""
-    search = [Path(path) for path in arguments.get("extra_include_paths") or []]
+    search = [Path(os.path.realpath(path)) for path in arguments.get("extra_include_paths") or []]
     if function == "load_inline":
         cpp, cuda = (list(arguments.get(name) or []) for name in ("cpp_sources", "cuda_sources"))
         included = [local_includes(text, None, search) for text in (*cpp, *cuda)]

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import importlib
 import os
 import re
 import subprocess
@@ -259,6 +260,28 @@ def test_links_to_links_without_end_are_the_candidates_fault(builder, tmp_path, 
     first = str(tmp_path / "0.cpp")
     arguments = {"name": "x", "sources": [], named: [f"-I{first}" if named == "extra_cflags" else first]}
     assert "not the solution's own file" in builder({"function": "load", "arguments": arguments}, tmp_path)["message"]
+
+
+def test_include_paths_that_take_long_to_look_up_are_looked_up_once_and_for_seconds_at_most(
+    builder, tmp_path, monkeypatch
+):
+    """Of 480 sources and as many folders behind long links they took hours."""
+    scratch, looked = tmp_path / "scratch", []
+    (scratch / "folder").mkdir(parents=True)
+    sources = [scratch / f"{number}.cpp" for number in range(3)]
+    for source in sources:
+        source.write_text('#include "a.h"\n')
+    (scratch / "link").symlink_to("folder")
+    reached = "harness.compile.extension.request.reached"
+    before = importlib.import_module("harness.solution.includes").reached
+    monkeypatch.setattr(reached, lambda path, folders: looked.append(str(path)) or before(path, folders))
+    arguments = {"name": "x", "sources": list(map(str, sources)), "extra_include_paths": [f"{scratch}/link"] * 9}
+    request = {"function": "load", "arguments": arguments}
+    checked = Request.checked(request, builder.solution, [builder.solution.path], scratch)
+    assert checked.key_parts() and sorted(looked) == sorted([f"{scratch}/link", *map(str, sources)])
+    monkeypatch.setattr("harness.solution.includes._LOOKUPS_S", -1.0)
+    with pytest.raises(Refused, match="takes more than -1 s"):
+        Request.checked(request, builder.solution, [builder.solution.path], scratch)
 
 
 def test_a_source_that_becomes_a_link_is_not_followed(builder, tmp_path):
