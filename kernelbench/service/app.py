@@ -87,7 +87,7 @@ class Service:
 
     async def _health(self, request: Request) -> Response:
         """Say that the service is there, to anybody."""
-        return JSONResponse({"kernelbench": __version__})
+        return JSONResponse({"kernelbench": __version__}, headers=_without_a_body(request))
 
     async def _submit(self, request: Request) -> Response:
         """Accept one submission; the same one again, after a lost reply, is accepted as the first was."""
@@ -181,10 +181,16 @@ class Service:
         return _error(error.status, error.code, str(error), error.headers)
 
     async def _unknown_route(self, request: Request, error: HTTPException) -> Response:
-        return _error(error.status_code, "no_such_route", f"{request.method} {request.url.path}: {error.detail}")
+        text = f"{request.method} {request.url.path}: {error.detail}"
+        return _error(error.status_code, "no_such_route", text, _without_a_body(request))
 
     async def _hung_up(self, request: Request, error: ClientDisconnect) -> Response:
         return Response(status_code=400)  # nobody reads it
+
+
+def _without_a_body(request: Request) -> dict[str, str]:
+    """Return the headers of an answer to anybody: a body that nobody reads would be taken from the network."""
+    return {"Connection": "close"} if {"content-length", "transfer-encoding"} & {*request.headers} else {}
 
 
 def _is_id(name: Any) -> bool:

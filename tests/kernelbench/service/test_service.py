@@ -183,6 +183,19 @@ def test_a_client_that_is_slow_with_its_body_is_told_so(service):
         assert b"408" in slow.recv(1000)
 
 
+@pytest.mark.parametrize("path", ["/v1/evaluations", "/v1/answers", "/v1/health", "/v1/metrics", "/nothing"])
+def test_nothing_of_the_body_of_a_stranger_is_read(service, path):
+    """16 GB were, on one connection."""
+    head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 100000000000\r\n\r\n".encode()
+    with socket.create_connection(("127.0.0.1", service.port), timeout=10) as stranger:
+        stranger.sendall(head)
+        answer = stranger.recv(10_000)
+        assert answer.split()[1] in (b"401", b"404", b"405") and b"connection: close" in answer.lower()
+        with pytest.raises(OSError):
+            for _ in range(1000):
+                stranger.sendall(bytes(1 << 16))
+
+
 @pytest.mark.slow
 def test_who_sends_many_large_bodies_has_others_wait_for_a_few(tmp_path):
     """They were parsed in the order in which they came: another client's request took minutes."""
