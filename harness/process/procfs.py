@@ -30,7 +30,7 @@ def usable_cores() -> int:
 
 @dataclass
 class Family:
-    """A process and all below it. Where one ``ended`` meanwhile, what it has started may be missing."""
+    """A process and all below it. Where one ``ended`` meanwhile, or a thread, what it has started may be missing."""
 
     processes: list[int]
     tasks: int = 0  # processes and threads
@@ -55,6 +55,7 @@ def listed(pid: int, most: float = math.inf) -> Family:
             family.ended = True
         for task in threads if family.tasks <= min(most, _MOST_TASKS) else ():
             pending += map(int, read_text(f"/proc/{parent}/task/{task}/children").split())
+        family.ended |= not {*threads} <= {*tasks(parent)}  # another thread has its children now
     family.tasks += len(pending)
     return family
 
@@ -166,16 +167,29 @@ def read_text(path: str) -> str:
     return data.decode(errors="replace")
 
 
-def usage(processes: list[int]) -> tuple[int, int]:
-    """Return private memory with its page tables and shared memory of these together, in bytes."""
-    private = shared = 0
+@dataclass
+class Usage:
+    """Memory of processes together, in bytes: ``private`` with page tables, and ``shared``.
+
+    ``moving`` where one shows none: its threads end, each after it has started the next.
+    """
+
+    private: int = 0
+    shared: int = 0
+    moving: bool = False
+
+
+def usage(processes: list[int]) -> Usage:
+    """Return what these use."""
+    found = Usage()
     for process in processes:
         fields = _status(process)
         if not fields:
             continue
-        private += sum(int(fields[name].split()[0]) for name in _PRIVATE if name in fields) * 1024
-        shared += int(fields.get("RssShmem", "0").split()[0]) * 1024
-    return private, shared
+        found.private += sum(int(fields[name].split()[0]) for name in _PRIVATE if name in fields) * 1024
+        found.shared += int(fields.get("RssShmem", "0").split()[0]) * 1024
+        found.moving |= "RssAnon" not in fields and int(fields["Threads"]) > 1
+    return found
 
 
 def _status(process: int) -> dict[str, str]:

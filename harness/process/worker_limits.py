@@ -127,7 +127,7 @@ class WorkerLimits:
 
     def _check_family(self, family: list[int], brake: _Brake, look: bool) -> tuple[OpenFiles, int]:
         """Check what these have; return what they have open, and the bytes of their shared memory."""
-        private, shared = usage(family)
+        memory = usage(family)
         self._check_place(family)
         self._check_mappings(family, brake)
         files = open_files(family, _MAX_DESCRIPTORS, brake)
@@ -140,13 +140,14 @@ class WorkerLimits:
             self._check_disk(sum(size for in_memory, size in nameless.values() if not in_memory))
         # a file in memory is in both figures, as far as it is mapped
         in_memory = self._named_bytes + sum(size for in_memory, size in nameless.values() if in_memory)
-        shared = max(shared, in_memory)
-        used = private + shared + files.buffer_bytes + self._mappings.kernel_bytes
+        shared = max(memory.shared, in_memory)
+        used = memory.private + shared + files.buffer_bytes + self._mappings.kernel_bytes
         if used > self._memory_bytes:
             limit = f"the limit is {self._memory_bytes / 1e9:.1f} GB"
             raise CandidateFailure(
                 Status.OUT_OF_MEMORY, f"the process took {used / 1e9:.1f} GB of host memory; {limit}"
             )
+        files.moving |= memory.moving
         return files, shared
 
     def _check_place(self, family: list[int]) -> None:

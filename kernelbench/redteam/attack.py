@@ -100,8 +100,8 @@ def _watched(process: subprocess.Popen, limits: Limits) -> str:
     """Wait for the end; why it was brought about, '' where it came by itself."""
     deadline = time.monotonic() + limits.whole_s
     while process.poll() is None:
-        private, shared = usage(descendants(process.pid))
-        used = private + shared
+        found = usage(descendants(process.pid))
+        used = found.private + found.shared
         if used > _BOX_MEMORY * limits.memory_bytes:
             process.kill()
             return f"it took {used / 1e9:.1f} GB of memory"

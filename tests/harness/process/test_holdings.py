@@ -179,7 +179,7 @@ def test_a_process_whose_first_thread_has_ended_holds_what_it_held():
     while " Z " not in read_text(f"/proc/{process.pid}/stat"):
         os.sched_yield()
     assert not read_text(f"/proc/{process.pid}/maps") and "RssAnon" not in read_text(f"/proc/{process.pid}/status")
-    assert usage([process.pid])[0] > 64 << 20
+    assert usage([process.pid]).private > 64 << 20
     assert in_memory(open_files([process.pid], MANY)) == 1 << 20
     assert mappings([process.pid], MANY).count > 20
     process.communicate(b"\n")

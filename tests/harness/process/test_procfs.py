@@ -1,40 +1,58 @@
 """Memory, tasks and ends of processes, from /proc."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
 
 from harness.process import procfs
-from harness.process.procfs import _left_by_groups, free_tasks, is_ending, listed, read_text, tasks_that_stop, usage
+from harness.process.procfs import (
+    Usage,
+    _left_by_groups,
+    free_tasks,
+    is_ending,
+    listed,
+    read_text,
+    tasks_that_stop,
+    usage,
+)
 
 
 def test_nobody_uses_nothing():
-    assert usage([2**22 + 1]) == (0, 0)
-    memory, _ = usage([os.getpid()])
-    assert memory > 10 << 20
+    assert usage([2**22 + 1]) == Usage()
+    used = usage([os.getpid()])
+    assert used.private > 10 << 20 and not used.moving
 
 
 def test_of_a_crowd_no_more_is_listed_than_asked_for():
-    sleepers = [subprocess.Popen(["sleep", "60"]) for _ in range(4)]
-    try:
-        family = listed(os.getpid())
-        assert {os.getpid(), *(one.pid for one in sleepers)} <= set(family.processes)
-        assert family.tasks >= len(family.processes) and not family.ended
-        crowd = listed(os.getpid(), most=3)
-        assert crowd.processes == [os.getpid()] and crowd.tasks > 4
-    finally:
-        for one in sleepers:
-            one.kill()
-            one.wait()
+    sleepers = "for i in 1 2 3 4; do sleep 60 & done; echo; wait"
+    with subprocess.Popen(["sh", "-c", sleepers], stdout=subprocess.PIPE) as shell:
+        shell.stdout.readline()
+        family = listed(shell.pid)
+        assert (len(family.processes), family.tasks, family.ended) == (5, 5, False)
+        crowd = listed(shell.pid, most=3)
+        assert crowd.processes == [shell.pid] and crowd.tasks == 5
+        for process in family.processes:
+            os.kill(process, signal.SIGKILL)
+
+
+def test_it_is_told_where_threads_end_before_anybody_has_looked_at_them(monkeypatch):
+    """Of threads that each start the next and end a third of the looks saw no memory, and a sixth no child."""
+    monkeypatch.setattr(procfs, "_status", lambda process: {"Threads": "2", "State": "Z"})
+    assert usage([os.getpid()]).moving
+    threads = iter([["1", "2"], ["1", "3"]])
+    monkeypatch.setattr(procfs, "tasks", lambda process: next(threads))
+    monkeypatch.setattr(procfs, "read_text", lambda path: "")
+    assert listed(os.getpid()).ended
 
 
 def test_what_was_sent_to_swap_counts_as_private(monkeypatch):
     """madvise sends it there at will: 2.6 GB were held under a limit of 1."""
-    before = usage([os.getpid()])[0]
+    before = usage([os.getpid()]).private
     status = procfs._status
     monkeypatch.setattr(procfs, "_status", lambda process: {**status(process), "VmSwap": f"{1 << 20} kB"})
-    assert usage([os.getpid()])[0] - before >= 1 << 29
+    assert usage([os.getpid()]).private - before >= 1 << 29
 
 
 def test_cores_are_those_that_this_process_may_run_on():
