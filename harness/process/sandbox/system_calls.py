@@ -20,7 +20,7 @@ ALLOWED: dict[str, Numbers] = {
     "statx": (332, 291), "statfs": (137, 43), "fstatfs": (138, 44), "access": (21, None), "faccessat": (269, 48),
     "faccessat2": (439, 439), "readlink": (89, None), "readlinkat": (267, 78), "getdents": (78, None),
     "getdents64": (217, 61), "getcwd": (79, 17), "chdir": (80, 49), "fchdir": (81, 50), "umask": (95, 166),
-    "rename": (82, None), "renameat": (264, 38), "renameat2": (316, 276), "mkdir": (83, None), "mkdirat": (258, 34),
+    "rename": (82, None), "renameat": (264, 38), "mkdir": (83, None), "mkdirat": (258, 34),
     "rmdir": (84, None), "link": (86, None), "linkat": (265, 37), "unlink": (87, None), "unlinkat": (263, 35),
     "symlink": (88, None), "symlinkat": (266, 36), "truncate": (76, 45),
     "ftruncate": (77, 46), "fallocate": (285, 47), "fadvise64": (221, 223), "fsync": (74, 82), "fdatasync": (75, 83),
@@ -119,6 +119,7 @@ ONLY_WITH: dict[str, tuple[Numbers, int, list[int]]] = {
     "socket": ((41, 198), 0, [1]),  # AF_UNIX
     "socketpair": ((53, 199), 0, [1]),
     "sendto": ((44, 206), 5, [0]),  # no address: a message to a socket that has left stays in no account
+    "renameat2": ((316, 276), 4, [0, 1, 2]),  # no RENAME_WHITEOUT, which makes a device
     "close_range": ((436, 436), 2, [0, 4]),  # not with CLOSE_RANGE_UNSHARE: /proc shows the files of the first thread
     # not: equal pages that a thread of the kernel looks for (MADV_MERGEABLE); huge pages made of all of a range, and
     # marks in all its tables, which signals do not end (MADV_COLLAPSE, MADV_GUARD_INSTALL); pages that are broken

@@ -103,6 +103,9 @@ ATTEMPTS = {
         "import mmap\npage, found = ctypes.c_char.from_buffer(mmap.mmap(-1, 4096)), ctypes.create_string_buffer(1)\n"
         "assert ctypes.CDLL(None).mincore(ctypes.byref(page), ctypes.c_size_t(4096), found) == 0",
         "assert ctypes.CDLL(None).prctl(67, 0, 0, 0, 0) == 0  # PR_SET_MEMORY_MERGE",
+        "assert ctypes.CDLL(None).poll(bytes(8 * 129), 129, 0) >= 0",
+        "number = 316 if os.uname().machine == 'x86_64' else 276\nopen('a', 'w').close()\n"
+        "assert ctypes.CDLL(None).syscall(number, -100, b'a', -100, b'b', 4) == 0  # RENAME_WHITEOUT",
         "number, action = 317 if os.uname().machine == 'x86_64' else 277, ctypes.c_uint32(0x7FFF0000)\n"
         "assert ctypes.CDLL(None).syscall(number, 2, 0, ctypes.byref(action)) == 0  # SECCOMP_GET_ACTION_AVAIL",
         "file = os.memfd_create('x')\nassert ctypes.CDLL(None).sync_file_range(file, 0, 0, 2) == 0",
