@@ -122,10 +122,15 @@ class AuditFile:
         if not path.exists():
             return
         try:
-            for line in read_bytes(path, MAX_ARCHIVE_BYTES).splitlines():
+            lines = read_bytes(path, MAX_ARCHIVE_BYTES).splitlines()
+        except OSError as error:
+            raise ProblemError(f"{path} cannot be read: {error.strerror}") from None
+        for number, line in enumerate(lines, start=1):
+            try:
                 self._keep(Audit.from_json(parse_json(line)))
-        except (OSError, ValueError) as error:
-            raise ProblemError(f"{path} holds no audit ({error}): make it anew with kb problems audit") from None
+            except ValueError:  # without what is there: a run of others may name any folder, and have a link in its own
+                message = f"{path}, line {number}, is no audit: make it anew with kb problems audit"
+                raise ProblemError(message) from None
 
     def get(self, file: ProblemFile, workload: str | None = None) -> Audit | None:
         """The record of a problem as it is now; None where there is none, or only one of another text.

@@ -153,11 +153,15 @@ def test_a_place_that_cannot_be_written_is_said_before_the_work(tmp_path):
     assert done.returncode == 3 and "choose another file with --out" in done.stderr
 
 
-@pytest.mark.parametrize("line", ["{}", "5", '{"problem": 5}', "no JSON", '{"problem": "1/1", "name": 5}'])
+@pytest.mark.parametrize(
+    "line", ["{}", "5", '{"problem": 5}', "no JSON", '{"problem": "1/1", "name": "hunter2"}', '["hunter2"]']
+)
 def test_an_audit_of_others_that_is_none_is_one_clear_error(tmp_path, line):
+    """It does not repeat what is there: a run of others may name any folder, or have a link to a file of its reader."""
     (tmp_path / "audit.jsonl").write_text(line + "\n")
-    with pytest.raises(ProblemError, match="audit.jsonl holds no audit"):
+    with pytest.raises(ProblemError, match="audit.jsonl, line 1, is no audit: make it anew") as caught:
         AuditFile(tmp_path / "audit.jsonl")
+    assert "hunter2" not in str(caught.value)
 
 
 @pytest.mark.parametrize("kind", ["folder", "pipe", "terabytes"])
@@ -206,5 +210,5 @@ def test_each_field_of_an_audit_of_others_is_checked(tmp_path, wrong):
     (tmp_path / "audit.jsonl").write_text(json.dumps(record) + "\n")
     AuditFile(tmp_path / "audit.jsonl")
     (tmp_path / "audit.jsonl").write_text(json.dumps(record | wrong) + "\n")
-    with pytest.raises(ProblemError, match=f"audit.jsonl holds no audit .*{next(iter(wrong))}"):
+    with pytest.raises(ProblemError, match="audit.jsonl, line 1, is no audit"):
         AuditFile(tmp_path / "audit.jsonl")

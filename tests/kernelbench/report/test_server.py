@@ -208,7 +208,7 @@ def test_a_folder_of_problems_that_cannot_be_read_is_told(tmp_path):
     (tmp_path / "audit.jsonl").write_text("no audit")
     made = run(tmp_path / "r", result("1/1", 0.5), problems="sound", problem_dir=str(tmp_path))
     with serving(made.path) as (process, url):
-        assert b"holds no audit" in get(url)[1]
+        assert b"line 1, is no audit" in get(url)[1]
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 0 and process.stderr.read() == ""
 
