@@ -25,7 +25,7 @@ from harness.limits import (
 )
 from harness.problem.module import ProblemId
 from harness.result import printable
-from harness.solution.includes import digest_of, read_head, real_path, too_large
+from harness.solution.includes import Lookups, digest_of, read_head, real_path, too_large
 from harness.solution.links import and_their_links, in_several_folders, leads_to_a_folder, real_or_none
 from harness.solution.naming import NoProblem, SolutionError, by_name, clashes, mapping, said_in
 
@@ -282,7 +282,7 @@ def _entries(root: Path) -> tuple[list[Path], list[tuple[Path, str]]]:
     folders: list[Path] = [root]
     found: list[Path] = []
     left_out: list[tuple[Path, str]] = []
-    characters = 0
+    characters, lookups = 0, Lookups()
     while folders:
         folder = folders.pop()
         try:
@@ -291,7 +291,7 @@ def _entries(root: Path) -> tuple[list[Path], list[tuple[Path, str]]]:
             left_out.append((folder, _reason(error)))
             continue
         linked = (folder / entry.name for entry in entries if entry.is_symlink())
-        left_out += [(link, _LINK) for link in linked if leads_to_a_folder(link, root)]
+        left_out += [(link, _LINK) for link in linked if leads_to_a_folder(link, root, lookups)]
         if folder != root and RUN_FILES <= {entry.name for entry in entries}:
             left_out.append((folder, _RUN))
             continue

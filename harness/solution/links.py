@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path
 
-from harness.solution.includes import reached, real_path
+from harness.solution.includes import Lookups, reached, real_path
 
 
 def and_their_links(files: frozenset[Path], entries: Iterable[Path]) -> frozenset[Path]:
@@ -30,13 +30,14 @@ def in_several_folders(files: Iterable[Path], entries: Iterable[Path]) -> list[P
     return [path for path, file in several.items() if len(folders[file]) > 1]
 
 
-def leads_to_a_folder(link: Path, root: Path) -> bool:
+def leads_to_a_folder(link: Path, root: Path, lookups: Lookups) -> bool:
     """Return whether a link does, or out of ``root`` by a name that may be a folder's.
 
-    Nothing is looked at there: it may be on a disk that never answers.
+    Nothing is looked at there: it may be on a disk that never answers. Nor is anything once ``lookups`` take long.
     """
     top = Path(os.path.realpath(root))
     try:
+        lookups.no_longer()
         _, mode = reached(top / link.relative_to(root), (top,))
     except OSError:
         return link.suffix == ""
@@ -51,6 +52,6 @@ def real_or_none(path: Path) -> Path | None:
 
 def _stat(path: Path) -> os.stat_result | None:
     try:
-        return path.stat()
+        return path.lstat()
     except OSError:
         return None

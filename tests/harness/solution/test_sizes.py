@@ -338,3 +338,15 @@ def test_a_rule_is_not_crowded_out_by_findings_of_graver_ones(write):
     """A reward that excludes lower precision paid for it behind 200 files that were opened."""
     found = findings(read_solution(write("open('x')\n" * 300 + "import torch\ny = torch.zeros(3).half()\n")))
     assert len(found) == MAX_FINDINGS and {"files", "lower_precision"} <= {finding.rule for finding in found}
+
+
+def test_links_in_a_directory_are_looked_at_for_seconds_at_most(tmp_path, monkeypatch):
+    """190,000 links behind long ones took hours, before anything was evaluated."""
+    (tmp_path / "1_19.py").write_text("class ModelNew: pass")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to("folder")
+    assert [path.name for path, _ in discover(tmp_path).unmapped] == ["link"]
+    monkeypatch.setattr("harness.solution.includes._LOOKUPS_S", -1.0)
+    monkeypatch.setattr("harness.solution.links.reached", lambda *_: pytest.fail("it is looked at"))
+    found = discover(tmp_path)
+    assert [path.name for path, _ in found.unmapped] == ["link"] and len(found.solutions) == 1
