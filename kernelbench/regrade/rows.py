@@ -16,6 +16,7 @@ from kernelbench.review import labels
 from kernelbench.review.labels import NONE, Label
 from kernelbench.run import Run
 from kernelbench.run_files import unevaluated
+from kernelbench.run_files.folder import leads_by_a_link_in
 
 NOT_EVALUATED = "not evaluated"
 
@@ -89,7 +90,8 @@ def claims_of(run: Run, path: Path | None = None) -> list[Claim]:
     """Return the claims in ``path``, or those beside the run's solutions. Raises ClaimsError where there are none."""
     if path is None:
         path = Path(run.config.get("solutions") or "").parent / claims.LOG
-        if path.is_symlink() or not path.is_file():  # which the run names, and others may have made
+        # which the run names, and others may have made
+        if path.is_symlink() or leads_by_a_link_in(run.path, path) or not path.is_file():
             raise ClaimsError(f"no {claims.LOG} beside the solutions of {run.path}; name it with --claims FILE")
     return claims.load(path)
 

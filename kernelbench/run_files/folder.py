@@ -43,6 +43,17 @@ def linked(path: Path) -> str:
     return next((f"{one} is a link" for one in way if one.is_symlink()), "")
 
 
+def leads_by_a_link_in(folder: Path, path: Path) -> bool:
+    """Return whether a link that lies below a folder is on the way of a path, which may begin anywhere."""
+    top, here = folder.resolve(), Path.cwd()
+    for part in path.parts:
+        place = here.parent if part == ".." else here / part
+        if place.is_symlink() and here.is_relative_to(top):
+            return True
+        here = Path(os.path.realpath(place))
+    return False
+
+
 def read_own(path: Path, most: int) -> bytes:
     """Return a file of a run; OSError for a link, which may lead to any file of its reader, a pipe and a large one."""
     if path.is_symlink():

@@ -26,7 +26,7 @@ from harness.solution.discover import PREBUILT_SUFFIX, Solution, digest_of_helpe
 from harness.solution.includes import is_named_digest, read_bytes, read_head
 from kernelbench import suite
 from kernelbench.run import Run, RunError, WriteError
-from kernelbench.run_files.folder import read_lines
+from kernelbench.run_files.folder import leads_by_a_link_in, read_lines
 from kernelbench.run_files.log import MOST_LOG_BYTES, write_whole
 
 SOURCES = "sources"
@@ -66,13 +66,13 @@ def keep(run: Run, solution: Solution, problem: ProblemFile) -> None:
 def source_of(run: Run, result: Result) -> str | None:
     """The source that ``result`` is of: the kept one, else the file in the directory of solutions if it is unchanged.
 
-    A kept one that is a link is not followed. That directory may be one in the run's own, which has been moved since.
+    No link in the run is followed. That directory may be one in the run's own, which has been moved since.
     """
     sha256, kind, name = (result.solution.get(key) for key in ("sha256", "kind", "name"))
     solutions = Path(run.config.get("solutions") or "")
     kept = run.path.resolve() / SOURCES / f"{sha256}.{kind}"
     for path in (kept, solutions / name, run.path / solutions.name / name):
-        content = _read(path, in_place=path == kept)
+        content = None if leads_by_a_link_in(run.path, path) else _read(path, in_place=path == kept)
         if content is not None and _digest(content) == sha256 and path.suffix != PREBUILT_SUFFIX:
             return content.decode("utf-8", errors="replace")
     return None

@@ -209,6 +209,16 @@ def test_without_claims_it_says_where_they_are_looked_for(run, tmp_path):
     assert done.exit_code == 2 and "--claims FILE" in done.output
 
 
+def test_claims_behind_a_link_in_a_run_are_not_read(run, tmp_path):
+    config = json.loads((run.path / "config.json").read_text())
+    assert regrade(run.path).exit_code == 0
+    (run.path / "x").symlink_to(tmp_path)
+    config["solutions"] = f"{run.path}/x/{config['solutions'].rpartition('/')[2]}"
+    (run.path / "config.json").write_text(json.dumps(config))
+    done = regrade(run.path)
+    assert done.exit_code == 2 and "--claims FILE" in done.output
+
+
 @pytest.mark.parametrize(
     "line", ["{", "[]", '{"problem": 1}', '{"problem": "1/1", "solution": "a", "sha256": "b", "ms": "x"}']
 )

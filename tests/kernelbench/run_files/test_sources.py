@@ -1,5 +1,6 @@
 """Sources of a run, and the files that they take in, kept beside its log."""
 
+import hashlib
 import json
 
 import logs
@@ -74,3 +75,25 @@ def test_files_that_are_not_those_that_were_evaluated_are_none(kept, tmp_path, c
     if change == "a link":
         file.symlink_to(tmp_path / "moved")
     assert sources.helpers_of(run, result) is None
+
+
+@pytest.mark.parametrize("link", ["the file", "its folder", "a folder that the configuration names", ""])
+def test_a_source_is_not_read_by_a_link_in_a_run(tmp_path, link):
+    """Whoever handed over a run could try what a file of its reader holds: a record with the right digest showed it."""
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    (secret / "pin.py").write_text("4711")
+    result = logs.result("1/19", name="pin.py")
+    result.solution |= {"sha256": hashlib.sha256(b"4711").hexdigest(), "helpers": ""}
+    run = logs.run(tmp_path / "run", result)
+    run.config["solutions"] = "solutions"
+    place = run.path / "solutions"
+    if link == "its folder":
+        place.symlink_to(secret)
+    elif link.startswith("a folder"):
+        (run.path / "x").symlink_to(tmp_path)
+        run.config["solutions"] = f"{run.path}/../run/x/secret"
+    else:
+        place.mkdir()
+        (place / "pin.py").symlink_to(secret / "pin.py") if link else (place / "pin.py").write_text("4711")
+    assert sources.source_of(run, result) == (None if link else "4711")
