@@ -171,10 +171,11 @@ class _Session:
         with self._lock:
             if task.budget <= 0:
                 raise BudgetSpent
-            if (task.id, task.total_budget - task.budget + 1) not in self._journal.attempts:
+            sample = task.total_budget - task.budget + 1
+            parts = self._known.get((task.id, sample), []) if (task.id, sample) in self._journal.attempts else []
+            if not parts or not self._is_whole(task.id, parts):  # it is evaluated now, whatever the log says of it
                 self._dispatcher.ask_anew(task.id)
             task.budget -= 1
-            sample = task.total_budget - task.budget
             talk = candidate.talk or self._talk(task, candidate.source)
         turn = candidate.turn or task.turns.get(parent, 0) + 1
         task.sources[sample], task.turns[sample] = source, turn
@@ -188,7 +189,6 @@ class _Session:
         work = Work(task.id, sample, kind, source, path, failure, self._phase(task, sample))
         task.works[sample] = work
         ended: Future = Future()
-        parts = self._known.get((task.id, sample), [])
         if known and parts and self._is_whole(task.id, parts):
             self._deliver(task, _combined(parts), ended)
         else:

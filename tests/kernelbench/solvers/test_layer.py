@@ -414,6 +414,18 @@ def test_attempts_that_a_log_of_others_grants_are_no_more_than_the_limit(solved,
     assert "attempts is reached" in again.stopped["1/19"] and not again.failures
 
 
+@pytest.mark.parametrize("limits", [Limits(attempts=1), Limits(seconds=1e-3)], ids=["attempts", "seconds"])
+def test_attempts_in_a_log_of_others_without_results_are_evaluated_within_the_limits(solved, write, limits):
+    """All of them were, as they were in the log."""
+    solver = write(f"def solve(task):\n    yield from ({candidate('x')!r} + f'# {{n}}' for n in range(9))\n")
+    first = solved(solver, budget=4)
+    assert len(first.run.results) == 4
+    (first.run.path / "results.jsonl").write_text("")
+    again = solved(solver, budget=4, limits=limits, resume=True)
+    assert len(again.run.results) == (limits.attempts or 0) and not again.failures
+    assert "is reached" in again.stopped["1/19"]
+
+
 @pytest.mark.parametrize("spent", [{"tokens": {"prompt": -(10**9), "completion": 0}}, {"cost_usd": -1.0}])
 def test_a_log_of_others_gives_nothing_back_of_what_was_spent(solved, stand_in, spent):
     with stand_in.StandIn(lambda request, number: WRONG) as server:
