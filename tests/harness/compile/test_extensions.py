@@ -301,6 +301,22 @@ def test_a_source_that_becomes_a_link_is_not_followed(builder, tmp_path):
 
 
 @pytest.mark.slow
+def test_a_folder_of_headers_that_becomes_a_link_is_not_followed(builder, tmp_path, tmp_path_factory, monkeypatch):
+    """After the check: it may lead to a disk that never answers."""
+    scratch, elsewhere, seen = tmp_path / "scratch", tmp_path_factory.mktemp("elsewhere"), []
+    (scratch / "include").mkdir(parents=True)
+    (elsewhere / "a.h").write_text("")
+    arguments = {"name": "x", "cpp_sources": ['#include "a.h"'], "extra_include_paths": [f"{scratch}/include"]}
+    request = {"function": "load_inline", "arguments": arguments}
+    checked = Request.checked(request, builder.solution, [builder.solution.path], scratch)
+    (scratch / "include").rmdir()
+    (scratch / "include").symlink_to(elsewhere)
+    look = os.lstat
+    monkeypatch.setattr(os, "lstat", lambda path, **named: seen.append(str(path)) or look(path, **named))
+    assert not checked.files() and checked.key_parts()
+    assert not [path for path in seen if path.startswith(str(elsewhere))]
+
+
 def test_places_for_headers_are_counted_over_all_sources(builder, tmp_path):
     """A limit for each of 500 sources held up the judge for minutes."""
     folders = [tmp_path / str(number) for number in range(100)]

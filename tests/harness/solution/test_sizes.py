@@ -350,3 +350,18 @@ def test_links_in_a_directory_are_looked_at_for_seconds_at_most(tmp_path, monkey
     monkeypatch.setattr("harness.solution.links.reached", lambda *_: pytest.fail("it is looked at"))
     found = discover(tmp_path)
     assert [path.name for path, _ in found.unmapped] == ["link"] and len(found.solutions) == 1
+
+
+def test_a_link_out_of_a_directory_is_not_followed_where_a_solution_has_two_names(tmp_path, monkeypatch):
+    folder, look, seen = tmp_path / "solutions", os.stat, []
+    folder.mkdir()
+    (folder / "1_19.py").write_text("class ModelNew: pass")
+    os.link(folder / "1_19.py", folder / "notes.txt")
+    (folder / "out").symlink_to(tmp_path)
+
+    def noted(path, **named):
+        seen.extend([str(path)] if named.get("follow_symlinks", True) else [])
+        return look(path, **named)
+
+    monkeypatch.setattr(os, "stat", noted)
+    assert len(discover(folder).solutions) == 1 and str(folder / "out") not in seen
