@@ -14,7 +14,7 @@ test: $(VENV)/ready
 	$(VENV)/bin/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder tests/redteam tests
 
 # Tests that take some three seconds and more: Ray, kills, a wheel, builds. Many wait, so three run at once.
-slow: $(VENV)/ready
+slow: $(VENV)/slow
 	$(VENV)/bin/python -m pytest -q -m slow -n 3 --dist loadfile --no-loadscope-reorder
 
 # Tests of the adapters and languages whose packages exclude each other, each in an environment of its own.
@@ -47,4 +47,8 @@ $(VENV)/core: setup.cfg constraints.txt
 
 $(VENV)/ready: $(VENV)/core
 	$(VENV)/bin/pip install --quiet --constraint constraints.txt --editable ".[dev]"
+	touch $@
+
+$(VENV)/slow: $(VENV)/ready
+	$(VENV)/bin/pip install --quiet --constraint constraints.txt --editable ".[dev,ray]"
 	touch $@

@@ -105,6 +105,7 @@ def test_an_excluded_band_is_worth_nothing_and_says_which_it_is():
     assert shaped(library, exclude=("sol_ceiling",)).value > 2
 
 
+@pytest.mark.slow
 def test_a_source_that_only_mentions_extensions_is_of_the_library_too():
     found = reward(GOOD + "\ndef unused():\n    return torch.utils.cpp_extension\n", exclude=["library_only"])
     assert (found.value, found.label, found.band) == (0.0, "ok", "library_only")

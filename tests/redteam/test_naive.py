@@ -50,6 +50,7 @@ def checked(naive, folder, problem, solution, limit_s):
     return (folder / "output").read_text(), late
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BY_NAME)
 def test_an_exploit_fools_a_naive_checker(name, naive, tmp_path, monkeypatch):
     exploit, path = BY_NAME[name], FOLDER / EXPLOITS / name

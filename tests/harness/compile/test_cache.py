@@ -160,6 +160,7 @@ def test_clearing_tells_what_was_there_and_leaves_nothing(cache):
     assert not [path for path in cache.root.rglob("*.so")]
 
 
+@pytest.mark.slow
 def test_a_private_folder_that_a_candidate_nested_deep_harms_nobody(cache):
     code = (
         "import os, sys\nos.chdir(sys.argv[1])\n"

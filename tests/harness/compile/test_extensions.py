@@ -252,6 +252,7 @@ def test_sources_that_come_and_go_are_the_candidates_fault(builder, tmp_path):
             look()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("named", ["sources", "extra_include_paths", "extra_cflags"])
 def test_links_to_links_without_end_are_the_candidates_fault(builder, tmp_path, named):
     """Python followed each of 3,000 in the last one's call, until it could not: kernelbench had failed."""

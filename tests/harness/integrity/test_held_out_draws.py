@@ -37,6 +37,7 @@ def held_out():
     return entries
 
 
+@pytest.mark.slow
 def test_each_is_of_other_sizes_or_of_another_structure(held_out):
     found = held_out([Status.OK], 7)
     assert len(found) == 7

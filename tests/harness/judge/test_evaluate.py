@@ -106,6 +106,7 @@ def test_what_the_published_draw_hides_is_seen(judged, problem):
     assert result.status is Status.WRONG_VALUE and "(signed inputs, initial weights)" in result.message
 
 
+@pytest.mark.slow
 def test_weights_that_start_as_ones_and_zeros_may_not_be_left_out(judged, problem):
     source = """
 import torch
@@ -249,6 +250,7 @@ def test_several_outputs_integers_booleans_and_scalars_of_a_kernelbench_module(j
     assert renamed.status is Status.WRONG_SHAPE and "expected (tensor, {'count': tensor, 'mask'" in renamed.message
 
 
+@pytest.mark.slow
 def test_random_forwards_are_refused_unless_declared_and_then_draw_the_same_on_both_sides(judged, write_problem):
     source = (
         "import torch, torch.nn as nn\nclass Model(nn.Module):\n"
@@ -271,6 +273,7 @@ def test_lower_precisions(judged, problem, precision):
     assert result.status is Status.OK and result.precision == precision
 
 
+@pytest.mark.slow
 def test_weights_are_matched_by_seed_where_names_differ(judged, problem):
     source = """
 import torch, torch.nn as nn

@@ -29,6 +29,7 @@ def test_an_estimate_from_a_quarter_of_the_elements_is_wrong(judged, write_probl
     assert "(rare_" in result.message or "a call in a row" in result.message
 
 
+@pytest.mark.slow
 def test_another_order_of_sums_is_right(judged, write_problem):
     result = judged(write_problem(PROBLEM), CANDIDATE.format("(x.view(1024, -1) ** 2).sum(1).sum().sqrt()"))
     assert result.status is Status.OK, result.message

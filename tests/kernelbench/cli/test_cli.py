@@ -255,6 +255,7 @@ def test_a_file_that_has_no_place_is_told_before_the_work(arguments, tmp_path):
     assert done.returncode == 2 and "no folder" in done.stderr and not done.stdout, done.stderr
 
 
+@pytest.mark.slow
 def test_what_a_terminal_has_no_letters_for_is_escaped(tmp_path):
     """A message in Chinese ended a run with a traceback, and a gate with no verdict."""
     (tmp_path / "1_19.py").write_text("raise RuntimeError('\\u4e2d')", encoding="utf-8")

@@ -64,6 +64,7 @@ def is_of_reference(job):
     return job["solution"]["name"] == "reference.py"
 
 
+@pytest.mark.slow
 @on_each_device
 @pytest.mark.parametrize("more", ["", "from torch.utils import cpp_extension\n", "import helper\n"],
                          ids=["", "it builds", "its helper builds"])  # fmt: skip

@@ -156,6 +156,7 @@ def test_a_neighbour_that_claims_the_same_problem_takes_no_result_away(tmp_path)
     assert len(outcome.unmapped) == 2 and statuses(outcome) == {"1_1_s1.py": Status.OK, "one.py": Status.OK}
 
 
+@pytest.mark.slow
 def test_a_file_that_is_written_while_it_alone_is_evaluated_has_no_result(tmp_path):
     write(tmp_path, **{"1_1_s0": "x"})
     path = tmp_path / "solutions/1_1_s0.py"

@@ -342,6 +342,7 @@ def test_a_model_without_that_protocol_calls_tools_in_plain_text(solved, write, 
     assert not outcome.failures and outcome.run.results[0].correct and len(server.requests) == 2
 
 
+@pytest.mark.slow
 def test_depth_first_and_breadth_first_by_attempt_and_by_iteration(solved, write):
     by_attempt = write(
         f"""

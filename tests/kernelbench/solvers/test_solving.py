@@ -105,6 +105,7 @@ def test_a_solver_that_does_not_repeat_itself_is_told(solved, write, tmp_path):
     assert "attempt 1 is not the one in" in outcome.failures["1/19"] and len(outcome.run.results) == 1
 
 
+@pytest.mark.slow
 def test_a_run_is_not_resumed_with_another_problem(solved, write, tmp_path):
     """Its results would be copied to attempts with the same code."""
     problem = tmp_path / "problems/level1/001_own.py"

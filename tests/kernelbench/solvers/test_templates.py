@@ -130,6 +130,7 @@ def test_neighbours_differ_in_one_parameter_and_fit_a_block(problem):
         assert sum(choice[name] != plan.default[name] for name in choice) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("nvcc"), reason="needs nvcc")
 @pytest.mark.parametrize("id", ["1/25", "1/23", "1/40", "1/36", "1/1"])
 def test_cuda_templates_compile(problem, tmp_path, id):
