@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -40,6 +41,8 @@ class Settings:
 class _Protocol(H11Protocol):
     """HTTP/1.1 that closes a connection whose request does not begin, or whose head does not end, in time."""
 
+    _looking: asyncio.TimerHandle | None = None  # it holds the connection and what was read of it
+
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self._expect_head()
@@ -48,14 +51,21 @@ class _Protocol(H11Protocol):
         super().on_response_complete()
         self._expect_head()
 
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._looking:
+            self._looking.cancel()
+        super().connection_lost(exc)
+
     def _expect_head(self) -> None:
         before = self.cycle
+        if self._looking:
+            self._looking.cancel()
 
         def look() -> None:
             if self.cycle is before and not self.transport.is_closing():
                 self.transport.close()
 
-        self.loop.call_later(_HEAD_S, look)
+        self._looking = self.loop.call_later(_HEAD_S, look)
 
 
 def serve(settings: Settings, ready: Callable[[str, dict[str, Any]], None]) -> None:

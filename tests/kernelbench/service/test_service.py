@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx2
 import pytest
-from serving import GOOD, Serving
+from serving import GOOD, Serving, resident_bytes
 
 import kernelbench
 from harness.problem.module import ProblemError
@@ -194,6 +194,22 @@ def test_nothing_of_the_body_of_a_stranger_is_read(service, path):
         with pytest.raises(OSError):
             for _ in range(1000):
                 stranger.sendall(bytes(1 << 16))
+
+
+def test_connections_that_have_ended_take_no_memory(service):
+    """Each kept 200 kB for half a minute: strangers took gigabytes."""
+    head = b"POST /v1/evaluations HTTP/1.1\r\nHost: x\r\nContent-Length: 60000\r\n\r\n" + bytes(60_000)
+
+    def strangers(count):
+        for _ in range(count):
+            with socket.create_connection(("127.0.0.1", service.port), timeout=10) as stranger:
+                stranger.sendall(head)
+                assert b"401" in stranger.recv(1000)
+
+    strangers(100)
+    before = resident_bytes(service.process.pid)
+    strangers(1000)
+    assert resident_bytes(service.process.pid) - before < 30e6
 
 
 @pytest.mark.slow
