@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import time
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -27,6 +28,7 @@ from harness.solution.discover import Solution, SolutionError
 from kernelbench.evaluation.control import reference_as_candidate, worked
 from kernelbench.evaluation.executor import EnvironmentUnfit, Evaluated, Options, Skipped
 
+OUR_OWN = "kernelbench failed, please report this"
 _ALL = "cuda:all"
 _UNWIND_S = 3.0
 _GONE_S = 30.0  # after SIGKILL; a process that a driver holds never goes, and is left
@@ -275,15 +277,16 @@ def _asked(judge: Judge, file: ProblemFile, solution: Solution | None, job: dict
         try:
             must_be_readable(decode_solution(job["solution"]))
             job["artefact"] = encode_artefact(built())
-        except MachineFault as fault:
-            if not runs_when_built(solution):
-                return Skipped(solution, str(fault))
-            job["artefact"] = encode_artefact(Artefact())  # what its code had the build do: to be told as of its calls
-            failed = {"unevaluated": str(fault), "again": True}
         except ToolchainError as error:
             return Skipped(solution, str(error))
         except CandidateFailure as failure:
             job["failure"] = {"status": failure.status.value, "message": failure.message, "log": failure.log}
+        except Exception as fault:  # the machine's, or one of our own that its code has found
+            reason = str(fault) if isinstance(fault, MachineFault) else f"{OUR_OWN}:\n{traceback.format_exc()}"
+            if not runs_when_built(solution):
+                return Skipped(solution, reason)
+            job["artefact"] = encode_artefact(Artefact())  # what its code had the build do: to be told as of its calls
+            failed = {"unevaluated": reason, "again": True}
     answer, killed_before = failed or _told(judge, job, phase), None
     if answer.get("again") and not judge.lost and not failed:
         killed_before = answer.get("result", {}).get("conditions", {}).get("killed_by")

@@ -28,7 +28,7 @@ from harness.result import Status as Verdict
 from harness.solution.discover import Solution
 from kernelbench.evaluation.executor import Evaluated, Options, Pair, Skipped, Status
 from kernelbench.evaluation.host_limits import MemoryBudget, TimingLock
-from kernelbench.evaluation.judge_process import EVALUATE, Judge, asked, open_judges
+from kernelbench.evaluation.judge_process import EVALUATE, OUR_OWN, Judge, asked, open_judges
 from kernelbench.ucutlass.codegen.build.translate import translators
 
 _MEMORY_SHARE = 0.75  # of what is available at the start, for compilers; the rest for judges and candidates
@@ -263,7 +263,7 @@ class BuildQueue:
                 told = lambda text: order.phase(f"judging: {text}")  # noqa: E731
                 return asked(judge, order, workload, lambda: self._artefact(built), told)
             except Exception:  # whatever it was about this candidate, the others go on
-                return Skipped(order.solution, "kernelbench failed, please report this:\n" + traceback.format_exc())
+                return Skipped(order.solution, f"{OUR_OWN}:\n{traceback.format_exc()}")
             except BaseException as error:
                 return error
             finally:

@@ -125,14 +125,20 @@ def no_room():
     raise MachineFault("no room")
 
 
-def test_what_its_code_had_a_build_do_is_told_as_of_its_calls(solution, right):
-    """It was imported to be built, and had the machine fail there: that was the end, without the reference."""
+def too_deep():
+    raise RecursionError("no room")
+
+
+@pytest.mark.parametrize("built", [no_room, too_deep], ids=["the machine", "kernelbench"])
+def test_what_its_code_had_a_build_do_is_told_as_of_its_calls(solution, right, built):
+    """It was imported to be built, and had the machine fail there, or us: it withdrew, without the reference."""
     solution.path.write_text("from torch.utils import cpp_extension\n" + MODEL)
     failed = right | {"status": "crashed", "speedup": None, "message": "as told"}
-    found, jobs = answered(solution, [{"result": right}, FULL, {"result": failed}], built=no_room)
+    found, jobs = answered(solution, [{"result": right}, FULL, {"result": failed}], built=built)
     assert isinstance(found, Evaluated) and [is_of_reference(job) for job in jobs] == [True, False, False]
-    found, _ = answered(solution, [FULL], built=no_room)
-    assert isinstance(found, Skipped) and found.reason == "no room"
+    found, _ = answered(solution, [FULL], built=built)
+    assert isinstance(found, Skipped) and "no room" in found.reason
+    assert ("please report this" in found.reason) == (built is too_deep)
 
 
 @pytest.mark.parametrize("name", ["1_19.cpp", "1_19.py"])
