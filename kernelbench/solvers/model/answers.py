@@ -18,7 +18,7 @@ _THOUGHT = re.compile(rf"<(/?)({_THOUGHT_TAGS})>", re.IGNORECASE)
 _END_OF_THOUGHT = re.compile(rf"</(?:{_THOUGHT_TAGS})>", re.IGNORECASE)  # some templates open it in the prompt
 _OPEN_THOUGHT = re.compile(rf"^\s*<(?:{_THOUGHT_TAGS})>", re.IGNORECASE)
 _ANSWER = re.compile(r"<answer>(.*?)(?:</answer>|\Z)", re.DOTALL | re.IGNORECASE)
-_FENCE = re.compile(r"^[ \t]*(?P<marks>`{3,}|~{3,})(?P<info>[^`\n]*)$", re.MULTILINE)
+_FENCE = re.compile(r"^[ \t]*(?P<marks>`{3,}|~{3,}(?!~))(?P<info>[^`\n]*)$", re.MULTILINE)
 _FIRST_CODE = {
     "py": re.compile(r"^(?:import |from \w|class |def |@|#|\"\"\"|''')", re.MULTILINE),
     "c": re.compile(r"^(?:#include|#define|//|/\*|extern|template|__global__|using |namespace )", re.MULTILINE),

@@ -3,7 +3,7 @@
 import pytest
 from linear_time import MEGABYTE, in_linear_time
 
-from kernelbench.solvers.model.answers import NoCode, _defines_entry, extract
+from kernelbench.solvers.model.answers import _FENCE, NoCode, _defines_entry, extract
 
 CODE = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return x + 1\n"
 EARLIER = CODE.replace("x + 1", "x")
@@ -116,6 +116,16 @@ def test_thoughts_of_several_kinds_are_left_out():
 def test_a_megabyte_without_an_entry_is_read_in_linear_time(kind, piece):
     with in_linear_time():
         assert not _defines_entry(piece * (MEGABYTE // len(piece)), kind)
+
+
+@pytest.mark.parametrize("line", ["~", "`", " ", "\t~~~"])
+def test_a_megabyte_of_marks_that_is_no_fence_is_read_in_linear_time(line):
+    """100 kB of tildes before a backtick took 20 s, and the answers of other problems waited."""
+    with in_linear_time():
+        assert not list(_FENCE.finditer(line * (MEGABYTE // len(line)) + ("`" if "~" in line else "x`")))
+    assert [fence["marks"] for fence in _FENCE.finditer("~~~~ python\nx\n~~~~\n```py\ny\n```")] == [
+        "~~~~", "~~~~", "```", "```",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
