@@ -71,7 +71,9 @@ def source_of(run: Run, result: Result) -> str | None:
     sha256, kind, name = (result.solution.get(key) for key in ("sha256", "kind", "name"))
     solutions = Path(run.config.get("solutions") or "")
     kept = run.path.resolve() / SOURCES / f"{sha256}.{kind}"
-    for path in (kept, solutions / name, run.path / solutions.name / name):
+    leads_out = os.path.isabs(name) or ".." in Path(name).parts  # of the directory: a run of others says so
+    beside = () if leads_out else (solutions / name, run.path / solutions.name / name)
+    for path in (kept, *beside):
         content = None if leads_by_a_link_in(run.path, path) else _read(path, in_place=path == kept)
         if content is not None and _digest(content) == sha256 and path.suffix != PREBUILT_SUFFIX:
             return content.decode("utf-8", errors="replace")

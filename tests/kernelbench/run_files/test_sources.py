@@ -97,3 +97,14 @@ def test_a_source_is_not_read_by_a_link_in_a_run(tmp_path, link):
         place.mkdir()
         (place / "pin.py").symlink_to(secret / "pin.py") if link else (place / "pin.py").write_text("4711")
     assert sources.source_of(run, result) == (None if link else "4711")
+
+
+@pytest.mark.parametrize("name", ["../secret.py", "{folder}/secret.py", "a/../../secret.py"])
+def test_a_source_lies_in_the_directory_of_solutions(tmp_path, name):
+    (tmp_path / "secret.py").write_text("4711")
+    (tmp_path / "solutions" / "a").mkdir(parents=True)
+    result = logs.result("1/19", name=name.format(folder=tmp_path))
+    result.solution |= {"sha256": hashlib.sha256(b"4711").hexdigest(), "helpers": ""}
+    run = logs.run(tmp_path / "run", result)
+    run.config["solutions"] = str(tmp_path / "solutions")
+    assert sources.source_of(run, result) is None
