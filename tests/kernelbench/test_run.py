@@ -224,7 +224,7 @@ def test_no_more_lines_are_written_than_are_read(tmp_path, monkeypatch):
 
 
 def test_a_configuration_that_is_too_large_once_it_is_written_is_refused_before(tmp_path):
-    """Of letters beyond ASCII each takes six bytes then; the run could not be read any more."""
+    """Each letter beyond ASCII takes six bytes then, and the run could not be read any more."""
     large = {**CONFIGURATION, "settings": {"text": "\u00e9" * 200_000}}
     with pytest.raises(RunError, match="would have 1,200,... bytes, and at most 1,048,576 are read"):
         Run.create(tmp_path / "new", large)

@@ -266,7 +266,7 @@ def test_links_to_links_without_end_are_the_candidates_fault(builder, tmp_path, 
 def test_include_paths_that_take_long_to_look_up_are_looked_up_once_and_for_seconds_at_most(
     builder, tmp_path, monkeypatch
 ):
-    """Of 480 sources and as many folders behind long links they took hours."""
+    """They took hours where 480 sources had as many folders behind long links."""
     scratch, looked = tmp_path / "scratch", []
     (scratch / "folder").mkdir(parents=True)
     sources = [scratch / f"{number}.cpp" for number in range(3)]

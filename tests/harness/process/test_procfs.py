@@ -38,7 +38,7 @@ def test_of_a_crowd_no_more_is_listed_than_asked_for():
 
 
 def test_it_is_told_where_threads_end_before_anybody_has_looked_at_them(monkeypatch):
-    """Of threads that each start the next and end a third of the looks saw no memory, and a sixth no child."""
+    """A third of the looks saw no memory, and a sixth no child, where threads each start the next and end."""
     monkeypatch.setattr(procfs, "_status", lambda process: {"Threads": "2", "State": "Z"})
     assert usage([os.getpid()]).moving
     threads = iter([["1", "2"], ["1", "3"]])
