@@ -98,25 +98,32 @@ def _look_at(descriptor: str, found: OpenFiles) -> None:
 
 def network_of(process: int) -> str:
     """Return what the system calls the network that a process is in; '' where it does not say."""
-    try:
-        return os.readlink(f"/proc/{process}/ns/net")
-    except OSError:
-        return ""
+    for thread in _threads(process):
+        with contextlib.suppress(OSError):
+            return os.readlink(f"{thread}/ns/net")
+    return ""
 
 
 def sockets_in(process: int) -> int:
     """Return how many sockets there are in the network that a process is in."""
-    found = re.match(r"sockets: used (\d+)", read_text(f"/proc/{process}/net/sockstat"))
-    return int(found[1]) if found else 0
+    for thread in _threads(process):
+        if found := re.match(r"sockets: used (\d+)", read_text(f"{thread}/net/sockstat")):
+            return int(found[1])
+    return 0
+
+
+def _threads(process: int) -> Iterator[str]:
+    """Yield the folder of each in /proc, the first at once: of one that has ended the others show what they share."""
+    yield f"/proc/{process}/task/{process}"
+    yield from (f"/proc/{process}/task/{task}" for task in tasks(process))
 
 
 def _kept(process: int) -> list[tuple[str, str]]:
     """Return folder and name of its program and its working directory: without a name they stay as what is open."""
-    for task in (process, *tasks(process)):  # of one that has ended the others show them
-        place = f"/proc/{process}/task/{task}"
+    for thread in _threads(process):
         with contextlib.suppress(OSError):
-            _link(f"{place}/cwd")
-            return [(place, "exe"), (place, "cwd")]
+            _link(f"{thread}/cwd")
+            return [(thread, "exe"), (thread, "cwd")]
     return []
 
 
@@ -135,11 +142,10 @@ def _descriptors(process: int) -> list[tuple[str, str]]:
     folder = f"/proc/{process}/fd"
     if names := os.listdir(folder):
         return [(folder, name) for name in names]
-    for task in tasks(process):
-        folder = f"/proc/{process}/task/{task}/fd"
+    for thread in _threads(process):
         with contextlib.suppress(OSError):
-            if names := os.listdir(folder):
-                return [(folder, name) for name in names]
+            if names := os.listdir(f"{thread}/fd"):
+                return [(f"{thread}/fd", name) for name in names]
     return []
 
 

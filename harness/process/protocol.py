@@ -1,12 +1,13 @@
 """Messages between processes: JSON with a length in front, over a Unix socket.
 
 Never pickle: one end of such a socket may be held by a candidate. A message
-that is too long, not JSON or not an object raises ``Garbled``.
+that is too long, has too many values, is not JSON or not an object raises ``Garbled``.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import socket
 import struct
 from collections.abc import Callable
@@ -15,6 +16,8 @@ from typing import Any
 from harness.json_text import parse_json
 
 MAX_BYTES = 16 << 20
+MAX_VALUES = 200_000  # in one message, which may take 30 times as much memory as its text; answers have thousands
+_TEXT = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _LENGTH = struct.Struct("!I")
 
 
@@ -91,6 +94,8 @@ class Reader:
             return None
         body = bytes(self._buffer[_LENGTH.size :])
         self._buffer.clear()
+        if _values(body) > MAX_VALUES and _values(_TEXT.sub(b"", body)) > MAX_VALUES:
+            raise Garbled(f"a message of more than {MAX_VALUES:,} values")
         try:
             message = parse_json(body)
         except ValueError as error:
@@ -101,3 +106,8 @@ class Reader:
 
     def _length(self) -> int:
         return _LENGTH.unpack_from(self._buffer)[0]
+
+
+def _values(body: bytes) -> int:
+    """Return how many values, but for a first one, the lists and objects of a message have; texts may add more."""
+    return sum(map(body.count, (b",", b"[", b"{")))

@@ -35,7 +35,7 @@ _PASSED_TO_WORKERS = (
 _SECRET = re.compile(
     r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CRED|(?<![A-Z])(PASS|PWD|PAT|PIN|AUTH)(?![A-Z])", re.IGNORECASE
 )
-_WITH_A_PASSWORD = re.compile(r"://[^/]*@")  # an address
+_WITH_A_PASSWORD = re.compile(r"://.*@|\A[^/:\s]+:.*@", re.DOTALL)  # an address, also one without a scheme
 _START_S = 60.0  # for a new process; what it imports is no part of that
 ROOT = Path(__file__).resolve().parents[2]
 

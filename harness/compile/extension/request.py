@@ -93,7 +93,8 @@ class Request:
         files = self.files()
         with self._reading():
             folders = self._folders()
-            digests = sorted(f"{_place(path, folders)}\0{_digest(path)}" for path in files)
+            numbers = {str(folder): number for number, folder in reversed([*enumerate(folders)])}
+            digests = sorted(f"{_place(path, folders, numbers)}\0{_digest(path)}" for path in files)
             includes = _listed(self.arguments.get("extra_include_paths"))
             theirs = [path if is_the_systems(self.places[path]) else "" for path in includes]
         parts = [self.function, json.dumps(keyed, sort_keys=True), json.dumps(theirs)]
@@ -120,26 +121,27 @@ class Request:
             raise Refused(f"cannot read the sources of extension {self.arguments['name']}: {error}") from None
 
     def _files(self) -> list[Path]:
-        texts: dict[Path, str] = {}
-        search, left, lookups = self._searched(), _MAX_CHARACTERS, Lookups()
+        sizes: dict[Path, int] = {}
+        search, size, lookups = self._searched(), 0, Lookups()
         below = (self.solution.root.resolve(), self.scratch, *DEVICES)
-        for text, folder in self._sources(texts):
-            found = local_includes(text, folder, search, self._is_read, lookups, below)
-            left -= sum(len(text) for path, text in found.items() if path not in texts)
-            texts |= found
-            if left - sum(len(text) for text in texts.values()) < 0:
+        for text, path in self._sources():
+            folder, own = (path.parent, {path: text}) if path else (None, {})
+            found = own | local_includes(text, folder, search, self._is_read, lookups, below)
+            new = {file: len(text) for file, text in found.items() if file not in sizes}
+            sizes |= new
+            size += sum(new.values())
+            if size > _MAX_CHARACTERS:
                 raise ValueError(f"they have more than {_MAX_CHARACTERS >> 20} Mi characters together")
-        return list(texts)
+        return list(sizes)
 
-    def _sources(self, texts: dict[Path, str]) -> Iterator[tuple[str, Path | None]]:
-        """Text and folder of each source; those that are files are added to ``texts``."""
+    def _sources(self) -> Iterator[tuple[str, Path | None]]:
+        """Text of each source, and its path where it is a file."""
         if self.function == "load_inline":
             for name in ("cpp_sources", "cuda_sources"):
                 yield from ((text, None) for text in self.arguments.get(name) or [])
             return
         for path in dict.fromkeys(self.sources):
-            texts[path] = read_bytes(path, in_place=True).decode(errors="replace")
-            yield texts[path], path.parent
+            yield read_bytes(path, in_place=True).decode(errors="replace"), path
 
     def _searched(self) -> list[Path]:
         search = list(_listed(self.arguments.get("extra_include_paths")))
@@ -183,11 +185,18 @@ class Request:
         return [*(source.parent for source in self.sources), *self._searched()]
 
 
-def _place(path: Path, folders: list[Path]) -> str:
-    """Return where a file lies, seen from the first of the folders that holds it."""
-    held = ((n, folder) for n, folder in enumerate(folders) if path.is_relative_to(folder))
-    number, folder = next(held, (-1, path.parent))
-    return f"{number}\0{path.relative_to(folder)}"
+def _place(path: Path, folders: list[Path], numbers: Mapping[str, int]) -> str:
+    """Return where a file lies, seen from the first of the folders that holds it.
+
+    ``numbers`` has each one's: to compare every file with each folder would take minutes where both are many.
+    """
+    number, above = -1, os.path.dirname(path)
+    while True:
+        if (found := numbers.get(above, -1)) >= 0 and (number < 0 or found < number):
+            number = found
+        if above == (above := os.path.dirname(above)):
+            folder = folders[number] if number >= 0 else path.parent
+            return f"{number}\0{path.relative_to(folder)}"
 
 
 def _digest(path: Path) -> str:

@@ -38,6 +38,13 @@ def test_a_message_may_arrive_byte_by_byte():
     assert reader.message() == {"a": [1, 2]}
 
 
+def test_commas_and_brackets_in_a_text_are_no_values():
+    """A source has more of them than a message may have values."""
+    reader, source = protocol.Reader(), 'f({a, "b\\"}, [c]);\\\n' * protocol.MAX_VALUES
+    reader.feed(framed(json.dumps({"sources": [source]}).encode()))
+    assert reader.message() == {"sources": [source]}
+
+
 def test_a_closed_end_is_told(ends):
     ends[0].sendall(b"\x00\x00")
     ends[0].close()
@@ -52,9 +59,10 @@ def test_a_closed_end_is_told(ends):
         framed(b"[1, 2]"),
         framed(b"\xff\xfe"),
         framed(b"[" * 100_000),
+        framed(b'{"a": [' + b"{}," * protocol.MAX_VALUES + b"{}]}"),
         struct.pack("!I", protocol.MAX_BYTES + 1) + b"x",
     ],
-    ids=["text", "no object", "no utf-8", "deep", "long"],
+    ids=["text", "no object", "no utf-8", "deep", "many values", "long"],
 )
 def test_garbage_is_garbled(data):
     reader = protocol.Reader()

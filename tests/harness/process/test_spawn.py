@@ -60,3 +60,20 @@ def test_what_the_confinement_opens_by_a_variable_is_passed_on(monkeypatch, name
     """CUTLASS_PATH was not, and programs of uCUTLASS were not evaluated where nvidia-cutlass is not installed."""
     monkeypatch.setenv(name, "/usr/include")
     assert environment()[name] == "/usr/include"
+
+
+@pytest.mark.parametrize(
+    ("value", "passes"),
+    [
+        ("redis://:ab/cd@host:6379", False),
+        ("user:ab/cd@host:80", False),
+        ("https://me@host/path", False),
+        ("https://host/a", True),
+        ("/opt/node@18/bin:/home/me@work/bin", True),
+        ("de_DE.UTF-8@euro", True),
+    ],
+)
+def test_addresses_with_a_password_are_not_passed_on(monkeypatch, value, passes):
+    """Those with a slash in the password were, and those without a scheme."""
+    monkeypatch.setenv("TORCH_ANYTHING", value)
+    assert ("TORCH_ANYTHING" in environment()) is passes

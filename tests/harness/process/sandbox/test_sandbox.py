@@ -94,6 +94,8 @@ ATTEMPTS = {
         "one = socket.socket(socket.AF_UNIX); one.setsockopt(socket.SOL_SOCKET, 26, described)  # SO_ATTACH_FILTER\n"
         "assert one.getsockopt(socket.SOL_SOCKET, 26, 64)",
         "import mmap\nmmap.mmap(-1, 1 << 20).madvise(12)  # MADV_MERGEABLE",
+        # MADV_FREE, MADV_COLD, MADV_PAGEOUT
+        *(f"import mmap\nmmap.mmap(-1, 1 << 20, flags=34).madvise({advice})" for advice in (8, 20, 21)),
         # what signals do not end
         "import mmap\npages = mmap.mmap(-1, 8 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)\n"
         "for at in range(0, 8 << 20, 1 << 20): pages[at] = 1\n"
