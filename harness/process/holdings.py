@@ -175,7 +175,7 @@ def _mapped_file(process: int, fields: list[str]) -> tuple[tuple[int, int], bool
     major, minor = (int(part, 16) for part in fields[3].split(":"))
     size = int(fields[2], 16) + end - begin
     with contextlib.suppress(OSError):
-        size = os.stat(f"/proc/{process}/map_files/{fields[0]}").st_blocks * 512
+        size = os.stat(f"/proc/{process}/map_files/{begin:x}-{end:x}").st_blocks * 512
     return (os.makedev(major, minor), int(fields[4])), fields[5].startswith(_FILES_IN_MEMORY), size
 
 

@@ -137,7 +137,7 @@ class WorkerLimits:
             raise _crashed(f"its processes have more than {_MAX_DESCRIPTORS:,} descriptors open together")
         nameless = self._mappings.nameless | files.nameless
         if look:
-            self._check_disk(sum(size for in_memory, size in nameless.values() if not in_memory))
+            self._check_disk([size for in_memory, size in nameless.values() if not in_memory])
         # a file in memory is in both figures, as far as it is mapped
         in_memory = self._named_bytes + sum(size for in_memory, size in nameless.values() if in_memory)
         shared = max(memory.shared, in_memory)
@@ -183,10 +183,12 @@ class WorkerLimits:
         self._free_bytes = free if due else self._free_bytes
         return due
 
-    def _check_disk(self, nameless: int) -> None:
+    def _check_disk(self, nameless: list[int]) -> None:
+        """Check its files, with those without a name, whose sizes are in ``nameless``."""
         uses = [disk_use(folder, most=self.files) for folder in self._folders]
         self._named_bytes = sum(use.bytes for use, folder in zip(uses, self._folders) if lies_in_memory(folder))
-        files, size = sum(use.files for use in uses), sum(use.bytes for use in uses) + nameless
+        files = sum(use.files for use in uses) + len(nameless)
+        size = sum(use.bytes for use in uses) + sum(nameless)
         if files > self.files or size > self.disk_bytes:
             limit = f"the limit is {self.files} and {self.disk_bytes / 1e9:.1f} GB"
             raise _crashed(f"it wrote {files} files of {size / 1e9:.1f} GB together; {limit}")

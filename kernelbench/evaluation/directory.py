@@ -132,6 +132,7 @@ def evaluate_directory(
         present = BaselineKey.here(executor.device, executor.torch_version, options.precision)
         comparisons.check([(file, name) for file, _, name in cases], present)
         run = _open_run(selection, chosen.root, options, executor.device, out, resume)
+        unevaluated.withdraw_of_other_workloads(run, {(str(s.problem), s.name, name) for _, s, name in cases})
         todo = _todo(run, cases, again)
         outcome = _begun(run, executor, selection, chosen, cases, len(cases) - len(todo))
         unevaluated.keep_unmapped(run, chosen.unmapped)

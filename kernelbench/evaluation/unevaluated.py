@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from harness.limits import MAX_SOURCE_BYTES
@@ -12,7 +12,7 @@ from harness.solution.discover import readable
 from harness.solution.includes import read_bytes
 from kernelbench.evaluation.executor import Skipped
 from kernelbench.run import Run, content_of
-from kernelbench.run_files.unevaluated import SKIPPED, UNMAPPED, WITHDRAWN, append, withdrawn
+from kernelbench.run_files.unevaluated import DISMISSED, SKIPPED, UNMAPPED, WITHDRAWN, append, skipped, withdrawn
 
 
 def keep_skipped(run: Run, item: Skipped, problem: ProblemFile) -> None:
@@ -52,6 +52,22 @@ def withdraw_moved(run: Run, by_name: dict[str, tuple[str, Path]]) -> None:
         problem, path = by_name.get(name, (result.problem, Path()))
         if problem != result.problem and _digest(path) != result.solution["sha256"]:
             _withdraw(run, result.problem, name)
+
+
+def withdraw_of_other_workloads(run: Run, asked: Collection[tuple[str, str, str]]) -> None:
+    """Let nothing count of a solution that has a result of a workload, or was skipped on one, that it has no more.
+
+    ``asked`` has problem, name of the solution and workload of all that is to be evaluated. Raises WriteError.
+    """
+    selected = {case[:2] for case in asked}
+
+    def others(found: Iterable[tuple[str, str, str | None]]) -> list[tuple[str, str]]:
+        return list({case[:2]: None for case in found if case[:2] in selected and case[2] and case not in asked})
+
+    for problem, name in others(skipped(run.unevaluated)):
+        append(run.path, run.unevaluated, {"kind": DISMISSED, "problem": problem, "solution": name})
+    for problem, name in others((r.problem, r.solution["name"], r.workload.get("name")) for r in run.latest()):
+        _withdraw(run, problem, name)
 
 
 def _digest(path: Path) -> str:

@@ -17,7 +17,6 @@ from typing import Any
 from harness.json_text import parse_json
 from harness.limits import MAX_JSON_BYTES
 from harness.record.shape import LIST, OBJECT, TEXT, shape
-from harness.solution.includes import digest_of
 from kernelbench.experiment.outcomes import Finished
 from kernelbench.experiment.plan import Cell, Experiment, ExperimentError, Variant
 from kernelbench.run import only_writer
@@ -121,7 +120,7 @@ def _digest(variant: Variant) -> str:
     """Return the digest of a variant's solver, which is not run. Raises SolverError."""
     if variant.solver_command is not None:
         return Program(variant.solver_command).sha256
-    return digest_of(script.find(variant.solver))
+    return script.digest(script.find(variant.solver))
 
 
 def _same(old: dict[str, Any], new: dict[str, Any], folder: Path) -> None:

@@ -29,7 +29,7 @@ from kernelbench.run import Run
 from kernelbench.run_files.sources import reference_of, trajectory_of
 
 _CHUNK = 64  # results
-_MOST_TEXT = 256 << 20  # characters of sources and attempts: chosen, 25,000 for each of 10,000 results
+_MOST_TEXT = 256 << 20  # characters of sources and attempts, and of references: 25,000 for each of 10,000 results
 _SCRIPTS = ("dom", "format", "highlight", "charts", "table", "panel", "summary", "app")
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
 
@@ -101,8 +101,15 @@ def policy(live: bool) -> str:
 
 
 def _references(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """Return the references of each run by problem."""
-    return [{p: reference_of(run, p) for p in dict.fromkeys(r.problem for r in run.latest())} for run in runs]
+    """Return the references of each run by problem, as long as there is room, as ``_details`` does."""
+    room, found = _MOST_TEXT, []
+    for run in runs:
+        found.append({})
+        for problem in dict.fromkeys(result.problem for result in run.latest()):
+            reference = reference_of(run, problem) if room > 0 else None
+            room -= len(to_json(reference))
+            found[-1][problem] = reference if room >= 0 else {"left_out": True}
+    return found
 
 
 def to_json(data: Any) -> str:

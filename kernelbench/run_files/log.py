@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
+import secrets
 from pathlib import Path
 from typing import Any
 
@@ -99,14 +101,16 @@ def write_whole(path: Path, content: bytes | str) -> None:
     A link is replaced: in a run, a suite or a checkout, which may be of others, it may lead to any file of ours.
     """
     content = content.encode() if isinstance(content, str) else content
-    draft = path.with_name(f".{path.name}")
+    draft = path.with_name(f".draft-{secrets.token_hex(8)}")  # which nothing has: no link, no file of the user's
     try:
-        draft.unlink(missing_ok=True)  # it may be a link, too
         draft.write_bytes(content)
         os.replace(draft, path)
-    except OSError as error:
-        draft.unlink(missing_ok=True)
-        raise OSError(error.errno, error.strerror, str(path)) from None
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise OSError(error.errno, error.strerror, str(path)) from None
+        raise
 
 
 def whole_lines(path: Path, repair: bool = False) -> tuple[list[bytes], bool]:

@@ -71,13 +71,17 @@ def source_of(run: Run, result: Result) -> str | None:
     sha256, kind, name = (result.solution.get(key) for key in ("sha256", "kind", "name"))
     solutions = Path(run.config.get("solutions") or "")
     kept = run.path.resolve() / SOURCES / f"{sha256}.{kind}"
-    leads_out = os.path.isabs(name) or ".." in Path(name).parts  # of the directory: a run of others says so
-    beside = () if leads_out else (solutions / name, run.path / solutions.name / name)
+    beside = () if leads_out(name) else (solutions / name, run.path / solutions.name / name)
     for path in (kept, *beside):
         content = None if leads_by_a_link_in(run.path, path) else _read(path, in_place=path == kept)
         if content is not None and _digest(content) == sha256 and path.suffix != PREBUILT_SUFFIX:
             return content.decode("utf-8", errors="replace")
     return None
+
+
+def leads_out(name: str) -> bool:
+    """Return whether a solution's name leads out of its directory: a run of others may say so."""
+    return os.path.isabs(name) or ".." in Path(name).parts
 
 
 def helpers_of(run: Run, result: Result) -> dict[str, str | None] | None:

@@ -1,11 +1,13 @@
 """Candidates that a run did not evaluate, kept beside its log with the reason.
 
-``unevaluated.jsonl`` is only ever appended to, and has three kinds of lines:
+``unevaluated.jsonl`` is only ever appended to, and has four kinds of lines:
 
 - ``skipped``: one candidate that could not be evaluated, through no fault of its own. ``after`` is the
   number of results in the log at that time: a result of it behind that place takes the line's place.
 - ``unmapped``: all files of the solution directory that name no problem, or that of another. The last such line counts.
-- ``withdrawn``: a solution whose first ``after`` results in the log are of a content that its file has no more.
+- ``withdrawn``: a solution whose first ``after`` results in the log are of a content that its file has no more, or
+  some of them of a workload that it is not evaluated on.
+- ``dismissed``: a solution whose ``skipped`` lines before this one do not count: it is evaluated on other workloads.
 """
 
 from __future__ import annotations
@@ -23,14 +25,15 @@ from harness.result import Result
 from kernelbench.run_files.log import append_line, ends_in_a_part, lines_if_any, whole_lines
 
 UNEVALUATED = "unevaluated.jsonl"
-SKIPPED, UNMAPPED, WITHDRAWN = "skipped", "unmapped", "withdrawn"
+SKIPPED, UNMAPPED, WITHDRAWN, DISMISSED = "skipped", "unmapped", "withdrawn", "dismissed"
 _OF_SKIPPED = {
     "kind": TEXT, "problem": PROBLEM, "problem_name": TEXT, "solution": TEXT, "sample": count(),
     "workload": or_none(TEXT), "reason": TEXT, "after": count(),
 }  # fmt: skip
 _OF_WITHDRAWN = {"kind": TEXT, "problem": PROBLEM, "solution": TEXT, "after": count()}
+_OF_DISMISSED = {"kind": TEXT, "problem": PROBLEM, "solution": TEXT}
 _OF_FILES = ("solution", "reason")
-_FIELDS = {SKIPPED: _OF_SKIPPED, WITHDRAWN: _OF_WITHDRAWN}
+_FIELDS = {SKIPPED: _OF_SKIPPED, WITHDRAWN: _OF_WITHDRAWN, DISMISSED: _OF_DISMISSED}
 _SHAPES = {
     **{kind: shape({f"{name}!": of for name, of in fields.items()}) for kind, fields in _FIELDS.items()},
     UNMAPPED: shape({"files!": LIST, "files[]": OBJECT, **{f"files[].{name}!": TEXT for name in _OF_FILES}}),
@@ -80,28 +83,32 @@ def bounded(records: Iterable[dict[str, Any]], count: int) -> list[dict[str, Any
     return [record | {"after": count} for record in last.values() if record["after"] > count]
 
 
-def pending(results: Sequence[Result], records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return what has none of the log's ``results``: skipped candidates by problem and sample, then unmapped files."""
-    skipped: dict[tuple, dict[str, Any]] = {}
-    files: list[dict[str, Any]] = []
+def skipped(records: Iterable[dict[str, Any]]) -> dict[tuple[str, str, str | None], dict[str, Any]]:
+    """Return the last line of each candidate that was skipped, by problem, solution and workload."""
+    found: dict[tuple[str, str, str | None], dict[str, Any]] = {}
     for record in records:
         if record["kind"] == SKIPPED:
-            skipped[record["problem"], record["solution"], record["workload"]] = record
-        elif record["kind"] == UNMAPPED:
-            files = record["files"]
+            found[record["problem"], record["solution"], record["workload"]] = record
+        elif record["kind"] == DISMISSED:
+            found = {key: one for key, one in found.items() if key[:2] != (record["problem"], record["solution"])}
+    return found
+
+
+def pending(results: Sequence[Result], records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return what has none of the log's ``results``: skipped candidates by problem and sample, then unmapped files."""
+    files = next((record["files"] for record in reversed([*records]) if record["kind"] == UNMAPPED), [])
     places: dict[tuple, int] = {}
     for place, result in enumerate(results):
         for workload in (result.workload.get("name"), None):
             places[result.problem, result.solution["name"], workload] = place
-    left = [record for key, record in skipped.items() if places.get(key, -1) < record["after"]]
+    left = [record for key, record in skipped(records).items() if places.get(key, -1) < record["after"]]
     return sorted(left, key=lambda r: (*map(int, r["problem"].split("/")), r["sample"])) + files
 
 
 def in_part(latest: Sequence[Result], records: Iterable[dict[str, Any]]) -> set[tuple[str, str]]:
     """Return problem and name of solutions that were skipped on a workload, and have no result on it in ``latest``."""
     known = {(r.problem, r.solution["name"], r.workload.get("name")) for r in latest}
-    skipped = {(r["problem"], r["solution"], r["workload"]) for r in records if r["kind"] == SKIPPED and r["workload"]}
-    return {(problem, name) for problem, name, _ in skipped - known}
+    return {(problem, name) for problem, name, workload in skipped(records).keys() - known if workload}
 
 
 def withdrawn(records: Iterable[dict[str, Any]]) -> dict[tuple[str, str], int]:

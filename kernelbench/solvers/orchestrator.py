@@ -21,6 +21,7 @@ from kernelbench.evaluation.executor import Evaluated, Options, Pair, closed_or_
 from kernelbench.evaluation.local_executor import BuildQueue, Pipeline
 from kernelbench.run import Run
 from kernelbench.run_files import sources
+from kernelbench.run_files.folder import leads_by_a_link_in
 from kernelbench.solvers import session
 from kernelbench.solvers.backend.interface import Work
 from kernelbench.solvers.backend.local import LocalBackend
@@ -122,7 +123,7 @@ def _run_session(
         )
         for file in files
     ]  # fmt: skip
-    backend = LocalBackend(line, {facts.id: facts for facts in problems}, outcome.device, run.path, first)
+    backend = LocalBackend(line, {facts.id: facts for facts in problems}, outcome.device, run.path)
 
     def keep(work: Work, results: list[Result]) -> None:
         file = backend.problems[work.problem].file
@@ -140,8 +141,11 @@ def _finish(outcome: Outcome, opened, selector: str, problem_dir: Path | None, w
     folder = outcome.run.path / SOLUTIONS
 
     def pair_of(result: Result) -> Pair | None:
+        path = folder / result.solution["name"]
+        if sources.leads_out(result.solution["name"]) or leads_by_a_link_in(outcome.run.path, path):
+            return None
         try:
-            solution = read_solution(folder / result.solution["name"], folder, ProblemId.parse(result.problem))
+            solution = read_solution(path, folder, ProblemId.parse(result.problem))
         except (OSError, ValueError, SolutionError):  # a log of others may have a name that no file has
             return None
         file = files.get(result.problem)  # a run that goes on with fewer problems has results of others

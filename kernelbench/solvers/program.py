@@ -24,11 +24,11 @@ from typing import BinaryIO
 
 from harness.faults import with_disk_room
 from harness.json_text import parse_json
-from harness.limits import MAX_JSON_BYTES
+from harness.limits import MAX_JSON_BYTES, MAX_SOURCE_BYTES
 from harness.record.shape import FROM_0, LIST, OBJECT, TEXT, or_none, shape
 from harness.result import Result
 from harness.solution.discover import SUFFIXES
-from harness.solution.includes import open_plain
+from harness.solution.includes import open_plain, read_head
 from kernelbench.metrics import settled
 from kernelbench.run_files.folder import WORKSPACES, read_own
 from kernelbench.run_files.log import write_whole
@@ -221,8 +221,17 @@ def _end(process: subprocess.Popen) -> None:
 
 
 def _digest(words: list[str]) -> str:
-    """Return the digest of the program's files: its script may be an argument of an interpreter."""
-    content = [Path(word).read_bytes() if Path(word).is_file() else word.encode() for word in words]
+    """Return the digest of the program's files: its script may be an argument of an interpreter. Raises SolverError.
+
+    Of a large one, such as weights, its begin and its size count: who lists a plan of others does not wait for it.
+    """
+    content = []
+    for word in words:
+        try:
+            data, size = read_head(Path(word), MAX_SOURCE_BYTES) if Path(word).is_file() else (word.encode(), 0)
+        except OSError as error:
+            raise SolverError(f"cannot read {word}: {error.strerror}") from None
+        content.append(data + f" of {size}".encode() if size > MAX_SOURCE_BYTES else data)
     return hashlib.sha256(b"\0".join(content)).hexdigest()
 
 

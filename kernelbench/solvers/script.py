@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import importlib.util
 import inspect
 import sys
 from collections.abc import Generator
 from pathlib import Path
 
-from harness.solution.includes import digest_of
+from harness.solution.includes import read_bytes
 from kernelbench.solvers.plan import SolverError
 from kernelbench.solvers.task import Task
 
@@ -38,15 +39,20 @@ def summary(path: Path) -> str:
     return (ast.get_docstring(ast.parse(path.read_text())) or "").partition("\n")[0]
 
 
+def digest(path: Path) -> str:
+    """Return the digest of a script, which is not run. Raises SolverError where it cannot be read, or is too large."""
+    try:
+        return hashlib.sha256(read_bytes(path)).hexdigest()
+    except OSError as error:
+        raise SolverError(f"cannot read the solver {path}: {error.strerror}") from None
+
+
 class Script:
     """Raises SolverError where the file does not load, or holds no ``solve``."""
 
     def __init__(self, path: Path):
         self.name = path.name
-        try:
-            self.sha256 = digest_of(path)
-        except OSError as error:
-            raise SolverError(f"cannot read the solver {path}: {error.strerror}") from None
+        self.sha256 = digest(path)
         spec = importlib.util.spec_from_file_location(f"kb_solver_{path.stem}", path)
         if spec is None:
             raise SolverError(f"{path} is not a Python file; programs in other languages go with --solver-command")

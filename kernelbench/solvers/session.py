@@ -103,6 +103,11 @@ class _Session:
         workloads = {part.workload.get("name") for part in parts}
         return not all(part.correct for part in parts) or len(workloads) >= len(self._problems[problem].workload_names)
 
+    def _whole(self, problem: str, sample: int) -> list[Result]:
+        """Return the results of an attempt that the log has whole; none of another."""
+        parts = self._known.get((problem, sample), []) if (problem, sample) in self._journal.attempts else []
+        return parts if parts and self._is_whole(problem, parts) else []
+
     def _solve(self, problem: str) -> None:
         """The life of one problem."""
         try:
@@ -140,7 +145,8 @@ class _Session:
             task.id, plan.endpoint, self._journal,
             Hooks(
                 lambda: self._asking(task), lambda after_last: self._enter(task, after_last), lambda: task.tags,
-                lambda call: _charge(self._standings[task.id], call), lambda: self._dispatcher.ask_anew(task.id),
+                lambda call: _charge(self._standings[task.id], call),
+                lambda: self._dispatcher.ask_anew(task.id, in_turn=True),
             ),
             protocol=task.option("tools", "openai"), extract=getattr(facts, "extract", None),
         )  # fmt: skip
@@ -168,12 +174,14 @@ class _Session:
         """A future of the Result of the task's next attempt, which is on the disk before anything is made of it."""
         source, kind, failure = _source_of(candidate)
         parent = candidate.parent.solution["sample"] if isinstance(candidate.parent, Result) else candidate.parent
+        if not self._whole(task.id, task.total_budget - task.budget + 1):
+            self._dispatcher.ask_anew(task.id, in_turn=True)  # without the lock: those whose turn it is need it
         with self._lock:
             if task.budget <= 0:
                 raise BudgetSpent
             sample = task.total_budget - task.budget + 1
-            parts = self._known.get((task.id, sample), []) if (task.id, sample) in self._journal.attempts else []
-            if not parts or not self._is_whole(task.id, parts):  # it is evaluated now, whatever the log says of it
+            parts = self._whole(task.id, sample)
+            if not parts:  # it is evaluated now, whatever the log says of it
                 self._dispatcher.ask_anew(task.id)
             task.budget -= 1
             talk = candidate.talk or self._talk(task, candidate.source)
@@ -189,7 +197,7 @@ class _Session:
         work = Work(task.id, sample, kind, source, path, failure, self._phase(task, sample))
         task.works[sample] = work
         ended: Future = Future()
-        if known and parts and self._is_whole(task.id, parts):
+        if known and parts:
             self._deliver(task, _combined(parts), ended)
         else:
             self._evaluate(task, work, ended)

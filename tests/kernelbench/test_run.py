@@ -268,10 +268,19 @@ def test_a_link_and_a_pipe_that_a_person_names_are_written_through(tmp_path):
 
 def test_a_link_in_a_run_directory_is_replaced(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "target")
-    (tmp_path / ".link").symlink_to(tmp_path / "target")
     write_whole(tmp_path / "link", "text")
     assert not (tmp_path / "link").is_symlink() and (tmp_path / "link").read_text() == "text"
-    assert not (tmp_path / "target").exists() and not (tmp_path / ".link").is_symlink()
+    assert not (tmp_path / "target").exists()
+
+
+def test_a_hidden_file_beside_what_is_written_stays(tmp_path):
+    """`-o env` removed the `.env` beside it, whose name the draft had."""
+    (tmp_path / ".env").write_text("mine")
+    (tmp_path / ".link").symlink_to(tmp_path / "target")
+    write_whole(tmp_path / "env", "text")
+    write_whole(tmp_path / "link", "text")
+    assert (tmp_path / ".env").read_text() == "mine" and (tmp_path / ".link").is_symlink()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".env", ".link", "env", "link"]
 
 
 def test_a_configuration_that_is_a_link_is_neither_read_nor_written(tmp_path):

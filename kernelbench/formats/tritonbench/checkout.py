@@ -26,6 +26,7 @@ GOLDEN = Path("data/TritonBench_G_v1")
 PERF = Path("performance_metrics/perf_G/golden_metrics")
 _INSTRUCTIONS = ("simp_instru", "comp_instru")  # a model is given one of them
 _MOST_FILES = 500  # the benchmark has 184; an answer is searched for the instruction of each
+_MOST_CHARACTERS = 64 << 20  # of all golden and perf files together: the benchmark has 2.6 million
 SEPARATOR = "#" * 146  # between a golden file's code and its test
 
 
@@ -42,13 +43,16 @@ def names(root: Path) -> dict[str, ProblemId]:
 
 
 def entries(root: Path) -> list[Entry]:
-    """All golden files of the statistics. Raises ProblemError where the statistics cannot be read."""
+    """All golden files of the statistics. Raises ProblemError where these cannot be read, or are too large together."""
     ids = names(root)
     records = {Path(record["file"]).stem: record for record in _statistics(root)}
-    found = []
+    found, left = [], _MOST_CHARACTERS
     for name, problem_id in ids.items():
-        code, _, test = _text(root, root / GOLDEN / f"{name}.py").partition(SEPARATOR)
-        perf = _text(root, root / PERF / f"{name}_perf.py")
+        golden, perf = _text(root, root / GOLDEN / f"{name}.py"), _text(root, root / PERF / f"{name}_perf.py")
+        left -= len(golden) + len(perf)
+        if left < 0:
+            raise ProblemError(f"the files of {root} have more than {_MOST_CHARACTERS >> 20} Mi characters together")
+        code, _, test = golden.partition(SEPARATOR)
         instructions = tuple(" ".join(str(records[name].get(key, "")).split()) for key in _INSTRUCTIONS)
         found.append(Entry(problem_id, name, instructions, code, test.lstrip("#"), perf))
     return found

@@ -119,12 +119,15 @@ function findings({findings: found = [], track, own_share: share, own_kernels: o
   ].filter(Boolean);
 }
 
+const NO_ROOM = 'This page has no room for more sources; kb serve shows it.';
+
 function sources({source, reference, left_out}, record) {
   const pane = (title, text, kind, missing) => el('figure', {class: 'source'}, el('figcaption', {}, title),
     text ? code(text, kind) : el('p', {class: 'muted'}, missing));
   return el('div', {class: 'sources'},
-    pane(!reference || reference.kept ? 'Reference' : 'Reference, as the suite has it now', reference?.source, 'py', 'The problem is not in this run and not in the suite.'),
-    pane(record.solution.name, source, record.solution.kind, left_out ? 'This page has no room for more sources; kb serve shows it.' : 'The run holds no copy of this source.'));
+    pane(!reference || reference.kept || reference.left_out ? 'Reference' : 'Reference, as the suite has it now', reference?.source, 'py',
+      reference?.left_out ? NO_ROOM : 'The problem is not in this run and not in the suite.'),
+    pane(record.solution.name, source, record.solution.kind, left_out ? NO_ROOM : 'The run holds no copy of this source.'));
 }
 
 function timings(record, claims) {

@@ -1,7 +1,8 @@
 """The backend of this machine: builds and devices of ``kb eval``.
 
 Attempts whose code is the same, as ``harness.compile.code_digest`` has it, are evaluated once: the second one's record
-is the first one's, with its own source, and says so in ``build.same_code_as``.
+is the first one's, with its own source, and says so in ``build.same_code_as``. Only results of this life of the run are
+passed on: the log of an earlier one may be of others.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import threading
-from collections.abc import Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,7 @@ class _Same:
 
 
 class LocalBackend:
-    """Measures on the devices of ``line``. ``known`` are results of the run so far, with their code digests."""
+    """Measures on the devices of ``line``."""
 
     def __init__(
         self,
@@ -53,15 +53,11 @@ class LocalBackend:
         problems: dict[str, SuiteProblem],
         device: dict[str, Any],
         folder: Path,
-        known: Sequence[Result] = (),
     ):
         self.device, self.problems = device, problems
         self._line, self._folder = line, folder
         self._lock = threading.Lock()
         self._by_code: dict[tuple[str, str | None, str], Future] = {}  # problem, workload, digest -> result
-        for result in known:
-            if code := (result.build or {}).get("code"):
-                self._by_code.setdefault((result.problem, result.workload["name"], code), _done(result))
 
     def solution(self, work: Work) -> Solution:
         """Return the solution of an attempt; its ``kb:`` comment may ask for what there is not."""
@@ -251,9 +247,3 @@ class _Attempt:
             self._backend.forget(self._code, self._work.problem, self._workload)
         self._mine.set_exception(error)
         self.ended.set_exception(error)
-
-
-def _done(result: Result) -> Future:
-    future: Future = Future()
-    future.set_result(result)
-    return future

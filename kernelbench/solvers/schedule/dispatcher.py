@@ -38,6 +38,7 @@ class Dispatcher:
         self._changed = threading.Condition()
         self._asked = dict.fromkeys(self._standings, 0)  # units that the thread of a problem has asked for
         self._granted_before = dict(journal.granted)  # in earlier lives of the run
+        self._asking_anew: set[str] = set()  # what was granted before and is not in the log
         self._waiting: set[str] = set()
         self._running: set[str] = set()
         self._ended: set[str] = set()
@@ -69,6 +70,7 @@ class Dispatcher:
             if self._asked[problem] <= self._standings[problem].units:
                 return
             self._running.discard(problem)
+            self._asking_anew.discard(problem)
             self._waiting.add(problem)
             self._changed.notify_all()
             self._changed.wait_for(lambda: problem not in self._waiting)
@@ -81,13 +83,17 @@ class Dispatcher:
             standing = self._standings[problem]
             standing.units = min(standing.units, max(1, self._asked[problem]))
 
-    def ask_anew(self, problem: str) -> None:
+    def ask_anew(self, problem: str, in_turn: bool = False) -> None:
         """Raise Stopped before a model call or an attempt that is not in the log, where a limit leaves no room for it.
 
-        A unit of this life has been checked. That one was granted before says the log, which may be of others.
+        A unit of this life has been checked. That one was granted before says the log, which may be of others, and
+        of all problems: ``in_turn`` as many ask as may work at once, so that a limit holds for those that follow.
         """
         with self._changed:
             if self._asked[problem] <= self._granted_before.get(problem, 0):
+                if in_turn:
+                    self._changed.wait_for(lambda: self._error or self._may_ask_anew(problem))
+                    self._asking_anew.add(problem)
                 if spent := self._limits.spent(self._standings.values(), self.seconds):
                     self._stopped[problem] = spent
                     raise Stopped(spent)
@@ -97,6 +103,7 @@ class Dispatcher:
         with self._changed:
             self._ended.add(problem)
             self._running.discard(problem)
+            self._asking_anew.discard(problem)
             self._error = self._error or error
             self._changed.notify_all()
 
@@ -128,6 +135,9 @@ class Dispatcher:
         if fresh:
             self._start(chosen.problem)
         return True
+
+    def _may_ask_anew(self, problem: str) -> bool:
+        return problem in self._asking_anew or len(self._asking_anew) < self._at_once
 
     def _may_decide(self) -> bool:
         if self._error:

@@ -83,6 +83,31 @@ def test_a_file_without_a_name_counts_however_long_its_path_was(deep):
     os.close(descriptor)
 
 
+# Maps one page of a file of 2 MB at an address that /proc/PID/maps fills up with zeros.
+MAPS_LOW = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
+file = os.open("gone", os.O_RDWR | os.O_CREAT)
+os.write(file, bytes(2 << 20)), os.fsync(file)
+assert libc.mmap(0x1000000, 4096, 1, 0x12, file, 0) == 0x1000000  # MAP_PRIVATE | MAP_FIXED
+os.unlink("gone"), os.close(file)
+print(flush=True), sys.stdin.readline()
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may look behind a mapping")
+def test_all_of_a_file_counts_that_is_mapped_in_part_at_a_low_address(tmp_path):
+    """18 files of 100 MB were 18 pages."""
+    command = [sys.executable, "-c", MAPS_LOW]
+    with subprocess.Popen(command, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        found = mappings([process.pid], MANY).nameless
+        process.stdin.close()
+    assert [size for lies_in_memory, size in found.values() if not lies_in_memory] == [2 << 20]
+
+
 @pytest.mark.parametrize("flags", [mmap.MAP_SHARED, mmap.MAP_PRIVATE], ids=["shared", "private"])
 def test_a_file_that_is_only_mapped_counts(tmp_path, flags):
     descriptor = written(tmp_path / "gone", 2 << 20)

@@ -205,6 +205,14 @@ def test_where_few_files_have_room_a_candidate_has_half_of_them(run, monkeypatch
     assert error.status is Status.CRASHED and "the limit is 30" in error.message
 
 
+def test_files_without_a_name_count_as_files_too(run, monkeypatch):
+    """Empty ones took all that a disk had for others."""
+    monkeypatch.setattr("harness.process.worker_limits.MAX_FILES", 50)
+    source = "for i in range(60): os.open(f'{i}', os.O_CREAT | os.O_RDWR), os.unlink(f'{i}')\n"
+    error = failing(run, source)
+    assert error.status is Status.CRASHED and "the limit is 50" in error.message
+
+
 def test_the_disk_is_looked_at_before_a_build(run, monkeypatch):
     """A candidate that had filled it asked for a build: what then failed was the machine's fault."""
     monkeypatch.setattr("harness.process.worker_limits.MAX_FILES", 50)

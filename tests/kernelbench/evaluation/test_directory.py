@@ -7,6 +7,7 @@ from kernelbench.evaluation.directory import Selection, Watcher, evaluate_direct
 from kernelbench.evaluation.executor import Options
 from kernelbench.gate import thresholds
 from kernelbench.run import Run, RunError
+from kernelbench.run_files import unevaluated
 
 PROBLEM = """import torch
 class Model(torch.nn.Module):
@@ -167,3 +168,22 @@ def test_a_file_that_is_written_while_it_alone_is_evaluated_has_no_result(tmp_pa
     options = Options(device="cpu", cv_target=0.5, track="open", jobs=1)  # in order, as they are built
     _, item = evaluate_one(path, options, problem_dir=tmp_path / "problems", status=written)
     assert item.reason == "one of its files changed meanwhile: evaluate it again when it is written"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("left", ["a result", "a skipped line"])
+def test_a_workload_that_a_solution_has_no_more_counts_for_nothing(tmp_path, left):
+    """A result of a problem's former workload failed a gate, and a line of others kept a result from counting."""
+    write(tmp_path, **{"1_1_s0": "x + 1 if len(x) == 64 else x"})
+    module = tmp_path / "problems/level1/001_own.py"
+    module.write_text(WITH_TWO_SIZES)
+    run = evaluated(tmp_path, workload="all").run
+    assert [r.status for r in run.latest()] == [Status.OK, Status.WRONG_VALUE]
+    if left == "a skipped line":
+        (tmp_path / "solutions/1_1_s0.py").write_text((tmp_path / "solutions/1_1_s0.py").read_text() + "# changed\n")
+        line = {"kind": "skipped", "problem": "1/1", "problem_name": "own", "solution": "1_1_s0.py", "sample": 0}
+        unevaluated.append(run.path, [], line | {"workload": "ragged", "reason": "", "after": 0})
+    module.write_text(WITH_TWO_SIZES.replace(', "ragged": dict(n=65)', ""))
+    run = evaluated(tmp_path, workload="all").run
+    assert [(r.status, r.workload["name"]) for r in run.solutions()] == [(Status.OK, "small")]
+    assert not unevaluated.pending(run.results, run.unevaluated)

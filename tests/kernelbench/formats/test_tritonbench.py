@@ -52,6 +52,13 @@ def test_a_problem_has_a_workload_for_each_shape_and_one_for_its_test(root):
     assert [str(file.id) for file in suite.find("level2,fill", root)] == ["1/1", "2/3"]
 
 
+def test_the_files_of_a_checkout_have_a_limit_together(root, monkeypatch):
+    """1,000 of 4 MiB each, of nothing but zeros, are a small archive and took 4 GB."""
+    monkeypatch.setattr(checkout, "_MOST_CHARACTERS", sum(len(e.golden + e.perf) for e in checkout.entries(root)))
+    with pytest.raises(ProblemError, match="have more than 0 Mi characters together"):
+        checkout.entries(root)  # tests and separators count too
+
+
 def test_inputs_are_of_one_shape_with_the_types_of_the_perf_file(root):
     workload = load_problem(suite.find("scale", root)[0]).workload("2")
     (x,) = draw_inputs(workload, 7, CPU, torch.float32)

@@ -150,6 +150,17 @@ def test_a_run_can_be_reported_where_its_sources_are_not(tmp_path):
     assert chunk(text, "references") == [{"1/19": {"source": "# kept", "kept": True}}]
 
 
+def test_a_page_has_room_for_so_many_references(tmp_path, monkeypatch):
+    """5,000 of 4 MiB each, of nothing but blanks, are a small archive."""
+    made = run(tmp_path / "r", *(result(f"1/{number}", 0.5) for number in range(1, 101)))
+    looked_at = []
+    monkeypatch.setattr(page, "reference_of", lambda *_: looked_at.append(1) or {"source": "x" * 987})
+    monkeypatch.setattr(page, "_MOST_TEXT", 10_000)
+    (found,) = chunk(page.report([made]), "references")
+    assert [reference == {"left_out": True} for reference in found.values()] == [False] * 10 + [True] * 90
+    assert len(looked_at) == 10
+
+
 def test_a_page_has_room_for_so_many_sources_whatever_results_name_the_same(tmp_path, monkeypatch):
     made = run(tmp_path / "r", *(result(f"1/{number}", 0.5) for number in range(1, 101)))
     looked_at = []

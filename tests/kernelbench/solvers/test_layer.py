@@ -1,5 +1,6 @@
 """What a strategy has from its task: trials, profiles, memory, tools, tags, schedules, limits, starts."""
 
+import hashlib
 import json
 import os
 import textwrap
@@ -88,6 +89,46 @@ def test_attempts_with_the_same_code_are_evaluated_once(solved, write):
     assert first[1].timing == first[2].timing and first[1].solution["name"] != first[2].solution["name"]
     assert settled.settled_speedup(first[1]) == settled.settled_speedup(first[2])
     assert copies[3] is None and copies[4] is None and first[3].timing != first[4].timing  # they know their names
+
+
+@pytest.mark.slow
+def test_a_log_of_others_says_nothing_of_the_code_of_attempts_to_come(solved, write):
+    """A wrong attempt, built now, was told the 50x of a line that named its library."""
+    wrong = CPP.format(comment="wrong", i="i").replace("x[i] > 0 ? x[i] : 0", "1")
+    solver = write(f"""
+        from kernelbench.solvers.task import Candidate
+        def solve(task):
+            for source in {[CPP.format(comment="right", i="i"), wrong]!r}:
+                yield Candidate(source, kind="cpp")
+    """)
+    codes = [r.build["code"] for r in solved(solver, budget=2, out="honest").run.results if r.confirms is None]
+    log = solved(solver, budget=1).run.path / "results.jsonl"
+    (line,) = lines(log)
+    line["build"]["code"] = codes[1]
+    log.write_text(json.dumps(line) + "\n")
+    again = solved(solver, budget=2, resume=True)
+    assert [r.status for r in again.run.results] == ["ok", "wrong_value"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("link", [False, True])
+def test_a_log_of_others_names_no_file_outside_of_the_run(solved, write, tmp_path, link):
+    """It stood as the best, was run, and a copy of it was kept in the run."""
+    solver = write(f"def solve(task):\n    yield from ({CLAMP!r} + f'# {{n}}' for n in range(2))\n")
+    run = solved(solver, budget=2).run
+    mine = write(CLAMP + "# of mine", "1_19_mine.py")
+    name = "1_19_mine.py" if link else os.path.relpath(mine, run.path / "solutions")
+    if link:
+        (run.path / "solutions" / name).symlink_to(mine)
+    line = lines(run.path / "results.jsonl")[0]
+    line["solution"] |= {"name": name, "sha256": hashlib.sha256(mine.read_bytes()).hexdigest(), "sample": 3}
+    for baseline in line["baselines"].values():
+        baseline |= {"speedup": 60.0, "interval": [59.0, 61.0], "verdict": "faster"}
+    with (run.path / "results.jsonl").open("a") as log:
+        log.write(json.dumps(line) + "\n")
+    again = solved(solver, budget=2, resume=True)
+    assert [r.solution["name"] for r in again.run.results].count(name) == 1
+    assert not any("of mine" in path.read_text() for path in (run.path / "sources").iterdir())
 
 
 @pytest.mark.slow
@@ -413,6 +454,35 @@ def test_attempts_that_a_log_of_others_grants_are_no_more_than_the_limit(solved,
     again = solved(solver, **plan, resume=True)
     assert len(first.run.results) == len(again.run.results) == 2
     assert "attempts is reached" in again.stopped["1/19"] and not again.failures
+
+
+def begun_by_others(run, problems):
+    """Make a run one that nobody has asked or tried anything in, and all of whose problems were granted a unit."""
+    for name in ("results.jsonl", "trajectory.jsonl", "calls.jsonl", "unevaluated.jsonl"):
+        (run.path / name).write_text("")
+    units = [{"problem": problem, "unit": 1, "seconds": 0.0} for problem in problems]
+    (run.path / "schedule.jsonl").write_text("".join(json.dumps(unit) + "\n" for unit in units))
+
+
+def test_problems_that_a_log_of_others_begins_ask_in_turn(solved, stand_in):
+    """60 problems asked at once, and the limit was passed 80 times."""
+    problems = [f"1/{number}" for number in range(19, 25)]
+    plan = dict(selector="1/19-24", budget=1, at_once=1, prices=(1e6, 1e6), limits=Limits(usd=1.0))
+    with stand_in.StandIn(lambda request, number: WRONG) as server:
+        first = solved("one_shot", server, **plan)
+        assert len(server.requests) == 1
+        begun_by_others(first.run, problems)
+        again = solved("one_shot", server, **plan, resume=True)
+        assert len(server.requests) == 2 and {*again.stopped} == {*problems} and not again.failures
+
+
+def test_problems_that_a_log_of_others_begins_make_attempts_in_turn(solved, write):
+    problems = [f"1/{number}" for number in range(19, 23)]
+    plan = dict(selector="1/19-22", budget=1, at_once=1, limits=Limits(attempts=1))
+    solver = write(f"def solve(task):\n    yield {candidate('x')!r}\n")
+    begun_by_others(solved(solver, **plan).run, problems)
+    again = solved(solver, **plan, resume=True)
+    assert len(again.run.results) == 1 and len(again.stopped) == 3 and not again.failures
 
 
 @pytest.mark.parametrize("limits", [Limits(attempts=1), Limits(seconds=1e-3)], ids=["attempts", "seconds"])

@@ -15,6 +15,7 @@ from warm_kb import KB
 from kernelbench.evaluation.directory import Selection, evaluate_directory
 from kernelbench.evaluation.executor import Options
 from kernelbench.run import Run, RunError
+from kernelbench.solvers import script
 from kernelbench.solvers.plan import SolverError
 from kernelbench.solvers.program import Program, _candidate, _opened, _put, _tail
 from kernelbench.solvers.script import Script
@@ -371,6 +372,19 @@ def test_only_the_end_of_a_programs_log_is_read(tmp_path):
         log.seek(0, 2)
         log.write(b"\nthe end\n")
     assert _tail(tmp_path / "log.txt").endswith("the end")
+
+
+def test_of_a_large_file_of_a_program_the_begin_and_the_size_are_looked_at(tmp_path):
+    """A plan of others named 200 GB of nothing, and all of it was read to list what it would cost."""
+    weights = tmp_path / "weights"
+    digests = []
+    for size in (200 << 30, 200 << 30, 201 << 30):
+        weights.touch()
+        os.truncate(weights, size)
+        digests.append(Program(f"cat {weights}").sha256)
+    assert digests[0] == digests[1] != digests[2]
+    with pytest.raises(SolverError, match="cannot read the solver .*too large"):
+        script.digest(weights)
 
 
 def test_a_program_must_be_executable(write):
