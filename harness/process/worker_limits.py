@@ -60,6 +60,7 @@ class WorkerLimits:
         self.disk_bytes = min([MAX_DISK_BYTES, *(max(_LEAST_DISK_BYTES, free_bytes(one) // 2) for one in folders)])
         self.files = min([MAX_FILES, *(max(_LEAST_FILES, _free_files(one) // 2) for one in folders)])
         self._free_bytes = [free_bytes(one) for one in folders]  # at the last look
+        self._in_memory = {os.stat(one).st_dev for one in folders if lies_in_memory(one)}  # devices of these
         self._tasks = min(_MAX_TASKS, max(_LEAST_TASKS, free_tasks() // 2))
         self._hiding = 0  # processes, at the last check
         self._named_bytes = 0  # of its files in folders that lie in memory, at the last look
@@ -138,8 +139,9 @@ class WorkerLimits:
         nameless = self._mappings.nameless | files.nameless
         if look:
             self._check_disk([size for in_memory, size in nameless.values() if not in_memory])
+        held = (size for (at, _), (in_memory, size) in nameless.items() if in_memory or at in self._in_memory)
         # a file in memory is in both figures, as far as it is mapped
-        in_memory = self._named_bytes + sum(size for in_memory, size in nameless.values() if in_memory)
+        in_memory = self._named_bytes + sum(held)
         shared = max(memory.shared, in_memory)
         used = memory.private + shared + files.buffer_bytes + self._mappings.kernel_bytes
         if used > self._memory_bytes:
@@ -186,7 +188,8 @@ class WorkerLimits:
     def _check_disk(self, nameless: list[int]) -> None:
         """Check its files, with those without a name, whose sizes are in ``nameless``."""
         uses = [disk_use(folder, most=self.files) for folder in self._folders]
-        self._named_bytes = sum(use.bytes for use, folder in zip(uses, self._folders) if lies_in_memory(folder))
+        held = (use.bytes for use, folder in zip(uses, self._folders) if os.stat(folder).st_dev in self._in_memory)
+        self._named_bytes = sum(held)
         files = sum(use.files for use in uses) + len(nameless)
         size = sum(use.bytes for use in uses) + sum(nameless)
         if files > self.files or size > self.disk_bytes:

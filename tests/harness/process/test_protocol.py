@@ -5,6 +5,7 @@ import socket
 import struct
 
 import pytest
+from linear_time import MEGABYTE, in_linear_time
 
 from harness.process import protocol
 
@@ -43,6 +44,15 @@ def test_commas_and_brackets_in_a_text_are_no_values():
     reader, source = protocol.Reader(), 'f({a, "b\\"}, [c]);\\\n' * protocol.MAX_VALUES
     reader.feed(framed(json.dumps({"sources": [source]}).encode()))
     assert reader.message() == {"sources": [source]}
+
+
+@pytest.mark.parametrize("text", ['\\"', '""', "\\\\", '\\'])
+def test_texts_without_an_end_are_looked_at_in_linear_time(text):
+    """A pattern looked for the end of each, for ever."""
+    reader, commas = protocol.Reader(), "," * (protocol.MAX_VALUES + 1)
+    reader.feed(framed(f'{{"a": [{commas}"{text * MEGABYTE}'.encode()))
+    with in_linear_time(), pytest.raises(protocol.Garbled):
+        reader.message()
 
 
 def test_a_closed_end_is_told(ends):

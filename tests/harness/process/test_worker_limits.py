@@ -139,10 +139,11 @@ def test_a_candidate_stays_the_first_to_be_ended_when_memory_is_short(server, ru
 
 
 @pytest.mark.slow
-def test_files_count_as_memory_where_their_folder_lies_in_it(run, monkeypatch):
+@pytest.mark.parametrize("then", ["", "os.unlink('big')\n"], ids=["named", "unnamed"])
+def test_files_count_as_memory_where_their_folder_lies_in_it(run, monkeypatch, then):
     """A tmpfs as folder of temporary files, as some systems have, held five gigabytes under a limit of one."""
     monkeypatch.setattr("tempfile.tempdir", "/dev/shm")
-    write = "open('big', 'wb').write(bytes(600 << 20))\n"
+    write = f"file = open('big', 'wb')\nfile.write(bytes(600 << 20))\n{then}"
     error = failing(run, "os.chdir(os.environ['TMPDIR'])\n" + write, memory_bytes=GIB // 2)
     assert error.status is Status.OUT_OF_MEMORY and "0.5 GB" in error.message
     run("os.chdir(os.environ['TMPDIR'])\n" + write + "time.sleep(1.5)" + END)
