@@ -85,13 +85,13 @@ def bounded(records: Iterable[dict[str, Any]], count: int) -> list[dict[str, Any
 
 def skipped(records: Iterable[dict[str, Any]]) -> dict[tuple[str, str, str | None], dict[str, Any]]:
     """Return the last line of each candidate that was skipped, by problem, solution and workload."""
-    found: dict[tuple[str, str, str | None], dict[str, Any]] = {}
-    for record in records:
-        if record["kind"] == SKIPPED:
-            found[record["problem"], record["solution"], record["workload"]] = record
-        elif record["kind"] == DISMISSED:
-            found = {key: one for key, one in found.items() if key[:2] != (record["problem"], record["solution"])}
-    return found
+    numbered = [*enumerate(records)]
+    since = {(r["problem"], r["solution"]): number for number, r in numbered if r["kind"] == DISMISSED}
+    return {
+        (r["problem"], r["solution"], r["workload"]): r
+        for number, r in numbered
+        if r["kind"] == SKIPPED and number > since.get((r["problem"], r["solution"]), -1)
+    }
 
 
 def pending(results: Sequence[Result], records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

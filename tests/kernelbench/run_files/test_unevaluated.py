@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from linear_time import in_linear_time
 from logs import no_room, result, run
 from warm_kb import KB
 
@@ -16,7 +17,7 @@ from kernelbench.evaluation.executor import Skipped
 from kernelbench.report.overview import overview
 from kernelbench.run import Run, WriteError
 from kernelbench.run_files.unevaluated import pending as pending_of
-from kernelbench.run_files.unevaluated import read
+from kernelbench.run_files.unevaluated import read, skipped
 
 RELU = ProblemFile(ProblemId(1, 19), "relu", Path("019_relu.py"))
 
@@ -51,6 +52,23 @@ def test_a_result_takes_its_place(tmp_path):
     assert pending(made) == [("b.py", "the GPU was lost")]
     made.append(result("1/19", 0.5, name="b.py"))
     assert pending(made) == []
+
+
+def test_lines_before_one_that_dismisses_them_do_not_count(tmp_path):
+    made = run(tmp_path / "r")
+    skip(made, "a.py", workload="small")
+    skip(made, "b.py", workload="small")
+    unevaluated.append(made.path, made.unevaluated, {"kind": "dismissed", "problem": "1/19", "solution": "a.py"})
+    assert pending(made) == [("b.py", "the GPU was lost")]
+    skip(made, "a.py", "8 GB are free", workload="full")
+    assert pending(made) == [("a.py", "8 GB are free"), ("b.py", "the GPU was lost")]
+
+
+def test_many_lines_of_others_are_read_in_linear_time():
+    """Each that dismisses went through all before it."""
+    of = [{"problem": "1/19", "solution": f"{number}.py", "workload": None} for number in range(20_000)]
+    with in_linear_time():
+        assert len(skipped([one | {"kind": kind} for kind in ("skipped", "dismissed") for one in of])) == 0
 
 
 @pytest.mark.parametrize("after", [2, 9 * 10**18])
