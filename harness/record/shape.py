@@ -59,7 +59,11 @@ def _are_numbers(entries: list) -> bool:
     """Check thousands of samples as a whole; a sum that is not a number says that an entry is none."""
     if not set(map(type, entries)) <= NUMBER.types:
         return False
-    largest, total = (LARGEST_COUNT if int in map(type, entries) else _LARGEST), sum(entries)
+    largest = LARGEST_COUNT if int in map(type, entries) else _LARGEST
+    try:
+        total = sum(entries)
+    except OverflowError:  # a whole number that is no other
+        return False
     return not entries or (-largest <= min(entries) and max(entries) <= largest and not math.isnan(total))
 
 

@@ -44,13 +44,19 @@ def linked(path: Path) -> str:
 
 
 def leads_by_a_link_in(folder: Path, path: Path) -> bool:
-    """Return whether a link that lies below a folder is on the way of a path, which may begin anywhere."""
+    """Return whether a link that lies below a folder is on the way of a path, which may begin anywhere.
+
+    So it is told of what no path can be, with a zero byte or too long: nobody may follow it.
+    """
     top, here = folder.resolve(), Path.cwd()
-    for part in path.parts:
-        place = here.parent if part == ".." else here / part
-        if place.is_symlink() and here.is_relative_to(top):
-            return True
-        here = Path(os.path.realpath(place))
+    try:
+        for part in path.parts:
+            place = here.parent if part == ".." else here / part
+            if place.is_symlink() and here.is_relative_to(top):
+                return True
+            here = Path(os.path.realpath(place))
+    except (OSError, ValueError):
+        return True
     return False
 
 

@@ -61,6 +61,7 @@ def test_there_are_committed_results():
         ("timing.calls_a_round", True, "timing.calls_a_round must be a whole number"),
         ("timing.median_ms", 0.0, "timing.median_ms must be a positive finite number"),
         ("timing.samples_ms", [1.0, math.nan, 1.0], "timing.samples_ms must be a list of positive finite numbers"),
+        ("timing.samples_ms", [1.0, 10**400], "timing.samples_ms must be a list of positive finite numbers"),
         ("timing.samples_ms", [1.0, "1"], "timing.samples_ms must be a list of positive finite numbers"),
         ("timing.samples_ms", [1.0, 0.0], "timing.samples_ms must be a list of positive finite numbers"),
         ("timing.samples_ms", [1.0, -1.0], "timing.samples_ms must be a list of positive finite numbers"),

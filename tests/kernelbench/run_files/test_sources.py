@@ -108,3 +108,13 @@ def test_a_source_lies_in_the_directory_of_solutions(tmp_path, name):
     run = logs.run(tmp_path / "run", result)
     run.config["solutions"] = str(tmp_path / "solutions")
     assert sources.source_of(run, result) is None
+
+
+@pytest.mark.parametrize("field", ["name", "kind", "sha256", "helpers"])
+@pytest.mark.parametrize("value", ["a\0b", "a\ud800b", "a/" * 5000], ids=["a zero", "half a character", "long"])
+def test_what_no_path_can_be_has_no_source(tmp_path, field, value):
+    """A zero byte ended the page of all runs."""
+    result = logs.result("1/19")
+    result.solution |= {"helpers": "", field: value}
+    run = logs.run(tmp_path / "run", result)
+    assert sources.source_of(run, result) is None and not sources.helpers_of(run, result)
