@@ -22,6 +22,7 @@ FUNCTIONS = ("load", "load_inline")
 _TEXTS = ("sources", "cpp_sources", "cuda_sources")
 _LISTS = ("extra_cflags", "extra_cuda_cflags", "extra_ldflags", "extra_include_paths")
 _NAME = re.compile(r"[A-Za-z_]\w{0,127}", re.ASCII)
+_SOURCE_NAME = re.compile(r"\w[\w.+-]*")  # an object has it in the linker's command, which may take others for flags
 _MAX_CHARACTERS = 64 << 20  # of the files of one extension
 _MAX_ITEMS = 500  # sources, flags or include paths of one extension
 _MAX_FLAG_CHARACTERS = 64 << 10  # of all its flags and include paths: they are taken apart one character at a time
@@ -216,6 +217,9 @@ def _excess(arguments: dict[str, Any]) -> str:
             return f"{name} of an extension has more than {_MAX_ITEMS} items"
     if any(len(path) > _MAX_PATH_CHARACTERS for path in _listed(arguments.get("sources"))):
         return f"the path of a source has more than {_MAX_PATH_CHARACTERS:,} characters"
+    names = map(os.path.basename, _listed(arguments.get("sources")))
+    if odd := next((name for name in names if not _SOURCE_NAME.fullmatch(name)), None):
+        return f"the name of a source has letters, digits and . + - _ only, a letter, digit or _ first, not {odd!r:.80}"
     if any(_SHELL.search(text) for name in ("sources", *_LISTS) for text in _listed(arguments.get(name))):
         return "paths and flags of an extension may not have characters that a shell acts on: ; | & ` $ < >"
     if any(_QUOTES.search(path) for name in _BY_CONTENT for path in _listed(arguments.get(name))):

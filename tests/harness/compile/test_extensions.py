@@ -214,6 +214,8 @@ def test_the_libraries_of_one_candidate_leave_others_room_in_the_cache(builder, 
      ({"sources": ["/a" * 3000]}, "path of a source has more than 4,096 characters"),
      ({"sources": ["/tmp/d\ncxx=touch x/a.cpp"]}, "characters that a shell acts on"),
      ({"sources": ["/tmp/$cxx/a.cpp"]}, "characters that a shell acts on"),
+     *(({"sources": [f"/tmp/{name}"]}, "the name of a source has letters, digits")
+       for name in ("-Wl,-plugin,x.cpp", "@x.cpp", "build.ninja x.cpp")),
      ({"extra_ldflags": ["-lm; truncate -s 2G x.so"]}, "characters that a shell acts on"),
      ({"extra_cflags": ["-fplu${x}gin=x"]}, "characters that a shell acts on"),
      ({"extra_cflags": ["-O2 -fplugin=x"]}, "-fplugin=x is not among the flags"),
@@ -221,8 +223,9 @@ def test_the_libraries_of_one_candidate_leave_others_room_in_the_cache(builder, 
      ({"name": None}, "the name of an extension must be an identifier, not None"),
      ({"build_directory": "/tmp"}, "build_directory is no argument"),
      ({"extra_sycl_cflags": ["-fplugin=x"]}, "extra_sycl_cflags is no argument")],
-    ids=["items", "characters", "path", "a line of ninja's", "a variable of ninja's", "commands", "variable", "plugin",
-         "compiler", "name", "place", "another compiler"],
+    ids=["items", "characters", "path", "a line of ninja's", "a variable of ninja's", "plugin of the linker",
+         "response file", "another object", "commands", "variable", "plugin", "compiler", "name", "place",
+         "another compiler"],
 )  # fmt: skip
 def test_a_request_of_too_many_too_long_or_unknown_flags_is_refused(builder, tmp_path, arguments, message):
     assert message in builder(inline(**arguments), tmp_path)["message"]
