@@ -5,6 +5,7 @@ The solution's own are in the key of what is built; the system's are checked whe
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Iterable
@@ -12,7 +13,7 @@ from pathlib import Path
 
 from harness.process.sandbox.import_path import private_places
 from harness.process.sandbox.landlock import system_paths
-from harness.solution.includes import digest_of, read_source, real_path
+from harness.solution.includes import Lookups, digest_of, read_source, real_path
 
 _MOST_FILES = 20_000
 _WORD = re.compile(r"(?:\\.|[^\s\\])+")
@@ -53,21 +54,26 @@ def of_the_system(
 
     ``own`` are those in the key, and below ``generated`` lies what the build made; ``headers`` count as the system's.
     Raises UnforeseenFile for any other: nobody would notice when it changes. And for one of ``own`` that was read by a
-    link below the real path ``root``: the key does not tell which of them has which name.
+    link below the real path ``root``: the key does not tell which of them has which name. And where they are too many,
+    or take the processor long: who builds may have written the list.
     """
-    own, generated = set(own), generated.resolve()
+    own, generated, names, lookups = set(own), generated.resolve(), list(dict.fromkeys(read)), Lookups()
+    if len(names) > _MOST_FILES:
+        raise UnforeseenFile(f"a build may read {_MOST_FILES:,} files, and this one has read {len(names):,}")
     folders = [*system_folders(), *(Path(os.path.realpath(folder)) for folder in headers)]
     found: dict[str, str] = {}
-    for name in list(dict.fromkeys(read))[:_MOST_FILES]:
+    for name in names:
         try:
+            lookups.no_longer()
             path = real_path(generated / name)
-        except (OSError, ValueError):
-            raise UnforeseenFile(f"{name!r:.80} is not the name of a file") from None
+        except (OSError, ValueError) as error:
+            late = isinstance(error, OSError) and error.errno == errno.E2BIG
+            raise UnforeseenFile(error.strerror if late else f"{name!r:.80} is not the name of a file") from None
         if path in own and path.is_relative_to(root):
             place = path.relative_to(root).parts
             if Path(os.path.normpath(generated / name)).parts[-len(place) :] != place:
                 raise UnforeseenFile(f"{os.path.basename(name)} is read by a link: put the file itself there")
-        if path in own or path.is_relative_to(generated):
+        if path in own or path.is_relative_to(generated) or str(path) in found:
             continue
         if not _lies_in(path, folders) or not path.is_file():
             raise UnforeseenFile(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 import math
 import sqlite3
 from collections import defaultdict
@@ -143,7 +144,8 @@ class Service:
         try:
             client = self._tokens.client(token.strip()) if scheme.lower() == "bearer" else None
         except (TokenError, OSError) as error:
-            raise Refused(503, "no_tokens", f"the file of tokens cannot be used: {error}") from None
+            logging.getLogger(__name__).warning("the file of tokens cannot be used: %s", error)
+            raise Refused(503, "no_tokens", "the service's file of tokens cannot be used; its log says why") from None
         if client is None:
             text = "send `Authorization: Bearer TOKEN` with a token of this service"
             raise Refused(401, "no_access", text, **{"WWW-Authenticate": "Bearer", "Connection": "close"})

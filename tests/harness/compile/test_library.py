@@ -121,6 +121,21 @@ def test_without_confinement_the_compilers_own_list_tells_of_it(tmp_path):
     }
 
 
+def test_each_file_that_a_compiler_lists_is_read_once_and_all_of_them_for_seconds(tmp_path, monkeypatch):
+    """A list with 20,000 spellings of PyTorch's library, written in a build, would have held `kb` for hours."""
+    read = [f"/usr/include/{'./' * number}stdio.h" for number in range(9)]
+    digests = []
+    monkeypatch.setattr(dependencies, "digest_of", lambda path: digests.append(path) or "digest")
+    assert dependencies.of_the_system(read, [], tmp_path, tmp_path) == {"/usr/include/stdio.h": "digest"}
+    assert len(digests) == 1
+    monkeypatch.setattr(dependencies, "_MOST_FILES", 8)
+    with pytest.raises(dependencies.UnforeseenFile, match="may read 8 files, and this one has read 9"):
+        dependencies.of_the_system(read, [], tmp_path, tmp_path)
+    monkeypatch.setattr("harness.solution.includes._LOOKUPS_S", -1.0)
+    with pytest.raises(dependencies.UnforeseenFile, match="takes more than -1 s"):
+        dependencies.of_the_system(read[:1], [], tmp_path, tmp_path)
+
+
 @pytest.mark.parametrize("what", ["secret", "pipe"])
 def test_an_error_that_names_another_file_opens_none(built, tmp_path, what):
     (tmp_path / "secret").write_text("hunter2\n")

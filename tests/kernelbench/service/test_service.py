@@ -213,6 +213,16 @@ def test_connections_that_have_ended_take_no_memory(service):
 
 
 @pytest.mark.slow
+def test_a_stranger_hears_nothing_of_the_file_of_tokens(tmp_path):
+    service = Serving(tmp_path)
+    (tmp_path / "tokens").write_text("me\n")
+    answer = httpx2.get(service.url + "/v1/metrics", headers={"Authorization": "Bearer x"})
+    assert answer.status_code == 503 and "no_tokens" in answer.text and "tokens," not in answer.text
+    assert str(tmp_path) not in answer.text
+    assert service.end() == 0
+
+
+@pytest.mark.slow
 def test_who_sends_many_large_bodies_has_others_wait_for_a_few(tmp_path):
     """They were parsed in the order in which they came: another client's request took minutes."""
     (tmp_path / "tokens").write_text(f"first {'0' * 64}\nother {'1' * 64}\n")
