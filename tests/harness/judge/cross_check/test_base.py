@@ -7,7 +7,7 @@ import pytest
 
 from harness.integrity import forged_clock
 from harness.judge.cross_check import cpu
-from harness.judge.cross_check.base import Reading, calls_of_a_burst, mean_of_undisturbed
+from harness.judge.cross_check.base import Reading, calls_of_a_burst, longest, mean_of_undisturbed
 
 
 def test_a_burst_is_long_enough_to_be_told_from_what_it_costs():
@@ -26,6 +26,14 @@ def test_launches_have_to_fit_the_queue_behind_the_gate_and_nowhere_else():
 def test_the_least_times_of_two_readings_count_with_the_cpu_times_of_the_later_which_are_of_all_calls():
     before, later = Reading(10.0, 1.0, 3.0, 4, True, 5.0, 4.0), Reading(11.0, 0.5, None, 4, True, 6.0, 5.0)
     assert later.least(before) == Reading(10.0, 0.5, 3.0, 4, True, 6.0, 5.0)
+
+
+def test_the_case_that_takes_longest_counts_and_what_any_says_of_how_busy_the_machine_is():
+    """An honest candidate beside others was told 0.19x: the reference was called in the burst of another case."""
+    short, long = Reading(4.0, 0.0, 3.0, 4, True), Reading(8.0, 0.0, None, 4, True)
+    assert longest([short, long]) == Reading(8.0, 0.0, 3.0, 4, True)
+    assert longest([short, Reading(8.0, 0.0, 5.0, 4, True)]).reference_ms == 5.0
+    assert longest([long]) == long
 
 
 def test_a_mean_leaves_out_the_quarter_that_others_may_have_disturbed():
