@@ -88,8 +88,11 @@ def csv_cell(value: Any) -> Any:
 
 
 def xml(text: str) -> str:
-    """Remove characters that XML does not have; the writer of the element escapes the rest."""
-    return _NOT_XML.sub("?", printable(text))
+    """Remove characters that XML does not have, and commands to the CI: its log may show the file.
+
+    The writer of the element escapes the rest.
+    """
+    return _NOT_XML.sub("?", terminal(text))
 
 
 def html(text: str) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from harness.process.sandbox.import_path import private_places
 from harness.process.sandbox.landlock import system_paths
-from harness.solution.includes import Lookups, digest_of, read_source, real_path
+from harness.solution.includes import Lookups, digest_of, reached, read_source, real_path
 
 _MOST_FILES = 20_000
 _WORD = re.compile(r"(?:\\.|[^\s\\])+")
@@ -48,11 +48,14 @@ def _lies_in(path: Path, folders: list[Path]) -> bool:
 
 
 def of_the_system(
-    read: Iterable[str], own: Iterable[Path], root: Path, generated: Path, headers: Iterable[Path] = ()
-) -> dict[str, str]:
+    read: Iterable[str], own: Iterable[Path], root: Path, generated: Path, headers: Iterable[Path] = (),
+    places: Iterable[Path] = (),
+) -> dict[str, str]:  # fmt: skip
     """Path and digest of the system's files among those ``read``.
 
     ``own`` are those in the key, and below ``generated`` lies what the build made; ``headers`` count as the system's.
+    Nothing is looked at but what lies there, below ``root``, or below ``places``: these by other names, which a
+    compiler was given, and where a candidate writes.
     Raises UnforeseenFile for any other: nobody would notice when it changes. And for one of ``own`` that was read by a
     link below the real path ``root``: the key does not tell which of them has which name. And where they are too many,
     or take the processor long: who builds may have written the list.
@@ -65,10 +68,11 @@ def of_the_system(
     for name in names:
         try:
             lookups.no_longer()
-            path = real_path(generated / name)
-        except (OSError, ValueError) as error:
-            late = isinstance(error, OSError) and error.errno == errno.E2BIG
-            raise UnforeseenFile(error.strerror if late else f"{name!r:.80} is not the name of a file") from None
+            path = _found(generated / name, folders, [generated, root, *places])
+        except ValueError:
+            raise UnforeseenFile(f"{name!r:.80} is not the name of a file") from None
+        except OSError as error:
+            raise UnforeseenFile(error.strerror if error.errno == errno.E2BIG else _unforeseen(name)) from None
         if path in own and path.is_relative_to(root):
             place = path.relative_to(root).parts
             if Path(os.path.normpath(generated / name)).parts[-len(place) :] != place:
@@ -76,9 +80,21 @@ def of_the_system(
         if path in own or path.is_relative_to(generated) or str(path) in found:
             continue
         if not _lies_in(path, folders) or not path.is_file():
-            raise UnforeseenFile(
-                f"{path.name} is included in a way that only the compiler understands: "
-                f'write #include "{path.name}", so that a change of it is noticed'
-            )
+            raise UnforeseenFile(_unforeseen(name))
         found[str(path)] = digest_of(path)
     return found
+
+
+def _found(place: Path, systems: list[Path], others: list[Path]) -> Path:
+    """Return the real path of one that a build names: by links of the system alone, or by none that leads out."""
+    if not _lies_in(Path(os.path.normpath(place)), systems):
+        return reached(place, others)[0]
+    return reached(place, systems)[0] if ".." in place.parts else real_path(place)
+
+
+def _unforeseen(name: str) -> str:
+    name = os.path.basename(name)
+    return (
+        f"{name:.80} is included in a way that only the compiler understands: "
+        f'write #include "{name:.80}", so that a change of it is noticed'
+    )

@@ -136,6 +136,30 @@ def test_each_file_that_a_compiler_lists_is_read_once_and_all_of_them_for_second
         dependencies.of_the_system(read[:1], [], tmp_path, tmp_path)
 
 
+def test_solutions_and_temporary_files_may_lie_behind_links(built, tmp_path, monkeypatch):
+    """A compiler lists the names that it was given."""
+    (tmp_path / "solutions").rename(tmp_path / "elsewhere")
+    (tmp_path / "solutions").symlink_to("elsewhere")
+    (tmp_path / "solutions" / "n.h").write_text("#define N 1\n")
+    (tmp_path / "temporary").mkdir()
+    (tmp_path / "link").symlink_to("temporary")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "link"))
+    assert built('#include "n.h"\n' + SOURCE.format("N"))
+
+
+def test_a_list_that_a_build_has_written_has_nothing_looked_at_elsewhere(tmp_path, monkeypatch):
+    """/proc/PID/fd/3 in it told the name of a file that another process had open."""
+    generated, seen = tmp_path / "generated", []
+    generated.mkdir()
+    (generated / "link").symlink_to("/proc/self/fd")
+    before = os.readlink
+    monkeypatch.setattr(os, "readlink", lambda path, **named: seen.append(str(path)) or before(path, **named))
+    for name in ("/proc/self/fd/0", "/proc/self/cwd", "link/0", "/usr/include/../../proc/self/cwd", "/dev/null"):
+        with pytest.raises(dependencies.UnforeseenFile, match="(0|cwd|null) is included in a way that only"):
+            dependencies.of_the_system([name], [], tmp_path, generated)
+    assert not [path for path in seen if path.startswith(("/proc/self/cwd", "/proc/self/fd/0"))]
+
+
 @pytest.mark.parametrize("what", ["secret", "pipe"])
 def test_an_error_that_names_another_file_opens_none(built, tmp_path, what):
     (tmp_path / "secret").write_text("hunter2\n")
