@@ -74,6 +74,6 @@ def test_what_the_confinement_opens_by_a_variable_is_passed_on(monkeypatch, name
     ],
 )
 def test_addresses_with_a_password_are_not_passed_on(monkeypatch, value, passes):
-    """Those with a slash in the password were, and those without a scheme."""
+    """A slash in the password, or no scheme, had them passed on."""
     monkeypatch.setenv("TORCH_ANYTHING", value)
     assert ("TORCH_ANYTHING" in environment()) is passes
