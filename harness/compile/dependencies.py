@@ -49,18 +49,20 @@ def _lies_in(path: Path, folders: list[Path]) -> bool:
 
 def of_the_system(
     read: Iterable[str], own: Iterable[Path], root: Path, generated: Path, headers: Iterable[Path] = (),
-    places: Iterable[Path] = (),
+    scratch: Iterable[Path] = (),
 ) -> dict[str, str]:  # fmt: skip
     """Path and digest of the system's files among those ``read``.
 
     ``own`` are those in the key, and below ``generated`` lies what the build made; ``headers`` count as the system's.
-    Nothing is looked at but what lies there, below ``root``, or below ``places``: these by other names, which a
-    compiler was given, and where a candidate writes.
+    Nothing is looked at but what lies there, below ``root``, or below folders of ``scratch``, which a candidate fills.
     Raises UnforeseenFile for any other: nobody would notice when it changes. And for one of ``own`` that was read by a
-    link below the real path ``root``: the key does not tell which of them has which name. And where they are too many,
-    or take the processor long: who builds may have written the list.
+    link below ``root``: the key does not tell which of them has which name. And where they are too many, or take the
+    processor long: who builds may have written the list.
     """
-    own, generated, names, lookups = set(own), generated.resolve(), list(dict.fromkeys(read)), Lookups()
+    own, names, lookups = set(own), list(dict.fromkeys(read)), Lookups()
+    others = [generated, root, *scratch]  # as a compiler was given them, and as they are
+    root, generated = root.resolve(), generated.resolve()
+    others += [generated, root]
     if len(names) > _MOST_FILES:
         raise UnforeseenFile(f"a build may read {_MOST_FILES:,} files, and this one has read {len(names):,}")
     folders = [*system_folders(), *(Path(os.path.realpath(folder)) for folder in headers)]
@@ -68,7 +70,7 @@ def of_the_system(
     for name in names:
         try:
             lookups.no_longer()
-            path = _found(generated / name, folders, [generated, root, *places])
+            path = _found(generated / name, folders, others)
         except ValueError:
             raise UnforeseenFile(f"{name!r:.80} is not the name of a file") from None
         except OSError as error:
@@ -87,9 +89,16 @@ def of_the_system(
 
 def _found(place: Path, systems: list[Path], others: list[Path]) -> Path:
     """Return the real path of one that a build names: by links of the system alone, or by none that leads out."""
-    if not _lies_in(Path(os.path.normpath(place)), systems):
-        return reached(place, others)[0]
-    return reached(place, systems)[0] if ".." in place.parts else real_path(place)
+    in_system = _lies_in(Path(os.path.normpath(place)), systems)
+    return found_in_system(place, systems) if in_system else reached(place, others)[0]
+
+
+def found_in_system(path: Path, systems: list[Path]) -> Path:
+    """Return the real path of one that lies in folders of the system by its parts. Raises OSError.
+
+    It leads by links of the system alone; behind one of them ``..`` may be anywhere.
+    """
+    return reached(path, systems)[0] if ".." in path.parts else real_path(path)
 
 
 def _unforeseen(name: str) -> str:

@@ -135,8 +135,7 @@ def _read_files(
         listed = listed_in(worker.scratch / _READ)
         if not listed:
             raise ValueError("the compiler does not say what it has read")
-        places = [solution.root, worker.scratch]
-        return of_the_system(listed, own, solution.root.resolve(), worker.scratch, headers, places)
+        return of_the_system(listed, own, solution.root, worker.scratch, headers)
     except (UnforeseenFile, ValueError) as error:
         raise CandidateFailure(Status.BUILD_ERROR, f"{solution.name}: {error}") from None
 

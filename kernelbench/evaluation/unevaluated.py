@@ -12,7 +12,16 @@ from harness.solution.discover import readable
 from harness.solution.includes import read_bytes
 from kernelbench.evaluation.executor import Skipped
 from kernelbench.run import Run, content_of
-from kernelbench.run_files.unevaluated import DISMISSED, SKIPPED, UNMAPPED, WITHDRAWN, append, skipped, withdrawn
+from kernelbench.run_files.unevaluated import (
+    DISMISSED,
+    SKIPPED,
+    UNMAPPED,
+    WITHDRAWN,
+    append,
+    skipped,
+    unmapped,
+    withdrawn,
+)
 
 
 def keep_skipped(run: Run, item: Skipped, problem: ProblemFile) -> None:
@@ -83,9 +92,8 @@ def _withdraw(run: Run, problem: str, solution: str) -> None:
     append(run.path, run.unevaluated, record)
 
 
-def keep_unmapped(run: Run, unmapped: Sequence[tuple[Path, str]]) -> None:
+def keep_unmapped(run: Run, found: Sequence[tuple[Path, str]]) -> None:
     """Add the files without a problem; nothing where they are those of the last listing. Raises WriteError."""
-    files = [{"solution": readable(path), "reason": reason} for path, reason in unmapped]
-    listings = (record["files"] for record in reversed(run.unevaluated) if record["kind"] == UNMAPPED)
-    if files != next(listings, []):
+    files = [{"solution": readable(path), "reason": reason} for path, reason in found]
+    if files != unmapped(run.unevaluated):
         append(run.path, run.unevaluated, {"kind": UNMAPPED, "files": files})

@@ -105,12 +105,11 @@ def write_whole(path: Path, content: bytes | str) -> None:
     try:
         draft.write_bytes(content)
         os.replace(draft, path)
-    except BaseException as error:
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
+    finally:
         with contextlib.suppress(OSError):
-            draft.unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise OSError(error.errno, error.strerror, str(path)) from None
-        raise
+            draft.unlink()
 
 
 def whole_lines(path: Path, repair: bool = False) -> tuple[list[bytes], bool]:

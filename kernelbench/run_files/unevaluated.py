@@ -94,15 +94,19 @@ def skipped(records: Iterable[dict[str, Any]]) -> dict[tuple[str, str, str | Non
     }
 
 
+def unmapped(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the files of the last listing of those without a problem."""
+    return next((record["files"] for record in reversed(records) if record["kind"] == UNMAPPED), [])
+
+
 def pending(results: Sequence[Result], records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return what has none of the log's ``results``: skipped candidates by problem and sample, then unmapped files."""
-    files = next((record["files"] for record in reversed([*records]) if record["kind"] == UNMAPPED), [])
     places: dict[tuple, int] = {}
     for place, result in enumerate(results):
         for workload in (result.workload.get("name"), None):
             places[result.problem, result.solution["name"], workload] = place
     left = [record for key, record in skipped(records).items() if places.get(key, -1) < record["after"]]
-    return sorted(left, key=lambda r: (*map(int, r["problem"].split("/")), r["sample"])) + files
+    return sorted(left, key=lambda r: (*map(int, r["problem"].split("/")), r["sample"])) + unmapped(records)
 
 
 def in_part(latest: Sequence[Result], records: Iterable[dict[str, Any]]) -> set[tuple[str, str]]:

@@ -96,8 +96,7 @@ class ExtensionBuilder:
                     if self._key(request, environment) != key:
                         raise Refused("a source of the extension changed while it was compiled; run it again")
                     self._take_room(cache, built / name)
-                    places = [self.solution.root, worker.scratch, scratch]
-                    read = _dependencies(answer, files, self.solution.root.resolve(), worker.scratch, places)
+                    read = _dependencies(answer, files, self.solution.root, worker.scratch, scratch)
                     entry = cache.put(key, [built / name], read)
                 self.compiled += 1
         self.keys.append(key)
@@ -199,14 +198,14 @@ def _compile_request(request: Request) -> dict[str, Any]:
 
 
 def _dependencies(
-    answer: dict[str, Any], files: list[Path], root: Path, generated: Path, places: list[Path]
+    answer: dict[str, Any], files: list[Path], root: Path, generated: Path, scratch: Path
 ) -> dict[str, str]:
     """The system's files that the compilers read; raises Refused where they read others that nobody foresaw."""
     read = answer.get("dependencies")
     if not read:
         raise Refused("the build does not say what it has read")
     try:
-        return of_the_system(map(str, read), files, root, generated, places=places)
+        return of_the_system(map(str, read), files, root, generated, scratch=[scratch])
     except (TypeError, OSError):
         raise Refused("the build does not say what it has read") from None
     except UnforeseenFile as file:

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from harness.compile.dependencies import is_the_systems, system_folders
+from harness.compile.dependencies import found_in_system, is_the_systems, system_folders
 from harness.compile.extension.flags import FLAGS, SEARCHED, paths, taken_apart
 from harness.solution.discover import Solution
-from harness.solution.includes import DEVICES, Lookups, local_includes, reached, read_bytes, real_path
+from harness.solution.includes import DEVICES, Lookups, local_includes, reached, read_bytes
 
 FUNCTIONS = ("load", "load_inline")
 
@@ -165,8 +165,7 @@ class Request:
             if any(Path(path).is_relative_to(folder) for folder in (root, self.scratch)):
                 real, _ = reached(path, (root, self.scratch))
             elif is_the_systems(Path(os.path.normpath(path))):
-                # by links of the system alone; behind one of them .. may be anywhere
-                real = reached(path, system_folders())[0] if ".." in Path(path).parts else real_path(path)
+                real = found_in_system(Path(path), system_folders())
             else:
                 raise OSError  # without a look at it
             holds_own = real.is_relative_to(root) and any(file.is_relative_to(real) for file in self.own)
