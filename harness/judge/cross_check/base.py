@@ -65,10 +65,7 @@ class Reading:
         return max(0.0, self.burst_ms - self.overhead_ms) / self.calls
 
     def least(self, other: Reading) -> Reading:
-        """Return the lower times of two readings of as many calls, with this one's CPU times.
-
-        Work of others only ever adds time.
-        """
+        """Return the lower times of two readings of as many calls: work of others only ever adds time."""
         known = [r.reference_ms for r in (self, other) if r.reference_ms is not None]
         return replace(
             self,
@@ -179,9 +176,9 @@ class WallClockCheck:
     def read(
         self, calls: int, held: bool, reference_launches: int, check: Check, claim_by: Callable[[Reading], Claim]
     ) -> Reading:
-        """Return the longest of the least readings of each input case, once the claim agrees or all tries are made.
+        """Return the longest of the readings of each input case, once the claim agrees or all tries are made.
 
-        Others' work may be in some readings, a forged clock is in all.
+        Others' work may be in some bursts, a forged clock is in all.
         ``check`` gets calls that nobody could foresee of each burst that may count.
         Raises NotHeld where launches are to be ``held`` back and cannot be, and NotRead.
         """

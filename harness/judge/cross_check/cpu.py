@@ -2,8 +2,8 @@
 
 A call ends when none of the worker's processes runs any more. Its outputs are read at that moment in the worker's
 memory. The overhead of request, answer and coming to rest is measured in turn with the calls, by a worker that never
-held a candidate, and subtracted, but for what a candidate could spare itself. The medians of both count: to make them
-lie a candidate has to leave out half of its calls, which comparing a sample of outputs finds.
+held a candidate, and subtracted, but for what a candidate could spare itself. The medians of both count, over all
+bursts: to make them lie a candidate has to leave out half of its calls, which comparing a sample of outputs finds.
 """
 
 from __future__ import annotations
@@ -101,11 +101,13 @@ class CpuWallClockCheck(WallClockCheck):
         del contents
         self.session.ask(op="open_burst", handle=memory.handle, calls=1)
         self._burst(self.setting.timed, min(calls, _WARM_UP_CALLS), held, views, [])
-        least: dict[InputCase, Reading] = {}
-        work: dict[InputCase, list[_Call]] = {case: [] for case in input_cases(self.setting)}  # of all calls
+        cases = input_cases(self.setting)
+        work: dict[InputCase, list[_Call]] = {case: [] for case in cases}  # of all calls
+        reference_ms: dict[InputCase, list[float]] = {case: [] for case in cases}
+        found: dict[InputCase, Reading] = {}
 
         def claim() -> Claim:
-            return claim_by(longest(least.values()))
+            return claim_by(longest(found.values()))
 
         enough = max(_LEAST_READINGS, -(-CALLS_OF_A_MEAN // calls))
         most = max(enough, _LEAST_TRIES)
@@ -114,22 +116,24 @@ class CpuWallClockCheck(WallClockCheck):
                 reading, called = self._burst(case, calls, held, views, work[case])
                 for call in called:
                     check(call)
-                least[case] = reading.least(least.get(case, reading))
+                found[case] = replace(reading, reference_ms=_median(reference_ms[case]))
                 if claim() is not Claim.AGREES:
-                    least[case] = replace(least[case], reference_ms=self._reference_ms(called)).least(least[case])
+                    reference_ms[case].append(self._reference_ms(called))
+                    found[case] = replace(reading, reference_ms=_median(reference_ms[case]))
             if claim() is Claim.AGREES and done >= enough:
                 break
         self.session.ask(op="close_burst")
         views.clear()
         memory.close()
-        return longest(least.values())
+        return longest(found.values())
 
     def _burst(
         self, case: InputCase, calls: int, held: bool, views: list[torch.Tensor], work: list[_Call]
     ) -> tuple[Reading, list[Called]]:
-        """Return what so many calls of the candidate take, and those that are to be compared.
+        """Make so many calls; return what a call takes, and those that are to be compared.
 
-        ``work`` is that of the calls before, to which that of these is added.
+        ``work`` is that of the calls before, to which that of these is added: the reading is of all of them, as the
+        least of some bursts would be that of a call with lucky inputs.
         """
         self.session.ask(op="prepare_burst", calls=calls)
         self.session.wait_for_quiet()
@@ -155,11 +159,12 @@ class CpuWallClockCheck(WallClockCheck):
                 count = -(-_LEAST_REHEARSALS // len(rehearsed))
                 empty += self.rehearsal.calls(count, self.session.worker.rested.threads)
         # medians of both: where others come to the cores, calls and empty calls wait alike
-        took_ms, (without_ms, cpu_ms, busiest_ms) = _medians(made)[0], _medians(empty)
-        work += [replace(one, cpu_ms=one.cpu_ms - cpu_ms, busiest_ms=one.busiest_ms - busiest_ms) for one in made]
-        _, *worked = map(mean_of_undisturbed, zip(*map(astuple, work)))
-        cpu_ms, busiest_ms = (max(0.0, ms) for ms in worked)
-        return Reading(calls * took_ms, calls * without_ms, None, calls, held, cpu_ms, busiest_ms), called
+        without = _Call(*(statistics.median(part) for part in zip(*map(astuple, empty))))
+        work += [_Call(*(ms - empty_ms for ms, empty_ms in zip(astuple(one), astuple(without)))) for one in made]
+        took, *worked = zip(*map(astuple, work))
+        cpu_ms, busiest_ms = (max(0.0, mean_of_undisturbed(part)) for part in worked)
+        burst_ms, overhead_ms = calls * (statistics.median(took) + without.took_ms), calls * without.took_ms
+        return Reading(burst_ms, overhead_ms, None, calls, held, cpu_ms, busiest_ms), called
 
     def _left(self, answer: dict[str, Any]) -> list[torch.Tensor]:
         """The outputs of the last call, from the worker's memory."""
@@ -216,8 +221,8 @@ def _timed(worker: Worker, ask: Callable, op: str, seed: int) -> tuple[_Call, di
     return _Call(took_ms, max(0.0, worker.rested.cpu_ms - cpu_ms), worker.rested.busiest_ms), answer
 
 
-def _medians(calls: list[_Call]) -> list[float]:
-    return [statistics.median(part) for part in zip(*map(astuple, calls))]
+def _median(values: list[float]) -> float | None:
+    return statistics.median(values) if values else None
 
 
 def tries(
