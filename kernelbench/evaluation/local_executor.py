@@ -32,7 +32,8 @@ from kernelbench.evaluation.judge_process import EVALUATE, OUR_OWN, Judge, asked
 from kernelbench.ucutlass.codegen.build.translate import translators
 
 _MEMORY_SHARE = 0.75  # of what is available at the start, for compilers; the rest for judges and candidates
-_NO_ROOM = ("No space left on device", "Disk quota exceeded")  # as compilers say it
+# As compilers say that there is no room, and that no process can be started.
+_TAKEN_BY_OTHERS = ("No space left on device", "Disk quota exceeded", "Resource temporarily unavailable")
 _COMPILERS = 2  # of a CUDA extension, side by side
 
 Phase = Callable[[str], None]
@@ -307,10 +308,10 @@ class BuildQueue:
 
 
 def _may_be_of_others(failure: CandidateFailure | MachineFault) -> bool:
-    """Return whether a build may have failed for want of cores or of room, which others took."""
+    """Return whether a build may have failed for want of cores, room or processes, which others took."""
     if isinstance(failure, MachineFault) or failure.status is Verdict.TIMEOUT:
         return True
-    return any(text in failure.message + failure.log for text in _NO_ROOM)
+    return any(text in failure.message + failure.log for text in _TAKEN_BY_OTHERS)
 
 
 def builds_at_once(device_type: str, judges: int) -> int:

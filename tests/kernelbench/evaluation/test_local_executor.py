@@ -386,9 +386,10 @@ def test_who_takes_all_memory_is_alone_and_others_are_told_apart():
     [
         CandidateFailure(Status.TIMEOUT, "the build took longer than 1 s"),
         CandidateFailure(Status.BUILD_ERROR, "it failed", "fatal error: error writing to x.s: No space left on device"),
+        CandidateFailure(Status.BUILD_ERROR, "it failed", "vfork: Resource temporarily unavailable"),
         MachineFault("no room in /tmp: 0 MB are free"),
     ],
-    ids=["cores", "disk", "full disk"],
+    ids=["cores", "disk", "processes", "full disk"],
 )
 @pytest.mark.parametrize("alone", [True, False])
 def test_a_build_that_others_may_have_spoilt_is_tried_once_more_by_itself(solutions, monkeypatch, alone, failure):
