@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from harness.compile.artefact import BuildContext
 from harness.compile.cache import Cache, key_of
 from harness.solution.discover import Solution
+from harness.solution.includes import read_source
 
 _MIB = 1 << 20
 _HEAVY = re.compile(r"#\s*include\s*[<\"](cutlass|cute|ck|ck_tile)/")
@@ -54,8 +55,8 @@ def compile_cost(solution: Solution) -> Cost:
     if not compiles(solution) or solution.refused:
         return NOTHING
     if solution.kind == "dsl":
-        return _PROGRAM_SM90 if _SM90.search(solution.path.read_text(errors="replace")) else _PROGRAM_SM80
-    if _HEAVY.search(solution.path.read_text(errors="replace")):
+        return _PROGRAM_SM90 if _SM90.search(read_source(solution.path)) else _PROGRAM_SM80
+    if _HEAVY.search(read_source(solution.path)):
         return _TEMPLATES
     if solution.kind != "py":
         return _LIBRARY if solution.language in ("cuda", "cpp") else _LIBRARY_WITH_HEADERS

@@ -12,6 +12,7 @@ import os
 import secrets
 import shutil
 import stat
+import subprocess
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -43,6 +44,19 @@ def scratch() -> Iterator[Path]:
     finally:
         remove_tree(path)
         os.close(lock)
+
+
+@contextlib.contextmanager
+def guarded_scratch() -> Iterator[Path]:
+    """Give a folder as ``scratch`` does, which goes at once if this process is killed: a shell waits for its end."""
+    with scratch() as path:
+        command = ["/bin/sh", "-c", 'read -r _; rm -rf -- "$0"', str(path)]
+        guard = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+        try:
+            yield path
+        finally:
+            guard.kill()
+            guard.communicate()
 
 
 def sweep(parent: Path | None = None, young_s: float = _YOUNG_S) -> None:

@@ -207,17 +207,18 @@ def read_solution(
     name = readable(path.relative_to(root).as_posix() if root else path.name)
     if root and len(name) > MAX_NAME_CHARACTERS:
         raise SolutionError(f"its path has more than {MAX_NAME_CHARACTERS} characters: put it nearer to the directory")
-    sha256, head, refused = _beginning(path)
+    real = top / path.relative_to(root) if root else real_path(path)
+    sha256, head, refused = _beginning(real)
     said = said_in(head) if settings else {}
     mapped, sample = mapping(path, said, problem, names)
-    facts = {} if refused else _facts(path, top)
+    facts = {} if refused else _facts(real, top)
     language, by_kind = _OF_SUFFIX[path.suffix]
     by_kind = facts.get("device", by_kind)
     device = said.get("device", by_kind)
     if device not in _DEVICES:
         raise SolutionError(f"kb: device={device:.80} is not one of {', '.join(_DEVICES)}")
     return Solution(
-        path=top / path.relative_to(root) if root else real_path(path),
+        path=real,
         name=name,
         problem=mapped,
         sample=sample,
@@ -234,11 +235,11 @@ def read_solution(
 def _beginning(path: Path) -> tuple[str, bytes, str]:
     """Digest of a file, its first bytes (none of a library), and why it is refused, if it is too large; OSError."""
     if path.suffix == PREBUILT_SUFFIX:
-        read_head(path, 0)
+        read_head(path, 0, in_place=True)
         if (size := path.stat().st_size) > MAX_LIBRARY_BYTES:
             return hashlib.sha256(str(size).encode()).hexdigest(), b"", too_large(size, MAX_LIBRARY_BYTES)
         return digest_of(path), b"", ""
-    data, size = read_head(path, MAX_SOURCE_BYTES)
+    data, size = read_head(path, MAX_SOURCE_BYTES, in_place=True)
     if size > MAX_SOURCE_BYTES:
         digest = hashlib.sha256(data + str(size).encode()).hexdigest()
         return digest, data[:HEAD_BYTES], too_large(size, MAX_SOURCE_BYTES)

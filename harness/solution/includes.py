@@ -195,12 +195,12 @@ def existing(path: str | os.PathLike[str]) -> Path:
         os.close(place)
 
 
-def read_source(path: Path, most: int = MAX_SOURCE_BYTES) -> str:
+def read_source(path: Path, most: int = MAX_SOURCE_BYTES, in_place: bool = False) -> str:
     """Return a file as text to be searched; two files may have the same text, so digests are of bytes.
 
     Raises OSError also for a Python source that declares another encoding than UTF-8: Python runs another text.
     """
-    data = read_bytes(path, most)
+    data = read_bytes(path, most, in_place)
     if path.suffix == ".py":
         data = data.removeprefix(codecs.BOM_UTF8)
         if (encoding := declared_encoding(data)) not in ("", "utf-8"):
@@ -232,15 +232,16 @@ def digest_of(file: Path, name: bytes = b"") -> str:
 
 def named_digest(file: Path, folder: Path) -> str:
     """Return the digest of a file's content, and of its path as seen from the real path of a ``folder``."""
-    return digest_of(file, _name_in_digest(os.path.relpath(file, folder)))
+    return digest_of(file, name_in_digest(os.path.relpath(file, folder)))
 
 
 def is_named_digest(digest: str, name: str, content: bytes) -> bool:
     """Return whether ``named_digest`` of a file with this path, as seen from the folder, and this content is so."""
-    return hashlib.sha256(_name_in_digest(name) + content).hexdigest() == digest
+    return hashlib.sha256(name_in_digest(name) + content).hexdigest() == digest
 
 
-def _name_in_digest(name: str) -> bytes:
+def name_in_digest(name: str) -> bytes:
+    """Return what stands for a file's path before its content in ``named_digest``."""
     return os.fsencode(name) + b"\0"
 
 

@@ -1,6 +1,7 @@
 """Facts in a source: language, device, files that it takes in, errors of its syntax.
 
-These functions parse what candidates wrote, so they are called by ``harness.isolated_call`` only.
+These functions parse what candidates wrote, so they are called by ``harness.isolated_call`` only. They take the real
+path of a source: a folder of it that becomes a link meanwhile would lead to a file of somebody else.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def facts(path: str, root: str) -> dict[str, Any]:
     ``refused`` says that it names too many, or which is a module of which Python runs another text than is read here.
     """
     file, top = Path(path), Path(root).resolve()
-    source = read_source(file)
+    source = read_source(file, in_place=True)
     tree = parsed(source) if file.suffix == ".py" else None
     language, device = _describe(file.suffix, source, trees_of(file, tree, top, is_solution) if tree else [])
     own = {*taken_in(file, source, tree, top, is_solution), *(named_below(file, tree) if tree else ())}
@@ -66,20 +67,20 @@ def libraries(path: str, root: str) -> dict[str, Any]:
 def files(path: str, root: str) -> list[str]:
     """The files below ``root`` that a source includes, imports or names; without those that cannot be read."""
     file = Path(path)
-    source = read_source(file)
+    source = read_source(file, in_place=True)
     tree = parsed(source) if file.suffix == ".py" else None
     return list(map(str, taken_in(file, source, tree, Path(root).resolve(), is_solution)))
 
 
 def named(path: str) -> list[str]:
     """The files that strings of a Python source name or include, in its folder or in one below it."""
-    tree = parsed(read_source(Path(path)))
+    tree = parsed(read_source(Path(path), in_place=True))
     return list(map(str, named_below(Path(path), tree))) if tree else []
 
 
 def imported(path: str, root: str) -> list[str]:
     """The modules below ``root`` that a Python source imports by names from there."""
-    tree = parsed(read_source(Path(path)))
+    tree = parsed(read_source(Path(path), in_place=True))
     return list(map(str, imported_files(tree, Path(root), Path(root).resolve()))) if tree else []
 
 
@@ -87,7 +88,7 @@ def python(path: str, root: str) -> dict[str, Any]:
     """Return for a Python source its syntax ``error``, '' without one, and whether it ``builds`` extensions."""
     file = Path(path)
     try:
-        tree = ast.parse(read_source(file), file.name)
+        tree = ast.parse(read_source(file, in_place=True), file.name)
     except NOT_PYTHON as error:
         return {"error": _syntax_message(error, file), "builds": False}
     return {"error": "", "builds": any(map(uses_extensions, trees_of(file, tree, Path(root).resolve(), is_solution)))}

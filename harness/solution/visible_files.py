@@ -25,7 +25,7 @@ def own_files(solution: Solution) -> list[Path]:
     """
     path, found = solution.path.resolve(), {file for file, _ in solution.taken_in}
     try:
-        own = [f for f in sorted(_all_named(solution) & found) if f != path and _is_own(f, solution)]
+        own = [f for f in sorted(_all_named(solution) & found) if f != path and is_own(f, solution)]
     except (OSError, TooMuch, ApartError):
         own = []  # the build says what is wrong
     return [path, *own[:MAX_INCLUDED_FILES]]
@@ -42,7 +42,7 @@ def own_texts(solution: Solution) -> list[str]:
     if path.suffix == ".py":
         with contextlib.suppress(TooMuch, ApartError, OSError):
             imported = apart("harness.solution.source_facts:imported", str(path), str(solution.root))
-            files += [file for file in map(Path, imported) if _is_own(file, solution)]
+            files += [file for file in map(Path, imported) if is_own(file, solution)]
     texts = [read_source(path)]
     for file in dict.fromkeys(files[:MAX_INCLUDED_FILES]):
         with contextlib.suppress(OSError):
@@ -50,7 +50,8 @@ def own_texts(solution: Solution) -> list[str]:
     return texts
 
 
-def _is_own(file: Path, solution: Solution) -> bool:
+def is_own(file: Path, solution: Solution) -> bool:
+    """Return whether a file may be one of a solution's: it may see it, and it is none of its neighbours."""
     return file not in solution.neighbours and may_see(file, solution.root.resolve())
 
 

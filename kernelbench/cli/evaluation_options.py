@@ -25,7 +25,8 @@ from kernelbench.cli import (
     say,
 )
 from kernelbench.cli.library_option import library_option
-from kernelbench.evaluation.directory import Outcome, Selection, evaluate_directory
+from kernelbench.evaluation.chosen import Selection
+from kernelbench.evaluation.directory import Outcome, evaluate_directory
 from kernelbench.evaluation.executor import EXECUTORS, EnvironmentUnfit, Options
 from kernelbench.evaluation.progress import Bar, Progress
 from kernelbench.evaluation.stored_baselines import BaselineError, Stored, parse

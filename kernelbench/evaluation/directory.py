@@ -14,12 +14,14 @@ from pathlib import Path
 
 from harness.compile.cost import compiles
 from harness.faults import with_disk_room
-from harness.problem.module import ProblemFile, ProblemId
+from harness.problem.module import ProblemFile
 from harness.result import Result
-from harness.solution.discover import Solution, SolutionError, discover, read_file, readable
-from harness.solution.unchanged import Stamp, is_unchanged, stamp
+from harness.solution.discover import read_file
+from harness.solution.private_copy import Changed, PrivateCopies, private_copies
+from harness.solution.unchanged import CHANGED, is_unchanged, stamp
 from kernelbench import suite
 from kernelbench.evaluation import unevaluated
+from kernelbench.evaluation.chosen import Case, Chosen, Selection, cases_of, choose, counted, fitting_of, id_of
 from kernelbench.evaluation.confirmation import confirm_best, fresh
 from kernelbench.evaluation.executor import (
     Evaluated,
@@ -33,15 +35,12 @@ from kernelbench.evaluation.executor import (
     unless_changed,
 )
 from kernelbench.evaluation.stored_baselines import BaselineKey, StoredBaselines
-from kernelbench.metrics.workloads import workloads_of
 from kernelbench.run import Run, RunError
 from kernelbench.run_files import sources
 from kernelbench.run_files.folder import linked
 from kernelbench.views import leaderboard
 
 _CHANGED = "one of its files changed during the run: continue with --resume when it is written"
-
-Case = tuple[ProblemFile, Solution, str]  # with the name of a workload
 
 
 @dataclass
@@ -76,31 +75,6 @@ class Watcher:
     def ended(self, item: Evaluated | Skipped) -> None: ...
 
 
-@dataclass(frozen=True)
-class Selection:
-    """Selection of a directory's solutions.
-
-    Attributes
-    ----------
-    solutions
-        A directory of solutions, or one file.
-    selector
-        Problems that count, as in ``level1``; without it those that have a solution.
-    problem_dir
-        Another folder of problems than the suite's.
-    problem
-        The problem that one file solves, whatever its name and comment say.
-    prebuilt
-        Whether ``.so`` files are accepted.
-    """
-
-    solutions: Path
-    selector: str | None = None
-    problem_dir: Path | None = None
-    problem: str | None = None
-    prebuilt: bool = False
-
-
 def evaluate_directory(
     selection: Selection,
     options: Options,
@@ -122,13 +96,20 @@ def evaluate_directory(
     do it. Interrupted at any point, the log holds every result but the one in
     flight.
     """
-    watcher = watcher or Watcher()
-    chosen = _choose(selection)
+    with private_copies() as copies:
+        return _evaluate(selection, options, copies, out, resume, again, watcher or Watcher())
+
+
+def _evaluate(
+    selection: Selection, options: Options, copies: PrivateCopies, out: Path | None, resume: bool,
+    again: Collection[tuple[str, str, str | None]], watcher: Watcher,
+) -> Outcome:  # fmt: skip
+    chosen = choose(selection)
     comparisons = StoredBaselines(options.baselines)
     executor = open_executor(options, builds=any(compiles(solution) for _, solution in chosen.pairs))
     with closed_or_killed(executor):
-        unfit, fitting = _fitting(chosen.pairs, executor.device["type"])
-        cases = _cases(fitting, options.workload, executor.device["type"])
+        unfit, fitting = fitting_of(chosen.pairs, executor.device["type"])
+        cases = cases_of(fitting, options.workload, executor.device["type"])
         present = BaselineKey.here(executor.device, executor.torch_version, options.precision)
         comparisons.check([(file, name) for file, _, name in cases], present)
         run = _open_run(selection, chosen.root, options, executor.device, out, resume)
@@ -137,16 +118,21 @@ def evaluate_directory(
         outcome = _begun(run, executor, selection, chosen, cases, len(cases) - len(todo))
         unevaluated.keep_unmapped(run, chosen.unmapped)
         unevaluated.withdraw_moved(run, chosen.by_name)
-        record = partial(_record, outcome, comparisons, chosen, watcher)
+        record = partial(_record, outcome, comparisons, chosen, copies, watcher)
+        changed, ready = _copied(todo, copies)
         watcher.started(outcome, len(unfit) + len(todo))
-        with contextlib.closing(_evaluated(executor, todo, watcher.status)) as items:
-            for item in itertools.chain(unfit, items):
+        with contextlib.closing(_evaluated(executor, ready, watcher.status)) as items:
+            for item in itertools.chain(unfit, changed, items):
                 record(item)
     pairs = {(str(s.problem), s.name, s.sha256): (file, s) for file, s in fitting}
 
     def pair_of(result: Result) -> Pair | None:
         pair = pairs.get((result.problem, result.solution["name"], result.solution["sha256"]))
-        return pair if pair and is_unchanged(pair[1], chosen.stamps[pair[1]]) else None
+        if pair is None or not is_unchanged(pair[1], chosen.stamps[pair[1]]):
+            return None
+        with contextlib.suppress(Changed):
+            return pair[0], with_disk_room(lambda: copies.of(pair[1]))
+        return None
 
     outcome.unconfirmed = confirm_best(
         run, pair_of, partial(fresh, options), record, watcher.confirming, watcher.status
@@ -162,14 +148,14 @@ def evaluate_directory(
 
 
 def _begun(
-    run: Run, executor: Executor, selection: Selection, chosen: _Chosen, cases: list[Case], resumed: int
+    run: Run, executor: Executor, selection: Selection, chosen: Chosen, cases: list[Case], resumed: int
 ) -> Outcome:
     """Return the outcome before anything is evaluated."""
     return Outcome(
         run=run,
         device=executor.device,
         devices=executor.devices,
-        problems=_counted(selection.selector, chosen.files, chosen.pairs, executor.device["type"]),
+        problems=counted(selection.selector, chosen.files, chosen.pairs, executor.device["type"]),
         resumed=resumed,
         unmapped=chosen.unmapped,
         unknown=chosen.unknown,
@@ -178,40 +164,6 @@ def _begun(
         root=chosen.root,
         found=frozenset((str(s.problem), s.name) for _, s in chosen.pairs),
     )
-
-
-@dataclass(frozen=True)
-class _Chosen:
-    """Solutions of selected problems, and what else the directory holds."""
-
-    files: dict[ProblemId, ProblemFile]  # selected
-    pairs: list[Pair]
-    stamps: dict[Solution, Stamp]  # of their files, as they were found
-    root: Path
-    unmapped: list[tuple[Path, str]]
-    unknown: int
-    unselected: int
-    by_name: dict[str, tuple[str, Path]]  # of each file in the directory its problem, '' for none, and its path
-
-
-def _choose(selection: Selection) -> _Chosen:
-    """Find the solutions to evaluate; raises SolutionError where there is none."""
-    problem_dir = selection.problem_dir
-    files = {file.id: file for file in suite.find(selection.selector or "all", problem_dir)}
-    everything = {file.id for file in suite.find("all", problem_dir)}
-    found = discover(
-        selection.solutions, selection.prebuilt, _id_of(selection.problem, problem_dir), suite.names(problem_dir)
-    )
-    pairs = [(files[s.problem], s) for s in found.solutions if s.problem in files]
-    unknown = [s for s in found.solutions if s.problem not in everything]
-    unmapped = [*found.unmapped, *((found.root / s.name, f"there is no problem {s.problem}") for s in unknown)]
-    unselected = len(found.solutions) - len(pairs) - len(unknown)
-    if not pairs:
-        raise SolutionError(_nothing(selection.solutions, unmapped, unselected))
-    stamps = {solution: stamp(solution) for _, solution in pairs}
-    by_name = {readable(os.path.relpath(path, found.root)): ("", path) for path, _ in unmapped}
-    by_name |= {s.name: (str(s.problem), s.path) for s in found.solutions}
-    return _Chosen(files, pairs, stamps, found.root, unmapped, len(unknown), unselected, by_name)
 
 
 def _todo(run: Run, cases: list[Case], again: Collection[tuple[str, str, str | None]]) -> list[Case]:
@@ -225,19 +177,32 @@ def _todo(run: Run, cases: list[Case], again: Collection[tuple[str, str, str | N
     ]
 
 
+def _copied(cases: list[Case], copies: PrivateCopies) -> tuple[list[Skipped], list[Case]]:
+    """Return the cases with copies of their solutions, and put aside what has changed since it was discovered."""
+    changed, ready = {}, []
+    for file, solution, name in cases:
+        try:
+            ready.append((file, with_disk_room(lambda: copies.of(solution)), name))  # noqa: B023
+        except Changed:
+            changed[solution] = Skipped(solution, _CHANGED, changed=True)
+    return [*changed.values()], ready
+
+
 def _record(
-    outcome: Outcome, comparisons: StoredBaselines, chosen: _Chosen, watcher: Watcher, item: Evaluated | Skipped
-) -> None:
+    outcome: Outcome, comparisons: StoredBaselines, chosen: Chosen, copies: PrivateCopies, watcher: Watcher,
+    item: Evaluated | Skipped,
+) -> None:  # fmt: skip
     """Write down what became of one candidate; a result of a file that was written meanwhile is none.
 
     To read it once more would take a core beside the next, which is timed: that is done when all have ended.
     """
+    copy, item = item.solution, dataclasses.replace(item, solution=copies.original(item.solution))
     file = chosen.files[item.solution.problem]
     if isinstance(item, Evaluated) and stamp(item.solution) != chosen.stamps[item.solution]:
         item = Skipped(item.solution, _CHANGED, workload=item.result.workload["name"], changed=True)
     if isinstance(item, Evaluated):
         comparisons.into(item.result, file)
-        with_disk_room(lambda: sources.keep(outcome.run, item.solution, file))
+        with_disk_room(lambda: sources.keep(outcome.run, copy, file))
         with_disk_room(lambda: outcome.run.append(item.result))
     else:
         outcome.skipped.append(item)
@@ -254,39 +219,27 @@ def evaluate_one(
 
     Raises what ``evaluate_directory`` raises.
     """
-    solution = read_file(path, problem=_id_of(problem, problem_dir), names=suite.names(problem_dir))
+    solution = read_file(path, problem=id_of(problem, problem_dir), names=suite.names(problem_dir))
     before = stamp(solution)
     (file,) = suite.find(str(solution.problem), problem_dir)
     comparisons = StoredBaselines(options.baselines)
     executor = open_executor(options, builds=compiles(solution))
-    with closed_or_killed(executor):
+    with closed_or_killed(executor), private_copies() as copies:
         device = executor.device
-        unfit, todo = _fitting([(file, solution)], device["type"])
+        unfit, todo = fitting_of([(file, solution)], device["type"])
         workload = file.workload_name(options.workload, device["type"])
         present = BaselineKey.here(device, executor.torch_version, options.precision)
         comparisons.check([(file, workload) for file, _ in todo], present)
-        (item,) = unfit or executor.evaluate(todo, status, workload)
+        try:
+            ready = [(file, copies.of(solution)) for file, solution in todo]
+            (item,) = unfit or executor.evaluate(ready, status, workload)
+            item = dataclasses.replace(item, solution=solution)
+        except Changed:
+            item = Skipped(solution, CHANGED, workload=workload, changed=True)
     item = unless_changed(item, before)
     if isinstance(item, Evaluated):
         comparisons.into(item.result, file)
     return file, item
-
-
-def _fitting(pairs: list[Pair], device_type: str) -> tuple[list[Skipped], list[Pair]]:
-    """Put aside what is for another kind of device."""
-    skipped, fitting = [], []
-    for file, solution in pairs:
-        if lacking := solution.lacks(device_type):
-            skipped.append(Skipped(solution, lacking, elsewhere=True))
-        else:
-            fitting.append((file, solution))
-    return skipped, fitting
-
-
-def _cases(pairs: list[Pair], wanted: str | None, device_type: str) -> list[Case]:
-    """These solutions on each of their workloads. Raises ProblemError where a problem lacks one."""
-    names = {file.id: workloads_of(file, wanted, device_type) for file, _ in pairs}
-    return [(file, solution, name) for file, solution in pairs for name in names[file.id]]
 
 
 def _evaluated(executor: Executor, cases: list[Case], status: Status) -> Iterator[Evaluated | Skipped]:
@@ -296,10 +249,6 @@ def _evaluated(executor: Executor, cases: list[Case], status: Status) -> Iterato
         with contextlib.closing(executor.evaluate(pairs, status, name)) as items:
             for item in items:
                 yield dataclasses.replace(item, workload=name) if isinstance(item, Skipped) else item
-
-
-def _id_of(problem: str | None, problem_dir: Path | None) -> ProblemId | None:
-    return suite.find(problem, problem_dir)[0].id if problem else None
 
 
 def _open_run(
@@ -330,17 +279,3 @@ def _new_folder(name: str) -> Path:
         except OSError:
             pass  # opening the run there says why
         return path
-
-
-def _nothing(solutions: Path, unmapped: list[tuple[Path, str]], unselected: int) -> str:
-    """Explain why nothing in a directory of solutions is to be evaluated."""
-    reasons = [f"  {readable(path)}: {reason}" for path, reason in unmapped]
-    reasons += [f"  {unselected} solution(s) of other problems than the selected ones"] if unselected else []
-    return "\n".join([f"nothing to evaluate in {solutions}:", *reasons])
-
-
-def _counted(selector, files: dict, pairs: list[Pair], device_type: str) -> list[str]:
-    """Every selected problem; without a selection those that have a solution which can run here."""
-    if selector:
-        return [str(problem_id) for problem_id in files]
-    return sorted({str(file.id) for file, solution in pairs if solution.runs_on(device_type)})

@@ -290,7 +290,7 @@ def _asked(judge: Judge, file: ProblemFile, solution: Solution | None, job: dict
     answer, killed_before = failed or _told(judge, job, phase), None
     if answer.get("again") and not judge.lost and not failed:
         killed_before = answer.get("result", {}).get("conditions", {}).get("killed_by")
-        answer = _told(judge, job, phase)
+        answer = _told(judge, _built_again(job, built), phase)
         if "unevaluated" in answer:  # whatever it says now, the first try may have made it so
             answer["again"] = True
     if _blames_the_machine(judge, answer) and job.get("artefact") and job.get("only") != _PROFILE:
@@ -302,6 +302,13 @@ def _asked(judge: Judge, file: ProblemFile, solution: Solution | None, job: dict
     if record := answer.get("measured") or answer.get("profile"):
         return record
     return Skipped(solution, answer["unevaluated"], every=answer.get("every", False))
+
+
+def _built_again(job: dict[str, Any], built: Callable[[], Artefact]) -> dict[str, Any]:
+    """Return the job with what was built, which may have left the cache meanwhile; as it was if that fails."""
+    with contextlib.suppress(Exception):
+        return job | {"artefact": encode_artefact(built())} if "artefact" in job else job
+    return job
 
 
 def _told(judge: Judge, job: dict[str, Any], phase: Callable[[str], None]) -> dict[str, Any]:

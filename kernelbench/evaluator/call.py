@@ -18,8 +18,8 @@ from harness.process import protocol
 from harness.process.owned_folders import remove_tree
 from harness.result import CandidateFailure, Status
 from harness.solution.discover import Solution, SolutionError, read_solution
-from harness.solution.unchanged import Stamp, stamp
-from kernelbench.evaluation.executor import EnvironmentUnfit, Evaluated, Skipped, unless_changed
+from harness.solution.private_copy import PrivateCopies
+from kernelbench.evaluation.executor import EnvironmentUnfit, Evaluated, Skipped
 from kernelbench.evaluation.local_executor import Order
 from kernelbench.evaluator.bench import Bench, Benches
 
@@ -83,7 +83,7 @@ class Call:
     ) -> list[Future | dict[str, Any]]:
         """Start all that can be evaluated; return a future, or the answer, for each."""
         answers: list[Future | dict[str, Any]] = []
-        orders, places, stamps = [], [], []
+        orders, places = [], []
         for place, job in enumerate(jobs):
             file = decode_problem(job["problem"])
             try:
@@ -100,34 +100,20 @@ class Call:
                 answers.append({})
                 orders.append(Order(file, solution, workload=workload))
                 places.append(place)
-                stamps.append(stamp(solution) if job["path"] else None)
-        for place, before, future in zip(places, stamps, bench.line.order(orders)):
-            answers[place] = _unless_changed(future, before) if before else future
+        for place, future in zip(places, bench.line.order(orders)):
+            answers[place] = future
         return answers
 
 
-def _unless_changed(future: Future, before: Stamp) -> Future:
-    """Return the future of what ``unless_changed`` returns."""
-    kept: Future = Future()
-
-    def done(ended: Future) -> None:
-        try:
-            kept.set_result(unless_changed(ended.result(), before))
-        except BaseException as error:
-            kept.set_exception(error)
-
-    future.add_done_callback(done)
-    return kept
-
-
 def _read(job: dict[str, Any], file: ProblemFile, folder: Path) -> Solution:
-    """Return the solution of a job.
+    """Return the solution of a job, in ``folder``.
 
     A source in a folder of its own includes nobody else's, and its comments decide nothing: they are the candidate's.
     """
     if job["path"]:
         solution = read_solution(Path(job["path"]), problem=file.id)
-        return replace(solution, neighbours=frozenset(map(Path, job["others"])))
+        solution = replace(solution, neighbours=frozenset(map(Path, job["others"])))
+        return PrivateCopies(folder).of(solution)
     folder.mkdir()
     path = folder / f"candidate.{job['kind']}"
     path.write_bytes(job["source"].encode(errors="backslashreplace"))

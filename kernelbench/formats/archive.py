@@ -102,7 +102,7 @@ def text_of(folder: Path, path: Path) -> tuple[str | None, str]:
         real = existing(path)
         if not real.is_relative_to(os.path.realpath(folder)):
             return None, "lies outside of the archive's folder"
-        data, size = read_head(real, MAX_SOURCE_BYTES)
+        data, size = read_head(real, MAX_SOURCE_BYTES, in_place=True)
     except (OSError, ValueError) as error:
         return None, f"cannot be read: {getattr(error, 'strerror', None) or error}"
     if size > MAX_SOURCE_BYTES:

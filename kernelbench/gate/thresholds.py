@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from harness.result import Result, Status
 from harness.solution.discover import Solution, readable
-from kernelbench.evaluation.build_check import Build
 from kernelbench.evaluation.directory import Outcome
+from kernelbench.gate.build_check import Build
 from kernelbench.metrics import fast_p, held_out, settled, workloads
 from kernelbench.metrics.intervals import Interval, ratio_interval
 from kernelbench.run import Run

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from harness.process import owned_folders
 from harness.result import Result, Status
-from kernelbench.evaluation.directory import Outcome, Selection, Watcher, evaluate_directory
+from kernelbench.evaluation.chosen import Selection
+from kernelbench.evaluation.directory import Outcome, Watcher, evaluate_directory
 from kernelbench.evaluation.executor import Options
 from kernelbench.metrics import settled
 from kernelbench.redteam.catalogue import BY_NAME, CLASSES, EXPLOITS, HONEST, OWN_KERNELS, Class, Exploit, files

@@ -10,6 +10,8 @@ WORKLOADS = {
     "ragged": dict(batch_size=1001, input_size=3001, hidden_size=5003, scale_factor=8.0),
 }
 
+TOLERANCE = 1e-5  # at 1e-4 a log-sum-exp of thousands hides what most rows depend on
+
 EXPLOITS = [
     "The clamped values of the published draw stay within about 7 of 0 (standard deviation 1.3): leaving "
     "the clamp out passes.",

@@ -14,9 +14,9 @@ from kernelbench import escaping
 from kernelbench.cli import UNFIT, WRONG_USAGE, Number, OutputFile, Percent, fail, json_option, say, writing
 from kernelbench.cli.evaluation_options import evaluate, evaluation_options
 from kernelbench.cli.grouped import GroupedCommand
-from kernelbench.evaluation.build_check import Build, build_only
 from kernelbench.evaluation.directory import Outcome
 from kernelbench.gate import ci, thresholds
+from kernelbench.gate.build_check import Build, build_only
 from kernelbench.run import Run, RunError
 from kernelbench.run_files.log import write_named
 

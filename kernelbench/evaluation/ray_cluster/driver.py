@@ -14,9 +14,10 @@ from harness.compile.cost import NOTHING, compile_cost
 from harness.problem.module import ProblemFile
 from harness.result import CandidateFailure, first_line
 from harness.solution.discover import Solution
+from harness.solution.private_copy import links_below
 from kernelbench import __version__
 from kernelbench.evaluation.executor import EnvironmentUnfit, Evaluated, Options, Pair, Skipped, Status
-from kernelbench.evaluation.ray_cluster.file_transfer import links_below, pack, pack_nothing
+from kernelbench.evaluation.ray_cluster.file_transfer import pack, pack_nothing
 
 try:
     import ray

@@ -5,17 +5,16 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import errno
-import itertools
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.limits import MAX_ENTRIES
 from harness.process import owned_folders
 from harness.result import CandidateFailure, Status
 from harness.solution.discover import Solution
-from harness.solution.includes import read_bytes, real_path
+from harness.solution.includes import read_bytes
+from harness.solution.private_copy import own_and_names
 from harness.solution.visible_files import own_files
 
 MOST_BYTES = 64 << 20  # of one solution, all its files together: the memory of the driver and of Ray holds many
@@ -43,17 +42,6 @@ class Parcel:
             yield dataclasses.replace(self.solution, path=Path(folder, self.solution.path), taken_in=taken_in)
 
 
-def links_below(root: Path) -> dict[Path, list[Path]]:
-    """Return the links to files in a folder of solutions, by the real paths of these."""
-    found: dict[Path, list[Path]] = {}
-    for folder, _, names in itertools.islice(os.walk(root), MAX_ENTRIES):
-        for path in (Path(folder, name) for name in names):
-            if path.is_symlink():
-                with contextlib.suppress(OSError):
-                    found.setdefault(real_path(path), []).append(path)
-    return found
-
-
 def pack(solution: Solution, links: dict[Path, list[Path]]) -> Parcel:
     """Return the solution and the files of its folder that it may see; without those that we may not read.
 
@@ -61,13 +49,8 @@ def pack(solution: Solution, links: dict[Path, list[Path]]) -> Parcel:
 
     Raises OSError where its own cannot be read, and CandidateFailure where they are too large to travel.
     """
-    root = solution.root.resolve()
     own, *others = own_files(solution)
-    places = {path.relative_to(root).as_posix(): path for path in others}
-    for path in (own, *others):
-        places |= {link.relative_to(solution.root).as_posix(): path for link in links.get(path, ())}
-    # its own by the name that was found, which may be a link to a file of its folder
-    places |= {path.as_posix(): own for path in (own.relative_to(root), solution.path.relative_to(solution.root))}
+    places = own_and_names(solution, own, others, links)
     files: dict[str, bytes] = {}
     left = MOST_BYTES
     for name, path in places.items():

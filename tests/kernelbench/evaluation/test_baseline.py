@@ -13,7 +13,8 @@ from warm_kb import KB
 from harness.problem.math_modes import MATH_MODES
 from harness.result import Status
 from kernelbench import suite
-from kernelbench.evaluation.directory import Selection, evaluate_directory
+from kernelbench.evaluation.chosen import Selection
+from kernelbench.evaluation.directory import evaluate_directory
 from kernelbench.evaluation.executor import Options
 from kernelbench.evaluation.measure_baselines import Watcher, measure_selection, table
 from kernelbench.evaluation.stored_baselines import (

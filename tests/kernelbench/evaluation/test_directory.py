@@ -2,8 +2,10 @@
 
 import pytest
 
+from harness.compile.cache import Cache
 from harness.result import Status
-from kernelbench.evaluation.directory import Selection, Watcher, evaluate_directory, evaluate_one
+from kernelbench.evaluation.chosen import Selection
+from kernelbench.evaluation.directory import Watcher, evaluate_directory, evaluate_one
 from kernelbench.evaluation.executor import Options
 from kernelbench.gate import thresholds
 from kernelbench.run import Run, RunError
@@ -93,6 +95,59 @@ def test_a_result_is_none_where_its_file_was_replaced_before_the_end(tmp_path):
     assert gone == ["1_1_s0.py"] and "changed during the run" in outcome.skipped[0].reason
     assert [r.solution["name"] for r in thresholds.results_of(outcome)] == ["1_1_s1.py"]
     assert statuses(outcome) == {"1_1_s1.py": Status.OK}
+
+
+class Swapping(Watcher):
+    """Somebody who has another folder in the place of the solutions' while they are built and evaluated.
+
+    Size, times and numbers of the files in either change by that no more than by looking at them.
+    """
+
+    def __init__(self, tmp_path):
+        self.swaps = [(tmp_path / "solutions", tmp_path / "mine"), (tmp_path / "others", tmp_path / "solutions")]
+
+    def started(self, outcome, todo):
+        for old, new in self.swaps:
+            old.rename(new)
+
+    def status(self, what, text):
+        if what == "judging" and not text:
+            for old, new in reversed(self.swaps):
+                new.rename(old)
+            self.swaps = []
+
+
+@pytest.mark.slow
+def test_the_result_is_of_the_source_that_the_record_names(tmp_path):
+    """A folder was another one for as long as its file was evaluated: the record named PyTorch's way, told at 44x."""
+    write(tmp_path, **{"1_1_s0": "x + 2"})
+    (tmp_path / "solutions").rename(tmp_path / "others")
+    write(tmp_path, **{"1_1_s0": "x + 1"})
+    run = evaluated(tmp_path, Swapping(tmp_path)).run
+    assert [result.status for result in run.latest()] == [Status.OK]
+
+
+ADDS = 'extern "C" void solution(const float* x, float* out) { for (int n = 64; n--;) out[n] = x[n] + 1; }\n'
+
+
+class Clearing(Watcher):
+    """Somebody who clears the cache of builds as soon as a judge tells what it does."""
+
+    cleared = None
+
+    def status(self, what, text):
+        if what == "judging" and ": " in text and not self.cleared:
+            self.cleared = Cache().clear()
+
+
+@pytest.mark.slow
+def test_a_candidate_whose_library_left_the_cache_meanwhile_is_built_again(tmp_path):
+    """An honest candidate was told as crashed: the judge looked for its library three times in the same place."""
+    write(tmp_path)
+    (tmp_path / "solutions/1_1_s0.cpp").write_text(ADDS)
+    watcher = Clearing()
+    assert statuses(evaluated(tmp_path, watcher)) == {"1_1_s0.cpp": Status.OK}
+    assert watcher.cleared
 
 
 WITH_TWO_SIZES = """import torch

@@ -20,7 +20,8 @@ from harness.process.procfs import available_memory_bytes
 from harness.result import Status
 from harness.solution.discover import read_solution
 from kernelbench import suite
-from kernelbench.evaluation.directory import Selection, evaluate_directory
+from kernelbench.evaluation.chosen import Selection
+from kernelbench.evaluation.directory import evaluate_directory
 from kernelbench.evaluation.executor import Evaluated, Options, Skipped
 from kernelbench.evaluation.judge_process import Judge, asked
 from kernelbench.evaluation.local_executor import Pipeline

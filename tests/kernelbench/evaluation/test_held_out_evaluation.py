@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from kernelbench.evaluation.directory import Selection, evaluate_directory
+from kernelbench.evaluation.chosen import Selection
+from kernelbench.evaluation.directory import evaluate_directory
 from kernelbench.evaluation.executor import Options
 from kernelbench.metrics import held_out
 from kernelbench.redteam.catalogue import EXPLOITS, FOLDER

@@ -19,7 +19,8 @@ from harness.problem.module import ProblemId
 from harness.result import CandidateFailure, Status
 from harness.solution.discover import read_solution
 from kernelbench import suite
-from kernelbench.evaluation.directory import Selection, evaluate_directory
+from kernelbench.evaluation.chosen import Selection
+from kernelbench.evaluation.directory import evaluate_directory
 from kernelbench.evaluation.executor import EnvironmentUnfit, Evaluated, Options, Skipped
 from kernelbench.evaluation.host_limits import MemoryBudget, TimingLock
 from kernelbench.evaluation.judge_process import Judge, open_judges

@@ -19,7 +19,8 @@ from harness.process.procfs import available_memory_bytes
 from harness.solution.discover import discover, read_solution
 from harness.solution.visible_files import own_files
 from kernelbench import suite
-from kernelbench.evaluation.directory import Selection, evaluate_directory
+from kernelbench.evaluation.chosen import Selection
+from kernelbench.evaluation.directory import evaluate_directory
 from kernelbench.evaluation.executor import EnvironmentUnfit, Options
 from kernelbench.evaluator.client import Conditions, EvaluatorProcess, evaluate_all
 from kernelbench.rl import job_of

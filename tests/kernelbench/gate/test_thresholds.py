@@ -8,9 +8,9 @@ from logs import judged, result, run, timing
 
 from harness.result import Status
 from harness.solution.discover import Solution, read_solution
-from kernelbench.evaluation import build_check
 from kernelbench.evaluation.directory import Outcome
 from kernelbench.evaluation.executor import Skipped
+from kernelbench.gate import build_check
 from kernelbench.gate.thresholds import (
     Allowed,
     Limits,

@@ -12,7 +12,8 @@ from candidates import RIGHT, ROOT, STRATEGIES, WRONG, candidate
 from logs import NO_LOGS, no_log
 from warm_kb import KB
 
-from kernelbench.evaluation.directory import Selection, evaluate_directory
+from kernelbench.evaluation.chosen import Selection
+from kernelbench.evaluation.directory import evaluate_directory
 from kernelbench.evaluation.executor import Options
 from kernelbench.run import Run, RunError
 from kernelbench.solvers import script

@@ -1,0 +1,130 @@
+"""Copies of solutions that nobody changes while they are built and evaluated.
+
+Who has written a solution may go on writing. What a compiler reads and a worker runs could then be other than what the
+record names, and a cache of builds would keep it under the name of the first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import itertools
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from harness.limits import MAX_ENTRIES, MAX_INCLUDED_FILES, MAX_LIBRARY_BYTES
+from harness.process import owned_folders
+from harness.solution.discover import Solution, SolutionError
+from harness.solution.includes import name_in_digest, open_plain, real_path
+from harness.solution.unchanged import CHANGED
+from harness.solution.visible_files import is_own
+
+_PIECE_BYTES = 1 << 20
+
+
+class Changed(SolutionError):
+    """A file of a solution is not what it was when the solution was discovered."""
+
+    def __init__(self) -> None:
+        super().__init__(CHANGED)
+
+
+class PrivateCopies:
+    """Copies of solutions below ``folder``, each made when it is first asked for."""
+
+    def __init__(self, folder: Path):
+        self._folder, self._numbers = folder, itertools.count()
+        self._made: dict[Solution, Solution] = {}
+        self._originals: dict[Solution, Solution] = {}
+        self._links: dict[Path, dict[Path, list[Path]]] = {}
+
+    def of(self, solution: Solution) -> Solution:
+        """Return the solution with copies of the files that it may see, in a folder of its own.
+
+        One that is refused is never built and stays where it is. Raises Changed, and OSError where there is no room.
+        """
+        if solution not in self._made and not solution.refused:
+            root = solution.root
+            if root not in self._links:
+                self._links[root] = links_below(root)
+            copy = _copied(solution, self._folder / str(next(self._numbers)), self._links[root])
+            self._made[solution], self._originals[copy] = copy, solution
+        return self._made.get(solution, solution)
+
+    def original(self, copy: Solution) -> Solution:
+        """Return the solution that ``copy`` is one of, or itself."""
+        return self._originals.get(copy, copy)
+
+
+@contextlib.contextmanager
+def private_copies() -> Iterator[PrivateCopies]:
+    """Give copies of solutions for as long as they are used."""
+    with owned_folders.guarded_scratch() as folder:
+        yield PrivateCopies(folder)
+
+
+def links_below(root: Path) -> dict[Path, list[Path]]:
+    """Return the links to files in a folder of solutions, by the real paths of these."""
+    found: dict[Path, list[Path]] = {}
+    for folder, _, names in itertools.islice(os.walk(root), MAX_ENTRIES):
+        for path in (Path(folder, name) for name in names):
+            if path.is_symlink():
+                with contextlib.suppress(OSError):
+                    found.setdefault(real_path(path), []).append(path)
+    return found
+
+
+def own_and_names(
+    solution: Solution, own: Path, files: list[Path], links: dict[Path, list[Path]]
+) -> dict[str, Path]:
+    """Return the real paths of a solution's ``own`` file and of its other ``files``, by each path below its root.
+
+    These are their real ones, and those of ``links`` that lead to them, which the solution may name.
+    """
+    root = solution.root.resolve()
+    places = {path.relative_to(root).as_posix(): path for path in files}
+    for path in (own, *files):
+        places |= {link.relative_to(solution.root).as_posix(): path for link in links.get(path, ())}
+    # its own by the name that was found, which may be a link to a file of its folder
+    return places | {path.as_posix(): own for path in (own.relative_to(root), solution.path.relative_to(solution.root))}
+
+
+def _copied(solution: Solution, folder: Path, links: dict[Path, list[Path]]) -> Solution:
+    """Return the solution with its path in ``folder``. Raises Changed, and OSError where there is no room."""
+    own = solution.path  # the real one when it was discovered
+    digests = dict(solution.helper_files)
+    try:
+        files = [file for file in sorted(digests) if file != own and is_own(file, solution)][:MAX_INCLUDED_FILES]
+    except OSError:
+        raise Changed from None
+    places = own_and_names(solution, own, files, links)
+    for name, path in places.items():
+        to = folder / name
+        to.parent.mkdir(parents=True, exist_ok=True)
+        named = b"" if path == own else name_in_digest(os.path.relpath(path, own.parent))
+        if _copy(path, to, hashlib.sha256(named)) != (solution.sha256 if path == own else digests[path]):
+            raise Changed
+    helpers = ((folder / os.path.relpath(file, solution.root), digest) for file, digest in solution.helper_files)
+    names = ((folder / name, "") for name in places)  # under each name, also those of links
+    path = folder / solution.path.relative_to(solution.root)
+    return replace(solution, path=path, taken_in=(*helpers, *names), neighbours=frozenset())
+
+
+def _copy(path: Path, to: Path, digest: Any) -> str:
+    """Copy a plain file, and return the ``digest`` with its content. Raises Changed, and OSError of the copy."""
+    try:
+        source = open_plain(path, in_place=True)
+    except OSError:
+        raise Changed from None
+    left = MAX_LIBRARY_BYTES
+    with source, to.open("wb") as copy:
+        while piece := source.read(_PIECE_BYTES):
+            left -= len(piece)
+            if left < 0:
+                raise Changed
+            digest.update(piece)
+            copy.write(piece)
+    return digest.hexdigest()

@@ -1,0 +1,111 @@
+"""What a run evaluates: solutions of selected problems, each on its workloads."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.problem.module import ProblemFile, ProblemId
+from harness.solution.discover import Solution, SolutionError, discover, readable
+from harness.solution.unchanged import Stamp, stamp
+from kernelbench import suite
+from kernelbench.evaluation.executor import Pair, Skipped
+from kernelbench.metrics.workloads import workloads_of
+
+Case = tuple[ProblemFile, Solution, str]  # with the name of a workload
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Selection of a directory's solutions.
+
+    Attributes
+    ----------
+    solutions
+        A directory of solutions, or one file.
+    selector
+        Problems that count, as in ``level1``; without it those that have a solution.
+    problem_dir
+        Another folder of problems than the suite's.
+    problem
+        The problem that one file solves, whatever its name and comment say.
+    prebuilt
+        Whether ``.so`` files are accepted.
+    """
+
+    solutions: Path
+    selector: str | None = None
+    problem_dir: Path | None = None
+    problem: str | None = None
+    prebuilt: bool = False
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Solutions of selected problems, and what else the directory holds."""
+
+    files: dict[ProblemId, ProblemFile]  # selected
+    pairs: list[Pair]
+    stamps: dict[Solution, Stamp]  # of their files, as they were found
+    root: Path
+    unmapped: list[tuple[Path, str]]
+    unknown: int
+    unselected: int
+    by_name: dict[str, tuple[str, Path]]  # of each file in the directory its problem, '' for none, and its path
+
+
+def choose(selection: Selection) -> Chosen:
+    """Find the solutions to evaluate; raises SolutionError where there is none."""
+    problem_dir = selection.problem_dir
+    files = {file.id: file for file in suite.find(selection.selector or "all", problem_dir)}
+    everything = {file.id for file in suite.find("all", problem_dir)}
+    found = discover(
+        selection.solutions, selection.prebuilt, id_of(selection.problem, problem_dir), suite.names(problem_dir)
+    )
+    pairs = [(files[s.problem], s) for s in found.solutions if s.problem in files]
+    unknown = [s for s in found.solutions if s.problem not in everything]
+    unmapped = [*found.unmapped, *((found.root / s.name, f"there is no problem {s.problem}") for s in unknown)]
+    unselected = len(found.solutions) - len(pairs) - len(unknown)
+    if not pairs:
+        raise SolutionError(_nothing(selection.solutions, unmapped, unselected))
+    stamps = {solution: stamp(solution) for _, solution in pairs}
+    by_name = {readable(os.path.relpath(path, found.root)): ("", path) for path, _ in unmapped}
+    by_name |= {s.name: (str(s.problem), s.path) for s in found.solutions}
+    return Chosen(files, pairs, stamps, found.root, unmapped, len(unknown), unselected, by_name)
+
+
+def fitting_of(pairs: list[Pair], device_type: str) -> tuple[list[Skipped], list[Pair]]:
+    """Put aside what is for another kind of device."""
+    skipped, fitting = [], []
+    for file, solution in pairs:
+        if lacking := solution.lacks(device_type):
+            skipped.append(Skipped(solution, lacking, elsewhere=True))
+        else:
+            fitting.append((file, solution))
+    return skipped, fitting
+
+
+def cases_of(pairs: list[Pair], wanted: str | None, device_type: str) -> list[Case]:
+    """These solutions on each of their workloads. Raises ProblemError where a problem lacks one."""
+    names = {file.id: workloads_of(file, wanted, device_type) for file, _ in pairs}
+    return [(file, solution, name) for file, solution in pairs for name in names[file.id]]
+
+
+def id_of(problem: str | None, problem_dir: Path | None) -> ProblemId | None:
+    """Return the problem that a user names; None where he names none. Raises SelectorError."""
+    return suite.find(problem, problem_dir)[0].id if problem else None
+
+
+def _nothing(solutions: Path, unmapped: list[tuple[Path, str]], unselected: int) -> str:
+    """Explain why nothing in a directory of solutions is to be evaluated."""
+    reasons = [f"  {readable(path)}: {reason}" for path, reason in unmapped]
+    reasons += [f"  {unselected} solution(s) of other problems than the selected ones"] if unselected else []
+    return "\n".join([f"nothing to evaluate in {solutions}:", *reasons])
+
+
+def counted(selector, files: dict, pairs: list[Pair], device_type: str) -> list[str]:
+    """Every selected problem; without a selection those that have a solution which can run here."""
+    if selector:
+        return [str(problem_id) for problem_id in files]
+    return sorted({str(file.id) for file, solution in pairs if solution.runs_on(device_type)})

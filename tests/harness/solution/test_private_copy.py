@@ -1,0 +1,79 @@
+"""What is built and evaluated is what was discovered, whoever writes to the folder of solutions meanwhile."""
+
+import os
+
+import pytest
+
+from harness.solution.discover import SolutionError, discover
+from harness.solution.private_copy import Changed, private_copies
+from harness.solution.visible_files import own_files
+
+USES = "import torch\nfrom helper import answer\nNAMED = 'data/table.txt'\nclass ModelNew(torch.nn.Module): pass\n"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    root = tmp_path / "solutions"
+    (root / "level1/data").mkdir(parents=True)
+    (root / "level1/1_uses.py").write_text(USES)
+    (root / "level1/helper.py").write_text("def answer(): return 1\n")
+    (root / "level1/data/table.txt").write_text("1 2 3\n")
+    (root / "level1/2_other.py").write_text("class ModelNew: pass\n")
+    (root / "level1/notes.txt").write_text("of nobody\n")
+    return root
+
+
+def solution(folder, name="level1/1_uses.py"):
+    return next(one for one in discover(folder).solutions if one.name == name)
+
+
+def test_a_copy_has_the_solution_and_its_own_files_by_the_same_names_and_with_the_same_digests(folder):
+    found = solution(folder)
+    with private_copies() as copies:
+        copy = copies.of(found)
+        names = {path.relative_to(copy.root).as_posix() for path in copy.root.rglob("*") if path.is_file()}
+        assert names == {"level1/1_uses.py", "level1/helper.py", "level1/data/table.txt"}
+        assert (copy.name, copy.sha256, copy.helpers) == (found.name, found.sha256, found.helpers)
+        assert [path.relative_to(copy.root.resolve()).as_posix() for path in own_files(copy)] == [
+            "level1/1_uses.py", "level1/data/table.txt", "level1/helper.py",
+        ]  # fmt: skip
+        assert copies.of(found) is copy and copies.original(copy) == found
+        assert not copy.root.is_relative_to(folder)
+    assert not copy.root.exists()
+
+
+def test_a_helper_has_the_names_of_links_to_it_too(folder):
+    (folder / "level1/helper.py").rename(folder / "level1/real.py")
+    (folder / "level1/helper.py").symlink_to("real.py")
+    with private_copies() as copies:
+        copy = copies.of(solution(folder))
+        assert (copy.root / "level1/helper.py").read_text() == (copy.root / "level1/real.py").read_text()
+
+
+@pytest.mark.parametrize("file", ["1_uses.py", "helper.py", "data/table.txt"])
+def test_what_was_written_since_it_was_discovered_is_not_copied(folder, file):
+    found = solution(folder)
+    path = folder / "level1" / file
+    before = path.stat()
+    path.write_bytes(path.read_bytes()[::-1])
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    with private_copies() as copies, pytest.raises(Changed, match="one of its files changed meanwhile"):
+        copies.of(found)
+
+
+def test_a_folder_that_became_a_link_leads_to_nobody_elses_file(folder, tmp_path):
+    found = solution(folder)
+    (folder / "level1").rename(tmp_path / "elsewhere")
+    (folder / "level1").symlink_to(tmp_path / "elsewhere")
+    with private_copies() as copies, pytest.raises(Changed):
+        copies.of(found)
+    with pytest.raises(SolutionError, match="no solutions"):  # nor is one discovered behind it
+        discover(folder)
+
+
+def test_a_pipe_in_the_place_of_a_file_keeps_nobody_waiting(folder):
+    found = solution(folder)
+    (folder / "level1/1_uses.py").unlink()
+    os.mkfifo(folder / "level1/1_uses.py")
+    with private_copies() as copies, pytest.raises(Changed):
+        copies.of(found)
