@@ -35,10 +35,10 @@ def model(request, number):
 
 
 def state(out):
-    """Everything that a run keeps, but for wall times."""
+    """Everything that a run keeps, but for wall times; a kill may leave the draft of a file, which nobody reads."""
     found = {}
     for path in sorted(out.rglob("*")):
-        if path.is_file():
+        if path.is_file() and not path.name.startswith(".draft-"):
             text = path.read_text()
             if path.name in LOGS:
                 records = [json.loads(line) for line in text.splitlines()]
