@@ -7,18 +7,16 @@ record names, and a cache of builds would keep it under the name of the first.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import itertools
 import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from harness.limits import MAX_ENTRIES, MAX_INCLUDED_FILES, MAX_LIBRARY_BYTES
 from harness.process import owned_folders
 from harness.solution.discover import Solution, SolutionError
-from harness.solution.includes import name_in_digest, open_plain, real_path
+from harness.solution.includes import digest_of, name_in_digest, open_plain, real_path
 from harness.solution.unchanged import CHANGED
 from harness.solution.visible_files import is_own
 
@@ -40,6 +38,7 @@ class PrivateCopies:
         self._made: dict[Solution, Solution] = {}
         self._originals: dict[Solution, Solution] = {}
         self._links: dict[Path, dict[Path, list[Path]]] = {}
+        self._copies: dict[Path, Path] = {}  # of each file
 
     def of(self, solution: Solution) -> Solution:
         """Return the solution with copies of the files that it may see, in a folder of its own.
@@ -47,12 +46,48 @@ class PrivateCopies:
         One that is refused is never built and stays where it is. Raises Changed, and OSError where there is no room.
         """
         if solution not in self._made and not solution.refused:
-            root = solution.root
-            if root not in self._links:
-                self._links[root] = links_below(root)
-            copy = _copied(solution, self._folder / str(next(self._numbers)), self._links[root])
+            folder = self._folder / str(next(self._numbers))
+            try:
+                copy = self._copied(solution, folder)
+            except BaseException:
+                self._copies = {path: copy for path, copy in self._copies.items() if not copy.is_relative_to(folder)}
+                owned_folders.remove_tree(folder)
+                raise
             self._made[solution], self._originals[copy] = copy, solution
         return self._made.get(solution, solution)
+
+    def _copied(self, solution: Solution, folder: Path) -> Solution:
+        """Return the solution with its path in ``folder``. Raises Changed, and OSError where there is no room."""
+        root, own = solution.root, solution.path  # the real ones when it was discovered
+        digests = dict(solution.helper_files)
+        try:
+            files = [file for file in sorted(digests) if file != own and is_own(file, solution)][:MAX_INCLUDED_FILES]
+        except OSError:
+            raise Changed from None
+        if root not in self._links:
+            self._links[root] = links_below(root)
+        places = own_and_names(solution, own, files, self._links[root])
+        for name, path in places.items():
+            to = folder / name
+            to.parent.mkdir(parents=True, exist_ok=True)
+            self._place(path, to)
+        for path, name in {path: name for name, path in places.items()}.items():
+            named = b"" if path == own else name_in_digest(os.path.relpath(path, own.parent))
+            if digest_of(folder / name, named) != (solution.sha256 if path == own else digests[path]):
+                raise Changed
+        helpers = ((folder / os.path.relpath(file, root), digest) for file, digest in solution.helper_files)
+        names = ((folder / name, "") for name in places)  # under each name, also those of links
+        taken_in = (*helpers, *names)
+        return replace(solution, path=folder / own.relative_to(root), taken_in=taken_in, neighbours=frozenset())
+
+    def _place(self, path: Path, to: Path) -> None:
+        """Have a copy of a file at ``to``: one for all names and solutions, where the file system lets it be so."""
+        if path in self._copies:
+            with contextlib.suppress(OSError):  # it has no links, or no more of them
+                os.link(self._copies[path], to)
+                return
+        _copy(path, to)
+        self._copies.setdefault(path, to)
 
     def original(self, copy: Solution) -> Solution:
         """Return the solution that ``copy`` is one of, or itself."""
@@ -86,45 +121,27 @@ def own_and_names(
     """
     root = solution.root.resolve()
     places = {path.relative_to(root).as_posix(): path for path in files}
-    for path in (own, *files):
-        places |= {link.relative_to(solution.root).as_posix(): path for link in links.get(path, ())}
+    found = ((link, path) for path in (own, *files) for link in links.get(path, ()))
+    for link, path in itertools.islice(found, MAX_INCLUDED_FILES):
+        places[link.relative_to(solution.root).as_posix()] = path
     # its own by the name that was found, which may be a link to a file of its folder
     return places | {path.as_posix(): own for path in (own.relative_to(root), solution.path.relative_to(solution.root))}
 
 
-def _copied(solution: Solution, folder: Path, links: dict[Path, list[Path]]) -> Solution:
-    """Return the solution with its path in ``folder``. Raises Changed, and OSError where there is no room."""
-    own = solution.path  # the real one when it was discovered
-    digests = dict(solution.helper_files)
-    try:
-        files = [file for file in sorted(digests) if file != own and is_own(file, solution)][:MAX_INCLUDED_FILES]
-    except OSError:
-        raise Changed from None
-    places = own_and_names(solution, own, files, links)
-    for name, path in places.items():
-        to = folder / name
-        to.parent.mkdir(parents=True, exist_ok=True)
-        named = b"" if path == own else name_in_digest(os.path.relpath(path, own.parent))
-        if _copy(path, to, hashlib.sha256(named)) != (solution.sha256 if path == own else digests[path]):
-            raise Changed
-    helpers = ((folder / os.path.relpath(file, solution.root), digest) for file, digest in solution.helper_files)
-    names = ((folder / name, "") for name in places)  # under each name, also those of links
-    path = folder / solution.path.relative_to(solution.root)
-    return replace(solution, path=path, taken_in=(*helpers, *names), neighbours=frozenset())
-
-
-def _copy(path: Path, to: Path, digest: Any) -> str:
-    """Copy a plain file, and return the ``digest`` with its content. Raises Changed, and OSError of the copy."""
+def _copy(path: Path, to: Path, most: int = MAX_LIBRARY_BYTES) -> None:
+    """Copy a plain file, and where it is all zeros leave a hole. Raises Changed, and OSError of the copy."""
     try:
         source = open_plain(path, in_place=True)
     except OSError:
         raise Changed from None
-    left = MAX_LIBRARY_BYTES
-    with source, to.open("wb") as copy:
+    size = 0
+    with source, to.open("xb") as copy:
         while piece := source.read(_PIECE_BYTES):
-            left -= len(piece)
-            if left < 0:
+            size += len(piece)
+            if size > most:
                 raise Changed
-            digest.update(piece)
-            copy.write(piece)
-    return digest.hexdigest()
+            if piece.count(0) < len(piece):
+                copy.write(piece)
+            else:
+                copy.seek(len(piece), os.SEEK_CUR)
+        copy.truncate(size)

@@ -16,9 +16,9 @@ from harness.compile.cost import compiles
 from harness.faults import with_disk_room
 from harness.problem.module import ProblemFile
 from harness.result import Result
-from harness.solution.discover import read_file
+from harness.solution.discover import Solution, read_file
 from harness.solution.private_copy import Changed, PrivateCopies, private_copies
-from harness.solution.unchanged import CHANGED, is_unchanged, stamp
+from harness.solution.unchanged import is_unchanged, stamp
 from kernelbench import suite
 from kernelbench.evaluation import unevaluated
 from kernelbench.evaluation.chosen import Case, Chosen, Selection, cases_of, choose, counted, fitting_of, id_of
@@ -119,10 +119,10 @@ def _evaluate(
         unevaluated.keep_unmapped(run, chosen.unmapped)
         unevaluated.withdraw_moved(run, chosen.by_name)
         record = partial(_record, outcome, comparisons, chosen, copies, watcher)
-        changed, ready = _copied(todo, copies)
+        aside, ready = _copied(todo, copies)
         watcher.started(outcome, len(unfit) + len(todo))
         with contextlib.closing(_evaluated(executor, ready, watcher.status)) as items:
-            for item in itertools.chain(unfit, changed, items):
+            for item in itertools.chain(unfit, aside, items):
                 record(item)
     pairs = {(str(s.problem), s.name, s.sha256): (file, s) for file, s in fitting}
 
@@ -130,8 +130,8 @@ def _evaluate(
         pair = pairs.get((result.problem, result.solution["name"], result.solution["sha256"]))
         if pair is None or not is_unchanged(pair[1], chosen.stamps[pair[1]]):
             return None
-        with contextlib.suppress(Changed):
-            return pair[0], with_disk_room(lambda: copies.of(pair[1]))
+        with contextlib.suppress(Changed, OSError):
+            return pair[0], copies.of(pair[1])
         return None
 
     outcome.unconfirmed = confirm_best(
@@ -178,14 +178,19 @@ def _todo(run: Run, cases: list[Case], again: Collection[tuple[str, str, str | N
 
 
 def _copied(cases: list[Case], copies: PrivateCopies) -> tuple[list[Skipped], list[Case]]:
-    """Return the cases with copies of their solutions, and put aside what has changed since it was discovered."""
-    changed, ready = {}, []
+    """Return the cases with copies of their solutions, and put aside what cannot be copied as it was discovered."""
+    aside: dict[Solution, Skipped] = {}
+    ready = []
     for file, solution, name in cases:
+        if solution in aside:
+            continue
         try:
-            ready.append((file, with_disk_room(lambda: copies.of(solution)), name))  # noqa: B023
+            ready.append((file, copies.of(solution), name))
         except Changed:
-            changed[solution] = Skipped(solution, _CHANGED, changed=True)
-    return [*changed.values()], ready
+            aside[solution] = Skipped(solution, _CHANGED, changed=True)
+        except OSError as error:
+            aside[solution] = Skipped(solution, f"its files cannot be copied: {error.strerror}")
+    return [*aside.values()], ready
 
 
 def _record(
@@ -230,13 +235,9 @@ def evaluate_one(
         workload = file.workload_name(options.workload, device["type"])
         present = BaselineKey.here(device, executor.torch_version, options.precision)
         comparisons.check([(file, workload) for file, _ in todo], present)
-        try:
-            ready = [(file, copies.of(solution)) for file, solution in todo]
-            (item,) = unfit or executor.evaluate(ready, status, workload)
-            item = dataclasses.replace(item, solution=solution)
-        except Changed:
-            item = Skipped(solution, CHANGED, workload=workload, changed=True)
-    item = unless_changed(item, before)
+        aside, ready = _copied([(file, solution, workload) for file, _ in todo], copies)
+        (item,) = unfit or aside or executor.evaluate([(file, copy) for file, copy, _ in ready], status, workload)
+    item = unless_changed(dataclasses.replace(item, solution=solution), before)
     if isinstance(item, Evaluated):
         comparisons.into(item.result, file)
     return file, item

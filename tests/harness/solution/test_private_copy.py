@@ -1,5 +1,6 @@
 """What is built and evaluated is what was discovered, whoever writes to the folder of solutions meanwhile."""
 
+import errno
 import os
 
 import pytest
@@ -77,3 +78,36 @@ def test_a_pipe_in_the_place_of_a_file_keeps_nobody_waiting(folder):
     os.mkfifo(folder / "level1/1_uses.py")
     with private_copies() as copies, pytest.raises(Changed):
         copies.of(found)
+
+
+def test_all_names_of_a_file_and_all_solutions_share_one_copy_and_holes_stay_holes(folder):
+    """A sparse gigabyte with thirty links to it was copied thirty times, and ended the run of all for want of room."""
+    table = folder / "level1/data/table.txt"
+    os.truncate(table, 64 << 20)
+    with table.open("r+b") as file:
+        file.seek(32 << 20)
+        file.write(b"4")
+    for number in range(30):
+        (folder / f"level1/data/{number}.txt").symlink_to("table.txt")
+    (folder / "level1/3_uses.py").write_text(USES)
+    with private_copies() as copies:
+        made = [copies.of(solution(folder, name)) for name in ("level1/1_uses.py", "level1/3_uses.py")]
+        tables = [path for copy in made for path in (copy.root / "level1/data").iterdir()]
+        assert len(tables) == 62 and len({path.stat().st_ino for path in tables}) == 1
+        found = tables[0].stat()
+        assert found.st_size == 64 << 20 and found.st_blocks * 512 < 8 << 20
+
+
+def test_a_solution_whose_files_have_no_room_leaves_it_to_the_others(folder, monkeypatch):
+    first, other = solution(folder), solution(folder, "level1/2_other.py")
+    with private_copies() as copies:
+
+        def full(path, to, most=0):
+            to.write_text("a part")
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        with monkeypatch.context() as patch, pytest.raises(OSError, match="No space left"):
+            patch.setattr("harness.solution.private_copy._copy", full)
+            copies.of(first)
+        folders = copies.of(other).root.parent
+        assert len(list(folders.iterdir())) == 1
