@@ -24,7 +24,7 @@ from kernelbench import __version__
 from kernelbench.metrics.workloads import together
 from kernelbench.run_files import unevaluated
 from kernelbench.run_files.folder import foreign, read_own
-from kernelbench.run_files.log import FullLog, RunError, WriteError, append_line, whole_lines, write_whole
+from kernelbench.run_files.log import FullLog, RunError, WriteError, append_line, whole_lines, write_new, write_whole
 
 CONFIG = "config.json"
 LOG = "results.jsonl"
@@ -89,8 +89,10 @@ class Run:
         text = _text(config)
         try:
             path.mkdir(parents=True, exist_ok=True)
-            write_whole(path / CONFIG, text)
+            write_new(path / CONFIG, text.encode())
             (path / LOG).touch()
+        except FileExistsError:
+            raise RunError(f"{path} holds a run by now, of another kb; choose another --out") from None
         except OSError as error:
             raise WriteError(f"cannot make a run directory in {path}: {error.strerror}") from error
         return cls(path, config, [])

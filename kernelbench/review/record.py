@@ -14,7 +14,7 @@ from harness.record.shape import FROM_0, TEXT, one_of, shape
 from harness.result import Result
 from kernelbench.metrics.outcomes import GAMING, MINOR_ISSUES, NO_ISSUES
 from kernelbench.run import RunError
-from kernelbench.run_files.folder import MOST_LINES, read_lines
+from kernelbench.run_files.folder import MOST_LINES, must_have_one_name, read_lines
 from kernelbench.run_files.log import lines_of
 
 LOG = "reviews.jsonl"
@@ -120,6 +120,7 @@ def append(run: Path, review: Review) -> None:
         with open(os.open(path, flags, 0o666), "rb+", buffering=0) as log:
             if not stat.S_ISREG(os.fstat(log.fileno()).st_mode):
                 raise OSError(errno.EINVAL, "it is not a plain file")
+            must_have_one_name(log.fileno())
             if (size := log.seek(0, os.SEEK_END)) and os.pread(log.fileno(), 1, size - 1) != b"\n":
                 _, rest = read_lines(path, _MOST_BYTES)  # of one that was cut off
                 log.truncate(size - len(rest))

@@ -1,4 +1,7 @@
-"""Links, pipes and devices in a run directory of others are neither read nor written through."""
+"""Links, pipes and devices in a run directory of others are neither read nor written through.
+
+Nor is written into a file of several names.
+"""
 
 from __future__ import annotations
 
@@ -35,6 +38,15 @@ def foreign(folder: Path, depth: int = 0) -> str:
             elif not entry.is_file():
                 return f"{path} cannot be read: it is not a plain file"
     return ""
+
+
+def must_have_one_name(file: int | Path) -> None:
+    """Raise OSError for a file that has other names, and may be any of ours by one of them: an archive can bring that.
+
+    What is written into it in place is written there too.
+    """
+    if (names := os.stat(file, follow_symlinks=isinstance(file, int)).st_nlink) > 1:
+        raise OSError(errno.EMLINK, f"it has {names} names, one perhaps elsewhere: put a copy in its place")
 
 
 def linked(path: Path) -> str:

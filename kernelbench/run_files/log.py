@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.faults import MachineFault
-from kernelbench.run_files.folder import MOST_LINES, read_lines
+from kernelbench.run_files.folder import MOST_LINES, must_have_one_name, read_lines
 
 MOST_LOG_BYTES = 2 << 30  # chosen: 100,000 records of 20 kB
 _PIECE_BYTES = 1 << 20
@@ -45,6 +45,7 @@ def append_line(path: Path, record: dict[str, Any]) -> None:
         reason = _LINK if error.errno == errno.ELOOP else error.strerror
         raise WriteError(f"cannot open {path}: {reason}; put it right and continue with --resume") from error
     try:
+        _check_names(descriptor, path)
         size = os.fstat(descriptor).st_size
         if size + len(line) > MOST_LOG_BYTES:
             raise FullLog(
@@ -69,6 +70,13 @@ def append_line(path: Path, record: dict[str, Any]) -> None:
             ) from error
     finally:
         os.close(descriptor)
+
+
+def _check_names(descriptor: int, path: Path) -> None:
+    try:
+        must_have_one_name(descriptor)
+    except OSError as error:
+        raise WriteError(f"cannot write {path}: {error.strerror}, and continue with --resume") from None
 
 
 def _identity(descriptor: int) -> tuple[int, int]:
@@ -112,6 +120,21 @@ def write_whole(path: Path, content: bytes | str) -> None:
             draft.unlink()
 
 
+def write_new(path: Path, content: bytes) -> None:
+    """``write_whole`` for a file that is not there yet: of two who write it one does. Raises FileExistsError."""
+    draft = path.with_name(f".draft-{secrets.token_hex(8)}")
+    write_whole(draft, content)
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without second names, where two at once are not told apart
+        os.replace(draft, path)
+    finally:
+        with contextlib.suppress(OSError):
+            draft.unlink()
+
+
 def whole_lines(path: Path, repair: bool = False) -> tuple[list[bytes], bool]:
     """The lines of a log, and whether a half-written one at its end was left out; ``repair`` cuts that off.
 
@@ -119,6 +142,7 @@ def whole_lines(path: Path, repair: bool = False) -> tuple[list[bytes], bool]:
     """
     lines, torn = read_lines(path, MOST_LOG_BYTES)
     if torn and repair:
+        must_have_one_name(path)
         os.truncate(path, sum(map(len, lines)) + len(lines))
     return lines, bool(torn)
 

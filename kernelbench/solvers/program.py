@@ -30,7 +30,7 @@ from harness.result import Result
 from harness.solution.discover import SUFFIXES
 from harness.solution.includes import open_plain, read_head
 from kernelbench.metrics import settled
-from kernelbench.run_files.folder import WORKSPACES, read_own
+from kernelbench.run_files.folder import WORKSPACES, must_have_one_name, read_own
 from kernelbench.run_files.log import write_whole
 from kernelbench.run_files.sources import ORIGIN
 from kernelbench.solvers.candidate import Candidate, Talk
@@ -151,7 +151,9 @@ def _furnish(workspace: Path, task: Task) -> None:
 
 def _opened(log: Path) -> BinaryIO:
     try:
-        return open(os.open(log, _APPEND, 0o666), "ab")
+        file = open(os.open(log, _APPEND, 0o666), "ab")
+        must_have_one_name(file.fileno())
+        return file
     except OSError as error:
         raise SolverError(f"cannot write {log}: {error.strerror}") from None
 

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from harness.solution.discover import Solution
 from kernelbench.run import _MOST_NAMES, CONFIG, LOG, FullLog, Run, RunError, WriteError
 from kernelbench.run_files import unevaluated
 from kernelbench.run_files.folder import foreign
-from kernelbench.run_files.log import append_line, write_named, write_whole
+from kernelbench.run_files.log import append_line, whole_lines, write_named, write_whole
 
 CONFIGURATION = {"solutions": "s", "problem_dir": None, "workload": None, "precision": "fp32", "device": "cpu"}
 
@@ -462,3 +463,37 @@ def test_first_measurements_are_of_what_counts(tmp_path):
     for one in (old, new, result(name="b.py"), *again):
         run.append(one)
     assert run.measured_first() == [new, run.results[2]] and run.latest() == run.results[3:]
+
+
+@pytest.mark.parametrize("log", ["results.jsonl", "unevaluated.jsonl"])
+def test_nothing_is_written_into_a_log_that_is_a_file_elsewhere_too(tmp_path, log):
+    """An archive brought a second name of a file of its reader's, who continued the run: lines were added there."""
+    run = Run.create(tmp_path / "run", CONFIGURATION)
+    mine = tmp_path / "mine"
+    mine.write_text("alias ls=ls")
+    (run.path / log).unlink(missing_ok=True)
+    os.link(mine, run.path / log)
+    with pytest.raises(WriteError, match="it has 2 names, one perhaps elsewhere: put a copy in its place"):
+        append_line(run.path / log, {})
+    with pytest.raises(OSError, match="2 names"):
+        whole_lines(run.path / log, repair=True)
+    assert mine.read_text() == "alias ls=ls"
+
+
+def test_of_two_who_begin_a_run_at_once_one_does(tmp_path):
+    """Both said that they had, and the results of one were gone."""
+    ends = []
+
+    def begin(number):
+        try:
+            ends.append(Run.open(tmp_path / "run", CONFIGURATION | {"device": str(number)}, resume=False))
+        except RunError:
+            ends.append(None)
+
+    threads = [threading.Thread(target=begin, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    (winner,) = filter(None, ends)
+    assert Run.load(tmp_path / "run").config["device"] == winner.config["device"]
