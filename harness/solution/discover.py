@@ -26,7 +26,7 @@ from harness.limits import (
 from harness.problem.module import ProblemId
 from harness.result import printable
 from harness.solution.includes import Lookups, digest_of, read_head, real_path, too_large
-from harness.solution.links import and_their_links, in_several_folders, leads_to_a_folder, real_or_none
+from harness.solution.links import and_their_links, leads_to_a_folder, of_other_folders, real_or_none
 from harness.solution.naming import NoProblem, SolutionError, by_name, clashes, mapping, said_in
 
 SUFFIXES = (".py", ".cu", ".cpp", ".dsl")
@@ -34,7 +34,6 @@ PREBUILT_SUFFIX = ".so"
 RUN_FILES = frozenset({"config.json", "results.jsonl"})  # of a run directory: what lies in one is no solution
 _RUN = "a run, by its files config.json and results.jsonl: what lies in it is no solution"
 _LINK = "a link to a folder, which is not followed: put the folder itself there"
-_ELSEWHERE = "is a file of another folder, too, and takes in files beside it: put a copy of it there"
 
 _DEVICES = ("any", "cpu", "cuda")
 _OF_SUFFIX = {".py": ("pytorch", "any"), ".cpp": ("cpp", "cpu")} | dict.fromkeys((".cu", ".dsl", ".so"), ("cuda",) * 2)
@@ -140,10 +139,10 @@ def discover(
         except (SolutionError, OSError) as error:
             unmapped.append((path, _reason(error)))
             nameless |= {path} if isinstance(error, NoProblem) else set()
-    with_files = [path for path, solution in found.items() if solution.taken_in]
-    for path in in_several_folders(with_files, entries):
+    taken_in = {path: [file for file, _ in solution.taken_in] for path, solution in found.items()}
+    for path, reason in of_other_folders(taken_in, entries).items():
         del found[path]
-        unmapped.append((path, _ELSEWHERE))
+        unmapped.append((path, reason))
     out = clashes(((path, one.name, (one.problem, one.sample)) for path, one in found.items()), names)
     # some are no solutions for what else is wrong; the file of a link is another's, or has a name of its own
     named = (path for path in paths if path not in nameless and not os.path.islink(path))

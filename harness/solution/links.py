@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from harness.solution.includes import Lookups, reached, real_path
+
+_ELSEWHERE = "is a file of another folder, too, and takes in files beside it: put a copy of it there"
+_OUTSIDE = "it, or a file that it takes in, has a name outside of the directory, too: put a copy of that there"
 
 
 def and_their_links(files: frozenset[Path], entries: Iterable[Path]) -> frozenset[Path]:
@@ -20,14 +24,28 @@ def and_their_links(files: frozenset[Path], entries: Iterable[Path]) -> frozense
     return files | {Path(os.path.realpath(path)) for path in same}
 
 
-def in_several_folders(files: Iterable[Path], entries: Iterable[Path]) -> list[Path]:
-    """Return those of ``files`` that are entries of another folder, too, by a hard link."""
+def of_other_folders(taken_in: Mapping[Path, list[Path]], entries: Iterable[Path]) -> dict[Path, str]:
+    """Return why solutions are left out that may be somebody else's by a hard link, with the files that each takes in.
+
+    Of several folders among ``entries`` any may be its author's, and a name that is none of them may be any file's.
+    """
+    files = {*taken_in, *itertools.chain(*taken_in.values())}
     several = {path: (at.st_dev, at.st_ino) for path in files if (at := _stat(path)) and at.st_nlink > 1}
-    folders: dict[tuple[int, int], set[Path]] = {}
+    folders: dict[tuple[int, int], list[Path]] = {}
     for path in entries if several else ():
         if at := _stat(path):
-            folders.setdefault((at.st_dev, at.st_ino), set()).add(path.parent)
-    return [path for path, file in several.items() if len(folders[file]) > 1]
+            folders.setdefault((at.st_dev, at.st_ino), []).append(path.parent)
+
+    def has_other_names(path: Path) -> bool:
+        return path in several and (at := _stat(path)) is not None and len(folders.get(several[path], ())) < at.st_nlink
+
+    found = {}
+    for path, own in taken_in.items():
+        if any(map(has_other_names, (path, *own))):
+            found[path] = _OUTSIDE
+        elif own and path in several and len({*folders[several[path]]}) > 1:
+            found[path] = _ELSEWHERE
+    return found
 
 
 def leads_to_a_folder(link: Path, root: Path, lookups: Lookups) -> bool:

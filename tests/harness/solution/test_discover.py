@@ -194,6 +194,20 @@ def test_a_hard_link_takes_in_no_files_of_its_folder(tmp_path):
     assert [solution.name for solution in found.solutions] == ["honest/1_20.py", "other/1_20_s7.py"]
 
 
+@pytest.mark.parametrize("shared", ["1_19.py", "table.txt"])
+def test_a_file_with_a_name_outside_of_the_directory_is_nobodys(tmp_path, shared):
+    """An archive that is unpacked beside it can give any file of its reader's a second name among solutions."""
+    mine = put(tmp_path, "mine", "open('table.txt')")
+    for name in ("1_19.py", "table.txt"):
+        put(tmp_path, f"solutions/{name}", "open('table.txt')")
+    (tmp_path / "solutions" / shared).unlink()
+    os.link(mine, tmp_path / "solutions" / shared)
+    put(tmp_path, "solutions/1_20.py", "")
+    found = discover(tmp_path / "solutions")
+    assert [solution.name for solution in found.solutions] == ["1_20.py"]
+    assert "has a name outside of the directory" in dict(found.unmapped)[tmp_path / "solutions/1_19.py"]
+
+
 def test_what_drives_a_terminal_is_no_part_of_a_name(tmp_path):
     put(tmp_path, "red\033[31m\nfile.py", "# kb: problem=1/19")
     (solution,) = discover(tmp_path).solutions
