@@ -7,6 +7,7 @@ import fcntl
 import math
 import os
 import platform
+import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ from typing import Any
 
 import torch
 
+from harness.faults import MachineFault
 from harness.process.deadline import take_lock, within
 
 _EVERYBODYS = "/tmp"
@@ -136,11 +138,15 @@ def _take_lock(lock: int, name: str, phase: Callable[[str], None]) -> None:
 
 def _lock_file(name: str) -> int:
     """A descriptor of a file that is the same for everybody on this host, whatever their TMPDIR; made if need be."""
-    path = _lock_path(name)
+    path, flags = _lock_path(name), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
     try:
-        return os.open(path, os.O_RDONLY)  # enough for a lock, and what others may who made none
+        lock = os.open(path, flags)  # to read is enough for a lock, and what others may who made none
     except FileNotFoundError:
-        return os.open(path, os.O_RDONLY | os.O_CREAT, 0o644)
+        lock = os.open(path, flags | os.O_CREAT, 0o644)
+    if not stat.S_ISREG(os.fstat(lock).st_mode):
+        os.close(lock)
+        raise MachineFault(f"{path} is no plain file, and holds the lock of this device: have it removed")
+    return lock
 
 
 def _lock_path(name: str) -> str:

@@ -9,14 +9,15 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import stat
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from harness.limits import MAX_ENTRIES, MAX_INCLUDED_FILES, MAX_LIBRARY_BYTES
+from harness.limits import MAX_INCLUDED_FILES, MAX_LIBRARY_BYTES
 from harness.process import owned_folders
 from harness.solution.discover import Solution, SolutionError
-from harness.solution.includes import digest_of, name_in_digest, open_plain, real_path
+from harness.solution.includes import Lookups, digest_of, name_in_digest, open_plain, reached
 from harness.solution.unchanged import CHANGED
 from harness.solution.visible_files import is_own
 
@@ -102,13 +103,24 @@ def private_copies() -> Iterator[PrivateCopies]:
 
 
 def links_below(root: Path) -> dict[Path, list[Path]]:
-    """Return the links to files in a folder of solutions, by the real paths of these."""
+    """Return the links to files in a folder of solutions, by the real paths of these.
+
+    Nothing is looked at behind a link that leads out: it may be on a disk that never answers.
+    """
+    top, lookups = root.resolve(), Lookups()
     found: dict[Path, list[Path]] = {}
-    for folder, _, names in itertools.islice(os.walk(root), MAX_ENTRIES):
-        for path in (Path(folder, name) for name in names):
-            if path.is_symlink():
-                with contextlib.suppress(OSError):
-                    found.setdefault(real_path(path), []).append(path)
+    folders = [root]
+    while folders:
+        with contextlib.suppress(OSError), os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(Path(entry.path))
+                elif entry.is_symlink():
+                    with contextlib.suppress(OSError):
+                        lookups.no_longer()
+                        real, mode = reached(top / Path(entry.path).relative_to(root), (top,))
+                        if stat.S_ISREG(mode):
+                            found.setdefault(real, []).append(Path(entry.path))
     return found
 
 

@@ -1,11 +1,13 @@
 """The lock that keeps timings apart."""
 
+import os
 import threading
 
 import pytest
 import torch
 
 from harness import device as devices
+from harness.faults import MachineFault
 
 
 @pytest.fixture
@@ -40,3 +42,11 @@ def test_who_finds_it_taken_says_so_and_gets_it_next(cpu):
         order.append("first")
     other.join(10)
     assert said == ["waits for another run on this CPU"] and order == ["first", "second"]
+
+
+def test_a_pipe_in_the_place_of_a_lock_is_told_and_not_waited_for(cpu, tmp_path):
+    """Any user of the host can make one, and no run began without a word."""
+    for name in devices._lock_names(cpu):
+        os.mkfifo(tmp_path / f"kernelbench-{name}.lock")
+    with pytest.raises(MachineFault, match="is no plain file, and holds the lock"), devices.exclusive(cpu):
+        pass

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from harness.solution.discover import SolutionError, discover
-from harness.solution.private_copy import Changed, private_copies
+from harness.solution.private_copy import Changed, links_below, private_copies
 from harness.solution.visible_files import own_files
 
 USES = "import torch\nfrom helper import answer\nNAMED = 'data/table.txt'\nclass ModelNew(torch.nn.Module): pass\n"
@@ -111,3 +111,20 @@ def test_a_solution_whose_files_have_no_room_leaves_it_to_the_others(folder, mon
             copies.of(first)
         folders = copies.of(other).root.parent
         assert len(list(folders.iterdir())) == 1
+
+
+def test_nothing_is_looked_at_behind_a_link_that_leads_out(folder, tmp_path, monkeypatch):
+    """A link to a place that never answers held the run for ever."""
+    (tmp_path / "far").mkdir()
+    (folder / "level1/far.h").symlink_to(tmp_path / "far/x.h")
+    (folder / "level1/round.h").symlink_to("round.h")
+    (folder / "level1/near.py").symlink_to("helper.py")
+    looked_at = []
+
+    def noted(call):
+        return lambda path, *more, **named: looked_at.append(str(path)) or call(path, *more, **named)
+
+    for name in ("stat", "open", "readlink"):
+        monkeypatch.setattr(os, name, noted(getattr(os, name)))
+    assert links_below(folder) == {folder / "level1/helper.py": [folder / "level1/near.py"]}
+    assert looked_at and not [path for path in looked_at if "far" in path and path != "far.h"]
