@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from pathlib import Path
 
 from harness.isolated_call import ApartError, TooMuch, apart
@@ -69,7 +70,7 @@ def may_see(file: Path, root: Path) -> bool:
     if file.stat().st_size > MAX_LIBRARY_BYTES:
         return False
     folders = [folder for folder in file.parents if folder.is_relative_to(root)]
-    runs = [folder for folder in folders if all((folder / name).exists() for name in RUN_FILES)]
+    runs = [folder for folder in folders if all(os.path.lexists(folder / name) for name in RUN_FILES)]
     if runs not in ([], [root]) or runs and file.relative_to(root).parts[0] in KEPT_BY_RUNS:
         return False
     return not is_solution(file)

@@ -5,6 +5,7 @@ Of a candidate that may build extensions the reference builds one too, which no 
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -43,6 +44,12 @@ def reference_as_candidate(
         path.write_bytes(read_bytes(file.path) + more.encode())
         reference = read_solution(path, problem=file.id, settings=False)
         yield job | {"solution": encode_solution(reference), "artefact": encode_artefact(Artefact())}
+
+
+def lacks_its_library(job: dict[str, Any]) -> bool:
+    """Return whether what was built for a job has left the cache, which somebody clears meanwhile."""
+    library = (job.get("artefact") or {}).get("library")
+    return bool(library) and not os.path.exists(library)
 
 
 def worked(answer: dict[str, Any]) -> bool:

@@ -25,7 +25,7 @@ from harness.process.deadline import Page
 from harness.process.spawn import start_server
 from harness.result import CandidateFailure, Result, Status
 from harness.solution.discover import Solution, SolutionError
-from kernelbench.evaluation.control import reference_as_candidate, worked
+from kernelbench.evaluation.control import lacks_its_library, reference_as_candidate, worked
 from kernelbench.evaluation.executor import EnvironmentUnfit, Evaluated, Options, Skipped
 
 OUR_OWN = "kernelbench failed, please report this"
@@ -290,7 +290,8 @@ def _asked(judge: Judge, file: ProblemFile, solution: Solution | None, job: dict
     answer, killed_before = failed or _told(judge, job, phase), None
     if answer.get("again") and not judge.lost and not failed:
         killed_before = answer.get("result", {}).get("conditions", {}).get("killed_by")
-        answer = _told(judge, _built_again(job, built), phase)
+        job = _built_again(job, built)
+        answer = _told(judge, job, phase)
         if "unevaluated" in answer:  # whatever it says now, the first try may have made it so
             answer["again"] = True
     if _blames_the_machine(judge, answer) and job.get("artefact") and job.get("only") != _PROFILE:
@@ -343,7 +344,7 @@ def _once_more_beside_a_control(
     except (OSError, SolutionError):
         return answer
     answer = _told(judge, job, phase)
-    if not _blames_the_machine(judge, answer):
+    if not _blames_the_machine(judge, answer) or lacks_its_library(job):
         return answer
     message = f"the machine failed three times with it, not with the reference in its place: {answer['unevaluated']}"
     return _told(judge, job | {"failure": {"status": Status.CRASHED.value, "message": message, "log": ""}}, phase)

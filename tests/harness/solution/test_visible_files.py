@@ -158,3 +158,14 @@ def test_a_file_that_comes_after_discovery_is_not_seen(tmp_path, name, source, g
     (tmp_path / ghost).write_text("")
     (after,) = discover(tmp_path).solutions
     assert own_files(before) == [tmp_path / name] and own_files(after) == [tmp_path / name, tmp_path / ghost]
+
+
+def test_links_by_the_names_of_a_runs_files_are_not_followed_and_make_a_run(tmp_path):
+    """One that led to a place that never answers held whoever read the sources."""
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "1_19.py").write_text("open('sub/table.txt')")
+    (tmp_path / "sub/table.txt").write_text("1")
+    assert len(own_files(read_file(tmp_path / "1_19.py"))) == 2
+    for name in (CONFIG, LOG):
+        (tmp_path / "sub" / name).symlink_to("nowhere")
+    assert len(own_files(read_file(tmp_path / "1_19.py"))) == 1

@@ -150,6 +150,23 @@ def test_a_candidate_whose_library_left_the_cache_meanwhile_is_built_again(tmp_p
     assert watcher.cleared
 
 
+class ClearingAlways(Clearing):
+    """Somebody who clears it whenever a judge tells anything."""
+
+    def status(self, what, text):
+        self.cleared = None
+        super().status(what, text)
+
+
+@pytest.mark.slow
+def test_a_cache_that_is_cleared_again_and_again_is_no_candidates_fault(tmp_path):
+    write(tmp_path)
+    (tmp_path / "solutions/1_1_s0.cpp").write_text(ADDS)
+    outcome = evaluated(tmp_path, ClearingAlways())
+    assert statuses(outcome) in ({}, {"1_1_s0.cpp": Status.OK})
+    assert bool(outcome.skipped) != bool(statuses(outcome))
+
+
 WITH_TWO_SIZES = """import torch
 WORKLOADS = {"small": dict(n=64), "ragged": dict(n=65)}
 class Model(torch.nn.Module):
