@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from harness.limits import MAX_INCLUDED_FILES, MAX_LIBRARY_BYTES
+from harness.limits import MAX_ENTRIES, MAX_INCLUDED_FILES, MAX_LIBRARY_BYTES
 from harness.process import owned_folders
 from harness.solution.discover import Solution, SolutionError
 from harness.solution.includes import Lookups, digest_of, name_in_digest, open_plain, reached
@@ -65,9 +65,9 @@ class PrivateCopies:
             files = [file for file in sorted(digests) if file != own and is_own(file, solution)][:MAX_INCLUDED_FILES]
         except OSError:
             raise Changed from None
-        if root not in self._links:
+        if files and root not in self._links:
             self._links[root] = links_below(root)
-        places = own_and_names(solution, own, files, self._links[root])
+        places = own_and_names(solution, own, files, self._links.get(root, {}))
         for name, path in places.items():
             to = folder / name
             to.parent.mkdir(parents=True, exist_ok=True)
@@ -110,9 +110,11 @@ def links_below(root: Path) -> dict[Path, list[Path]]:
     top, lookups = root.resolve(), Lookups()
     found: dict[Path, list[Path]] = {}
     folders = [root]
-    while folders:
+    left = MAX_ENTRIES
+    while folders and left > 0:
         with contextlib.suppress(OSError), os.scandir(folders.pop()) as entries:
-            for entry in entries:
+            for entry in itertools.islice(entries, left):
+                left -= 1
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(Path(entry.path))
                 elif entry.is_symlink():

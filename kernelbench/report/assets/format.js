@@ -3,7 +3,9 @@
 function significant(value, digits = 3) {
   if (value === 0) return '0';
   const magnitude = Math.floor(Math.log10(Math.abs(value)));
-  return magnitude >= digits ? Math.round(value).toLocaleString('en') : value.toFixed(Math.max(0, digits - 1 - magnitude));
+  if (magnitude >= digits) return Math.round(value).toLocaleString('en');
+  const places = Math.max(0, digits - 1 - magnitude);
+  return places > 100 ? '0' : value.toFixed(places); // more a number cannot show
 }
 
 const isNumber = (value) => typeof value === 'number' && Number.isFinite(value);

@@ -135,7 +135,7 @@ class ModelNew(torch.nn.Module):
 LOADING = {
     "syntax error": ("import torch\nclass ModelNew(:\n", ".py", Status.BUILD_ERROR, "line 2"),
     "null byte": ("x = '\0'", ".py", Status.BUILD_ERROR, "null byte"),
-    "nested too deep": ("x = " + "-" * 200_000 + "1", ".py", Status.BUILD_ERROR, "is not Python source: "),
+    "nested too deep": ("x = " + "-" * 200_000 + "1", ".py", Status.BUILD_ERROR, "nest"),
     "no ModelNew": ("class Model: pass", ".py", Status.LOAD_ERROR, "defines no ModelNew"),
     "import fails": ("import nothing_there", ".py", Status.LOAD_ERROR, "candidate.py"),
     "constructor fails": (
