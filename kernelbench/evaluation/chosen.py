@@ -1,4 +1,4 @@
-"""What a run evaluates: solutions of selected problems, each on its workloads."""
+"""Choose what a run evaluates: solutions of selected problems, each on its workloads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is built and evaluated is what was discovered, whoever writes to the folder of solutions meanwhile."""
+"""A private copy is what was discovered, whoever writes to the folder of solutions meanwhile."""
 
 import errno
 import os
