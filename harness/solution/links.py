@@ -30,20 +30,20 @@ def of_other_folders(taken_in: Mapping[Path, list[Path]], entries: Iterable[Path
     Of several folders among ``entries`` any may be its author's, and a name that is none of them may be any file's.
     """
     files = {*taken_in, *itertools.chain(*taken_in.values())}
-    several = {path: (at.st_dev, at.st_ino) for path in files if (at := _stat(path)) and at.st_nlink > 1}
+    several = {path: at for path in files if (at := _stat(path)) and at.st_nlink > 1}
     folders: dict[tuple[int, int], list[Path]] = {}
     for path in entries if several else ():
         if at := _stat(path):
             folders.setdefault((at.st_dev, at.st_ino), []).append(path.parent)
 
-    def has_other_names(path: Path) -> bool:
-        return path in several and (at := _stat(path)) is not None and len(folders.get(several[path], ())) < at.st_nlink
+    def folders_of(path: Path) -> list[Path]:
+        return folders.get((several[path].st_dev, several[path].st_ino), [])
 
     found = {}
     for path, own in taken_in.items():
-        if any(map(has_other_names, (path, *own))):
+        if any(len(folders_of(file)) < several[file].st_nlink for file in (path, *own) if file in several):
             found[path] = _OUTSIDE
-        elif own and path in several and len({*folders[several[path]]}) > 1:
+        elif own and path in several and len({*folders_of(path)}) > 1:
             found[path] = _ELSEWHERE
     return found
 

@@ -18,7 +18,7 @@ from harness.problem.module import ProblemFile
 from harness.result import Result
 from harness.solution.discover import Solution, read_file
 from harness.solution.private_copy import Changed, PrivateCopies, private_copies
-from harness.solution.unchanged import is_unchanged, stamp
+from harness.solution.unchanged import CHANGED, is_unchanged, stamp
 from kernelbench import suite
 from kernelbench.evaluation import unevaluated
 from kernelbench.evaluation.chosen import Case, Chosen, Selection, cases_of, choose, counted, fitting_of, id_of
@@ -32,7 +32,6 @@ from kernelbench.evaluation.executor import (
     Status,
     closed_or_killed,
     open_executor,
-    unless_changed,
 )
 from kernelbench.evaluation.stored_baselines import BaselineKey, StoredBaselines
 from kernelbench.run import Run, RunError
@@ -177,7 +176,7 @@ def _todo(run: Run, cases: list[Case], again: Collection[tuple[str, str, str | N
     ]
 
 
-def _copied(cases: list[Case], copies: PrivateCopies) -> tuple[list[Skipped], list[Case]]:
+def _copied(cases: list[Case], copies: PrivateCopies, changed: str = _CHANGED) -> tuple[list[Skipped], list[Case]]:
     """Return the cases with copies of their solutions, and put aside what cannot be copied as it was discovered."""
     aside: dict[Solution, Skipped] = {}
     ready = []
@@ -187,7 +186,7 @@ def _copied(cases: list[Case], copies: PrivateCopies) -> tuple[list[Skipped], li
         try:
             ready.append((file, copies.of(solution), name))
         except Changed:
-            aside[solution] = Skipped(solution, _CHANGED, changed=True)
+            aside[solution] = Skipped(solution, changed, changed=True)
         except OSError as error:
             aside[solution] = Skipped(solution, f"its files cannot be copied: {error.strerror}")
     return [*aside.values()], ready
@@ -235,9 +234,11 @@ def evaluate_one(
         workload = file.workload_name(options.workload, device["type"])
         present = BaselineKey.here(device, executor.torch_version, options.precision)
         comparisons.check([(file, workload) for file, _ in todo], present)
-        aside, ready = _copied([(file, solution, workload) for file, _ in todo], copies)
+        aside, ready = _copied([(file, solution, workload) for file, _ in todo], copies, CHANGED)
         (item,) = unfit or aside or executor.evaluate([(file, copy) for file, copy, _ in ready], status, workload)
-    item = unless_changed(dataclasses.replace(item, solution=solution), before)
+    item = dataclasses.replace(item, solution=solution)
+    if isinstance(item, Evaluated) and not is_unchanged(solution, before):
+        item = Skipped(solution, CHANGED, workload=item.result.workload["name"], changed=True)
     if isinstance(item, Evaluated):
         comparisons.into(item.result, file)
     return file, item

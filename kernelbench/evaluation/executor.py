@@ -28,7 +28,6 @@ from harness.process.owned_folders import sweep
 from harness.process.procfs import default_memory_bytes
 from harness.result import Result
 from harness.solution.discover import Solution
-from harness.solution.unchanged import CHANGED, Stamp, is_unchanged
 from harness.timing.convergence import CV_TARGET
 from kernelbench.evaluation.stored_baselines import Stored
 
@@ -108,13 +107,6 @@ class Skipped:
     workload: str | None = None  # the one that it was to be evaluated on; None is all of them
     every: bool = False
     changed: bool = False  # its files are not any more what was evaluated
-
-
-def unless_changed(item: Evaluated | Skipped, before: Stamp) -> Evaluated | Skipped:
-    """Return the item; a result of other content than its record would name, by the stamp ``before`` it, is none."""
-    if isinstance(item, Evaluated) and not is_unchanged(item.solution, before):
-        return Skipped(item.solution, CHANGED, workload=item.result.workload["name"], changed=True)
-    return item
 
 
 class Executor(Protocol):

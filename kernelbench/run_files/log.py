@@ -7,6 +7,7 @@ import errno
 import json
 import os
 import secrets
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -109,27 +110,31 @@ def write_whole(path: Path, content: bytes | str) -> None:
     A link is replaced: in a run, a suite or a checkout, which may be of others, it may lead to any file of ours.
     """
     content = content.encode() if isinstance(content, str) else content
-    draft = path.with_name(f".draft-{secrets.token_hex(8)}")  # which nothing has: no link, no file of the user's
     try:
-        draft.write_bytes(content)
-        os.replace(draft, path)
+        with _drafted(path, content) as draft:
+            os.replace(draft, path)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from None
-    finally:
-        with contextlib.suppress(OSError):
-            draft.unlink()
 
 
 def write_new(path: Path, content: bytes) -> None:
     """``write_whole`` for a file that is not there yet: of two who write it one does. Raises FileExistsError."""
-    draft = path.with_name(f".draft-{secrets.token_hex(8)}")
-    write_whole(draft, content)
+    with _drafted(path, content) as draft:
+        try:
+            os.link(draft, path)
+        except FileExistsError:
+            raise
+        except OSError:  # a file system without second names, where two at once are not told apart
+            os.replace(draft, path)
+
+
+@contextlib.contextmanager
+def _drafted(path: Path, content: bytes) -> Iterator[Path]:
+    """Give a file beside ``path`` with the content, which goes if it does not take its place."""
+    draft = path.with_name(f".draft-{secrets.token_hex(8)}")  # which nothing has: no link, no file of the user's
     try:
-        os.link(draft, path)
-    except FileExistsError:
-        raise
-    except OSError:  # a file system without second names, where two at once are not told apart
-        os.replace(draft, path)
+        draft.write_bytes(content)
+        yield draft
     finally:
         with contextlib.suppress(OSError):
             draft.unlink()
