@@ -141,8 +141,6 @@ class Run:
             raise RunError(f"{path} is a file, and a run is a directory")
         try:
             config = parse_json(read_own(path / CONFIG, _MOST_CONFIG_BYTES).decode())
-            if repair and not os.path.lexists(path / LOG):
-                (path / LOG).touch()
             lines, torn = whole_lines(path / LOG, repair)
         except FileNotFoundError as error:
             raise RunError(f"{path} is no run directory: it has no {Path(error.filename).name}") from None
@@ -268,14 +266,18 @@ def _same(key: str, one: Any, other: Any) -> bool:
 
 
 def only_writer(log: Path) -> IO | None:
-    """The log, locked as long as it is open; RunError where somebody else has it, None where it cannot be."""
+    """The log, locked as long as it is open; RunError where somebody else has it, None where it cannot be.
+
+    One that is not there yet is made: of two who begin or continue one run without a log, one writes.
+    """
+    flags = os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
-        file = open(os.open(log, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
+        file = open(os.open(log, flags, 0o666), "rb")
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise RunError(f"another kb is writing into {log.parent}; wait for its end, or choose another --out") from None
     except OSError:
-        return None  # no such log, which loading it reports, or a file system without locks
+        return None  # what is no log, which loading it reports, or a file system without locks
     return file
 
 

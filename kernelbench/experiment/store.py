@@ -12,7 +12,7 @@ import dataclasses
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from harness.json_text import parse_json
 from harness.limits import MAX_JSON_BYTES
@@ -48,18 +48,16 @@ class Store:
         others = f"{folder / CELLS} is a link" if (folder / CELLS).is_symlink() else foreign(folder, _DEPTH)
         if others:
             raise ExperimentError(f"{others}: choose another --out")
+        self._writer = _begun(folder) if writes else None
         if path.exists():
             if not resume:
                 raise ExperimentError(f"{folder} holds an experiment: continue it with --resume, or choose --out")
             _same(_read(path), definition, folder)
-        try:
-            if writes:
-                folder.mkdir(parents=True, exist_ok=True)
+        if writes:
+            try:
                 write_whole(path, json.dumps(definition, indent=2) + "\n")
-                (folder / CELLS).touch()
-        except OSError as error:
-            raise ExperimentError(f"cannot write {folder}: {error.strerror}") from None
-        self._writer = only_writer(folder / CELLS) if writes else None
+            except OSError as error:
+                raise ExperimentError(f"cannot write {folder}: {error.strerror}") from None
         self.finished = finished(folder, repair=writes)
 
     def close(self) -> None:
@@ -79,6 +77,15 @@ class Store:
     def left(self) -> list[Cell]:
         """Return the runs that are still to be made, in order."""
         return [cell for cell in self.experiment.cells() if cell not in self.finished]
+
+
+def _begun(folder: Path) -> IO | None:
+    """Return the lock of an experiment's directory, which is made, before anything is written there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ExperimentError(f"cannot write {folder}: {error.strerror}") from None
+    return only_writer(folder / CELLS)
 
 
 def finished(folder: Path, repair: bool = True) -> dict[Cell, Finished]:

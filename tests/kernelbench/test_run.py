@@ -1,5 +1,6 @@
 """A run directory loses nothing: interrupted writes, full disks, other configurations."""
 
+import contextlib
 import errno
 import json
 import os
@@ -53,6 +54,15 @@ def test_two_do_not_write_into_one_run(tmp_path):
     first.append(result())
     first.close()
     assert len(Run.open(tmp_path, CONFIGURATION, resume=True).results) == 1
+
+
+def test_two_do_not_continue_a_run_that_has_no_log(tmp_path):
+    """Its results were removed, or its first kb is about to make it. Without a log there was nothing to lock."""
+    Run.create(tmp_path, CONFIGURATION)
+    (tmp_path / LOG).unlink()
+    with contextlib.closing(Run.open(tmp_path, CONFIGURATION, resume=True)):
+        with pytest.raises(RunError, match="another kb is writing"):
+            Run.open(tmp_path, CONFIGURATION, resume=True)
 
 
 def test_resume_finds_what_is_missing_or_has_changed(tmp_path):
@@ -147,7 +157,8 @@ def test_a_folder_by_another_name_is_the_same_configuration(tmp_path, monkeypatc
 def test_a_run_whose_beginning_was_interrupted_can_be_resumed(tmp_path):
     Run.create(tmp_path, CONFIGURATION)
     (tmp_path / LOG).unlink()
-    assert Run.resume(tmp_path, CONFIGURATION).results == []
+    with contextlib.closing(Run.open(tmp_path, CONFIGURATION, resume=True)) as run:
+        assert run.results == []
 
 
 def test_a_full_disk_leaves_no_half_of_a_run_behind(tmp_path, monkeypatch):
