@@ -215,21 +215,27 @@ def domains(problem: Problem) -> dict[str, str]:
     return words
 
 
-def redraw(values: list, problem: Problem, draw: str, largest: float = math.inf) -> list:
+def redraw(
+    values: list, problem: Problem, draw: str, largest: float = math.inf, reseed: Callable[[], None] = lambda: None
+) -> list:
     """Published inputs drawn anew as ``draw`` says, each within its domain.
 
     Integers, booleans, scalars, complex tensors and those of 8 bits stay as published. No rare
-    element is beyond ``largest``.
+    element is beyond ``largest``. ``reseed`` is called before places are drawn by lot: a generator's state on a CPU
+    follows from a few of its numbers, and who works it out would know where rare elements lie and need not read the
+    others.
     """
     if draw == "published":
         return values
     if draw.startswith(_RARE):
-        values = redraw(values, problem, draw.removeprefix(_RARE))
+        values = redraw(values, problem, draw.removeprefix(_RARE), reseed=reseed)
+        reseed()
         change = functools.partial(_spiked, largest=largest)
         words = _words(values, problem)
         _spike_rows([value for value, word in zip(values, words) if word == "probability"])
         return [_in_place(value, word, change) for value, word in zip(values, words)]
     if draw == TIMED:
+        reseed()
         strewn = {"probability": _strewn_rows}
         return [_in_place(v, word, strewn.get(word, _strewn)) for v, word in zip(values, _words(values, problem))]
     draws = ((_OF_LOGITS if word == "logits" else _REDRAWS, word) for word in _words(values, problem))

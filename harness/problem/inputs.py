@@ -8,7 +8,9 @@ and equal seeds give equal tensors because device and order of draws are equal.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import secrets
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -30,10 +32,13 @@ def draw_inputs(
     ones keep their type, and scalars stay scalars. Where the problem keeps its dtypes, all do.
     """
     seed_generators(seed, device)
+    seeds = _chained(seed)
     with torch.device(device):
         # its square can be held when it is rounded and something is added, so that a norm or a difference can
         largest = 0.9 * torch.finfo(dtype).max ** 0.5
-        inputs = redraw(workload.get_inputs(), workload.problem, draw, largest=largest)
+        inputs = redraw(
+            workload.get_inputs(), workload.problem, draw, largest, lambda: seed_generators(next(seeds), device)
+        )
     dtype = None if workload.problem.keeps_dtypes else dtype
     return [_place(value, device, dtype) for value in inputs]
 
@@ -103,6 +108,13 @@ def seed_generators(seed: int, device: torch.device) -> None:
     if device.type == "cuda":
         torch.cuda.init()
         torch.cuda.default_generators[device.index or 0].manual_seed(seed)
+
+
+def _chained(seed: int) -> Iterator[int]:
+    """Give seeds that follow from all of ``seed``: a CPU's generator takes 32 bits of it, which its numbers tell."""
+    while True:
+        seed = int.from_bytes(hashlib.blake2b(seed.to_bytes(8, "little"), digest_size=8).digest(), "little") >> 2
+        yield seed
 
 
 def fresh_seeds(count: int) -> list[int]:

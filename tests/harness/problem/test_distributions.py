@@ -71,6 +71,17 @@ def test_what_is_timed_is_published_but_for_one_in_a_thousand_anywhere(problem):
     assert all(part.any() for part in other.chunk(16)) and timed.min() < -2 and timed.max() > 2
 
 
+@pytest.mark.parametrize(("base", "draw"), [("published", TIMED), ("signed", rare("signed"))])
+def test_places_do_not_follow_from_what_the_other_elements_tell_of_the_generator(problem, base, draw):
+    """On a CPU it takes 32 bits of the seed, which a few of its numbers tell. The places follow from all bits."""
+    workload = problem("1/19").workload("small")
+    one, other = 5, 5 + (1 << 40)
+    (usual,) = drawn(workload, base, one)
+    assert torch.equal(usual, drawn(workload, base, other)[0])
+    first, second = ((drawn(workload, draw, seed)[0] != usual).nonzero().tolist() for seed in (one, other))
+    assert first and second and first != second
+
+
 def test_what_is_timed_stays_published_where_it_cannot_be_told_what_else_is_valid(problem):
     (_, targets), (_, others) = (drawn(problem("1/100").workload("small"), d) for d in ("published", TIMED))
     assert torch.equal(targets, others), "they are signs"
