@@ -15,9 +15,7 @@ import ast
 import contextlib
 import functools
 import hashlib
-import importlib.util
 import re
-import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -25,6 +23,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from harness.problem.import_source import import_source
 from harness.solution.helper_files import NOT_PYTHON
 from harness.solution.includes import read_bytes
 
@@ -321,26 +320,17 @@ def load_problem(file: ProblemFile) -> Problem:
     Raises ProblemError with the file and the reason.
     """
     try:
-        sha256 = hashlib.sha256(file.path.read_bytes()).hexdigest()
+        source = read_bytes(file.path)
     except OSError as error:
         raise ProblemError(f"{file.path} cannot be read: {error.strerror}") from None
-    module = import_file(file.path, f"kb_problem_{file.id.level}_{file.id.number}")
+    try:
+        module = import_source(file.path, f"kb_problem_{file.id.level}_{file.id.number}", source)
+    except (Exception, SystemExit) as error:
+        raise ProblemError(f"{file.path} does not load: {type(error).__name__}: {error}") from error
     for name in ("Model", "get_inputs", "get_init_inputs"):
         if not callable(getattr(module, name, None)):
             raise ProblemError(f"{file.path} defines no {name}; a problem needs Model, get_inputs and get_init_inputs")
     workloads = getattr(module, "WORKLOADS", {"full": {}})
     if not workloads or not all(isinstance(sizes, dict) for sizes in workloads.values()):
         raise ProblemError(f"{file.path}: WORKLOADS must map workload names to dictionaries of sizes")
-    return Problem(file.id, file.name, file.path, module, sha256)
-
-
-def import_file(path: Path, name: str) -> ModuleType:
-    """Import a problem file under a name of our choice; ProblemError if it fails."""
-    spec = importlib.util.spec_from_file_location(name, path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
-        raise ProblemError(f"{path} does not load: {type(error).__name__}: {error}") from error
-    return module
+    return Problem(file.id, file.name, file.path, module, hashlib.sha256(source).hexdigest())

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import importlib.util
 import inspect
-import sys
 from collections.abc import Generator
 from pathlib import Path
 
+from harness.problem.import_source import import_source
 from harness.solution.includes import read_bytes
 from kernelbench.solvers.plan import SolverError
 from kernelbench.solvers.task import Task
@@ -41,8 +40,12 @@ def summary(path: Path) -> str:
 
 def digest(path: Path) -> str:
     """Return the digest of a script, which is not run. Raises SolverError where it cannot be read, or is too large."""
+    return hashlib.sha256(_read(path)).hexdigest()
+
+
+def _read(path: Path) -> bytes:
     try:
-        return hashlib.sha256(read_bytes(path)).hexdigest()
+        return read_bytes(path)
     except OSError as error:
         raise SolverError(f"cannot read the solver {path}: {error.strerror}") from None
 
@@ -51,15 +54,12 @@ class Script:
     """Raises SolverError where the file does not load, or holds no ``solve``."""
 
     def __init__(self, path: Path):
-        self.name = path.name
-        self.sha256 = digest(path)
-        spec = importlib.util.spec_from_file_location(f"kb_solver_{path.stem}", path)
-        if spec is None:
+        source = _read(path)
+        self.name, self.sha256 = path.name, hashlib.sha256(source).hexdigest()
+        if path.suffix != ".py":
             raise SolverError(f"{path} is not a Python file; programs in other languages go with --solver-command")
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[spec.name] = module
         try:
-            spec.loader.exec_module(module)
+            module = import_source(path, f"kb_solver_{path.stem}", source)
         except Exception as error:
             raise SolverError(f"the solver {path} does not load: {type(error).__name__}: {error}") from error
         self._solve = getattr(module, "solve", None)
