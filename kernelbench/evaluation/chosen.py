@@ -6,11 +6,12 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.problem.module import ProblemFile, ProblemId
+from harness.problem.module import ProblemError, ProblemFile, ProblemId
 from harness.solution.discover import Solution, SolutionError, discover, readable
 from harness.solution.unchanged import Stamp, stamp
 from kernelbench import suite
 from kernelbench.evaluation.executor import Pair, Skipped
+from kernelbench.evaluation.stored_baselines import BaselineKey, StoredBaselines
 from kernelbench.metrics.workloads import workloads_of
 
 Case = tuple[ProblemFile, Solution, str]  # with the name of a workload
@@ -86,10 +87,36 @@ def fitting_of(pairs: list[Pair], device_type: str) -> tuple[list[Skipped], list
     return skipped, fitting
 
 
-def cases_of(pairs: list[Pair], wanted: str | None, device_type: str) -> list[Case]:
-    """These solutions on each of their workloads. Raises ProblemError where a problem lacks one."""
-    names = {file.id: workloads_of(file, wanted, device_type) for file, _ in pairs}
-    return [(file, solution, name) for file, solution in pairs for name in names[file.id]]
+def cases_of(pairs: list[Pair], wanted: str | None, device_type: str) -> tuple[list[Skipped], list[Case]]:
+    """Give these solutions on each of their workloads, and put aside those whose problem lacks one.
+
+    Raises ProblemError where all do.
+    """
+    names: dict[ProblemId, list[str]] = {}
+    lacking: dict[ProblemId, ProblemError] = {}
+    for file in {file.id: file for file, _ in pairs}.values():
+        try:
+            names[file.id] = workloads_of(file, wanted, device_type)
+        except ProblemError as error:
+            lacking[file.id] = error
+    if lacking and not names:
+        raise next(iter(lacking.values()))
+    aside = [Skipped(solution, str(lacking[file.id])) for file, solution in pairs if file.id in lacking]
+    return aside, [(file, solution, name) for file, solution in pairs for name in names.get(file.id, ())]
+
+
+def compared_with(
+    comparisons: StoredBaselines, cases: list[Case], present: BaselineKey
+) -> tuple[list[Skipped], list[Case]]:
+    """Put aside what no stored baseline that holds can be compared with. Raises BaselineError where that is all."""
+    refused = comparisons.refused([(file, name) for file, _, name in cases], present)
+    aside, ready = [], []
+    for file, solution, name in cases:
+        if reason := refused.get((file.id, name)):
+            aside.append(Skipped(solution, f"{reason}; `kb baseline` measures it", workload=name))
+        else:
+            ready.append((file, solution, name))
+    return aside, ready
 
 
 def id_of(problem: str | None, problem_dir: Path | None) -> ProblemId | None:
@@ -104,8 +131,8 @@ def _nothing(solutions: Path, unmapped: list[tuple[Path, str]], unselected: int)
     return "\n".join([f"nothing to evaluate in {solutions}:", *reasons])
 
 
-def counted(selector, files: dict, pairs: list[Pair], device_type: str) -> list[str]:
-    """Every selected problem; without a selection those that have a solution which can run here."""
+def counted(selector: str | None, files: dict[ProblemId, ProblemFile], cases: list[Case]) -> list[str]:
+    """Every selected problem; without a selection those of ``cases``, which can be evaluated here."""
     if selector:
         return [str(problem_id) for problem_id in files]
-    return sorted({str(file.id) for file, solution in pairs if solution.runs_on(device_type)})
+    return sorted({str(file.id) for file, _, _ in cases})

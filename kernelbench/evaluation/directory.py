@@ -21,7 +21,17 @@ from harness.solution.private_copy import Changed, PrivateCopies, private_copies
 from harness.solution.unchanged import CHANGED, is_unchanged, stamp
 from kernelbench import suite
 from kernelbench.evaluation import unevaluated
-from kernelbench.evaluation.chosen import Case, Chosen, Selection, cases_of, choose, counted, fitting_of, id_of
+from kernelbench.evaluation.chosen import (
+    Case,
+    Chosen,
+    Selection,
+    cases_of,
+    choose,
+    compared_with,
+    counted,
+    fitting_of,
+    id_of,
+)
 from kernelbench.evaluation.confirmation import confirm_best, fresh
 from kernelbench.evaluation.executor import (
     Evaluated,
@@ -108,17 +118,19 @@ def _evaluate(
     executor = open_executor(options, builds=any(compiles(solution) for _, solution in chosen.pairs))
     with closed_or_killed(executor):
         unfit, fitting = fitting_of(chosen.pairs, executor.device["type"])
-        cases = cases_of(fitting, options.workload, executor.device["type"])
+        lacking, asked = cases_of(fitting, options.workload, executor.device["type"])
+        problems = counted(selection.selector, chosen.files, asked)
         present = BaselineKey.here(executor.device, executor.torch_version, options.precision)
-        comparisons.check([(file, name) for file, _, name in cases], present)
+        uncompared, cases = compared_with(comparisons, asked, present)
         run = _open_run(selection, chosen.root, options, executor.device, out, resume)
-        unevaluated.withdraw_of_other_workloads(run, {(str(s.problem), s.name, name) for _, s, name in cases})
+        unevaluated.withdraw_of_other_workloads(run, {(str(s.problem), s.name, name) for _, s, name in asked})
         todo = _todo(run, cases, again)
-        outcome = _begun(run, executor, selection, chosen, cases, len(cases) - len(todo))
+        outcome = _begun(run, executor, problems, chosen, cases, len(cases) - len(todo))
         unevaluated.keep_unmapped(run, chosen.unmapped)
         unevaluated.withdraw_moved(run, chosen.by_name)
         record = partial(_record, outcome, comparisons, chosen, copies, watcher)
         aside, ready = _copied(todo, copies)
+        unfit += lacking + uncompared
         watcher.started(outcome, len(unfit) + len(todo))
         with contextlib.closing(_evaluated(executor, ready, watcher.status)) as items:
             for item in itertools.chain(unfit, aside, items):
@@ -147,14 +159,14 @@ def _evaluate(
 
 
 def _begun(
-    run: Run, executor: Executor, selection: Selection, chosen: Chosen, cases: list[Case], resumed: int
+    run: Run, executor: Executor, problems: list[str], chosen: Chosen, cases: list[Case], resumed: int
 ) -> Outcome:
     """Return the outcome before anything is evaluated."""
     return Outcome(
         run=run,
         device=executor.device,
         devices=executor.devices,
-        problems=counted(selection.selector, chosen.files, chosen.pairs, executor.device["type"]),
+        problems=problems,
         resumed=resumed,
         unmapped=chosen.unmapped,
         unknown=chosen.unknown,
@@ -233,7 +245,7 @@ def evaluate_one(
         unfit, todo = fitting_of([(file, solution)], device["type"])
         workload = file.workload_name(options.workload, device["type"])
         present = BaselineKey.here(device, executor.torch_version, options.precision)
-        comparisons.check([(file, workload) for file, _ in todo], present)
+        comparisons.refused([(file, workload) for file, _ in todo], present)
         aside, ready = _copied([(file, solution, workload) for file, _ in todo], copies, CHANGED)
         (item,) = unfit or aside or executor.evaluate([(file, copy) for file, copy, _ in ready], status, workload)
     item = dataclasses.replace(item, solution=solution)

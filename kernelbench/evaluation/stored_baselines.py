@@ -8,9 +8,10 @@ Imports no torch.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from typing import Any
 from harness.baselines import BASELINES, EAGER, FORMAT
 from harness.json_text import parse_json
 from harness.problem.math_modes import MATH_MODES
-from harness.problem.module import ProblemFile
+from harness.problem.module import ProblemFile, ProblemId
 from harness.record.fields import BASELINE
 from harness.result import Result, upgraded_timing
 from harness.solution.includes import digest_of
@@ -176,21 +177,25 @@ class StoredBaselines:
                 raise BaselineError(f"there is no {stored.file}; `kb baseline` makes it")
         self._files = {stored.file: BaselineFile(stored.file) for stored in self._stored}
 
-    def check(self, cases: Sequence[tuple[ProblemFile, str]], present: BaselineKey) -> None:
-        """Raises BaselineError where one of these problems, with its workload, has no baseline that holds."""
-        refused = list(dict.fromkeys(self._refusals(cases, present)))
-        if refused:
-            shown = "\n".join(f"  {reason}" for reason in refused[:_SHOWN])
-            more = f"\n  and {len(refused) - _SHOWN} more" if len(refused) > _SHOWN else ""
-            raise BaselineError(f"stored baselines are missing or stale; `kb baseline` measures them:\n{shown}{more}")
+    def refused(
+        self, cases: Sequence[tuple[ProblemFile, str]], present: BaselineKey
+    ) -> dict[tuple[ProblemId, str], str]:
+        """Return why some of these problems, with their workloads, have no baseline that holds.
 
-    def _refusals(self, cases, present: BaselineKey) -> Iterator[str]:
-        for stored in self._stored:
-            for problem, workload in cases:
-                try:
-                    self._files[stored.file].find(problem, workload, stored.configuration, present)
-                except BaselineError as error:
-                    yield str(error)
+        Raises BaselineError where all have none.
+        """
+        why: dict[tuple[ProblemId, str], str] = {}
+        for stored, (problem, workload) in itertools.product(self._stored, cases):
+            try:
+                self._files[stored.file].find(problem, workload, stored.configuration, present)
+            except BaselineError as error:
+                why.setdefault((problem.id, workload), str(error))
+        if why and all((problem.id, workload) in why for problem, workload in cases):
+            reasons = list(dict.fromkeys(why.values()))
+            shown = "\n".join(f"  {reason}" for reason in reasons[:_SHOWN])
+            more = f"\n  and {len(reasons) - _SHOWN} more" if len(reasons) > _SHOWN else ""
+            raise BaselineError(f"stored baselines are missing or stale; `kb baseline` measures them:\n{shown}{more}")
+        return why
 
     def into(self, result: Result, problem: ProblemFile) -> None:
         """Add them to a result that was timed, in the order asked for; the speedup is over the first that ran.

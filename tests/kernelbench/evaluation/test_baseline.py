@@ -163,6 +163,21 @@ def test_a_baseline_of_other_math_or_of_another_text_is_refused(kept, tmp_path):
         BaselineFile(file).find(other, "small", "eager", present(file))
 
 
+def test_what_has_no_stored_baseline_is_put_aside_and_the_others_are_evaluated(kept, tmp_path):
+    problems, (_, file) = write(tmp_path / "problems", p001="pass", p003="pass"), kept
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s" / "1_1.py").write_text(GOOD)
+    (tmp_path / "s" / "1_3.py").write_text(GOOD)
+    options = Options(device="cpu", baselines=(Stored(file),))
+    outcome = evaluate_directory(Selection(tmp_path / "s", problem_dir=problems), options, out=tmp_path / "run")
+    assert [result.problem for result in outcome.run.latest()] == ["1/1"] and outcome.problems == ["1/1", "1/3"]
+    (aside,) = outcome.skipped
+    assert aside.solution.name == "1_3.py" and "has no baseline of 1/3 (small, fp32, eager)" in aside.reason
+    with pytest.raises(BaselineError, match="are missing or stale; `kb baseline` measures them:\n.*baseline of 1/3"):
+        only = Selection(tmp_path / "s" / "1_3.py", problem_dir=problems)
+        evaluate_directory(only, options, out=tmp_path / "other")
+
+
 def test_a_stored_comparison_is_marked_and_stands_beside_a_paired_one(kept, tmp_path):
     problems, file = kept
     (tmp_path / "s").mkdir()

@@ -199,6 +199,17 @@ def test_a_solution_is_evaluated_on_every_workload_and_resumed_on_what_is_missin
     ]  # fmt: skip
 
 
+def test_a_workload_that_a_neighbours_problem_lacks_puts_the_neighbour_aside(folder):
+    """It ended the run of all: whoever adds a solution of another problem kept the others from being evaluated."""
+    (folder / "problems" / "level1" / "002_other.py").write_text(PROBLEM.replace('"ragged"', '"uneven"'))
+    (folder / "s" / "level1" / "2.py").write_text(SOLUTION)
+    done = kb_eval(folder, "--workload", "ragged")
+    assert done.returncode == 3, done.stderr
+    assert [r.problem for r in Run.load(folder / "run").latest()] == ["1/1"]
+    assert "1/2 level1/2.py: problem 1/2 has no workload 'ragged'; it has: small, uneven" in done.stdout
+    assert json.loads((folder / "run" / "leaderboard.json").read_text())["problems"] == 1
+
+
 def test_a_workload_that_a_problem_lacks_ends_the_run_before_anything_runs(folder):
     done = kb_eval(folder, "--workload", "small,llm")
     assert done.returncode == 2 and "problem 1/1 has no workload 'llm'; it has: small, ragged" in done.stderr
