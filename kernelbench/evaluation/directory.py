@@ -218,7 +218,7 @@ def _record(
         item = Skipped(item.solution, _CHANGED, workload=item.result.workload["name"], changed=True)
     if isinstance(item, Evaluated):
         comparisons.into(item.result, file)
-        with_disk_room(lambda: sources.keep(outcome.run, copy, file))
+        with_disk_room(lambda: sources.keep(outcome.run, copy, file, item.result.problem_sha256))
         with_disk_room(lambda: outcome.run.append(item.result))
     else:
         outcome.skipped.append(item)

@@ -50,17 +50,19 @@ _HELPERS = shape(
 _ATTEMPT = shape({**ORIGIN, "problem!": PROBLEM, "sample!": count()})
 
 
-def keep(run: Run, solution: Solution, problem: ProblemFile) -> None:
+def keep(run: Run, solution: Solution, problem: ProblemFile, measured: str = "") -> None:
     """Copy the sources of ``solution`` and of its problem into the run's directory, once each.
 
-    A problem that has changed takes the place of what it was: results of that are evaluated again.
+    A problem that has changed takes the place of what it was: results of that are evaluated again. But not one that
+    was written since it was ``measured``, which is the digest that the result has.
     A file that is gone or too large is left out, and so is a prebuilt library. Raises WriteError.
     """
     if f".{solution.kind}" != PREBUILT_SUFFIX:
         _copy(solution.path, run.path / SOURCES, lambda content: f"{_digest(content)}.{solution.kind}")
     if solution.helpers:
         _write(run.path / SOURCES, _helpers_name(solution.helpers), json.dumps({"files": _texts(solution)}).encode())
-    _copy(problem.path, run.path / REFERENCES, lambda content: _reference_name(str(problem.id)))
+    named = _reference_name(str(problem.id))
+    _copy(problem.path, run.path / REFERENCES, lambda content: named if measured in ("", _digest(content)) else "")
 
 
 def source_of(run: Run, result: Result) -> str | None:
@@ -166,9 +168,8 @@ def _copy(path: Path, folder: Path, name: Callable[[bytes], str]) -> None:
         content, size = read_head(path, MAX_SOURCE_BYTES)
     except OSError:
         return
-    if size > MAX_SOURCE_BYTES:
-        return
-    _write(folder, name(content), content)
+    if size <= MAX_SOURCE_BYTES and (named := name(content)):
+        _write(folder, named, content)
 
 
 def _write(folder: Path, name: str, content: bytes) -> None:

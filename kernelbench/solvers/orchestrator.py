@@ -126,8 +126,8 @@ def _run_session(
     backend = LocalBackend(line, {facts.id: facts for facts in problems}, outcome.device, run.path)
 
     def keep(work: Work, results: list[Result]) -> None:
-        file = backend.problems[work.problem].file
-        with_disk_room(lambda: sources.keep(run, backend.solution(work), file))
+        file, measured = backend.problems[work.problem].file, next((r.problem_sha256 for r in results), "")
+        with_disk_room(lambda: sources.keep(run, backend.solution(work), file, measured))
         for result in results:
             with_disk_room(partial(run.append, result))
 
@@ -152,7 +152,8 @@ def _finish(outcome: Outcome, opened, selector: str, problem_dir: Path | None, w
         return (file, solution) if file and solution.sha256 == result.solution["sha256"] else None
 
     def record(item: Evaluated) -> None:
-        with_disk_room(lambda: sources.keep(outcome.run, item.solution, files[item.result.problem]))
+        file, measured = files[item.result.problem], item.result.problem_sha256
+        with_disk_room(lambda: sources.keep(outcome.run, item.solution, file, measured))
         with_disk_room(lambda: outcome.run.append(item.result))
         watcher.evaluated(item.result)
 

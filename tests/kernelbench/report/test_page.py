@@ -16,6 +16,7 @@ from warm_kb import KB
 from harness.problem.module import ProblemFile, ProblemId
 from harness.result import Status
 from harness.solution.discover import read_solution
+from harness.solution.includes import digest_of
 from kernelbench.report import page, records
 from kernelbench.report.overview import overview
 from kernelbench.run import Run, RunError, WriteError
@@ -212,6 +213,15 @@ def test_the_problem_is_kept_as_it_is_for_the_newest_result(kept):
     problem.path.write_text("# another problem")
     sources.keep(made, solution, problem)
     assert sources.reference_of(made, "1/1") == {"source": "# another problem", "kept": True}
+
+
+def test_a_problem_that_was_written_since_it_was_measured_is_not_kept(kept):
+    made, solution, problem = kept
+    measured, text = digest_of(problem.path), problem.path.read_text()
+    sources.keep(made, solution, problem, measured)
+    problem.path.write_text("# another problem")
+    sources.keep(made, solution, problem, measured)
+    assert sources.reference_of(made, "1/1") == {"source": text, "kept": True}
 
 
 def test_a_kept_source_that_is_a_link_is_not_followed(kept, tmp_path):
