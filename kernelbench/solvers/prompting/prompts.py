@@ -8,6 +8,8 @@ from __future__ import annotations
 import string
 from pathlib import Path
 
+from harness.solution.includes import read_bytes
+
 FOLDER = Path(__file__).resolve().parents[2] / "prompts"
 FEW_SHOT = ("fused_gelu", "tiled_matmul", "flash_attention")
 
@@ -18,15 +20,22 @@ class PromptError(Exception):
 
 class Prompts:
     def __init__(self, folder: Path | None = None):
-        self._folders = [folder, FOLDER] if folder else [FOLDER]
+        self._folders = [folder.resolve(), FOLDER] if folder else [FOLDER]
 
     def text(self, name: str) -> str:
-        """A file as it is, by its path below the folder."""
+        """A file as it is, by its path below the folder.
+
+        No link in a folder that is not ours is followed: it may be of others, and what is read is sent to models.
+        """
         for folder in self._folders:
             try:
-                return (folder / name).read_text(encoding="utf-8")
+                return read_bytes(folder / name, in_place=folder != FOLDER).decode()
             except FileNotFoundError:
                 continue
+            except OSError as error:
+                raise PromptError(f"the prompt {folder / name} cannot be read: {error.strerror}") from None
+            except UnicodeDecodeError:
+                raise PromptError(f"the prompt {folder / name} is no text in UTF-8") from None
         raise PromptError(f"there is no prompt {name} in {' or '.join(map(str, self._folders))}")
 
     def render(self, name: str, **values: object) -> str:

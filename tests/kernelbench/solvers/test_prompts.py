@@ -1,6 +1,7 @@
 """Prompts are files: ours hold together, the user's win; the kernels in them pass the harness."""
 
 import ctypes
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -151,6 +152,28 @@ def test_files_of_the_user_win(tmp_path):
         prompts.render("form", other="")
     with pytest.raises(PromptError, match="there is no prompt nothing.md"):
         prompts.render("nothing")
+
+
+def test_a_folder_of_others_leads_to_no_file_of_the_user_and_keeps_nobody_waiting(tmp_path):
+    (tmp_path / "secret").write_text("sent to a model")
+    (tmp_path / "prompts" / "examples").mkdir(parents=True)
+    prompts = Prompts(tmp_path / "prompts")
+    (tmp_path / "prompts" / "form.md").symlink_to(tmp_path / "secret")
+    with pytest.raises(PromptError, match="form.md cannot be read: it became a link to another file"):
+        prompts.render("form")
+    (tmp_path / "prompts" / "examples" / "mine").symlink_to(tmp_path)
+    with pytest.raises(PromptError, match="examples/mine/secret cannot be read: it became a link"):
+        prompts.text("examples/mine/secret")
+    os.mkfifo(tmp_path / "prompts" / "task.md")
+    with pytest.raises(PromptError, match="task.md cannot be read: it is not a plain file"):
+        prompts.render("task")
+    (tmp_path / "prompts" / "form.md").unlink()
+    (tmp_path / "prompts" / "form.md").write_bytes(b"\xff")
+    with pytest.raises(PromptError, match="form.md is no text in UTF-8"):
+        prompts.render("form")
+    (tmp_path / "link").symlink_to(tmp_path / "prompts")
+    (tmp_path / "prompts" / "form.md").write_text("mine")
+    assert Prompts(tmp_path / "link").render("form") == "mine"
 
 
 def test_execution_feedback_is_the_message_or_the_times():
