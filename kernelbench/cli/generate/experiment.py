@@ -12,6 +12,7 @@ import click
 from tabulate import tabulate
 from tqdm import tqdm
 
+from harness.solution.discover import readable
 from kernelbench.cli import INTERRUPTED, UNFIT, WRONG_USAGE, fail, say
 from kernelbench.cli.evaluation_options import WRONG_INPUT
 from kernelbench.endpoint import ModelError, address_of
@@ -100,7 +101,8 @@ def _say_costs(experiment: Experiment, store: Store | None) -> None:
     say(tabulate(rows, _HEADERS, disable_numparse=True))
     models = [one for one in (experiment.model, *(variant.model for variant in experiment.variant)) if one]
     for where, key in dict.fromkeys((address_of(one.base_url), one.key_variable) for one in models):
-        say(f"\nModels are asked at {where or 'the address of the package'} with the key in {key}")
+        place = readable(where) if where else "the address of the package"
+        say(f"\nModels are asked at {place} with the key in {readable(key)}")
     limits = [f"{name} {limit:g}" for name, limit in vars(experiment.limits).items() if limit is not None]
     say("\nLimits of the whole experiment: " + (", ".join(limits) or "none"))
     if any(row[-1] == "unknown" for row in rows):

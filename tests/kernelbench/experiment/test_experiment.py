@@ -213,13 +213,16 @@ def test_what_a_plan_names_and_there_is_not_is_one_clear_error(kb, change):
     assert done.exit_code == 2 and "error: " in done.output and not isinstance(done.exception, ValueError)
 
 
-def test_a_plan_says_where_it_sends_which_key(tmp_path):
+@pytest.mark.parametrize(
+    ("key", "shown"), [("MY_TOKEN", "MY_TOKEN"), (r"A\nfinished runs: 9", r"A\nfinished runs: 9")]
+)
+def test_a_plan_says_where_it_sends_which_key(tmp_path, key, shown):
     (tmp_path / "e.toml").write_text(
         'name = "e"\nproblems = "1/19"\nbudget = 1\n[model]\nname = "m"\nbase_url = "http://a.example/v1"\n'
-        'key_variable = "MY_TOKEN"\n[[variant]]\nname = "a"\nsolver = "refine"\n'
+        f'key_variable = "{key}"\n[[variant]]\nname = "a"\nsolver = "refine"\n'
     )
     done = CliRunner().invoke(main, ["experiment", str(tmp_path / "e.toml"), "--dry-run"])
-    assert "Models are asked at http://a.example/v1 with the key in MY_TOKEN" in done.output
+    assert f"Models are asked at http://a.example/v1 with the key in {shown}" in done.output
 
 
 def test_a_variant_whose_solver_fails_leaves_the_others_alone(kb, tmp_path):
