@@ -131,12 +131,15 @@ def own_and_names(
 ) -> dict[str, Path]:
     """Return the real paths of a solution's ``own`` file and of its other ``files``, by each path below its root.
 
-    These are their real ones, and those of ``links`` that lead to them, which the solution may name.
+    These are their real ones, and those of ``links`` that lead to them, which the solution may name. The nearest first:
+    neighbours can make any number of them in folders of their own.
     """
     root = solution.root.resolve()
     places = {path.relative_to(root).as_posix(): path for path in files}
-    found = ((link, path) for path in (own, *files) for link in links.get(path, ()))
-    for link, path in itertools.islice(found, MAX_INCLUDED_FILES):
+    found = [(link, path) for path in (own, *files) for link in links.get(path, ())]
+    folders = {link.parent for link, _ in found}
+    steps = {folder: len(Path(os.path.relpath(folder, solution.path.parent)).parts) for folder in folders}
+    for link, path in sorted(found, key=lambda one: steps[one[0].parent])[:MAX_INCLUDED_FILES]:
         places[link.relative_to(solution.root).as_posix()] = path
     # its own by the name that was found, which may be a link to a file of its folder
     return places | {path.as_posix(): own for path in (own.relative_to(root), solution.path.relative_to(solution.root))}

@@ -5,6 +5,7 @@ import os
 
 import pytest
 
+from harness.limits import MAX_INCLUDED_FILES
 from harness.solution.discover import SolutionError, discover
 from harness.solution.private_copy import Changed, links_below, private_copies
 from harness.solution.visible_files import own_files
@@ -49,6 +50,17 @@ def test_a_helper_has_the_names_of_links_to_it_too(folder):
     with private_copies() as copies:
         copy = copies.of(solution(folder))
         assert (copy.root / "level1/helper.py").read_text() == (copy.root / "level1/real.py").read_text()
+
+
+def test_links_in_neighbours_folders_do_not_take_the_places_of_its_own(folder):
+    (folder / "level1/helper.py").rename(folder / "level1/real.py")
+    (folder / "level1/helper.py").symlink_to("real.py")
+    for neighbour in ("another", "level1/neighbour"):
+        (folder / neighbour).mkdir()
+        for number in range(MAX_INCLUDED_FILES):
+            (folder / neighbour / f"{number}.txt").symlink_to(folder / "level1/1_uses.py")
+    with private_copies() as copies:
+        assert (copies.of(solution(folder)).root / "level1/helper.py").is_file()
 
 
 @pytest.mark.parametrize("file", ["1_uses.py", "helper.py", "data/table.txt"])
