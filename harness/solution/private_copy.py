@@ -22,6 +22,7 @@ from harness.solution.unchanged import CHANGED
 from harness.solution.visible_files import is_own
 
 _PIECE_BYTES = 1 << 20
+_MOST_PATH_BYTES = 4095  # that Linux takes of one
 
 
 class Changed(SolutionError):
@@ -67,7 +68,8 @@ class PrivateCopies:
             raise Changed from None
         if files and root not in self._links:
             self._links[root] = links_below(root)
-        places = own_and_names(solution, own, files, self._links.get(root, {}))
+        room = _MOST_PATH_BYTES - len(os.fsencode(folder))
+        places = own_and_names(solution, own, files, self._links[root] if files else {}, room)
         for name, path in places.items():
             to = folder / name
             to.parent.mkdir(parents=True, exist_ok=True)
@@ -127,12 +129,13 @@ def links_below(root: Path) -> dict[Path, list[Path]]:
 
 
 def own_and_names(
-    solution: Solution, own: Path, files: list[Path], links: dict[Path, list[Path]]
+    solution: Solution, own: Path, files: list[Path], links: dict[Path, list[Path]], room: int
 ) -> dict[str, Path]:
     """Return the real paths of a solution's ``own`` file and of its other ``files``, by each path below its root.
 
     These are their real ones, and those of ``links`` that lead to them, which the solution may name. The nearest first:
-    neighbours can make any number of them in folders of their own.
+    neighbours can make any number of them in folders of their own, and so long ones that there is no ``room``, in
+    bytes, for them.
     """
     root = solution.root.resolve()
     places = {path.relative_to(root).as_posix(): path for path in files}
@@ -140,7 +143,9 @@ def own_and_names(
     folders = {link.parent for link, _ in found}
     steps = {folder: len(Path(os.path.relpath(folder, solution.path.parent)).parts) for folder in folders}
     for link, path in sorted(found, key=lambda one: steps[one[0].parent])[:MAX_INCLUDED_FILES]:
-        places[link.relative_to(solution.root).as_posix()] = path
+        name = link.relative_to(solution.root)
+        if len(os.fsencode(name)) < room:
+            places[name.as_posix()] = path
     # its own by the name that was found, which may be a link to a file of its folder
     return places | {path.as_posix(): own for path in (own.relative_to(root), solution.path.relative_to(solution.root))}
 

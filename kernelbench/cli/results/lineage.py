@@ -31,7 +31,7 @@ def command(runs: tuple[Path, ...], selector: str | None, problem_dir: Path | No
       kb lineage runs/kernelband --problems tritonbench-50 --problem-dir TritonBench --json
     """
     try:
-        problems = [str(file.id) for file in suite.find(selector, problem_dir)] if selector else None
+        problems = [str(one) for one in suite.ids(selector, problem_dir)] if selector else None
         found = {str(path): lineage.of_run(Run.load(path), problems) for path in runs}
     except (RunError, SelectorError, ProblemError) as error:
         fail(error, WRONG_USAGE)

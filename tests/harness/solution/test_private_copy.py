@@ -2,12 +2,13 @@
 
 import errno
 import os
+from pathlib import Path
 
 import pytest
 
 from harness.limits import MAX_INCLUDED_FILES
 from harness.solution.discover import SolutionError, discover
-from harness.solution.private_copy import Changed, links_below, private_copies
+from harness.solution.private_copy import Changed, PrivateCopies, links_below, private_copies
 from harness.solution.visible_files import own_files
 
 USES = "import torch\nfrom helper import answer\nNAMED = 'data/table.txt'\nclass ModelNew(torch.nn.Module): pass\n"
@@ -61,6 +62,20 @@ def test_links_in_neighbours_folders_do_not_take_the_places_of_its_own(folder):
             (folder / neighbour / f"{number}.txt").symlink_to(folder / "level1/1_uses.py")
     with private_copies() as copies:
         assert (copies.of(solution(folder)).root / "level1/helper.py").is_file()
+
+
+def test_a_link_whose_path_is_too_long_for_the_copy_is_no_reason_to_leave_it_out(folder, tmp_path):
+    """It was found below a shorter path than the copy's. A neighbour can make it."""
+    deep = Path("d" * 200, "d" * 200)
+    while len(str(folder / deep)) < 4095 - 205:
+        deep /= "d" * 200
+    descriptor = os.open(folder, os.O_RDONLY)
+    for part in deep.parts:
+        os.mkdir(part, dir_fd=descriptor)
+        descriptor = os.open(part, os.O_RDONLY, dir_fd=descriptor)
+    os.symlink(folder / "level1/helper.py", "l" * (4090 - len(str(folder / deep))), dir_fd=descriptor)
+    copy = PrivateCopies(tmp_path / ("s" * 200)).of(solution(folder))
+    assert (copy.root / "level1/helper.py").is_file()
 
 
 @pytest.mark.parametrize("file", ["1_uses.py", "helper.py", "data/table.txt"])
