@@ -144,19 +144,22 @@ class AuditFile:
         except OSError:  # no plain file, or larger than a source
             return None
 
-    def put(self, record: Audit) -> None:
-        """Keep a record, on disk before this returns, beside those that others have put there meanwhile."""
+    def put(self, *records: Audit) -> None:
+        """Keep records, on disk before this returns, beside those that others have put there meanwhile.
+
+        Without any, it is found out whether they can be kept. Raises OSError where there is no place for the file.
+        """
         folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             fcntl.flock(folder, fcntl.LOCK_EX)
             self._records = AuditFile(self.path)._records
-            self._keep(record)
-            self.write()
+            for record in records:
+                self._keep(record)
+            self._write()
         finally:
             os.close(folder)
 
-    def write(self) -> None:
-        """The whole file anew. Raises OSError where there is no place for it."""
+    def _write(self) -> None:
         problems = sorted(self._records, key=lambda problem: tuple(map(int, problem.split("/"))))
         records = [record for problem in problems for _, record in sorted(self._records[problem].items())]
         write_whole(self.path, "".join(json.dumps(record.to_json()) + "\n" for record in records))

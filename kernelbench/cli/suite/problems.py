@@ -184,7 +184,7 @@ def audit(selector, workload, device, jobs, out, again, as_json, problem_dir) ->
     jobs = jobs or (1 if suite_audit.on_gpu(device) else usable_cores())
     try:
         if todo:
-            known.write()  # to find out before the work, not after it
+            known.put()  # to find out before the work, not after it
         bar = tqdm(total=len(todo), unit="problem", file=sys.stderr, dynamic_ncols=True, disable=None)
         with bar:
             for record in suite_audit.audit_all(todo, device, jobs):

@@ -183,9 +183,10 @@ def test_an_audit_is_of_no_problem_that_is_no_plain_file(tmp_path, kind):
 def test_two_audits_of_one_file_keep_each_others_records(tmp_path):
     """Each wrote what it had read at its start and its own: the records of one were lost."""
     lines = (suite.problem_root() / "audit.jsonl").read_text().splitlines()[:4]
-    first, second = AuditFile(tmp_path / "audit.jsonl"), AuditFile(tmp_path / "audit.jsonl")
+    first, second, late = (AuditFile(tmp_path / "audit.jsonl") for _ in range(3))
     for number, line in enumerate(lines):
         (first, second)[number % 2].put(Audit.from_json(json.loads(line)))
+    late.put()  # before its work, to find out whether it can
     assert (tmp_path / "audit.jsonl").read_text().splitlines() == lines
 
 
