@@ -12,10 +12,11 @@ import torch
 from harness import device as devices
 from harness.problem.module import ProblemError, ProblemFile, load_problem
 from harness.solution.includes import digest_of
+from kernelbench import working_directory
 from kernelbench.audit.examination import audit
 from kernelbench.audit.record import METHOD, Audit, AuditFile
 
-_PROBLEMS_A_PROCESS = 8  # then a new one, because allocators keep what networks took
+_PROBLEMS_A_PROCESS = 8  # about; then new ones, because allocators keep what networks took
 
 
 def workloads(files: list[ProblemFile], name: str) -> list[tuple[ProblemFile, str]]:
@@ -55,8 +56,12 @@ def audit_all(chosen: list[tuple[ProblemFile, str]], device: str | None, jobs: i
     """Records as they become known, in any order; a problem that does not run has one that says why."""
     context = multiprocessing.get_context("spawn")
     threads = max(1, torch.get_num_threads() // jobs)
-    with context.Pool(jobs, _start, (threads,), maxtasksperchild=_PROBLEMS_A_PROCESS) as pool:
-        yield from pool.imap_unordered(partial(_audit_one, device=device), chosen)
+    at_once = jobs * _PROBLEMS_A_PROCESS
+    for begin in range(0, len(chosen), at_once):
+        with working_directory.left():  # where its processes start
+            pool = context.Pool(jobs, _start, (threads,))
+        with pool:
+            yield from pool.imap_unordered(partial(_audit_one, device=device), chosen[begin : begin + at_once])
 
 
 def _start(threads: int) -> None:

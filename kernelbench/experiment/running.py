@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
 
-from kernelbench import suite
+from kernelbench import suite, working_directory
 from kernelbench.experiment import on_device, on_landscape
 from kernelbench.experiment.outcomes import Finished
 from kernelbench.experiment.plan import LIMITS, MOST_PROBLEMS, Ceilings, Cell, Experiment, ExperimentError
@@ -94,9 +94,11 @@ def _on_landscape(experiment: Experiment, store: Store, progress: Progress) -> I
                 return
             yield from _unless_failed(cell, lambda cell=cell: on_landscape.run(experiment, cell), progress)
         return
-    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
+    with working_directory.left():  # where its processes start
+        pool = ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn"))
+        submitted = {pool.submit(on_landscape.run, experiment, cell): cell for cell in cells}
+    with pool:
         try:
-            submitted = {pool.submit(on_landscape.run, experiment, cell): cell for cell in cells}
             for done in as_completed(submitted):
                 yield from _unless_failed(submitted[done], done.result, progress)
         except BaseException:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
+
+from kernelbench import working_directory
 
 
 class PictureError(Exception):
@@ -23,13 +24,8 @@ def pyplot(what: str):
 
 
 def _matplotlib():
-    """Import it where no file of others has its settings: it reads those of the working directory."""
-    here = os.getcwd()
-    try:
-        os.chdir("/")
+    with working_directory.left():
         import matplotlib
-    finally:
-        os.chdir(here)
     return matplotlib
 
 
