@@ -23,7 +23,7 @@ from harness.solution.includes import digest_of
 from kernelbench import __version__
 from kernelbench.metrics.workloads import together
 from kernelbench.run_files import unevaluated
-from kernelbench.run_files.folder import foreign, read_own
+from kernelbench.run_files.folder import first_in, foreign, read_own
 from kernelbench.run_files.log import FullLog, RunError, WriteError, append_line, whole_lines, write_new, write_whole
 
 CONFIG = "config.json"
@@ -84,7 +84,7 @@ class Run:
             raise RunError(f"{path} holds a run already; continue it with --resume, or choose another --out")
         if os.path.lexists(path / LOG):
             raise RunError(f"{path} has a {LOG} and no {CONFIG} that says of what; choose another --out")
-        if others := _others_in(path):
+        if others := first_in(path):
             raise RunError(f"{path} has {others}, and a new run begins in an empty folder; choose another --out")
         text = _text(config)
         try:
@@ -284,14 +284,6 @@ def only_writer(log: Path) -> IO | None:
 def content_of(result: Result) -> tuple[str, str]:
     """Return what a solution was when it was evaluated: its file, and those that it takes in."""
     return result.solution["sha256"], result.solution.get("helpers", "")
-
-
-def _others_in(folder: Path) -> str:
-    """Return the first name in a folder; '' if it is not there or empty but for hidden files, such as drafts."""
-    try:
-        return next((name for name in sorted(os.listdir(folder)) if not name.startswith(".")), "")
-    except OSError:
-        return ""  # who writes there hears of it
 
 
 def result_order(result: Result) -> tuple[int, int, int]:

@@ -20,7 +20,7 @@ from harness.record.shape import LIST, OBJECT, TEXT, shape
 from kernelbench.experiment.outcomes import Finished
 from kernelbench.experiment.plan import Cell, Experiment, ExperimentError, Variant
 from kernelbench.run import only_writer
-from kernelbench.run_files.folder import foreign, read_own
+from kernelbench.run_files.folder import first_in, foreign, read_own
 from kernelbench.run_files.log import append_line, whole_lines, write_whole
 from kernelbench.solvers import script
 from kernelbench.solvers.program import Program
@@ -48,6 +48,10 @@ class Store:
         others = f"{folder / CELLS} is a link" if (folder / CELLS).is_symlink() else foreign(folder, _DEPTH)
         if others:
             raise ExperimentError(f"{others}: choose another --out")
+        if not resume and not path.exists() and (others := first_in(folder)):
+            raise ExperimentError(
+                f"{folder} has {others}, and a new experiment begins in an empty folder: choose another --out"
+            )
         self._writer = _begun(folder) if writes else None
         if path.exists():
             if not resume:

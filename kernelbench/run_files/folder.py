@@ -40,6 +40,14 @@ def foreign(folder: Path, depth: int = 0) -> str:
     return ""
 
 
+def first_in(folder: Path) -> str:
+    """Return the first name in a folder; '' if it is not there or empty but for hidden files, such as drafts."""
+    try:
+        return next((name for name in sorted(os.listdir(folder)) if not name.startswith(".")), "")
+    except OSError:
+        return ""  # who writes there hears of it
+
+
 def must_have_one_name(file: int | Path) -> None:
     """Raise OSError for a file that has other names, and may be any of ours by one of them: an archive can bring that.
 

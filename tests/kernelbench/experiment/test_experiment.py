@@ -245,6 +245,15 @@ solver = "template"
 """
 
 
+@pytest.mark.parametrize("planted", ["cells.jsonl", "runs/template/s0_r0/results.jsonl"])
+def test_a_new_experiment_takes_no_runs_of_others_for_its_own(kb, tmp_path, planted):
+    """An archive brought them beside a plan, where a new experiment of it looks by default."""
+    (tmp_path / "out" / planted).parent.mkdir(parents=True)
+    (tmp_path / "out" / planted).touch()
+    done = kb(LANDSCAPE)
+    assert done.exit_code == 2 and "a new experiment begins in an empty folder" in done.output
+
+
 def test_one_process_at_a_time_makes_the_runs_of_an_experiment(kb, tmp_path):
     """Two spent the whole limit each, and made the same runs."""
     assert kb(LANDSCAPE).exit_code == 0
