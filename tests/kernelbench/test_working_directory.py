@@ -36,8 +36,12 @@ solver = "refine"
     [
         ("problems", "audit", "1/1", "--problem-dir", "problems", "--device", "cpu", "--jobs", "1"),
         ("experiment", "plan.toml", "-o", "out"),
+        pytest.param(
+            ("baseline", "1/1", "--problem-dir", "problems", "--device", "cpu", "--configs", "compile", "-o", "b"),
+            marks=pytest.mark.slow,
+        ),
     ],
-    ids=["audit", "experiment"],
+    ids=["audit", "experiment", "torch.compile"],
 )
 def test_a_module_in_the_working_directory_is_not_run(tmp_path, arguments):
     """As an installed `kb`, a script: `python -m` looks there itself."""
@@ -46,9 +50,10 @@ def test_a_module_in_the_working_directory_is_not_run(tmp_path, arguments):
     (here / "problems" / "level1").mkdir(parents=True)
     (here / "problems" / "level1" / "001_own.py").write_text(PROBLEM)
     (here / "plan.toml").write_text(PLAN)
-    (here / "multiprocessing.py").write_text("open('taken', 'w').close()\nraise SystemExit(1)\n")
+    for module in ("multiprocessing", "ctypes"):
+        (here / f"{module}.py").write_text(f"open({str(here / 'taken')!r}, 'w').close()\nraise SystemExit(1)\n")
     command = [sys.executable, tmp_path / "kb", *arguments]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "KERNELBENCH_CACHE": str(tmp_path / "cache")}
     done = subprocess.run(command, cwd=here, env=environment, capture_output=True, text=True, timeout=200)
     assert not (here / "taken").exists() and done.returncode in (0, 1), done.stderr
     assert "1/1" in done.stdout or "16 of 16 runs are finished" in (here / "out" / "report.md").read_text()
