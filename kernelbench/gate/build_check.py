@@ -14,6 +14,7 @@ from harness.process.fork_server import ForkServer
 from harness.process.procfs import default_memory_bytes
 from harness.result import CandidateFailure
 from harness.solution.discover import Solution
+from harness.solution.private_copy import Changed, PrivateCopies, private_copies
 from kernelbench import suite
 from kernelbench.ucutlass.codegen.build.translate import translators
 
@@ -36,15 +37,21 @@ def build_only(
     if not solutions:
         return []
     torch_version = importlib.metadata.version("torch")
-    with ForkServer() as server:
+    with ForkServer() as server, private_copies() as copies:
         context = BuildContext(server, arch, torch_version, timeout_s=timeout_s,
                                memory_bytes=memory_bytes or default_memory_bytes(),
                                translators=translators(precision))  # fmt: skip
         files = {file.id: file.path for file in suite.find("all", problem_dir)}
-        return [_build(solution, context, files.get(solution.problem)) for solution in solutions]
+        return [_build(solution, copies, context, files.get(solution.problem)) for solution in solutions]
 
 
-def _build(solution: Solution, context: BuildContext, problem: Path | None) -> Build:
+def _build(original: Solution, copies: PrivateCopies, context: BuildContext, problem: Path | None) -> Build:
+    try:
+        solution = copies.of(original)
+    except Changed:
+        return None, "not built: one of its files changed meanwhile"
+    except OSError as error:
+        return None, f"not built: its files cannot be copied: {error.strerror}"
     if solution.kind == "py" and solution.language == "cuda":
         # its import would build against the PyTorch that is here, which may be one without CUDA
         return _parse(solution)
