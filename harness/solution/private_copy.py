@@ -7,6 +7,7 @@ record names, and a cache of builds would keep it under the name of the first.
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 import os
 import stat
@@ -151,19 +152,31 @@ def own_and_names(
 
 
 def _copy(path: Path, to: Path, most: int = MAX_LIBRARY_BYTES) -> None:
-    """Copy a plain file, and where it is all zeros leave a hole. Raises Changed, and OSError of the copy."""
+    """Copy a plain file, and leave holes where it has them. Raises Changed, and OSError of the copy."""
     try:
         source = open_plain(path, in_place=True)
     except OSError:
         raise Changed from None
-    size = 0
     with source, to.open("xb") as copy:
-        while piece := source.read(_PIECE_BYTES):
-            size += len(piece)
-            if size > most:
-                raise Changed
-            if piece.count(0) < len(piece):
-                copy.write(piece)
-            else:
-                copy.seek(len(piece), os.SEEK_CUR)
+        size = os.fstat(source.fileno()).st_size
+        if size > most:
+            raise Changed
         copy.truncate(size)
+        for begin, end in _data_of(source.fileno(), size):
+            copy.seek(begin)
+            while begin < end and (piece := os.pread(source.fileno(), min(_PIECE_BYTES, end - begin), begin)):
+                begin += copy.write(piece)
+
+
+def _data_of(descriptor: int, size: int) -> Iterator[tuple[int, int]]:
+    """Yield where a file has data. The rest are holes, and a copy of those takes room that the file does not."""
+    end = 0
+    while end < size:
+        try:
+            begin = os.lseek(descriptor, end, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                raise
+            return  # a hole up to the end
+        end = min(size, os.lseek(descriptor, begin, os.SEEK_HOLE))
+        yield begin, end
