@@ -183,6 +183,8 @@ def audit(selector, workload, device, jobs, out, again, as_json, problem_dir) ->
     todo = chosen if again else suite_audit.stale(chosen, known)
     jobs = jobs or (1 if suite_audit.on_gpu(device) else usable_cores())
     try:
+        if kept := len(chosen) - len(todo):
+            say(f"{kept} record(s) in {known.path} still hold and are kept; --again audits anew", err=True)
         if todo:
             known.put()  # to find out before the work, not after it
         bar = tqdm(total=len(todo), unit="problem", file=sys.stderr, dynamic_ncols=True, disable=None)
