@@ -9,11 +9,12 @@ from __future__ import annotations
 import ast
 import contextlib
 import errno
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from harness.limits import MAX_INCLUDED_FILES
+from harness.limits import MAX_INCLUDED_FILES, MAX_NAME_CHARACTERS
 from harness.solution import languages
 from harness.solution.discover import is_solution
 from harness.solution.helper_files import (
@@ -43,6 +44,8 @@ def facts(path: str, root: str) -> dict[str, Any]:
     found = {"language": language, "device": device}
     if len(own) > MAX_INCLUDED_FILES:
         return found | {"refused": f"it names {len(own):,} files, and the limit is {MAX_INCLUDED_FILES}"}
+    if any(len(os.path.relpath(one, top)) > MAX_NAME_CHARACTERS for one in own):  # a copy of it may have no place
+        return found | {"refused": f"it names a file whose path has more than {MAX_NAME_CHARACTERS} characters"}
     digests = _digests(file, own, top)
     return found | {"taken_in": digests, "refused": _in_other_encoding(digests)}
 

@@ -146,16 +146,30 @@ def attempts_in(lines: Iterable[bytes]) -> list[dict[str, Any]]:
 
 
 def _texts(solution: Solution) -> list[dict[str, str | None]]:
-    files, left = [], MAX_INCLUDED_BYTES
-    for path, digest in solution.helper_files:
-        name, text = os.path.relpath(path, solution.path.parent.resolve()), None
+    """Return name, digest and text of the helpers: None for what is no text, or for which there is no more room.
+
+    The smallest first, and with the six bytes that JSON has for some of one: large ones keep nobody from reading code.
+    """
+    texts: dict[Path, str] = {}
+    left, folder = MAX_INCLUDED_BYTES, solution.path.parent.resolve()
+    for path, digest in sorted(solution.helper_files, key=lambda file: _size(file[0])):
         with contextlib.suppress(OSError, ValueError):  # ValueError: no text
             content = read_bytes(path, min(left, MAX_SOURCE_BYTES))
             left -= len(content)  # of what is no text, too: it was read, while another candidate may be timed
-            if is_named_digest(digest, name, content):
-                text = content.decode()
-        files.append({"name": name, "sha256": digest, "text": text})
-    return files
+            more = len(json.dumps(content.decode())) - len(content)
+            if more <= left and is_named_digest(digest, os.path.relpath(path, folder), content):
+                texts[path], left = content.decode(), left - more
+    return [
+        {"name": os.path.relpath(path, folder), "sha256": digest, "text": texts.get(path)}
+        for path, digest in solution.helper_files
+    ]
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0  # who reads it hears of it
 
 
 def _is_unchanged(file: dict[str, Any]) -> bool:

@@ -392,3 +392,12 @@ def test_a_source_that_names_more_files_than_a_solution_has_is_refused(tmp_path)
     put(tmp_path, "1_19.py", f"names = {names}")
     (solution,) = discover(tmp_path).solutions
     assert solution.refused == "it names 501 files, and the limit is 500" and not solution.taken_in
+
+
+def test_a_source_that_names_a_file_of_a_longer_path_than_a_solution_has_is_refused(tmp_path):
+    """Where its copy has a longer path still there was none, and it was put aside as if the machine were at fault."""
+    name = "/".join(["d" * 200] * 3) + "/table.txt"
+    put(tmp_path, name)
+    put(tmp_path, "1_19.py", f"name = '{name}'")
+    (solution,) = discover(tmp_path).solutions
+    assert solution.refused == "it names a file whose path has more than 500 characters" and not solution.taken_in

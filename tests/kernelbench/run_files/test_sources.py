@@ -50,6 +50,15 @@ def test_no_more_is_read_of_all_helpers_than_a_source_may_include(kept, monkeypa
     assert sources.helpers_of(run, result) == {"a.bin": None, "b.txt": None}
 
 
+def test_what_takes_more_room_as_json_than_there_is_leaves_code_its_own(kept, monkeypatch):
+    """Each NUL of a sparse file took six bytes: a candidate added 100 MB to a run, and nobody read its helper."""
+    monkeypatch.setattr(sources, "MAX_INCLUDED_BYTES", 1000)
+    source = "import helper\nDATA = 'a.bin'\n"
+    run, result, file = kept({"1_19.py": source, "a.bin": bytes(400), "helper.py": "X = 1\n"})
+    assert sources.helpers_of(run, result) == {"a.bin": None, "helper.py": "X = 1\n"}
+    assert file.stat().st_size < 1000
+
+
 def test_a_solution_of_one_file_has_no_helpers(kept):
     run, result, file = kept({"1_19.py": "import torch\n"})
     assert sources.helpers_of(run, result) == {} and not file.exists()
