@@ -87,22 +87,23 @@ def build(program: ir.Program, out: Path, device: str | None = None, keep_ptx: b
     with tempfile.TemporaryDirectory(prefix="ucutlass_") as scratch:
         source = Path(scratch) / f"{name}.cu"
         source.write_text(f'#include "{header.resolve()}"\n', encoding="utf-8")
-        command = [compiler.path, *architecture_flags(program.arch, device), *_LANGUAGE_FLAGS, *TEMPLATE_FLAGS]
-        command += _LIBRARY_FLAGS
-        command += [f"-I{folder}" for folder in folders]
+        command = [os.path.abspath(compiler.path), *architecture_flags(program.arch, device)]
+        command += [*_LANGUAGE_FLAGS, *TEMPLATE_FLAGS, *_LIBRARY_FLAGS]
+        command += [f"-I{folder.resolve()}" for folder in folders]
         if keep_ptx:
             command += ["-keep", "-keep-dir", scratch]
         built = Path(scratch) / "library.so"
-        log = _run([*command, str(source), "-o", str(built)])
+        log = _run([*command, str(source), "-o", str(built)], scratch)
         write_whole(library, built.read_bytes())
         if ptx:
             write_whole(ptx, next(Path(scratch).glob("*.ptx")).read_bytes())
     return Built(header, library, time.perf_counter() - begin, log, ptx)
 
 
-def _run(command: list[str]) -> str:
+def _run(command: list[str], folder: str) -> str:
+    """Run it in a ``folder`` of ours: the linker takes a library of GCC's from the working directory."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
     except subprocess.TimeoutExpired:
         raise BuildError(f"nvcc took longer than {_TIMEOUT_S:g} s") from None
     log = done.stdout + done.stderr
