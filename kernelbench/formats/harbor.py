@@ -45,6 +45,7 @@ or `kernel.{kind}`, which defines a C function with this signature:
 """
 _TEST = """#!/bin/bash
 # Judge what the agent left in {folder} and write reward.json. Without that file the machine was at fault: unscored.
+cd /  # Python would import from the agent's folder, if that is where this starts
 exec python3 -m kernelbench.integrations.harbor {problem} {conditions} \\
     --solution "${{KB_SOLUTION:-{folder}}}" --out "${{KB_VERIFIER:-/logs/verifier}}"
 """

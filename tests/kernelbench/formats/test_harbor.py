@@ -49,6 +49,13 @@ def test_the_reference_solution_passes_and_a_broken_one_fails(tasks, tmp_path, i
     assert json.loads((tmp_path / "verifier" / "grade.json").read_text())["grade"]["label"] in BROKEN
 
 
+def test_a_module_in_the_agents_folder_is_not_run_by_the_judge(tasks, tmp_path):
+    (tmp_path / "solution").mkdir()
+    (tmp_path / "tempfile.py").write_text("open('taken', 'w').close()")
+    done, _ = run(tasks[0] / "tests" / "test.sh", tmp_path)
+    assert done.returncode == 1 and not (tmp_path / "taken").exists()
+
+
 @pytest.mark.parametrize("names", [[], ["kernel.py", "kernel.cpp"], ["other.py"], ["kernel.cu"]])
 def test_without_one_solution_the_reward_is_nothing_and_says_why(tasks, tmp_path, names):
     (tmp_path / "solution").mkdir()
