@@ -23,6 +23,7 @@ from kernelbench.run import Run
 from kernelbench.views import tables
 from kernelbench.views.outcome_tables import outcome_tables
 
+AS_JSON, AS_MARKDOWN = "leaderboard.json", "leaderboard.md"
 _HEADERS = ("problem", "workload", "solution", "language", "status", "time", "baseline", "speedup",
             "95 % interval", "geo. mean", "GFLOP/s", "GB/s", "of SOL", "held out")  # fmt: skip
 _LEFT = 5  # columns of text
@@ -63,8 +64,8 @@ def summary(run: Run, problems: list[str]) -> dict[str, Any]:
 def write(run: Run, problems: list[str]) -> None:
     """leaderboard.json and leaderboard.md in the run's directory."""
     data = summary(run, problems)
-    run.write("leaderboard.json", json.dumps(data, indent=2) + "\n")
-    run.write("leaderboard.md", markdown(run, data))
+    run.write(AS_JSON, json.dumps(data, indent=2) + "\n")
+    run.write(AS_MARKDOWN, markdown(run, data))
 
 
 def markdown(run: Run, data: dict[str, Any]) -> str:

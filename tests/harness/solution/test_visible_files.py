@@ -9,11 +9,13 @@ from harness.job import decode_solution, encode_solution
 from harness.problem.module import ProblemId
 from harness.solution.discover import discover, read_file
 from harness.solution.visible_files import KEPT_BY_RUNS, own_files, own_texts
+from kernelbench.cli.results import report
 from kernelbench.review.record import LOG as REVIEWS
 from kernelbench.run import CONFIG, LOG
 from kernelbench.run_files.sources import REFERENCES, SOURCES, TRAJECTORY
 from kernelbench.run_files.unevaluated import UNEVALUATED
 from kernelbench.scheduling.traces import CALLS
+from kernelbench.views.leaderboard import AS_JSON, AS_MARKDOWN
 
 NAMES_ALL = "import matmul_kernel, impl, helper\nx = 'matmul_kernel.py', 'impl.py', 'helper.py', 'b/matmul_kernel.py'"
 
@@ -115,7 +117,9 @@ def test_beside_its_results_a_solution_sees_none_of_them(tmp_path, seen):
     files = {"results.jsonl": "", "config.json": "{}", "helper_py": "", "sources__x.h": "", "trajectory.jsonl": ""}
     names = "'results.jsonl', 'config.json', 'sources/x.h', 'trajectory.jsonl'"
     assert seen("1_19.py", **{"1_19_py": f"import helper\nx = {names}"}, **files) == ["1_19.py", "helper.py"]
-    assert KEPT_BY_RUNS == {CONFIG, LOG, SOURCES, REFERENCES, TRAJECTORY, CALLS, UNEVALUATED, REVIEWS}
+    assert KEPT_BY_RUNS == {
+        CONFIG, LOG, SOURCES, REFERENCES, TRAJECTORY, CALLS, UNEVALUATED, REVIEWS, AS_JSON, AS_MARKDOWN, report._DEFAULT,
+    }  # fmt: skip
 
 
 HIDDEN = "pin = 4711"
