@@ -72,9 +72,13 @@ def may_see(file: Path, root: Path) -> bool:
         return False
     folders = [folder for folder in file.parents if folder.is_relative_to(root)]
     runs = [folder for folder in folders if all(os.path.lexists(folder / name) for name in RUN_FILES)]
-    if runs not in ([], [root]) or runs and file.relative_to(root).parts[0] in KEPT_BY_RUNS:
+    if runs not in ([], [root]) or runs and _is_kept_by_runs(file.relative_to(root).parts[0]):
         return False
     return not is_solution(file)
+
+
+def _is_kept_by_runs(name: str) -> bool:
+    return name in KEPT_BY_RUNS or name.endswith(".jsonl")  # logs of solvers, as memory.jsonl and facts.jsonl
 
 
 def named_neighbours(solution: Solution) -> list[Path]:

@@ -115,10 +115,12 @@ def test_what_python_keeps_of_a_neighbour_is_nobodys(seen):
 def test_beside_its_results_a_solution_sees_none_of_them(tmp_path, seen):
     """Its helpers it sees: whoever put two files of a run there kept them from all."""
     files = {"results.jsonl": "", "config.json": "{}", "helper_py": "", "sources__x.h": "", "trajectory.jsonl": ""}
-    names = "'results.jsonl', 'config.json', 'sources/x.h', 'trajectory.jsonl'"
+    files |= {"leaderboard.json": "", "memory.jsonl": ""}
+    names = "'results.jsonl', 'config.json', 'sources/x.h', 'trajectory.jsonl', 'leaderboard.json', 'memory.jsonl'"
     assert seen("1_19.py", **{"1_19_py": f"import helper\nx = {names}"}, **files) == ["1_19.py", "helper.py"]
     assert KEPT_BY_RUNS == {
-        CONFIG, LOG, SOURCES, REFERENCES, TRAJECTORY, CALLS, UNEVALUATED, REVIEWS, AS_JSON, AS_MARKDOWN, report._DEFAULT,
+        CONFIG, LOG, SOURCES, REFERENCES, TRAJECTORY, CALLS, UNEVALUATED, REVIEWS, AS_JSON, AS_MARKDOWN,
+        report._DEFAULT,
     }  # fmt: skip
 
 
