@@ -12,6 +12,7 @@ from harness.solution.visible_files import KEPT_BY_RUNS, own_files, own_texts
 from kernelbench.cli.results import report
 from kernelbench.review.record import LOG as REVIEWS
 from kernelbench.run import CONFIG, LOG
+from kernelbench.run_files.folder import WORKSPACES
 from kernelbench.run_files.sources import REFERENCES, SOURCES, TRAJECTORY
 from kernelbench.run_files.unevaluated import UNEVALUATED
 from kernelbench.scheduling.traces import CALLS
@@ -120,7 +121,7 @@ def test_beside_its_results_a_solution_sees_none_of_them(tmp_path, seen):
     assert seen("1_19.py", **{"1_19_py": f"import helper\nx = {names}"}, **files) == ["1_19.py", "helper.py"]
     assert KEPT_BY_RUNS == {
         CONFIG, LOG, SOURCES, REFERENCES, TRAJECTORY, CALLS, UNEVALUATED, REVIEWS, AS_JSON, AS_MARKDOWN,
-        report._DEFAULT,
+        report._DEFAULT, WORKSPACES,
     }  # fmt: skip
 
 
