@@ -44,7 +44,7 @@ solver = "refine"
     ids=["audit", "experiment", "torch.compile"],
 )
 def test_a_module_in_the_working_directory_is_not_run(tmp_path, arguments):
-    """As an installed `kb`, a script: `python -m` looks there itself."""
+    """The command is a script, as when it is installed: `python -m` looks there itself."""
     (tmp_path / "kb").write_text("from kernelbench.cli import main\nif __name__ == '__main__': main()\n")
     here = tmp_path / "archive"
     (here / "problems" / "level1").mkdir(parents=True)

@@ -395,7 +395,7 @@ def test_a_source_that_names_more_files_than_a_solution_has_is_refused(tmp_path)
 
 
 def test_a_source_that_names_a_file_of_a_longer_path_than_a_solution_has_is_refused(tmp_path):
-    """Where its copy has a longer path still there was none, and it was put aside as if the machine were at fault."""
+    """It was put aside as if the machine were at fault where the path of its copy was longer still."""
     name = "/".join(["d" * 200] * 3) + "/table.txt"
     put(tmp_path, name)
     put(tmp_path, "1_19.py", f"name = '{name}'")
