@@ -156,9 +156,10 @@ def _texts(solution: Solution) -> list[dict[str, str | None]]:
         with contextlib.suppress(OSError, ValueError):  # ValueError: no text
             content = read_bytes(path, min(left, MAX_SOURCE_BYTES))
             left -= len(content)  # of what is no text, too: it was read, while another candidate may be timed
-            more = len(json.dumps(content.decode())) - len(content)
+            text = content.decode()
+            more = len(json.dumps(text)) - len(content)
             if more <= left and is_named_digest(digest, os.path.relpath(path, folder), content):
-                texts[path], left = content.decode(), left - more
+                texts[path], left = text, left - more
     return [
         {"name": os.path.relpath(path, folder), "sha256": digest, "text": texts.get(path)}
         for path, digest in solution.helper_files
