@@ -26,6 +26,9 @@ FORGED = {"cuda": 1.5, "cpu": 3.0}
 # So many times what is allowed, by CPU time too. Where others take turns on one core, an honest call had 1.04 times as
 # much (a test run beside an attack, 2026-11-24). Below it nobody is accused, and the judge's figure counts.
 FORGED_WORK = 2.0
+# The share of the cores that others have, from which on nobody is accused, and has no speedup: an honest candidate had
+# 3.3 ms, and twice its CPU time, for a claim of 0.07 ms (two cores beside seven busy programs, 2026-11-28).
+BUSY = 0.6
 UNHELD_MS = 0.2  # where launches could not be kept out; the judge's figure is the one that counts then
 UNHELD_SHARE = 0.02  # of it, and one reading is as good as the next
 

@@ -1,4 +1,4 @@
-"""Wait until nobody works on the cores of this process: what a candidate had the kernel do is in no process's time.
+"""Others' work on the cores of this process: what a candidate had the kernel do is in no process's time.
 
 The kernel's own work, such as freeing what a candidate gave back, goes on while that is suspended and after its end.
 /proc/stat shows it, of each core in hundredths of a second.
@@ -26,6 +26,18 @@ def wait_for_idle_cores(patience_s: float) -> bool:
             return True
         if time.monotonic() > deadline:
             return False
+
+
+def share_of_others() -> float:
+    """Return the share of the cores that this process may use that others have for a moment, while it sleeps.
+
+    0 where the system does not say what cores do.
+    """
+    cores, begin = {f"cpu{core}" for core in os.sched_getaffinity(0)}, time.monotonic()
+    before = _busy_ticks(cores)
+    time.sleep(_LOOK_S)
+    most = (time.monotonic() - begin) * os.sysconf("SC_CLK_TCK") * len(cores)
+    return min(1.0, (_busy_ticks(cores) - before) / most)
 
 
 def _busy_ticks(cores: set[str]) -> int:

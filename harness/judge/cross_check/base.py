@@ -46,7 +46,8 @@ class Reading:
     """``burst_ms`` is how long so many calls took, hot, and ``overhead_ms`` what a burst takes besides its calls.
 
     ``cpu_ms`` is the CPU time of one call, without what a call takes besides, and ``busiest_ms`` that of the thread
-    that had most of it, both ``mean_of_undisturbed``; None on a GPU.
+    that had most of it, both ``mean_of_undisturbed``; None on a GPU. ``others`` is the share of the cores that other
+    programs had between bursts, looked for where a claim differs.
     ``held`` says whether launches were kept out of it. ``reference_ms`` is a call of the reference
     meanwhile, on inputs as hot; None where that has launches in it, or was not asked for.
     """
@@ -58,6 +59,7 @@ class Reading:
     held: bool
     cpu_ms: float | None = None
     busiest_ms: float | None = None
+    others: float = 0.0
 
     @property
     def call_ms(self) -> float:

@@ -43,6 +43,7 @@ def cross_check(clock: WallClockCheck, result: Result, timed: Timed) -> None:
             timed.write(result)
     try:
         reading = _read(clock, result, timed)
+        _check_cores_are_free(result, reading, session.conditions.device.type)
     except NotRead as error:
         timed.write(result, with_speedups=False)
         timing["cross_check"] = f"not read: {error}"
@@ -130,6 +131,21 @@ def _read(clock: WallClockCheck, result: Result, timed: Timed) -> Reading:
         made_room = True
     session.check_memory_hog()
     raise NotRead("a call's inputs and outputs, once more, do not fit the memory")
+
+
+def _check_cores_are_free(result: Result, reading: Reading, device_type: str) -> None:
+    """Raise NotRead where the candidate would be rejected, and others have the cores: it may have waited for them.
+
+    Its threads have CPU time while they wait for each other, so that what it worked shows less there.
+    """
+    allowed_ms = _allowed_ms(result, reading, device_type)
+    if reading.others >= forged_clock.BUSY and forged_clock.is_forged(
+        reading.call_ms, allowed_ms, reading.held, device_type, _worked_ms(reading)
+    ):
+        raise NotRead(
+            f"a call took {reading.call_ms:.4g} ms where {allowed_ms:.4g} ms would agree, while other programs had "
+            f"{reading.others:.0%} of the cores; evaluate again when they are free"
+        )
 
 
 def _claimed_ms(timing: dict[str, Any]) -> float:

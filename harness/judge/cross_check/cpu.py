@@ -36,7 +36,7 @@ from harness.judge.cross_check.base import (
     mean_of_undisturbed,
     order_in_memory,
 )
-from harness.judge.idle_cores import wait_for_idle_cores
+from harness.judge.idle_cores import share_of_others, wait_for_idle_cores
 from harness.judge.reference.session import ReferenceSession
 from harness.memory.shared_tensors import SharedTensors, lay_out, shared_file, size_for
 from harness.problem.inputs import fresh_seeds, tensors_of
@@ -105,6 +105,7 @@ class CpuWallClockCheck(WallClockCheck):
         work: dict[InputCase, list[_Call]] = {case: [] for case in cases}  # of all calls
         reference_ms: dict[InputCase, list[float]] = {case: [] for case in cases}
         found: dict[InputCase, Reading] = {}
+        others: list[float] = []
 
         def claim() -> Claim:
             return claim_by(longest(found.values()))
@@ -119,7 +120,10 @@ class CpuWallClockCheck(WallClockCheck):
                 found[case] = replace(reading, reference_ms=_median(reference_ms[case]))
                 if claim() is not Claim.AGREES:
                     reference_ms[case].append(self._reference_ms(called))
-                    found[case] = replace(reading, reference_ms=_median(reference_ms[case]))
+                    others.append(share_of_others())
+                    found[case] = replace(
+                        reading, reference_ms=_median(reference_ms[case]), others=statistics.fmean(others)
+                    )
             if claim() is Claim.AGREES and done >= enough:
                 break
         self.session.ask(op="close_burst")

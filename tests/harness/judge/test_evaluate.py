@@ -2,6 +2,8 @@
 
 import errno
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from harness.faults import MachineFault
 from harness.judge.cross_check.base import NotRead
 from harness.judge.cross_check.cpu import CpuWallClockCheck
 from harness.problem.module import ProblemError
+from harness.process.procfs import usable_cores
 from harness.process.worker_process import Worker
 from harness.result import Result, Status
 from harness.timing.convergence import REASONS
@@ -437,6 +440,19 @@ def test_a_clock_that_the_candidate_has_put_forward_is_not_believed(judged, prob
     assert (result.status, result.rule) == (Status.REJECTED, "forged_clock"), (result.message, result.timing)
     claimed_ms = result.timing["median_ms"]
     assert claimed_ms < 0.01 and result.timing["cross_check"]["call_ms"] > 100 * claimed_ms
+
+
+@pytest.mark.slow
+def test_a_forged_clock_has_no_speedup_while_others_have_the_cores(judged, problem):
+    busy = [subprocess.Popen([sys.executable, "-I", "-S", "-c", "while True: pass"]) for _ in range(2 * usable_cores())]
+    try:
+        result = judged(problem("1/19"), FAST_CLOCK)
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+    assert (result.status, result.speedup) == (Status.OK, None), (result.message, result.timing)
+    assert "other programs had" in result.unconfirmed
 
 
 SLOW_IN_BURSTS = """

@@ -5,7 +5,9 @@ import subprocess
 import sys
 import time
 
-from harness.judge.idle_cores import wait_for_idle_cores
+import pytest
+
+from harness.judge.idle_cores import share_of_others, wait_for_idle_cores
 
 
 def test_somebody_at_work_on_these_cores_is_waited_for_and_not_for_ever():
@@ -44,6 +46,20 @@ def test_the_kernels_own_work_counts_and_waiting_for_a_disk_does_not(monkeypatch
         work = iter(range(0, 10_000, 10))
         _pretend_stat(monkeypatch, lambda line=line, work=work: line.format(next(work)) + "\n")
         assert wait_for_idle_cores(0.0) is is_idle
+
+
+@pytest.mark.parametrize("busy_cores, least, most", [(0, 0.0, 0.0), (1, 0.3, 0.6), (2, 0.8, 1.0)])
+def test_the_share_that_others_have_is_of_the_cores_of_this_process(monkeypatch, busy_cores, least, most):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1})
+    begin = time.monotonic()
+
+    def content():
+        ticks = int((time.monotonic() - begin) * os.sysconf("SC_CLK_TCK")) + 1
+        return "".join(f"cpu{core} {ticks if core < busy_cores else 0} 0 0 {ticks} 0 0 0 0 0 0\n" for core in range(4))
+
+    _pretend_stat(monkeypatch, content)
+    shares = [share_of_others() for _ in range(5)]
+    assert least <= sum(shares) / 5 <= most
 
 
 def test_where_the_system_does_not_say_cores_count_as_idle(monkeypatch):

@@ -54,6 +54,17 @@ def test_who_leaves_out_of_his_claim_that_he_waited_for_a_core_pays_for_it(
     assert max(0.0, *(ms - allowed_ms for ms, allowed_ms in judged)) == pytest.approx(penalty_ms)
 
 
+def test_nobody_is_accused_while_others_have_the_cores():
+    result = SimpleNamespace(timing={"median_ms": 0.07, "mean_ms": 0.07}, baselines={})
+    reading = Reading(3.3, 0.0, None, 1, True, cpu_ms=2.0, busiest_ms=1.0)
+    for others in (0.0, 0.5):  # one program on one of two cores is no excuse
+        check._check_cores_are_free(result, replace(reading, others=others), "cpu")
+    with pytest.raises(NotRead, match="other programs had 95% of the cores; evaluate again when they are free"):
+        check._check_cores_are_free(result, replace(reading, others=0.95), "cpu")
+    agrees = replace(reading, burst_ms=0.2, others=0.95)
+    check._check_cores_are_free(result, agrees, "cpu")
+
+
 def test_what_single_rounds_claim_is_held_against_the_clock_too():
     """A fifth of the rounds told as nothing is not in the median, but in the mean that exports tell."""
     assert check._claimed_ms({"median_ms": 1.0, "mean_ms": 0.8}) == 0.8
