@@ -278,6 +278,12 @@ def root_mean_square(tensor: torch.Tensor) -> float:
     return math.sqrt(total / count) if count else 0.0
 
 
+def largest_value(tensor: torch.Tensor) -> float:
+    """Return the largest absolute value of the finite elements, by the modulus of complex ones; above 0."""
+    sizes = (widened(chunk).abs().nan_to_num_(0.0, 0.0, 0.0).max() for chunk in tensor.reshape(-1).split(CHUNK))
+    return max(_TINY, *map(float, sizes)) if tensor.numel() else _TINY
+
+
 def _norm(flat: torch.Tensor) -> float:
     flat = widened(flat)
     return float(torch.linalg.vector_norm(torch.view_as_real(flat) if flat.is_complex() else flat, dtype=torch.float64))

@@ -7,6 +7,7 @@ it is what PyTorch's own result loses against FP64, times ``LOSS_FACTOR``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
@@ -28,7 +29,8 @@ class Criterion:
 
     ``share`` is of the root mean square, by default the tolerance; ``step`` is the least distance of two
     values. ``below_fp64`` is the tolerance where PyTorch's own result turns out not to be computed in FP64.
-    ``independent`` are the dimensions of ``Problem.independent``.
+    ``independent`` are the dimensions of ``Problem.independent``. Where errors are those of one factor of all elements,
+    they are ``proportional`` to the elements.
     """
 
     tolerance: float
@@ -37,11 +39,22 @@ class Criterion:
     step: float = 0.0
     below_fp64: float | None = None
     independent: tuple[int, ...] = ()
+    proportional: bool = False
 
     def slack(self, scale: float) -> float:
         """Error allowed of an element that is 0, where the root mean square is ``scale``."""
         share = self.tolerance if self.share is None else self.share
         return max(share * scale, self.step, LOSS_FACTOR * self.loss)
+
+    def allowing(self, loss: float, largest: Callable[[], float]) -> Criterion:
+        """Return the criterion for an output of which PyTorch's own result loses ``loss``.
+
+        ``largest`` tells the largest absolute value of the output, which is off by that if errors are proportional.
+        """
+        if not self.proportional or not loss:
+            return replace(self, loss=loss)
+        share = self.tolerance if self.share is None else self.share
+        return replace(self, tolerance=max(self.tolerance, LOSS_FACTOR * loss / largest()), share=share)
 
     def loosened(self, tolerance: float) -> Criterion:
         """Return the criterion with at least so much ``tolerance``, to an element and to the whole."""
@@ -80,7 +93,7 @@ def strict_criterion(problem: Problem, precision: torch.dtype, dtype: torch.dtyp
         return Criterion(own, share=of_run, step=STEPS[dtype])
     if dtype in (torch.float64, torch.complex128):
         return Criterion(own, below_fp64=of_run)
-    return Criterion(max(of_run, own), independent=problem.independent)
+    return Criterion(max(of_run, own), independent=problem.independent, proportional=problem.squared)
 
 
 def _tolerance(problem: Problem, dtype: torch.dtype) -> float:

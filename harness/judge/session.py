@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from harness.integrity import out_of_bounds, overwritten_inputs
-from harness.judge.compare import Errors, check_kind, check_structure, check_values, is_right_at_once, root_mean_square
+from harness.judge.compare import (
+    Errors,
+    check_kind,
+    check_structure,
+    check_values,
+    is_right_at_once,
+    largest_value,
+    root_mean_square,
+)
 from harness.judge.conditions import Conditions
 from harness.judge.criterion import RARE_TOLERANCE, Criterion, loses_much, strict_criterion
 from harness.judge.reference import soundness
@@ -158,7 +166,7 @@ class EvaluationSession(ReferenceSession):
     ) -> None:
         if kept := self._losses.get((case, index), 0.0):
             loss = max(loss, kept * self._unit(expected, index))
-        criterion = replace(self.criteria[index], loss=loss)
+        criterion = self.criteria[index].allowing(loss, lambda: largest_value(expected))
         if case == self.reference.setting.rare:
             criterion = criterion.loosened(RARE_TOLERANCE)
         if not is_right_at_once(left.look, expected, criterion, self.errors):
@@ -177,7 +185,9 @@ class EvaluationSession(ReferenceSession):
 
     def _unit(self, expected: torch.Tensor, index: int) -> float:
         """Return what an output's errors are in units of; of independent parts each has its own."""
-        return 1.0 if self.criteria[index].independent else root_mean_square(expected)
+        if self.criteria[index].independent:
+            return 1.0
+        return largest_value(expected) if self.criteria[index].proportional else root_mean_square(expected)
 
     def with_room(self, action: Callable[[], Any]) -> Any:
         """Return ``action()``; where the device's memory is full, once more after both sides released their caches."""

@@ -129,10 +129,11 @@ def rare(draw: str) -> str:
     return _RARE + draw
 
 
-def _spiked(x: Tensor, largest: float) -> Tensor:
+def _spiked(x: Tensor, largest: float, squared: bool) -> Tensor:
     """Put large elements at random places; their sum is about as large as that of all others of size 1.
 
-    Their sizes differ by up to ``_SPAN`` times. Whoever has found one would know their number by its size otherwise.
+    Or, with ``squared``, that of their squares is. Their sizes differ by up to ``_SPAN`` times. Whoever has found one
+    would know their number by its size otherwise.
     """
     every = x.as_strided((x.numel(),), (1,), x.storage_offset())
     count = _count()
@@ -141,6 +142,7 @@ def _spiked(x: Tensor, largest: float) -> Tensor:
     # by their place, so that one that is drawn twice is no race
     share = (begin + chosen.double() * _GOLDEN).remainder(1)
     size = max(_LEAST, x.numel() / count) * _SPAN ** (share - 0.5)
+    size = size.sqrt() if squared else size
     every[chosen] = (size.clamp(_LEAST, largest) * (1 - 2 * (chosen % 2))).to(x.dtype)
     return x
 
@@ -230,7 +232,7 @@ def redraw(
     if draw.startswith(_RARE):
         values = redraw(values, problem, draw.removeprefix(_RARE), reseed=reseed)
         reseed()
-        change = functools.partial(_spiked, largest=largest)
+        change = functools.partial(_spiked, largest=largest, squared=problem.squared)
         words = _words(values, problem)
         _spike_rows([value for value, word in zip(values, words) if word == "probability"])
         return [_in_place(value, word, change) for value, word in zip(values, words)]

@@ -35,7 +35,7 @@ _PROBLEM_FILE = re.compile(r"0*(\d{1,9})_(\w+)\.py", re.ASCII)
 # What a module may say of itself besides its functions and its Model.
 FACTS = frozenset({
     "WORKLOADS", "DOMAIN", "EXPLOITS", "TOLERANCE", "INDEPENDENT", "FORGETS", "FEEDBACK", "ATTENTION", "RAISED",
-    "CENTRED", "EVEN", "TRIVIAL", "RANDOM",
+    "CENTRED", "EVEN", "SQUARED", "TRIVIAL", "RANDOM",
 })  # fmt: skip
 
 
@@ -205,6 +205,14 @@ class Problem:
         Where the largest of several products with drawn factors counts, those with small factors never are.
         """
         return getattr(self.module, "EVEN", 0.0)
+
+    @property
+    def squared(self) -> bool:
+        """Return whether squares of all elements are summed (``SQUARED``): rare ones then outweigh the rest little.
+
+        Beside larger ones all others would give zeros, whatever their sum is.
+        """
+        return getattr(self.module, "SQUARED", False)
 
     @property
     def independent(self) -> tuple[int, ...]:

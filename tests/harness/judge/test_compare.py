@@ -1,10 +1,14 @@
 """The comparison sees every element, and says what is wrong where."""
 
+import contextlib
+import math
+from dataclasses import replace
+
 import pytest
 import torch
 
 from harness.judge import compare as compare_module
-from harness.judge.compare import Errors, check_kind, check_values, is_right_at_once
+from harness.judge.compare import Errors, check_kind, check_values, is_right_at_once, largest_value
 from harness.judge.criterion import Criterion
 from harness.result import CandidateFailure, Status
 
@@ -38,6 +42,22 @@ def test_one_wrong_element_among_many_is_found_at_its_index():
     assert error.status is Status.WRONG_VALUE
     assert "1 of 504000 elements" in error.message
     assert "first at [12, 34, 56]" in error.message and "worst error 0.5" in error.message
+
+
+def test_what_pytorch_loses_is_allowed_of_each_element_alike_where_one_factor_is_off():
+    expected = torch.tensor([1.0, 1e-3, -1e-3])
+    off_by_a_hundredth = Criterion(1e-4, proportional=True).allowing(0.01, lambda: largest_value(expected))
+    for criterion, zeros_are_right in ((replace(off_by_a_hundredth, share=1e-6), False), (Criterion(1e-4, 0.01), True)):
+        check_values(1.03 * expected, expected, criterion, "the output", Errors())
+        zeros = expected * torch.tensor([1.0, 0.0, 0.0])
+        with contextlib.nullcontext() if zeros_are_right else pytest.raises(CandidateFailure):
+            check_values(zeros, expected, criterion, "the output", Errors())
+
+
+@pytest.mark.parametrize("values, largest", [([3.0, -4.0], 4.0), ([1.0, math.inf, math.nan], 1.0), ([3 + 4j], 5.0)])
+def test_the_largest_value_is_that_of_finite_elements(values, largest):
+    assert largest_value(torch.tensor(values)) == largest
+    assert largest_value(torch.zeros(2)) > 0 and largest_value(torch.zeros(0)) > 0
 
 
 def test_zeros_do_not_pass_for_small_outputs():
