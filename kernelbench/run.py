@@ -90,7 +90,7 @@ class Run:
         try:
             path.mkdir(parents=True, exist_ok=True)
             write_new(path / CONFIG, text.encode())
-            (path / LOG).touch()
+            os.close(os.open(path / LOG, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666))
         except FileExistsError:
             raise RunError(f"{path} holds a run by now, of another kb; choose another --out") from None
         except OSError as error:

@@ -63,8 +63,8 @@ def append_line(path: Path, record: dict[str, Any]) -> None:
             os.fsync(descriptor)
             _counted[_identity(descriptor)] = (size + len(line), lines + 1)
         except OSError as error:
-            if os.path.isfile(path):
-                os.truncate(path, size)
+            with contextlib.suppress(OSError):  # EINVAL: it is a pipe
+                os.ftruncate(descriptor, size)
             raise WriteError(
                 f"cannot write {path}: {error.strerror}. Everything up to here is kept; "
                 "make room and continue with --resume"
@@ -109,35 +109,62 @@ def write_whole(path: Path, content: bytes | str) -> None:
 
     A link is replaced: in a run, a suite or a checkout, which may be of others, it may lead to any file of ours.
     """
+    write_below(path.parent, path.name, content)
+
+
+def write_below(folder: Path, name: str, content: bytes | str) -> None:
+    """``write_whole`` for a file below a folder: makes the folders between, none of which may be a link.
+
+    Nor may one become a link meanwhile: whoever else may write there would have a file of ours written over.
+    """
     content = content.encode() if isinstance(content, str) else content
+    *folders, own = Path(name).parts
     try:
-        with _drafted(path, content) as draft:
-            os.replace(draft, path)
+        with _opened(folder, folders) as place, _drafted(place, content) as draft:
+            os.replace(draft, own, src_dir_fd=place, dst_dir_fd=place)
     except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from None
+        raise OSError(error.errno, error.strerror, str(folder / name)) from None
 
 
 def write_new(path: Path, content: bytes) -> None:
     """``write_whole`` for a file that is not there yet: of two who write it one does. Raises FileExistsError."""
-    with _drafted(path, content) as draft:
+    with _opened(path.parent, []) as place, _drafted(place, content) as draft:
         try:
-            os.link(draft, path)
+            os.link(draft, path.name, src_dir_fd=place, dst_dir_fd=place)
         except FileExistsError:
             raise
         except OSError:  # a file system without second names, where two at once are not told apart
-            os.replace(draft, path)
+            os.replace(draft, path.name, src_dir_fd=place, dst_dir_fd=place)
 
 
 @contextlib.contextmanager
-def _drafted(path: Path, content: bytes) -> Iterator[Path]:
-    """Give a file beside ``path`` with the content, which goes if it does not take its place."""
-    draft = path.with_name(f".draft-{secrets.token_hex(8)}")  # which nothing has: no link, no file of the user's
+def _opened(folder: Path, inner: list[str]) -> Iterator[int]:
+    """Give a descriptor of the folder below ``folder``, made with those on the way; a link in its place is refused."""
+    place = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        draft.write_bytes(content)
+        for name in inner:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(name, dir_fd=place)
+            outer = place
+            place = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=outer)
+            os.close(outer)
+        yield place
+    finally:
+        os.close(place)
+
+
+@contextlib.contextmanager
+def _drafted(place: int, content: bytes) -> Iterator[str]:
+    """Give the name of a file with the content in an open folder, which goes if it does not take another's place."""
+    draft = f".draft-{secrets.token_hex(8)}"  # which nothing has: no link, no file of the user's
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    try:
+        with open(os.open(draft, flags, 0o666, dir_fd=place), "wb") as file:
+            file.write(content)
         yield draft
     finally:
         with contextlib.suppress(OSError):
-            draft.unlink()
+            os.unlink(draft, dir_fd=place)
 
 
 def whole_lines(path: Path, repair: bool = False) -> tuple[list[bytes], bool]:
@@ -147,8 +174,9 @@ def whole_lines(path: Path, repair: bool = False) -> tuple[list[bytes], bool]:
     """
     lines, torn = read_lines(path, MOST_LOG_BYTES)
     if torn and repair:
-        must_have_one_name(path)
-        os.truncate(path, sum(map(len, lines)) + len(lines))
+        with open(os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb+") as file:
+            must_have_one_name(file.fileno())
+            file.truncate(sum(map(len, lines)) + len(lines))
     return lines, bool(torn)
 
 

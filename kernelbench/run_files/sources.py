@@ -27,7 +27,7 @@ from harness.solution.includes import is_named_digest, read_bytes, read_head
 from kernelbench import suite
 from kernelbench.run import Run, RunError, WriteError
 from kernelbench.run_files.folder import leads_by_a_link_in, read_lines
-from kernelbench.run_files.log import MOST_LOG_BYTES, write_whole
+from kernelbench.run_files.log import MOST_LOG_BYTES, write_below
 
 SOURCES = "sources"
 REFERENCES = "references"
@@ -194,8 +194,7 @@ def _write(folder: Path, name: str, content: bytes) -> None:
     try:
         if _read(target, most=len(content)) == content:
             return
-        folder.mkdir(exist_ok=True)
-        write_whole(target, content)
+        write_below(folder.parent, f"{folder.name}/{name}", content)
     except OSError as error:
         raise WriteError(f"cannot write {target}: {error.strerror}; make room and continue with --resume") from error
 

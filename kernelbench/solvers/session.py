@@ -137,7 +137,7 @@ class _Session:
         services = Services(
             self._backend, self._journal, self._submit, self._dispatcher.enter,
             lambda text: self._watcher.said(facts.id, text),
-            store.folder and store.folder / ARTEFACTS / facts.id.replace("/", "_"),
+            store.folder,
             lambda: self._dispatcher.seconds, self._dispatcher.forget_grants,
         )  # fmt: skip
         task = Task(facts, settings, services)
@@ -246,7 +246,6 @@ class _Session:
         )
 
 
-ARTEFACTS = "artefacts"  # folder of a run with what solvers keep about each problem
 
 
 def _combined(parts: list[Result]) -> Result:

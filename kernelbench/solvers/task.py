@@ -18,7 +18,7 @@ from harness.result import Result
 from kernelbench import escaping
 from kernelbench.endpoint import Message
 from kernelbench.metrics import settled
-from kernelbench.run_files.log import write_whole
+from kernelbench.run_files.log import write_below
 from kernelbench.solvers.backend.interface import Backend, Bounds, ProblemFacts, Profile, Trial, Work
 from kernelbench.solvers.candidate import Candidate
 from kernelbench.solvers.log.journal import Journal
@@ -48,12 +48,15 @@ class Settings:
     starting_kernel: tuple[str, str] | None = None  # kind, source
 
 
+ARTEFACTS = "artefacts"  # folder of a run with what solvers keep about each problem
+
+
 @dataclass(frozen=True)
 class Services:
     """Services of a task. ``submit`` starts an attempt, ``enter`` waits for the problem's next unit of work.
 
     ``forget_grants`` takes back units that were granted in an earlier life of the run and are not asked for.
-    ``folder`` is for what a solver writes about this problem, None without a disk. ``seconds`` is the run's wall time.
+    ``folder`` is the run's directory, None without a disk. ``seconds`` is the run's wall time.
     """
 
     backend: Backend
@@ -212,10 +215,9 @@ class Task:
     def keep(self, name: str, text: str) -> None:
         """Write a file about this problem into the run's directory, for people to read: all but JSON is escaped."""
         if self._services.folder is not None:
-            path = self._services.folder / name
-            with_disk_room(lambda: path.parent.mkdir(parents=True, exist_ok=True))
-            text = text if path.suffix == ".json" else escaping.terminal(text)
-            with_disk_room(lambda: write_whole(path, text))
+            name = f"{ARTEFACTS}/{self.id.replace('/', '_')}/{name}"
+            text = text if name.endswith(".json") else escaping.terminal(text)
+            with_disk_room(lambda: write_below(self._services.folder, name, text))
 
     @property
     def best(self) -> Result | None:

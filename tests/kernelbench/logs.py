@@ -1,10 +1,12 @@
 """Logs for tests of views: results with samples around given times, as a run directory."""
 
+import contextlib
 import errno
 import json
 import math
 import os
 import random
+import resource
 
 from harness.result import Result, Status
 from kernelbench.run import Run
@@ -36,6 +38,17 @@ def no_room(monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
+
+
+@contextlib.contextmanager
+def short_files(most):
+    """Let no file have more than ``most`` bytes: what writes a longer one fails as on a full disk."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
 def timing(median_ms, seed=0, count=51, spread=0.01):

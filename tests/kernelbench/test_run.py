@@ -9,15 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from logs import NO_LOGS, no_log, no_room
+from logs import NO_LOGS, no_log, no_room, short_files
 
 from harness.problem.module import ProblemId
 from harness.result import Result, Status
 from harness.solution.discover import Solution
 from kernelbench.run import _MOST_NAMES, CONFIG, LOG, FullLog, Run, RunError, WriteError
-from kernelbench.run_files import unevaluated
-from kernelbench.run_files.folder import foreign
-from kernelbench.run_files.log import append_line, whole_lines, write_named, write_whole
+from kernelbench.run_files import log, unevaluated
+from kernelbench.run_files.folder import foreign, read_lines
+from kernelbench.run_files.log import append_line, whole_lines, write_below, write_named, write_whole
 
 CONFIGURATION = {"solutions": "s", "problem_dir": None, "workload": None, "precision": "fp32", "device": "cpu"}
 
@@ -161,14 +161,9 @@ def test_a_run_whose_beginning_was_interrupted_can_be_resumed(tmp_path):
         assert run.results == []
 
 
-def test_a_full_disk_leaves_no_half_of_a_run_behind(tmp_path, monkeypatch):
-    def full(path, content):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Path, "write_bytes", full)
-        with pytest.raises(WriteError, match="No space left"):
-            Run.create(tmp_path / "run", CONFIGURATION)
+def test_a_full_disk_leaves_no_half_of_a_run_behind(tmp_path):
+    with short_files(2), pytest.raises(WriteError, match="cannot make a run directory in .*: File too large"):
+        Run.create(tmp_path / "run", CONFIGURATION)
     Run.create(tmp_path / "run", CONFIGURATION)
 
 
@@ -255,18 +250,12 @@ def test_a_file_is_no_run(tmp_path):
             use(tmp_path / "kernel.py")
 
 
-def test_a_file_is_written_whole_or_stays_as_it_was(tmp_path, monkeypatch):
+def test_a_file_is_written_whole_or_stays_as_it_was(tmp_path):
     target = tmp_path / "page.html"
     write_whole(target, "before")
 
-    def torn(path, content):
-        path.open("wb").write(content[:2])
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Path, "write_bytes", torn)
-        with pytest.raises(OSError, match="page.html"):
-            write_whole(target, "after")
+    with short_files(2), pytest.raises(OSError, match="page.html"):
+        write_whole(target, "after")
     assert target.read_text() == "before" and list(tmp_path.iterdir()) == [target]
 
 
@@ -320,6 +309,24 @@ def test_a_folder_of_others_that_is_a_link_is_not_written_into(tmp_path, place, 
     (run.path / "workspaces/1_20/venv").mkdir(parents=True)
     (run.path / "workspaces/1_20/venv/lib").symlink_to(tmp_path)  # of a program that made it there
     Run.open(run.path, CONFIGURATION, resume=True).close()
+
+
+@pytest.mark.parametrize("link", ["solutions", "solutions/level1"])
+def test_nothing_is_written_below_a_folder_that_becomes_a_link_while_a_run_is_open(tmp_path, link):
+    """A look for links when it is opened is not enough: attempts come seconds or hours later."""
+    run, mine = tmp_path / "run", tmp_path / "mine"
+    (mine / "level1").mkdir(parents=True)
+    kept = [mine / "19_s1.py", mine / "level1" / "19_s1.py"]
+    for path in kept:
+        path.write_text("mine")
+    write_below(run.parent, "run/solutions/level1/19_s0.py", "an attempt")
+    assert (run / "solutions/level1/19_s0.py").read_text() == "an attempt"
+    (run / link).rename(tmp_path / "before")
+    (run / link).symlink_to(mine)
+    with pytest.raises(OSError, match="19_s1.py") as failure:
+        write_below(run, "solutions/level1/19_s1.py", "an attempt")
+    assert failure.value.errno == errno.ENOTDIR
+    assert [path.read_text() for path in kept] == ["mine", "mine"] and len(list(mine.rglob("*"))) == 3
 
 
 def test_workspaces_of_an_experiment_are_those_of_its_runs(tmp_path):
@@ -410,6 +417,25 @@ def test_a_log_of_others_that_is_a_link_is_not_written_through(tmp_path):
     with pytest.raises(RunError, match="it is not a plain file, but a link"):
         Run.load(run.path, repair=True)
     assert notes.read_text() == "a line\nand another"
+
+
+def test_a_log_that_becomes_a_link_before_its_half_line_is_cut_off_is_left_alone(tmp_path, monkeypatch):
+    run = Run.create(tmp_path / "r", CONFIGURATION)
+    mine = tmp_path / "mine"
+    mine.write_text("a text of the user's")
+    (run.path / LOG).write_text('{"half')
+
+    def exchanged(path, most):
+        found = read_lines(path, most)
+        if path.name == LOG:
+            path.unlink()
+            path.symlink_to(mine)
+        return found
+
+    monkeypatch.setattr(log, "read_lines", exchanged)
+    with pytest.raises(RunError, match=LOG):
+        Run.load(run.path, repair=True)
+    assert mine.read_text() == "a text of the user's"
 
 
 def test_no_run_directory(tmp_path):

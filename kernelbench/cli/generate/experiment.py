@@ -25,7 +25,7 @@ from kernelbench.experiment.running import Progress, run
 from kernelbench.experiment.store import DEFINITION, FIGURES, Store
 from kernelbench.run import WriteError
 from kernelbench.run_files.folder import linked
-from kernelbench.run_files.log import write_whole
+from kernelbench.run_files.log import write_below
 from kernelbench.solvers.plan import SolverError
 from kernelbench.views import tables
 from kernelbench.views.plotting import PictureError
@@ -120,12 +120,11 @@ def _write(experiment: Experiment, store: Store, file: Path) -> None:
     except PictureError as error:
         say(f"the report has no pictures: {error}", err=True)
         drawn = {}
-    (folder / FIGURES).mkdir(exist_ok=True)
     files = {f"{FIGURES}/{name}.svg": svg for name, svg in drawn.items()} | {
         "report.md": rendering.markdown(made, {name: f"{FIGURES}/{name}.svg" for name in drawn}),
         "report.html": rendering.html(made, drawn),
         "report.json": tables.to_json(made.data) + "\n",
     }
     for name, content in files.items():
-        write_whole(folder / name, content)
+        write_below(folder, name, content)
     say(f"Report: {folder / 'report.html'}")

@@ -27,7 +27,7 @@ from kernelbench.evaluation.executor import Evaluated, Skipped
 from kernelbench.evaluation.judge_process import CHECK, measure, profile
 from kernelbench.evaluation.local_executor import BuildQueue, Order
 from kernelbench.machine import ncu
-from kernelbench.run_files.log import write_whole
+from kernelbench.run_files.log import write_below
 from kernelbench.solvers.backend.interface import Profile, Trial, Work
 from kernelbench.solvers.backend.profiles import profile_of
 from kernelbench.solvers.log.journal import SOLUTIONS
@@ -168,10 +168,9 @@ class LocalBackend:
         """Return a trial with its file."""
         digest = hashlib.sha256(work.source.encode(errors="backslashreplace")).hexdigest()[:16]
         level, number = work.problem.split("/")
-        path = self._folder / TRIALS / f"level{level}" / f"{number}_{digest}.{work.kind}"
-        with_disk_room(lambda: path.parent.mkdir(parents=True, exist_ok=True))
-        with_disk_room(lambda: write_whole(path, work.source.encode(errors="backslashreplace")))
-        return dataclasses.replace(work, path=path)
+        name = f"{TRIALS}/level{level}/{number}_{digest}.{work.kind}"
+        with_disk_room(lambda: write_below(self._folder, name, work.source.encode(errors="backslashreplace")))
+        return dataclasses.replace(work, path=self._folder / name)
 
 
 class _Attempt:

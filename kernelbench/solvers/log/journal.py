@@ -32,7 +32,7 @@ from harness.solution.naming import DIRECTIVE_LINES, directive_words
 from kernelbench.endpoint import Message
 from kernelbench.run import RunError
 from kernelbench.run_files.folder import read_own
-from kernelbench.run_files.log import MOST_LOG_BYTES, append_line, whole_lines, write_whole
+from kernelbench.run_files.log import MOST_LOG_BYTES, append_line, whole_lines, write_below
 from kernelbench.run_files.sources import ASKED, TRAJECTORY
 
 CALLS, SOLUTIONS = "calls.jsonl", "solutions"
@@ -225,8 +225,8 @@ class Journal:
         if known and not (path.exists() and _text(path) == source):
             raise Diverged(f"attempt {attempt.sample} is not the one in {self.folder / TRAJECTORY}. {_REPEAT}")
         if not known:
-            with_disk_room(lambda: path.parent.mkdir(parents=True, exist_ok=True))
-            with_disk_room(lambda: write_whole(path, source.encode("utf-8", errors="surrogateescape")))
+            name = str(path.relative_to(self.folder))
+            with_disk_room(lambda: write_below(self.folder, name, source.encode("utf-8", errors="surrogateescape")))
             with self._lock:
                 self._append(TRAJECTORY, attempt)
                 self.attempts[key] = attempt
