@@ -29,6 +29,7 @@ from harness.solution.includes import read_bytes
 
 _LEVEL_FOLDER = re.compile(r"level[_-]?(\d{1,9})", re.IGNORECASE | re.ASCII)
 _FIRST_CODE = re.compile(r"^(?:class|def|@)", re.MULTILINE)
+_ID = re.compile(r"0{0,9}(\d{1,9})/0{0,9}(\d{1,9})", re.ASCII)  # of long text of others, at once
 _PROBLEM_FILE = re.compile(r"0*(\d{1,9})_(\w+)\.py", re.ASCII)
 
 
@@ -55,7 +56,7 @@ class ProblemId:
 
     @classmethod
     def parse(cls, text: str) -> ProblemId:
-        match = re.fullmatch(r"0*(\d{1,9})/0*(\d{1,9})", text.strip(), re.ASCII)
+        match = _ID.fullmatch(text.strip())
         if not match:
             raise ValueError(f"'{text:.80}' is not a problem id; write LEVEL/NUMBER, for example 1/19")
         return cls(int(match[1]), int(match[2]))

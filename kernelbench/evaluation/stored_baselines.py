@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -99,11 +100,12 @@ class BaselineFile:
 
     def __init__(self, path: Path, repair: bool = False):
         self.path = path
+        self._place = path.resolve()  # a link of the person who names the file; nobody makes it lead elsewhere later
         self._records: dict[tuple[str, ...], list[dict[str, Any]]] = {}
         if not path.exists():
             return
         try:
-            lines, _ = whole_lines(path.resolve(), repair)
+            lines, _ = whole_lines(self._place, repair)
         except OSError as error:
             raise BaselineError(f"{path} cannot be read: {error.strerror}") from None
         for number, line in enumerate(lines, start=1):
@@ -125,13 +127,13 @@ class BaselineFile:
 
     def append(self, record: dict[str, Any]) -> None:
         """Keep a record, on disk before this returns. Raises WriteError."""
-        append_line(self.path.resolve(), record)  # a link of the person who names the file
+        append_line(self._place, record)
         self._keep(record)
 
     def create(self) -> None:
         """Create the file before the work, so that a missing place is found out then. Raise OSError."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.path.touch()
+        self._place.parent.mkdir(parents=True, exist_ok=True)
+        os.close(os.open(self._place, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666))
 
     def find(self, problem: ProblemFile, workload: str, configuration: str, present: BaselineKey) -> dict[str, Any]:
         """The newest record that holds. Raises BaselineError with the reason why none does."""

@@ -50,12 +50,10 @@ def pack(solution: Solution, links: dict[Path, list[Path]]) -> Parcel:
     Raises OSError where its own cannot be read, and CandidateFailure where they are too large to travel.
     """
     own, *others = own_files(solution)
-    places = own_and_names(solution, own, others, links)
+    places = own_and_names(solution, own, others, links, _MOST_PATH_BYTES)
     files: dict[str, bytes] = {}
     left = MOST_BYTES
     for name, path in places.items():
-        if len(os.fsencode(name)) > _MOST_PATH_BYTES:
-            raise _refusal(f"the path {name[:100]}... is too long")
         try:
             files[name] = read_bytes(path, left)
         except OSError as error:
@@ -81,8 +79,5 @@ def _for_a_node(solution: Solution) -> Solution:
 
 
 def _refusal(reason: str) -> CandidateFailure:
-    return CandidateFailure(
-        Status.BUILD_ERROR,
-        f"{reason} to send to a node: at most {MOST_BYTES >> 20} MiB, and paths of {_MOST_PATH_BYTES:,} bytes; "
-        "--executor local takes more",
-    )
+    message = f"{reason} to send to a node: at most {MOST_BYTES >> 20} MiB; --executor local takes more"
+    return CandidateFailure(Status.BUILD_ERROR, message)

@@ -1,9 +1,11 @@
 """Loading problems by the contract, and in KernelBench's own format."""
 
+import contextlib
 import os
 
 import pytest
 import torch
+from linear_time import MEGABYTE, in_linear_time
 
 from harness.problem.inputs import draw_inputs
 from harness.problem.module import ProblemError, ProblemFile, ProblemId, find_problems, load_problem
@@ -136,3 +138,13 @@ def test_what_is_no_module_of_a_problem_is_an_error_that_names_it(tmp_path, cont
 def test_malformed_ids_are_refused(text):
     with pytest.raises(ValueError, match="LEVEL/NUMBER"):
         ProblemId.parse(text)
+
+
+def test_a_long_text_that_is_no_problem_id_is_told_at_once():
+    """Zeros of two megabytes each held the lock of the interpreter, and with it a service, for seconds."""
+    zeros = "0" * (2 * MEGABYTE)
+    with in_linear_time(), pytest.raises(ValueError, match="is not a problem id"):
+        for _ in range(20):
+            with contextlib.suppress(ValueError):
+                ProblemId.parse(f"{zeros}/{zeros}x")
+        ProblemId.parse(f"{zeros}/{zeros}x")
