@@ -27,11 +27,10 @@ from harness.problem.module import ProblemId
 from harness.result import printable
 from harness.solution.includes import Lookups, digest_of, read_head, real_path, too_large
 from harness.solution.links import and_their_links, leads_to_a_folder, of_other_folders, real_or_none
-from harness.solution.naming import NoProblem, SolutionError, by_name, clashes, mapping, said_in
+from harness.solution.naming import NoProblem, SolutionError, by_name, clashes, is_run, mapping, said_in
 
 SUFFIXES = (".py", ".cu", ".cpp", ".dsl")
 PREBUILT_SUFFIX = ".so"
-RUN_FILES = frozenset({"config.json", "results.jsonl"})  # of a run directory: what lies in one is no solution
 _RUN = "a run, by its files config.json and results.jsonl: what lies in it is no solution"
 _LINK = "a link to a folder, which is not followed: put the folder itself there"
 
@@ -285,6 +284,9 @@ def _entries(root: Path) -> tuple[list[Path], list[tuple[Path, str]]]:
     characters, lookups = 0, Lookups()
     while folders:
         folder = folders.pop()
+        if folder != root and is_run(folder):
+            left_out.append((folder, _RUN))
+            continue
         try:
             entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
         except OSError as error:  # not ours to read, or its path too long
@@ -292,9 +294,6 @@ def _entries(root: Path) -> tuple[list[Path], list[tuple[Path, str]]]:
             continue
         linked = (folder / entry.name for entry in entries if entry.is_symlink())
         left_out += [(link, _LINK) for link in linked if leads_to_a_folder(link, root, lookups)]
-        if folder != root and RUN_FILES <= {entry.name for entry in entries}:
-            left_out.append((folder, _RUN))
-            continue
         found += [folder / entry.name for entry in entries]
         characters += sum(len(entry.path) - len(str(root)) for entry in entries)
         if len(found) > MAX_ENTRIES or characters > MAX_PATH_CHARACTERS:

@@ -1,7 +1,8 @@
-"""Names of solutions: the problem and the sample that a file's name or its ``kb:`` comment says."""
+"""Names of solutions: the problem and the sample that a file's name or its ``kb:`` comment says; and those of runs."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -11,6 +12,7 @@ from types import MappingProxyType
 from harness.limits import HEAD_BYTES, MAX_SAMPLE
 from harness.problem.module import ProblemId
 
+RUN_FILES = frozenset({"config.json", "results.jsonl"})  # of a run directory: what lies in one is no solution
 _KERNELBENCH = re.compile(
     r"level_(?P<level>\d{1,9})_problem_(?P<number>\d{1,9})_sample_(?P<sample>\d{1,9})_kernel", re.ASCII
 )
@@ -139,3 +141,8 @@ def directive_words(line: str) -> list[str]:
     if not mark or not comment.startswith("kb:"):
         return []
     return comment.removeprefix("kb:").removesuffix("*/").split()
+
+
+def is_run(folder: Path) -> bool:
+    """Return whether it is a run directory."""
+    return all(os.path.lexists(folder / name) for name in RUN_FILES)

@@ -11,19 +11,22 @@ import errno
 import itertools
 import os
 import stat
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from harness.limits import MAX_ENTRIES, MAX_INCLUDED_FILES, MAX_LIBRARY_BYTES
+from harness.limits import MAX_ENTRIES, MAX_INCLUDED_FILES, MAX_LIBRARY_BYTES, MAX_NAME_CHARACTERS
 from harness.process import owned_folders
 from harness.solution.discover import Solution, SolutionError
-from harness.solution.includes import Lookups, digest_of, name_in_digest, open_plain, reached
+from harness.solution.includes import digest_of, name_in_digest, open_plain, reached
+from harness.solution.naming import is_run
 from harness.solution.unchanged import CHANGED
 from harness.solution.visible_files import is_own
 
 _PIECE_BYTES = 1 << 20
 _MOST_PATH_BYTES = 4095  # that Linux takes of one
+_LINKS_S = 10.0  # of processor time, to follow all links of a directory: one takes 0.1 ms, or 20 if it is made to
 
 
 class Changed(SolutionError):
@@ -108,25 +111,37 @@ def private_copies() -> Iterator[PrivateCopies]:
 def links_below(root: Path) -> dict[Path, list[Path]]:
     """Return the links to files in a folder of solutions, by the real paths of these.
 
-    Nothing is looked at behind a link that leads out: it may be on a disk that never answers.
+    Nothing is looked at behind a link that leads out: it may be on a disk that never answers. Those of a folder are
+    left out once they took the processor too long, or their paths have too many characters to be a file's that counts.
     """
-    top, lookups = root.resolve(), Lookups()
     found: dict[Path, list[Path]] = {}
-    folders = [root]
-    left = MAX_ENTRIES
-    while folders and left > 0:
-        with contextlib.suppress(OSError), os.scandir(folders.pop()) as entries:
-            for entry in itertools.islice(entries, left):
-                left -= 1
-                if entry.is_dir(follow_symlinks=False):
-                    folders.append(Path(entry.path))
-                elif entry.is_symlink():
-                    with contextlib.suppress(OSError):
-                        lookups.no_longer()
-                        real, mode = reached(top / Path(entry.path).relative_to(root), (top,))
-                        if stat.S_ISREG(mode):
-                            found.setdefault(real, []).append(Path(entry.path))
+    _find_links(root, root, found, _LINKS_S)
     return found
+
+
+def _find_links(folder: Path, root: Path, found: dict[Path, list[Path]], budget_s: float) -> None:
+    """Put the links below ``folder`` into ``found``.
+
+    Half of the time is for its own, and each of its folders has an equal part of what is left then: links that are slow
+    to follow, in a folder of one author, take none from those of others.
+    """
+    if budget_s <= 0 or folder != root and is_run(folder):
+        return
+    end_s, top, most = time.thread_time() + budget_s, root.resolve(), len(str(root)) + MAX_NAME_CHARACTERS
+    try:
+        entries = [entry for entry in itertools.islice(os.scandir(folder), MAX_ENTRIES) if len(entry.path) <= most]
+    except OSError:
+        return
+    for link in filter(os.DirEntry.is_symlink, entries):
+        if time.thread_time() > end_s - budget_s / 2:
+            break
+        with contextlib.suppress(OSError):
+            real, mode = reached(top / Path(link.path).relative_to(root), (top,))
+            if stat.S_ISREG(mode):
+                found.setdefault(real, []).append(Path(link.path))
+    folders = [Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False)]
+    for done, inner in enumerate(folders):
+        _find_links(inner, root, found, max(0.0, end_s - time.thread_time()) / (len(folders) - done))
 
 
 def own_and_names(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from pathlib import Path
 
 from harness.isolated_call import ApartError, TooMuch, apart
 from harness.limits import MAX_HEADER_BYTES, MAX_INCLUDED_FILES, MAX_LIBRARY_BYTES
-from harness.solution.discover import PREBUILT_SUFFIX, RUN_FILES, Solution, is_solution
+from harness.solution.discover import PREBUILT_SUFFIX, Solution, is_solution
 from harness.solution.helper_files import libraries_beside
 from harness.solution.includes import read_source
+from harness.solution.naming import RUN_FILES, is_run
 
 # Names in a run's folder: ``kernelbench.run`` and others write them.
 KEPT_BY_RUNS = RUN_FILES | {
@@ -71,7 +71,7 @@ def may_see(file: Path, root: Path) -> bool:
     if file.stat().st_size > MAX_LIBRARY_BYTES:
         return False
     folders = [folder for folder in file.parents if folder.is_relative_to(root)]
-    runs = [folder for folder in folders if all(os.path.lexists(folder / name) for name in RUN_FILES)]
+    runs = [folder for folder in folders if is_run(folder)]
     if runs not in ([], [root]) or runs and _is_kept_by_runs(file.relative_to(root).parts[0]):
         return False
     return not is_solution(file)

@@ -2,12 +2,15 @@
 
 import errno
 import os
+import time
 from pathlib import Path
 
 import pytest
 
 from harness.limits import MAX_INCLUDED_FILES
+from harness.solution import private_copy
 from harness.solution.discover import SolutionError, discover
+from harness.solution.naming import RUN_FILES
 from harness.solution.private_copy import Changed, PrivateCopies, links_below, private_copies
 from harness.solution.visible_files import own_files
 
@@ -139,6 +142,27 @@ def test_a_solution_whose_files_have_no_room_leaves_it_to_the_others(folder, mon
             copies.of(first)
         folders = copies.of(other).root.parent
         assert len(list(folders.iterdir())) == 1
+
+
+@pytest.mark.parametrize("others", ["aaa", "zzz"])
+def test_links_that_are_slow_to_follow_take_no_time_from_those_of_others(tmp_path, monkeypatch, others):
+    """2,000 of them in one folder left out all of the next: its solutions had no helpers."""
+    monkeypatch.setattr(private_copy, "_LINKS_S", 0.2)
+    deep = tmp_path / others / Path(*["d"] * 90)
+    deep.mkdir(parents=True)
+    for number in range(200):
+        (deep / f"{number}.h").symlink_to(f"{number}.h")
+    helper = tmp_path / "shared" / "helper.py"
+    helper.parent.mkdir()
+    helper.write_text("")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "helper.py").symlink_to("../shared/helper.py")
+    (tmp_path / others / "run").mkdir()
+    for name in RUN_FILES:
+        (tmp_path / others / "run" / name).symlink_to(helper)  # in a run nothing is looked for
+    begin = time.thread_time()
+    assert links_below(tmp_path) == {helper: [tmp_path / "mine" / "helper.py"]}
+    assert time.thread_time() - begin < 1.0
 
 
 def test_nothing_is_looked_at_behind_a_link_that_leads_out(folder, tmp_path, monkeypatch):
