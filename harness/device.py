@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import math
 import os
@@ -138,14 +139,18 @@ def _take_lock(lock: int, name: str, phase: Callable[[str], None]) -> None:
 
 def _lock_file(name: str) -> int:
     """A descriptor of a file that is the same for everybody on this host, whatever their TMPDIR; made if need be."""
-    path, flags = _lock_path(name), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+    path, flags = _lock_path(name), os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+    fault = MachineFault(f"{path} is no plain file, and holds the lock of this device: have it removed")
     try:
-        lock = os.open(path, flags)  # to read is enough for a lock, and what others may who made none
-    except FileNotFoundError:
-        lock = os.open(path, flags | os.O_CREAT, 0o644)
+        try:
+            lock = os.open(path, flags)  # to read is enough for a lock, and what others may who made none
+        except FileNotFoundError:
+            lock = os.open(path, flags | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise (fault if error.errno == errno.ELOOP else error) from None
     if not stat.S_ISREG(os.fstat(lock).st_mode):
         os.close(lock)
-        raise MachineFault(f"{path} is no plain file, and holds the lock of this device: have it removed")
+        raise fault
     return lock
 
 

@@ -154,7 +154,7 @@ def _is_inherited(result: Result, known: dict[int, bool], parents: Parents) -> b
     """
     sample = result.solution["sample"]
     if (result.problem, sample) not in parents:
-        return any(known.values())
+        return bool(known)  # who is the first knows of nobody
     passed = []
     while (parent := parents.get((result.problem, sample))) is not None and parent < sample and parent not in known:
         passed.append(parent)

@@ -44,9 +44,12 @@ def test_who_finds_it_taken_says_so_and_gets_it_next(cpu):
     assert said == ["waits for another run on this CPU"] and order == ["first", "second"]
 
 
-def test_a_pipe_in_the_place_of_a_lock_is_told_and_not_waited_for(cpu, tmp_path):
-    """Any user of the host can make one, and no run began without a word."""
+@pytest.mark.parametrize("kind", ["a pipe", "a link"])
+def test_a_pipe_or_link_in_the_place_of_a_lock_is_told_and_neither_waited_for_nor_followed(cpu, tmp_path, kind):
+    """Any user of the host can make one: no run began, without a word, or a file was made wherever a link said."""
     for name in devices._lock_names(cpu):
-        os.mkfifo(tmp_path / f"kernelbench-{name}.lock")
+        place = tmp_path / f"kernelbench-{name}.lock"
+        os.mkfifo(place) if kind == "a pipe" else place.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(MachineFault, match="is no plain file, and holds the lock"), devices.exclusive(cpu):
         pass
+    assert not (tmp_path / "elsewhere").exists()

@@ -16,6 +16,7 @@ from kernelbench.formats.tritonbench import checkout
 from kernelbench.formats.tritonbench.generated import Entry
 
 _FENCE = "```"
+_MOST_CHARACTERS = 100_000  # of an answer's instruction: the longest of the benchmark has 3,300
 _END_TOKENS = ("<|im_end|>", "<|EOT|>")
 
 
@@ -48,7 +49,7 @@ def read(path: Path, options: ReadOptions) -> Archive:
 def _add(archive: Archive, by_instruction: dict[str, Entry], answer: Any, where: str, origin: str) -> None:
     if not _is_answer(answer):
         raise ArchiveError(f"{where} is no answer: expected an object with the texts instruction and predict")
-    asked = " ".join(answer["instruction"].split())
+    asked = " ".join(answer["instruction"][:_MOST_CHARACTERS].split())
     entry = next((entry for instruction, entry in by_instruction.items() if instruction in asked), None)
     if entry is None:
         archive.left_out.append((origin, "its instruction is none of the checkout's"))

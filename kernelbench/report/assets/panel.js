@@ -195,10 +195,13 @@ function attempts(row, own) {
   const logged = state.attempts.filter((attempt) => attempt.run === row.run && attempt.problem === row.problem);
   const numbers = [...new Set([...rows, ...logged].map((entry) => entry.sample))].sort((a, b) => a - b);
   if (numbers.length < 2 && !own) return null;
-  const entries = numbers.flatMap((sample) => {
-    const found = rows.filter((other) => other.sample === sample);
-    return (found.length ? found : [null]).map((result) => ({sample, result, log: logged.find((attempt) => attempt.sample === sample)}));
-  });
+  const results = new Map(), logs = new Map();
+  for (const other of rows) {
+    if (!results.has(other.sample)) results.set(other.sample, []);
+    results.get(other.sample).push(other);
+  }
+  for (const attempt of logged) if (!logs.has(attempt.sample)) logs.set(attempt.sample, attempt);
+  const entries = numbers.flatMap((sample) => (results.get(sample) ?? [null]).map((result) => ({sample, result, log: logs.get(sample)})));
   let best = 0;
   for (const entry of entries) {
     if (entry.result?.status === 'ok' && entry.result.settled > best) {
