@@ -3,6 +3,7 @@
 MAX_SOURCE_BYTES = 4 << 20  # a million characters of any alphabet; the longest kernels in use have a tenth
 MAX_HEADER_BYTES = 4 << 20  # whole libraries come as one header
 MAX_INCLUDED_FILES = 500  # that a source takes in
+MAX_INCLUDED_FOLDERS = 100  # in which these lie, with those around them: each private copy of the files has them anew
 MAX_INCLUDED_BYTES = 16 << 20  # of these together
 MAX_LOOKUPS = 100_000  # of names that a source and what it includes may include, each in every place
 MAX_BUILT_BYTES = 512 << 20  # of one built library; PyTorch's own largest is for seven architectures and has 1 GB

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from harness.limits import MAX_ENTRIES, MAX_INCLUDED_FILES, MAX_LIBRARY_BYTES, MAX_NAME_CHARACTERS
+from harness.limits import MAX_ENTRIES, MAX_INCLUDED_FILES, MAX_INCLUDED_FOLDERS, MAX_LIBRARY_BYTES, MAX_NAME_CHARACTERS
 from harness.process import owned_folders
 from harness.solution.discover import Solution, SolutionError
 from harness.solution.includes import digest_of, name_in_digest, open_plain, reached
@@ -25,7 +25,6 @@ from harness.solution.unchanged import CHANGED
 from harness.solution.visible_files import is_own
 
 _PIECE_BYTES = 1 << 20
-_MOST_PATH_BYTES = 4095  # that Linux takes of one
 _LINKS_S = 10.0  # of processor time, to follow all links of a directory: one takes 0.1 ms, or 20 if it is made to
 
 
@@ -72,8 +71,7 @@ class PrivateCopies:
             raise Changed from None
         if files and root not in self._links:
             self._links[root] = links_below(root)
-        room = _MOST_PATH_BYTES - len(os.fsencode(folder))
-        places = own_and_names(solution, own, files, self._links[root] if files else {}, room)
+        places = own_and_names(solution, own, files, self._links[root] if files else {})
         for name, path in places.items():
             to = folder / name
             to.parent.mkdir(parents=True, exist_ok=True)
@@ -145,23 +143,25 @@ def _find_links(folder: Path, root: Path, found: dict[Path, list[Path]], budget_
 
 
 def own_and_names(
-    solution: Solution, own: Path, files: list[Path], links: dict[Path, list[Path]], room: int
+    solution: Solution, own: Path, files: list[Path], links: dict[Path, list[Path]]
 ) -> dict[str, Path]:
     """Return the real paths of a solution's ``own`` file and of its other ``files``, by each path below its root.
 
     These are their real ones, and those of ``links`` that lead to them, which the solution may name. The nearest first:
-    neighbours can make any number of them in folders of their own, and so long ones that there is no ``room``, in
-    bytes, for them.
+    neighbours can make any number of them in folders of their own, and so many folders that no file system holds them
+    anew for each solution.
     """
     root = solution.root.resolve()
     places = {path.relative_to(root).as_posix(): path for path in files}
     found = [(link, path) for path in (own, *files) for link in links.get(path, ())]
     folders = {link.parent for link, _ in found}
     steps = {folder: len(Path(os.path.relpath(folder, solution.path.parent)).parts) for folder in folders}
+    made = {folder for name in places for folder in Path(name).parents}
     for link, path in sorted(found, key=lambda one: steps[one[0].parent])[:MAX_INCLUDED_FILES]:
         name = link.relative_to(solution.root)
-        if len(os.fsencode(name)) < room:
-            places[name.as_posix()] = path
+        inner = made | {*name.parents}
+        if len(inner) <= MAX_INCLUDED_FOLDERS:
+            places[name.as_posix()], made = path, inner
     # its own by the name that was found, which may be a link to a file of its folder
     return places | {path.as_posix(): own for path in (own.relative_to(root), solution.path.relative_to(solution.root))}
 

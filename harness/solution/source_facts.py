@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from harness.limits import MAX_INCLUDED_FILES, MAX_NAME_CHARACTERS
+from harness.limits import MAX_INCLUDED_FILES, MAX_INCLUDED_FOLDERS, MAX_NAME_CHARACTERS
 from harness.solution import languages
 from harness.solution.discover import is_solution
 from harness.solution.helper_files import (
@@ -46,6 +46,10 @@ def facts(path: str, root: str) -> dict[str, Any]:
         return found | {"refused": f"it names {len(own):,} files, and the limit is {MAX_INCLUDED_FILES}"}
     if any(len(os.path.relpath(one, top)) > MAX_NAME_CHARACTERS for one in own):  # a copy of it may have no place
         return found | {"refused": f"it names a file whose path has more than {MAX_NAME_CHARACTERS} characters"}
+    folders = {folder for one in own for folder in Path(os.path.relpath(one, top)).parents}
+    if len(folders) > MAX_INCLUDED_FOLDERS:
+        most = f"the limit is {MAX_INCLUDED_FOLDERS}"
+        return found | {"refused": f"it names files in {len(folders):,} folders, with those around them, and {most}"}
     digests = _digests(file, own, top)
     return found | {"taken_in": digests, "refused": _in_other_encoding(digests)}
 

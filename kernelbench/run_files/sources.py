@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.json_text import parse_json
-from harness.limits import MAX_INCLUDED_BYTES, MAX_JSON_BYTES, MAX_SOURCE_BYTES
+from harness.limits import MAX_JSON_BYTES, MAX_SOURCE_BYTES
 from harness.problem.module import ProblemError, ProblemFile
 from harness.record.fields import PROBLEM
 from harness.record.shape import FROM_0, LIST, OBJECT, TEXT, count, or_none, shape
@@ -30,6 +30,7 @@ from kernelbench.run_files.folder import leads_by_a_link_in, read_lines
 from kernelbench.run_files.log import MOST_LOG_BYTES, write_below
 
 SOURCES = "sources"
+_MOST_HELPER_BYTES = 1 << 20  # of a solution's helpers: more than anybody reads, and room for a thousand
 REFERENCES = "references"
 TRAJECTORY = "trajectory.jsonl"
 # What model calls and attempts have in common.
@@ -151,7 +152,7 @@ def _texts(solution: Solution) -> list[dict[str, str | None]]:
     The smallest first, and with the six bytes that JSON has for some of one: large ones keep nobody from reading code.
     """
     texts: dict[Path, str] = {}
-    left, folder = MAX_INCLUDED_BYTES, solution.path.parent.resolve()
+    left, folder = _MOST_HELPER_BYTES, solution.path.parent.resolve()
     for path, digest in sorted(solution.helper_files, key=lambda file: _size(file[0])):
         with contextlib.suppress(OSError, ValueError):  # ValueError: no text
             content = read_bytes(path, min(left, MAX_SOURCE_BYTES))

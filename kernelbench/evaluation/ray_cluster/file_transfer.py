@@ -18,7 +18,6 @@ from harness.solution.private_copy import own_and_names
 from harness.solution.visible_files import own_files
 
 MOST_BYTES = 64 << 20  # of one solution, all its files together: the memory of the driver and of Ray holds many
-_MOST_PATH_BYTES = 3_000  # below a node's folder; Linux takes 4,095 in all
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ def pack(solution: Solution, links: dict[Path, list[Path]]) -> Parcel:
     Raises OSError where its own cannot be read, and CandidateFailure where they are too large to travel.
     """
     own, *others = own_files(solution)
-    places = own_and_names(solution, own, others, links, _MOST_PATH_BYTES)
+    places = own_and_names(solution, own, others, links)
     files: dict[str, bytes] = {}
     left = MOST_BYTES
     for name, path in places.items():

@@ -394,6 +394,18 @@ def test_a_source_that_names_more_files_than_a_solution_has_is_refused(tmp_path)
     assert solution.refused == "it names 501 files, and the limit is 500" and not solution.taken_in
 
 
+def test_a_source_that_names_files_in_more_folders_than_a_copy_has_is_refused(tmp_path):
+    """499 of them, each 89 folders deep, made 45,000 folders anew for each solution, until no disk had the room."""
+    names = [f"{number}/{'d/' * 60}table.txt" for number in range(2)]
+    for name in names:
+        put(tmp_path, name)
+    put(tmp_path, "1_19.py", f"names = {names}")
+    put(tmp_path, "1_20.py", f"names = {names[:1]}")
+    refused, taken = discover(tmp_path).solutions
+    assert refused.refused == "it names files in 123 folders, with those around them, and the limit is 100"
+    assert not refused.taken_in and not taken.refused and taken.taken_in
+
+
 def test_a_source_that_names_a_file_of_a_longer_path_than_a_solution_has_is_refused(tmp_path):
     """It was put aside as if the machine were at fault where the path of its copy was longer still."""
     name = "/".join(["d" * 200] * 3) + "/table.txt"

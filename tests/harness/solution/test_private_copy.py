@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.limits import MAX_INCLUDED_FILES
+from harness.limits import MAX_INCLUDED_FILES, MAX_INCLUDED_FOLDERS
 from harness.solution import private_copy
 from harness.solution.discover import SolutionError, discover
 from harness.solution.naming import RUN_FILES
@@ -63,8 +63,14 @@ def test_links_in_neighbours_folders_do_not_take_the_places_of_its_own(folder):
         (folder / neighbour).mkdir()
         for number in range(MAX_INCLUDED_FILES):
             (folder / neighbour / f"{number}.txt").symlink_to(folder / "level1/1_uses.py")
+    deep = folder / "deep" / Path(*["d"] * 90)
+    for number in range(3):
+        (deep / str(number)).mkdir(parents=True)
+        (deep / str(number) / "helper.py").symlink_to(folder / "level1/helper.py")
     with private_copies() as copies:
-        assert (copies.of(solution(folder)).root / "level1/helper.py").is_file()
+        copy = copies.of(solution(folder)).root
+        assert (copy / "level1/helper.py").is_file()
+        assert sum(path.is_dir() for path in copy.rglob("*")) < MAX_INCLUDED_FOLDERS
 
 
 def test_a_link_whose_path_is_too_long_for_the_copy_is_no_reason_to_leave_it_out(folder, tmp_path):

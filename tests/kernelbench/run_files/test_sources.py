@@ -42,9 +42,9 @@ def test_a_helper_that_is_no_text_is_named_only(kept):
     assert sources.helpers_of(run, result) == {"weights.bin": None}
 
 
-def test_no_more_is_read_of_all_helpers_than_a_source_may_include(kept, monkeypatch):
+def test_no_more_is_read_of_all_helpers_than_is_kept_of_them(kept, monkeypatch):
     """Of files that are no text any number was read, while the next candidate was timed."""
-    monkeypatch.setattr(sources, "MAX_INCLUDED_BYTES", 100)
+    monkeypatch.setattr(sources, "_MOST_HELPER_BYTES", 100)
     files = {"a.bin": b"\xff" * 80, "b.txt": "x" * 80}
     run, result, _ = kept({"1_19.py": "A, B = open('a.bin'), open('b.txt')\n", **files})
     assert sources.helpers_of(run, result) == {"a.bin": None, "b.txt": None}
@@ -52,7 +52,7 @@ def test_no_more_is_read_of_all_helpers_than_a_source_may_include(kept, monkeypa
 
 def test_what_takes_more_room_as_json_than_there_is_leaves_code_its_own(kept, monkeypatch):
     """Each NUL of a sparse file took six bytes: a candidate added 100 MB to a run, and nobody read its helper."""
-    monkeypatch.setattr(sources, "MAX_INCLUDED_BYTES", 1000)
+    monkeypatch.setattr(sources, "_MOST_HELPER_BYTES", 1000)
     source = "import helper\nDATA = 'a.bin'\n"
     run, result, file = kept({"1_19.py": source, "a.bin": bytes(400), "helper.py": "X = 1\n"})
     assert sources.helpers_of(run, result) == {"a.bin": None, "helper.py": "X = 1\n"}
