@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import itertools
 import os
 import stat
 import time
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +27,7 @@ from harness.solution.unchanged import CHANGED
 from harness.solution.visible_files import is_own
 
 _PIECE_BYTES = 1 << 20
+_MOST_FOLDERS_OF_OTHERS = 20  # for links in one folder of others
 _LINKS_S = 10.0  # of processor time, to follow all links of a directory: one takes 0.1 ms, or 20 if it is made to
 
 
@@ -147,23 +150,37 @@ def own_and_names(
 ) -> dict[str, Path]:
     """Return the real paths of a solution's ``own`` file and of its other ``files``, by each path below its root.
 
-    These are their real ones, and those of ``links`` that lead to them, which the solution may name. The nearest first:
-    neighbours can make any number of them in folders of their own, and so many folders that no file system holds them
-    anew for each solution.
+    These are their real ones, and those of ``links`` that lead to them, which the solution may name. Not all of them:
+    neighbours can make any number in folders of their own, and so many folders that no file system holds them anew for
+    each solution.
     """
     root = solution.root.resolve()
     places = {path.relative_to(root).as_posix(): path for path in files}
-    found = [(link, path) for path in (own, *files) for link in links.get(path, ())]
-    folders = {link.parent for link, _ in found}
-    steps = {folder: len(Path(os.path.relpath(folder, solution.path.parent)).parts) for folder in folders}
-    made = {folder for name in places for folder in Path(name).parents}
-    for link, path in sorted(found, key=lambda one: steps[one[0].parent])[:MAX_INCLUDED_FILES]:
+    made = defaultdict(set, {(): {folder for name in places for folder in Path(name).parents}})
+    found = [(link, file) for file in (own, *files) for link in links.get(file, ())]
+    for author, link, path in _in_turn(solution, found):
         name = link.relative_to(solution.root)
-        inner = made | {*name.parents}
-        if len(inner) <= MAX_INCLUDED_FOLDERS:
-            places[name.as_posix()], made = path, inner
+        inner = made[author] | {*name.parents} - made[()]
+        if len(inner) <= (_MOST_FOLDERS_OF_OTHERS if author else MAX_INCLUDED_FOLDERS):
+            places[name.as_posix()], made[author] = path, inner
     # its own by the name that was found, which may be a link to a file of its folder
     return places | {path.as_posix(): own for path in (own.relative_to(root), solution.path.relative_to(solution.root))}
+
+
+def _in_turn(solution: Solution, found: Iterable[tuple[Path, Path]]) -> list[tuple[tuple[str, ...], Path, Path]]:
+    """Return some links with their targets, and the folder that each is in, perhaps another author's: () for its own.
+
+    Those below the folder of the solution come first, then one of each other folder in turn, the nearest first.
+    """
+    away = functools.cache(lambda folder: Path(os.path.relpath(folder, solution.path.parent)).parts)
+    before: Counter[tuple[str, ...]] = Counter()
+    turns = []
+    for link, path in sorted(found, key=lambda one: len(away(one[0].parent))):
+        up = away(link.parent).count("..")
+        author = away(link.parent)[: up + 1] if up else ()
+        turns.append((bool(author), before[author], (author, link, path)))
+        before[author] += 1
+    return [turn[2] for turn in sorted(turns, key=lambda turn: turn[:2])[:MAX_INCLUDED_FILES]]
 
 
 def _copy(path: Path, to: Path, most: int = MAX_LIBRARY_BYTES) -> None:

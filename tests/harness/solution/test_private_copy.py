@@ -56,13 +56,17 @@ def test_a_helper_has_the_names_of_links_to_it_too(folder):
         assert (copy.root / "level1/helper.py").read_text() == (copy.root / "level1/real.py").read_text()
 
 
-def test_links_in_neighbours_folders_do_not_take_the_places_of_its_own(folder):
+@pytest.mark.parametrize("neighbour, is_far", [("another", True), ("level1/neighbour", False)])
+def test_links_in_neighbours_folders_do_not_take_the_places_of_its_own(folder, neighbour, is_far):
     (folder / "level1/helper.py").rename(folder / "level1/real.py")
     (folder / "level1/helper.py").symlink_to("real.py")
-    for neighbour in ("another", "level1/neighbour"):
-        (folder / neighbour).mkdir()
-        for number in range(MAX_INCLUDED_FILES):
-            (folder / neighbour / f"{number}.txt").symlink_to(folder / "level1/1_uses.py")
+    (folder / neighbour).mkdir()
+    for number in range(MAX_INCLUDED_FILES):
+        (folder / neighbour / f"{number}.txt").symlink_to(folder / "level1/1_uses.py")
+    places = [folder / place / "helper.py" for place in ("level1/inc/v1/kernels", "shared/inc/v1")] if is_far else []
+    for place in places:  # farther than those of others
+        place.parent.mkdir(parents=True)
+        place.symlink_to(folder / "level1/real.py")
     deep = folder / "deep" / Path(*["d"] * 90)
     for number in range(3):
         (deep / str(number)).mkdir(parents=True)
@@ -70,6 +74,7 @@ def test_links_in_neighbours_folders_do_not_take_the_places_of_its_own(folder):
     with private_copies() as copies:
         copy = copies.of(solution(folder)).root
         assert (copy / "level1/helper.py").is_file()
+        assert all((copy / place.relative_to(folder)).is_file() for place in places)
         assert sum(path.is_dir() for path in copy.rglob("*")) < MAX_INCLUDED_FOLDERS
 
 
