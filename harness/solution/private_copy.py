@@ -89,13 +89,13 @@ class PrivateCopies:
         return replace(solution, path=folder / own.relative_to(root), taken_in=taken_in, neighbours=frozenset())
 
     def _place(self, path: Path, to: Path) -> None:
-        """Have a copy of a file at ``to``: one for all names and solutions, where the file system lets it be so."""
+        """Have a copy of a file at ``to``: one for as many names and solutions as the file system lets it be."""
         if path in self._copies:
             with contextlib.suppress(OSError):  # it has no links, or no more of them
                 os.link(self._copies[path], to)
                 return
         _copy(path, to)
-        self._copies.setdefault(path, to)
+        self._copies[path] = to
 
     def original(self, copy: Solution) -> Solution:
         """Return the solution that ``copy`` is one of, or itself."""

@@ -7,6 +7,7 @@ writes the views.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 from functools import partial
 from pathlib import Path
 
@@ -86,7 +87,10 @@ def starting_kernels(folder: Path) -> dict[str, tuple[str, str]]:
     kernels: dict[str, tuple[str, str]] = {}
     for solution in found.solutions:
         try:
-            source = read_bytes(solution.path).decode()
+            content = read_bytes(solution.path, in_place=True)
+            if hashlib.sha256(content).hexdigest() != solution.sha256:  # it may lead to any file by now
+                raise SolverError(f"--start {folder}: {readable(solution.path)} changed meanwhile; start again")
+            source = content.decode()
         except OSError as error:
             raise SolverError(f"--start {folder}: cannot read {readable(solution.path)}: {error.strerror}") from None
         except UnicodeDecodeError:

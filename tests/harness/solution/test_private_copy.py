@@ -3,6 +3,7 @@
 import errno
 import os
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -153,6 +154,25 @@ def test_a_solution_whose_files_have_no_room_leaves_it_to_the_others(folder, mon
             copies.of(first)
         folders = copies.of(other).root.parent
         assert len(list(folders.iterdir())) == 1
+
+
+def test_where_a_copy_can_have_no_more_names_the_next_one_takes_them(folder, monkeypatch):
+    """Beyond 65,000 names each further one was a whole copy: sources of 30 bytes took 50 MB each."""
+    link, names = os.link, Counter()
+
+    def two_names(one, other):
+        if names[one] == 1:
+            raise OSError(errno.EMLINK, os.strerror(errno.EMLINK))
+        names[one] += 1
+        link(one, other)
+
+    monkeypatch.setattr(os, "link", two_names)
+    for number in range(7):
+        (folder / f"level1/{number}.txt").symlink_to(folder / "level1/helper.py")
+    with private_copies() as copies:
+        root = copies.of(solution(folder)).root
+        files = [root / "level1/helper.py", *root.glob("level1/*.txt")]
+        assert len(files) == 8 and len({path.stat().st_ino for path in files}) == 4
 
 
 @pytest.mark.parametrize("others", ["aaa", "zzz"])

@@ -9,9 +9,11 @@ import pytest
 from candidates import RIGHT, WRONG, answer, candidate
 from logs import NO_LOGS, no_log
 
+from harness.solution.discover import discover
 from kernelbench.endpoint import MOST_CALLS
 from kernelbench.metrics import settled
 from kernelbench.run import RunError
+from kernelbench.solvers import orchestrator
 from kernelbench.solvers.log.journal import Attempt, Diverged, Journal, Note, numbered
 from kernelbench.solvers.orchestrator import starting_kernels
 from kernelbench.solvers.plan import SolverError
@@ -526,6 +528,25 @@ def test_schedules_by_name():
     ]:  # fmt: skip
         with pytest.raises(UnknownSchedule, match=message):
             schedule_of(wrong)
+
+
+@pytest.mark.parametrize("kind, message", [("a link", "cannot read"), ("another kernel", "changed meanwhile; start")])
+def test_a_kernel_to_start_from_that_becomes_a_link_is_not_read(tmp_path, monkeypatch, kind, message):
+    """Its text is sent to a model, and the link may lead to any file of the user's."""
+    kernel = tmp_path / "start" / "level1" / "19_relu.py"
+    kernel.parent.mkdir(parents=True)
+    (tmp_path / "secret").write_text("hunter2")
+
+    def exchanged(folder):
+        found = discover(folder)
+        kernel.unlink()
+        kernel.symlink_to(tmp_path / "secret") if kind == "a link" else kernel.write_text(candidate("x + 42"))
+        return found
+
+    kernel.write_text(candidate("x + 41"))
+    monkeypatch.setattr(orchestrator, "discover", exchanged)
+    with pytest.raises(SolverError, match=message):
+        starting_kernels(tmp_path / "start")
 
 
 def test_a_kernel_to_start_from(solved, write, tmp_path, stand_in):
