@@ -46,7 +46,7 @@ class PrivateCopies:
         self._made: dict[Solution, Solution] = {}
         self._originals: dict[Solution, Solution] = {}
         self._links: dict[Path, dict[Path, list[Path]]] = {}
-        self._copies: dict[Path, Path] = {}  # of each file
+        self._copies: dict[tuple[int, int], Path] = {}  # of each file, whatever its names
 
     def of(self, solution: Solution) -> Solution:
         """Return the solution with copies of the files that it may see, in a folder of its own.
@@ -58,7 +58,7 @@ class PrivateCopies:
             try:
                 copy = self._copied(solution, folder)
             except BaseException:
-                self._copies = {path: copy for path, copy in self._copies.items() if not copy.is_relative_to(folder)}
+                self._copies = {file: copy for file, copy in self._copies.items() if not copy.is_relative_to(folder)}
                 owned_folders.remove_tree(folder)
                 raise
             self._made[solution], self._originals[copy] = copy, solution
@@ -90,12 +90,16 @@ class PrivateCopies:
 
     def _place(self, path: Path, to: Path) -> None:
         """Have a copy of a file at ``to``: one for as many names and solutions as the file system lets it be."""
-        if path in self._copies:
+        try:
+            status = os.lstat(path)
+        except OSError:
+            raise Changed from None
+        if (file := (status.st_dev, status.st_ino)) in self._copies:
             with contextlib.suppress(OSError):  # it has no links, or no more of them
-                os.link(self._copies[path], to)
+                os.link(self._copies[file], to)
                 return
         _copy(path, to)
-        self._copies[path] = to
+        self._copies[file] = to
 
     def original(self, copy: Solution) -> Solution:
         """Return the solution that ``copy`` is one of, or itself."""
