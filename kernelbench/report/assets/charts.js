@@ -2,6 +2,9 @@
 
 const MARGIN = {left: 44, right: 12, top: 10, bottom: 36};
 
+const least = (values) => values.reduce((a, b) => Math.min(a, b), Infinity);
+const most = (values) => values.reduce((a, b) => Math.max(a, b), -Infinity);
+
 function figure(title, draw, {height = 230, controls = null, note = null} = {}) {
   const canvas = el('div', {class: 'canvas'});
   const node = el('figure', {}, el('figcaption', {}, el('h2', {}, title), controls), canvas, note && el('p', {class: 'note'}, note));
@@ -126,10 +129,10 @@ function roofline(points, roofs) {
     .map(([name, peak]) => ({name: roofs.length > 1 ? `${roof.device} ${name}` : name, peak, gbps: roof.gbps})));
   const xs = points.map((point) => point.x);
   const ys = points.map((point) => point.y);
-  const xFrom = Math.min(...xs) / 2;
-  const xTo = Math.max(...xs, ...peaks.map((roof) => 2 * roof.peak * 1e3 / roof.gbps)) * 2;
-  const yFrom = Math.min(...ys) / 2;
-  const yTo = Math.max(...ys, ...peaks.map((roof) => roof.peak)) * 2;
+  const xFrom = least(xs) / 2;
+  const xTo = most([...xs, ...peaks.map((roof) => 2 * roof.peak * 1e3 / roof.gbps)]) * 2;
+  const yFrom = least(ys) / 2;
+  const yTo = most([...ys, ...peaks.map((roof) => roof.peak)]) * 2;
   const margin = {...MARGIN, right: peaks.length ? 16 + 6 * Math.max(...peaks.map((roof) => roof.name.length + 5)) : MARGIN.right};
   return (width, height) => {
     const x = logarithmic(xFrom, xTo, margin.left, width - margin.right);

@@ -10,7 +10,9 @@ function fill(node, attributes, children) {
     if (name.startsWith('on')) node.addEventListener(name.slice(2), value);
     else node.setAttribute(name, value === true ? '' : value);
   }
-  node.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  for (const child of children.flat(Infinity)) {  // one by one: a call has only so many arguments
+    if (child !== null && child !== undefined && child !== false) node.append(child);
+  }
   return node;
 }
 

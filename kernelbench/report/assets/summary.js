@@ -63,18 +63,22 @@ function verdictsOf({verdicts}) {
 }
 
 /** Candidates without a result, and files that name no problem, with the reasons. */
+const MOST_UNEVALUATED = 1000; // lines, which draw at once
+
 function drawUnevaluated() {
   const {runs} = state.overview;
   const lines = runs.flatMap((run) => run.unevaluated.map((entry) => ({run: run.name, ...entry})));
   const columns = [['Problem', (entry) => [entry.problem, entry.problem_name].filter(Boolean).join(' ')], ['Solution', (entry) => entry.solution],
     ['Workload', (entry) => entry.workload], ['Run', (entry) => runs.length > 1 && entry.run], ['Reason', (entry) => entry.reason]]
     .filter(([, show]) => lines.some(show));
+  const shown = lines.slice(0, MOST_UNEVALUATED), more = lines.length - shown.length;
   byId('unevaluated').hidden = !lines.length;
   byId('unevaluated').replaceChildren(el('h2', {}, `Not evaluated (${lines.length.toLocaleString('en')})`),
     el('p', {class: 'note'}, 'These have no result, for a reason that is not the candidate’s. An evaluation with --resume tries them again.'),
     el('table', {class: 'plain whole'},
       el('thead', {}, el('tr', {}, columns.map(([name]) => el('th', {scope: 'col'}, name)))),
-      el('tbody', {}, lines.map((entry) => el('tr', {}, columns.map(([, show]) => el('td', {}, show(entry) || '')))))));
+      el('tbody', {}, shown.map((entry) => el('tr', {}, columns.map(([, show]) => el('td', {}, show(entry) || '')))))),
+    more ? el('p', {class: 'note'}, `And ${more.toLocaleString('en')} more, in unevaluated.jsonl of the runs.`) : '');
 }
 
 function legend(runs) {

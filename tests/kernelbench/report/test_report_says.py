@@ -145,3 +145,15 @@ def test_what_was_not_evaluated_is_listed_with_the_reason(browser, tmp_path):
     assert texts(browser, ".outcomes a[href='#unevaluated']") == ["2 not evaluated"]
     opened(browser, tmp_path, some(tmp_path, "other"))
     assert wait(browser, "document.querySelector('#unevaluated').hidden")
+
+
+def test_any_number_of_files_that_were_not_evaluated_leaves_the_page_to_the_results(browser, tmp_path):
+    """150,000 in the folder of one author took more arguments than a call has, and nobody had a table."""
+    made = some(tmp_path)
+    files = [{"solution": f"{number}.py", "reason": "it names no problem"} for number in range(150_000)]
+    (made.path / "unevaluated.jsonl").write_text(json.dumps({"kind": "unmapped", "files": files}) + "\n")
+    opened(browser, tmp_path, Run.load(made.path))
+    assert texts(browser, "#unevaluated h2") == ["Not evaluated (150,000)"]
+    assert len(texts(browser, "#unevaluated tbody tr")) == 1000
+    assert texts(browser, "#unevaluated p")[-1] == "And 149,000 more, in unevaluated.jsonl of the runs."
+    assert len(texts(browser, "#table tbody a")) == len(made.results)
