@@ -121,7 +121,7 @@ def said_in(head: bytes) -> dict[str, str]:
     """
     if len(head) >= HEAD_BYTES:
         head = head[: head.rfind(b"\n") + 1]
-    return _directive(head.decode("utf-8", errors="replace"))
+    return _directive(head.decode("utf-8-sig", errors="replace"))
 
 
 def _directive(source: str) -> dict[str, str]:

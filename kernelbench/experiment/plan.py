@@ -17,6 +17,7 @@ from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from harness.integrity.library_only import TRACKS
+from harness.limits import MAX_SAMPLE
 from harness.record.shape import LARGEST_COUNT
 from harness.solution.includes import read_bytes
 from kernelbench.endpoint import address_of, checked_prices
@@ -303,7 +304,7 @@ def _of_matrix(experiment: Experiment, names: list[str]) -> list[tuple[bool, str
         (experiment.repeats < 1, "needs repeats of at least 1"),
         (experiment.evaluation.precision not in PRECISIONS, f"evaluates in {', '.join(PRECISIONS)} only"),
         (experiment.evaluation.track not in (None, *TRACKS), f"has a track that is none of {', '.join(TRACKS)}"),
-        (experiment.budget < 1, "needs a budget of at least 1"),
+        (not 1 <= experiment.budget <= MAX_SAMPLE, f"needs a budget from 1 to {MAX_SAMPLE:,}"),
         (experiment.reference not in names, f"compares with '{experiment.reference}', which is no variant"),
         (
             bool(unknown := {name for drawn in experiment.curves for name in drawn} - set(names)),
@@ -324,4 +325,5 @@ def _of_variants(experiment: Experiment) -> Iterator[tuple[bool, str]]:
         yield both, f"variant '{variant.name}' needs either 'solver' or 'solver_command'"
         on_landscape = experiment.landscape is not None and variant.solver is None
         yield on_landscape, f"variant '{variant.name}': a landscape runs solvers in Python only"
-        yield variant.budget is not None and variant.budget < 1, f"variant '{variant.name}' needs a budget"
+        is_wrong = variant.budget is not None and not 1 <= variant.budget <= MAX_SAMPLE
+        yield is_wrong, f"variant '{variant.name}' needs a budget from 1 to {MAX_SAMPLE:,}"

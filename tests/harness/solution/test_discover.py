@@ -38,6 +38,7 @@ def put(root, name, text=""):
         ("level3/43_attention_s2.cpp", "", "3/43", 2),
         ("level1/19_s4.py", "", "1/19", 4),
         ("anything.py", "# kb: problem=1/19 sample=3", "1/19", 3),
+        ("anything.py", "\ufeff# kb: problem=1/19 sample=3", "1/19", 3),  # as some editors begin a file
         ("level2/7.cu", "\n// kb: problem=1/19", "1/19", 0),
         ("level2/7_s5.cu", "/* kb: problem=1/19 */", "1/19", 5),
         ("level2/7_s5.cu", "/* kb: problem=1/19 sample=2 */", "1/19", 2),
