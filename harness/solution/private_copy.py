@@ -45,6 +45,7 @@ class PrivateCopies:
         self._folder, self._numbers = folder, itertools.count()
         self._made: dict[Solution, Solution] = {}
         self._originals: dict[Solution, Solution] = {}
+        self._folders: dict[Solution, Path] = {}
         self._links: dict[Path, dict[Path, list[Path]]] = {}
         self._copies: dict[tuple[int, int], Path] = {}  # of each file, whatever its names
 
@@ -61,7 +62,7 @@ class PrivateCopies:
                 self._copies = {file: copy for file, copy in self._copies.items() if not copy.is_relative_to(folder)}
                 owned_folders.remove_tree(folder)
                 raise
-            self._made[solution], self._originals[copy] = copy, solution
+            self._made[solution], self._originals[copy], self._folders[solution] = copy, solution, folder
         return self._made.get(solution, solution)
 
     def _copied(self, solution: Solution, folder: Path) -> Solution:
@@ -100,6 +101,14 @@ class PrivateCopies:
                 return
         _copy(path, to)
         self._copies[file] = to
+
+    def release(self) -> None:
+        """Remove all copies, which are made anew where they are asked for."""
+        for solution in self._made:
+            owned_folders.remove_tree(self._folders.pop(solution))
+        self._made.clear()
+        self._originals.clear()
+        self._copies.clear()
 
     def original(self, copy: Solution) -> Solution:
         """Return the solution that ``copy`` is one of, or itself."""

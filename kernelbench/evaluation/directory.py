@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import datetime
+import errno
 import itertools
 import os
 from collections.abc import Collection, Iterator
@@ -129,12 +130,16 @@ def _evaluate(
         unevaluated.keep_unmapped(run, chosen.unmapped)
         unevaluated.withdraw_moved(run, chosen.by_name)
         record = partial(_record, outcome, comparisons, chosen, copies, watcher)
-        aside, ready = _copied(todo, copies)
-        unfit += lacking + uncompared
-        watcher.started(outcome, len(unfit) + len(todo))
-        with contextlib.closing(_evaluated(executor, ready, watcher.status)) as items:
-            for item in itertools.chain(unfit, aside, items):
-                record(item)
+        aside, ready, later = _copied(todo, copies)
+        refused = unfit + lacking + uncompared
+        watcher.started(outcome, len(refused) + len(todo))
+        aside = refused + aside
+        while aside or ready:
+            with contextlib.closing(_evaluated(executor, ready, watcher.status)) as items:
+                for item in itertools.chain(aside, items):
+                    record(item)
+            copies.release()
+            aside, ready, later = _copied(later, copies)
     pairs = {(str(s.problem), s.name, s.sha256): (file, s) for file, s in fitting}
 
     def pair_of(result: Result) -> Pair | None:
@@ -188,20 +193,29 @@ def _todo(run: Run, cases: list[Case], again: Collection[tuple[str, str, str | N
     ]
 
 
-def _copied(cases: list[Case], copies: PrivateCopies, changed: str = _CHANGED) -> tuple[list[Skipped], list[Case]]:
-    """Return the cases with copies of their solutions, and put aside what cannot be copied as it was discovered."""
+def _copied(
+    cases: list[Case], copies: PrivateCopies, changed: str = _CHANGED
+) -> tuple[list[Skipped], list[Case], list[Case]]:
+    """Put aside what cannot be copied as it was discovered; return the cases with copies, and those for later.
+
+    What others' copies leave no room for waits until these are evaluated and their copies gone.
+    """
     aside: dict[Solution, Skipped] = {}
+    without_room: dict[Solution, Skipped] = {}
     ready = []
     for file, solution, name in cases:
-        if solution in aside:
+        if solution in aside or solution in without_room:
             continue
         try:
             ready.append((file, copies.of(solution), name))
         except Changed:
             aside[solution] = Skipped(solution, changed, changed=True)
         except OSError as error:
-            aside[solution] = Skipped(solution, f"its files cannot be copied: {error.strerror}")
-    return [*aside.values()], ready
+            found = without_room if error.errno in (errno.ENOSPC, errno.EDQUOT) else aside
+            found[solution] = Skipped(solution, f"its files cannot be copied: {error.strerror}")
+    if ready:
+        return [*aside.values()], ready, [case for case in cases if case[1] in without_room]
+    return [*aside.values(), *without_room.values()], [], []
 
 
 def _record(
@@ -246,7 +260,7 @@ def evaluate_one(
         workload = file.workload_name(options.workload, device["type"])
         present = BaselineKey.here(device, executor.torch_version, options.precision)
         comparisons.refused([(file, workload) for file, _ in todo], present)
-        aside, ready = _copied([(file, solution, workload) for file, _ in todo], copies, CHANGED)
+        aside, ready, _ = _copied([(file, solution, workload) for file, _ in todo], copies, CHANGED)
         (item,) = unfit or aside or executor.evaluate([(file, copy) for file, copy, _ in ready], status, workload)
     item = dataclasses.replace(item, solution=solution)
     if isinstance(item, Evaluated) and not is_unchanged(solution, before):

@@ -46,6 +46,7 @@ def build_only(
 
 
 def _build(original: Solution, copies: PrivateCopies, context: BuildContext, problem: Path | None) -> Build:
+    copies.release()  # of the one before: so none takes the room of others
     try:
         solution = copies.of(original)
     except Changed:

@@ -1,9 +1,13 @@
 """A directory of solutions: results are of what it holds, and of the problems as they are."""
 
+import errno
+import os
+
 import pytest
 
 from harness.compile.cache import Cache
 from harness.result import Status
+from harness.solution import private_copy
 from kernelbench.evaluation.chosen import Selection
 from kernelbench.evaluation.directory import Watcher, evaluate_directory, evaluate_one
 from kernelbench.evaluation.executor import Options
@@ -259,3 +263,27 @@ def test_a_workload_that_a_solution_has_no_more_counts_for_nothing(tmp_path, lef
     run = evaluated(tmp_path, workload="all").run
     assert [(r.status, r.workload["name"]) for r in run.solutions()] == [(Status.OK, "small")]
     assert not unevaluated.pending(run.results, run.unevaluated)
+
+
+@pytest.mark.parametrize("large, lost", [(1000, []), (3000, ["1_1_s1.py"])])
+def test_what_others_copies_leave_no_room_for_waits_until_they_are_gone(tmp_path, monkeypatch, large, lost):
+    """Who named much in a small file took the room of all, and neighbours were not evaluated."""
+    write(tmp_path, **{f"1_1_s{sample}": "x + 1" for sample in range(3)})
+    for sample in range(2):
+        (tmp_path / f"solutions/{sample}.txt").write_text(" " * (large if sample else 1000))
+        with (tmp_path / f"solutions/1_1_s{sample}.py").open("a") as source:
+            source.write(f"NAMED = '{sample}.txt'\n")
+    copy, full = private_copy._copy, []
+
+    def on_a_small_disk(path, to):
+        scratch = to.parents[1]
+        if sum(file.stat().st_size for file in {*scratch.rglob("*.*")}) + path.stat().st_size > 2000:
+            full.append(path.name)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        copy(path, to)
+
+    monkeypatch.setattr(private_copy, "_copy", on_a_small_disk)
+    outcome = evaluated(tmp_path)
+    assert full and [one.solution.name for one in outcome.skipped] == lost
+    assert statuses(outcome) == {f"1_1_s{n}.py": Status.OK for n in range(3) if f"1_1_s{n}.py" not in lost}
+    assert not lost or outcome.skipped[0].reason == "its files cannot be copied: No space left on device"
