@@ -24,7 +24,16 @@ from kernelbench import __version__
 from kernelbench.metrics.workloads import together
 from kernelbench.run_files import unevaluated
 from kernelbench.run_files.folder import first_in, foreign, read_own
-from kernelbench.run_files.log import FullLog, RunError, WriteError, append_line, whole_lines, write_new, write_whole
+from kernelbench.run_files.log import (
+    FullLog,
+    RunError,
+    WriteError,
+    append_line,
+    begin,
+    whole_lines,
+    write_new,
+    write_whole,
+)
 
 CONFIG = "config.json"
 LOG = "results.jsonl"
@@ -90,7 +99,7 @@ class Run:
         try:
             path.mkdir(parents=True, exist_ok=True)
             write_new(path / CONFIG, text.encode())
-            os.close(os.open(path / LOG, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666))
+            begin(path / LOG)
         except FileExistsError:
             raise RunError(f"{path} holds a run by now, of another kb; choose another --out") from None
         except OSError as error:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,7 +26,7 @@ from harness.solution.includes import digest_of
 from harness.timing.stability import NOISE
 from harness.timing.statistics import round_means_ms
 from harness.timing.unpaired import ratio_of_runs
-from kernelbench.run_files.log import append_line, whole_lines
+from kernelbench.run_files.log import append_line, begin, whole_lines
 
 FILE = "baselines.jsonl"
 _RESULTS = Path("results")
@@ -133,7 +132,7 @@ class BaselineFile:
     def create(self) -> None:
         """Create the file before the work, so that a missing place is found out then. Raise OSError."""
         self._place.parent.mkdir(parents=True, exist_ok=True)
-        os.close(os.open(self._place, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666))
+        begin(self._place)
 
     def find(self, problem: ProblemFile, workload: str, configuration: str, present: BaselineKey) -> dict[str, Any]:
         """The newest record that holds. Raises BaselineError with the reason why none does."""

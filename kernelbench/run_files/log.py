@@ -33,6 +33,11 @@ class FullLog(WriteError):
     """A log of the run has as much as is read of one."""
 
 
+def begin(path: Path) -> None:
+    """Make an empty log where there is none; raises OSError, also for a link, which is not followed."""
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666))
+
+
 def append_line(path: Path, record: dict[str, Any]) -> None:
     """Add one record to a log, whole and on the disk; WriteError where there is no room, and the log is as before.
 

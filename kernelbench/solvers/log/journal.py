@@ -32,7 +32,7 @@ from harness.solution.naming import DIRECTIVE_LINES, directive_words
 from kernelbench.endpoint import Message
 from kernelbench.run import RunError
 from kernelbench.run_files.folder import read_own
-from kernelbench.run_files.log import MOST_LOG_BYTES, append_line, whole_lines, write_below
+from kernelbench.run_files.log import MOST_LOG_BYTES, append_line, begin, whole_lines, write_below
 from kernelbench.run_files.sources import ASKED, TRAJECTORY
 
 CALLS, SOLUTIONS = "calls.jsonl", "solutions"
@@ -157,7 +157,7 @@ class Journal:
         path = self.folder / name
         try:
             if not os.path.lexists(path):
-                path.touch()
+                begin(path)
             lines, _ = whole_lines(path, repair=True)
             known = list(map(parse_json, lines))
             for one in known:
