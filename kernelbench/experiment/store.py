@@ -20,7 +20,7 @@ from harness.record.shape import LIST, OBJECT, TEXT, shape
 from kernelbench.experiment.outcomes import Finished
 from kernelbench.experiment.plan import Cell, Experiment, ExperimentError, Variant
 from kernelbench.run import only_writer
-from kernelbench.run_files.folder import first_in, foreign, read_own
+from kernelbench.run_files.folder import first_in, foreign, leads_by_a_link_in, read_own
 from kernelbench.run_files.log import append_line, whole_lines, write_whole
 from kernelbench.solvers import script
 from kernelbench.solvers.program import Program
@@ -75,8 +75,11 @@ class Store:
         self.finished[one.cell] = one
 
     def run_folder(self, cell: Cell) -> Path:
-        """Return where the run directory of a cell is."""
-        return self.folder / RUNS / cell.variant / f"s{cell.seed}_r{cell.repeat}"
+        """Return where the run directory of a cell is. Raises ExperimentError where a link leads there by now."""
+        path = self.folder / RUNS / cell.variant / f"s{cell.seed}_r{cell.repeat}"
+        if leads_by_a_link_in(self.folder, path):
+            raise ExperimentError(f"a link leads to {path}: put the folder in its place, or choose another --out")
+        return path
 
     def left(self) -> list[Cell]:
         """Return the runs that are still to be made, in order."""

@@ -31,7 +31,7 @@ from harness.solution.discover import SUFFIXES
 from harness.solution.includes import open_plain, read_head
 from kernelbench.metrics import settled
 from kernelbench.run_files.folder import WORKSPACES, must_have_one_name, read_own
-from kernelbench.run_files.log import write_whole
+from kernelbench.run_files.log import write_below
 from kernelbench.run_files.sources import ORIGIN
 from kernelbench.solvers.candidate import Candidate, Talk
 from kernelbench.solvers.plan import SolverError
@@ -159,8 +159,14 @@ def _opened(log: Path) -> BinaryIO:
 
 
 def _put(workspace: Path, name: str, text: str) -> None:
-    """Write a file that is there whole; a link in its place, which may be of others, is replaced."""
-    with_disk_room(lambda: write_whole(workspace / name, text))
+    """Write a file that is there whole; a link in its place, which may be of others, is replaced.
+
+    Raises SolverError where the workspace itself has become a link, or is gone.
+    """
+    try:
+        with_disk_room(lambda: write_below(workspace.parents[1], f"{WORKSPACES}/{workspace.name}/{name}", text))
+    except OSError as error:
+        raise SolverError(f"cannot write {workspace / name}: {error.strerror}") from None
 
 
 def _attempt(workspace: Path, number: int, ended: bool) -> Path | None:

@@ -5,6 +5,7 @@ import json
 import math
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -341,6 +342,16 @@ def test_nothing_is_written_through_a_link_in_an_experiment_of_others(kb, tmp_pa
     (tmp_path / "out/figures").symlink_to(mine / "figures")
     done = kb(more, "--resume")
     assert done.exit_code == 2 and "figures is a link: choose another --out" in done.output
+
+
+def test_no_run_is_made_behind_a_link_that_came_since_the_experiment_was_opened(tmp_path):
+    store = SimpleNamespace(folder=tmp_path / "out")
+    (tmp_path / "out/runs/a").mkdir(parents=True)
+    assert Store.run_folder(store, Cell("a", 1, 0)) == tmp_path / "out/runs/a/s1_r0"
+    (tmp_path / "out/runs/a").rename(tmp_path / "mine")
+    (tmp_path / "out/runs/a").symlink_to(tmp_path / "mine")
+    with pytest.raises(ExperimentError, match="a link leads to .*s1_r0: put the folder in its place"):
+        Store.run_folder(store, Cell("a", 1, 0))
 
 
 def test_a_ceiling_ends_it_and_what_is_finished_is_reported(kb, tmp_path):

@@ -357,14 +357,20 @@ def test_what_a_journal_would_not_take_is_a_programs_error(tmp_path, said):
 
 
 def test_a_link_in_a_workspace_of_others_is_not_written_through(tmp_path):
-    mine = tmp_path / "mine"
+    mine, workspace = tmp_path / "mine", tmp_path / "workspaces" / "1_19"
     mine.write_text("mine")
+    workspace.mkdir(parents=True)
     for name in ("log.txt", "problem.py"):
-        (tmp_path / name).symlink_to(mine)
-    _put(tmp_path, "problem.py", "the problem")
+        (workspace / name).symlink_to(mine)
+    _put(workspace, "problem.py", "the problem")
     with pytest.raises(SolverError, match="cannot write .*log.txt"):
-        _opened(tmp_path / "log.txt")
-    assert mine.read_text() == "mine" and (tmp_path / "problem.py").read_text() == "the problem"
+        _opened(workspace / "log.txt")
+    assert mine.read_text() == "mine" and (workspace / "problem.py").read_text() == "the problem"
+    workspace.rename(tmp_path / "elsewhere")
+    workspace.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(SolverError, match="cannot write .*feedback_1.txt"):
+        _put(workspace, "feedback_1.txt", "ok")
+    assert not (tmp_path / "elsewhere" / "feedback_1.txt").exists()
 
 
 def test_only_the_end_of_a_programs_log_is_read(tmp_path):
