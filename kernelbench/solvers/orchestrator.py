@@ -16,6 +16,7 @@ from harness.problem.module import ProblemFile, ProblemId
 from harness.result import Result
 from harness.solution.discover import SolutionError, discover, read_solution, readable
 from harness.solution.includes import read_bytes
+from harness.solution.private_copy import Changed, PrivateCopies, private_copies
 from kernelbench import suite
 from kernelbench.evaluation.confirmation import confirm_best, fresh
 from kernelbench.evaluation.executor import Evaluated, Options, Pair, closed_or_killed
@@ -110,14 +111,14 @@ def _attempt(pipeline: Pipeline, plan: Plan, selector: str, out: Path, resume: b
     made = len({(result.problem, result.solution["sample"]) for result in first})
     outcome = Outcome(run, pipeline.device, [str(file.id) for file in files], replayed=made)
     watcher.started(outcome, plan.budget * len(files) - made)
-    with pipeline.line(at_once=min(plan.at_once, len(files))) as line:
-        _run_session(line, plan, pipeline.options, files, outcome, first, watcher)
+    with private_copies() as copies, pipeline.line(at_once=min(plan.at_once, len(files))) as line:
+        _run_session(line, plan, pipeline.options, files, outcome, first, watcher, copies)
     return outcome
 
 
 def _run_session(
     line: BuildQueue, plan: Plan, options: Options, files: list[ProblemFile], outcome: Outcome, first: list[Result],
-    watcher: Watcher,
+    watcher: Watcher, copies: PrivateCopies,
 ) -> None:  # fmt: skip
     run = outcome.run
     problems = [
@@ -127,7 +128,7 @@ def _run_session(
         )
         for file in files
     ]  # fmt: skip
-    backend = LocalBackend(line, {facts.id: facts for facts in problems}, outcome.device, run.path)
+    backend = LocalBackend(line, {facts.id: facts for facts in problems}, outcome.device, run.path, copies)
 
     def keep(work: Work, results: list[Result]) -> None:
         file, measured = backend.problems[work.problem].file, next((r.problem_sha256 for r in results), "")
@@ -153,7 +154,11 @@ def _finish(outcome: Outcome, opened, selector: str, problem_dir: Path | None, w
         except (OSError, ValueError, SolutionError):  # a log of others may have a name that no file has
             return None
         file = files.get(result.problem)  # a run that goes on with fewer problems has results of others
-        return (file, solution) if file and solution.sha256 == result.solution["sha256"] else None
+        if file is None or solution.sha256 != result.solution["sha256"]:
+            return None
+        with contextlib.suppress(Changed, OSError):
+            return file, copies.of(solution)
+        return None
 
     def record(item: Evaluated) -> None:
         file, measured = files[item.result.problem], item.result.problem_sha256
@@ -161,9 +166,10 @@ def _finish(outcome: Outcome, opened, selector: str, problem_dir: Path | None, w
         with_disk_room(lambda: outcome.run.append(item.result))
         watcher.evaluated(item.result)
 
-    outcome.unconfirmed = confirm_best(
-        outcome.run, pair_of, opened, record, watcher.confirming, lambda what, text: None
-    )
+    with private_copies() as copies:
+        outcome.unconfirmed = confirm_best(
+            outcome.run, pair_of, opened, record, watcher.confirming, lambda what, text: None
+        )
     leaderboard.write(outcome.run, outcome.problems)
     outcome.run.close()
     return outcome

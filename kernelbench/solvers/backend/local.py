@@ -23,6 +23,7 @@ from harness.problem.module import ProblemId
 from harness.result import CandidateFailure, Result, Status
 from harness.solution.discover import Solution, SolutionError, read_solution
 from harness.solution.languages import missing
+from harness.solution.private_copy import Changed, PrivateCopies
 from kernelbench.evaluation.executor import Evaluated, Skipped
 from kernelbench.evaluation.judge_process import CHECK, measure, profile
 from kernelbench.evaluation.local_executor import BuildQueue, Order
@@ -53,9 +54,11 @@ class LocalBackend:
         problems: dict[str, SuiteProblem],
         device: dict[str, Any],
         folder: Path,
+        copies: PrivateCopies,
     ):
         self.device, self.problems = device, problems
-        self._line, self._folder = line, folder
+        self._line, self._folder, self._copies = line, folder, copies
+        self._read_once: dict[tuple[str, int, str], tuple[Solution, CandidateFailure | None]] = {}
         self._lock = threading.Lock()
         self._by_code: dict[tuple[str, str | None, str], Future] = {}  # problem, workload, digest -> result
 
@@ -133,6 +136,22 @@ class LocalBackend:
             self._by_code.pop((problem, workload, code), None)
 
     def _read(self, work: Work) -> tuple[Solution, CandidateFailure | None]:
+        """Return a private copy of an attempt, as it was when it was first read, and why it fails already.
+
+        Whoever may write in the run, as the solver's program may, could have another file built than the record names.
+        Raises Unevaluated where there is no room for the copy, or the file is another meanwhile.
+        """
+        with self._lock:
+            key = work.problem, work.sample, work.source
+            if key not in self._read_once:
+                solution, refused = self._first_read(work)
+                try:
+                    self._read_once[key] = self._copies.of(solution), refused
+                except (Changed, OSError) as error:
+                    raise Unevaluated(f"attempt {work.sample} could not be copied: {error}") from None
+            return self._read_once[key]
+
+    def _first_read(self, work: Work) -> tuple[Solution, CandidateFailure | None]:
         """An attempt, and why it fails already: its comment may ask for what there is not.
 
         Which attempt it is the journal says, whatever its comment does: its result must not be told of another.
@@ -185,7 +204,11 @@ class _Attempt:
 
     def next_workload(self) -> None:
         self._mine: Future = Future()  # of the result on this workload, for later attempts with the same code
-        self._backend.order(self._work, self._workload, known=self._known).add_done_callback(self._finish)
+        try:
+            ordered = self._backend.order(self._work, self._workload, known=self._known)
+        except Unevaluated as error:
+            return self._fail(error)
+        ordered.add_done_callback(self._finish)
 
     @property
     def _workload(self) -> str:

@@ -1,5 +1,6 @@
 """Solving many problems: nothing is done twice, one failure is one problem's, the guide's examples work."""
 
+import hashlib
 import json
 import os
 import re
@@ -12,11 +13,14 @@ from candidates import RIGHT, ROOT, STRATEGIES, WRONG, candidate
 from logs import NO_LOGS, no_log
 from warm_kb import KB
 
+from harness.solution.private_copy import private_copies
 from kernelbench.evaluation.chosen import Selection
 from kernelbench.evaluation.directory import evaluate_directory
 from kernelbench.evaluation.executor import Options
 from kernelbench.run import Run, RunError
 from kernelbench.solvers import script
+from kernelbench.solvers.backend.interface import Work
+from kernelbench.solvers.backend.local import LocalBackend
 from kernelbench.solvers.plan import SolverError
 from kernelbench.solvers.program import Program, _candidate, _opened, _put, _tail
 from kernelbench.solvers.script import Script
@@ -407,3 +411,18 @@ def test_a_solve_is_a_run_like_any_other(solved, write):
     shown = subprocess.run([*KB, "leaderboard", str(outcome.run.path)], capture_output=True, text=True)
     assert shown.returncode == 0 and "fast_1" in shown.stdout, shown.stderr
     assert Run.load(outcome.run.path).config["budget"] == 1 and Candidate("").kind == "py"
+
+
+def test_an_attempt_is_evaluated_as_it_was_first_read(tmp_path):
+    """Its file, which the solver's program can write, was another when it was built: `ok` for what only raises."""
+    path = tmp_path / "solutions" / "level1" / "19_s1.py"
+    path.parent.mkdir(parents=True)
+    path.write_text("first")
+    work = Work("1/19", 1, "py", "first", path)
+    with private_copies() as copies:
+        backend = LocalBackend(None, {}, {"type": "cpu"}, tmp_path, copies)
+        read = backend.solution(work)
+        path.write_text("second")
+        assert backend.solution(work) is read and read.name == "level1/19_s1.py"
+        assert read.path != path and read.path.read_text() == "first"
+        assert read.sha256 == hashlib.sha256(b"first").hexdigest()
