@@ -121,6 +121,8 @@ def _in_a_child(layer: Callable[[Confinement], str]) -> str | None:
 def _limits(confinement: Confinement) -> str:
     resource.setrlimit(resource.RLIMIT_CORE, (1, 1))  # 0 does not keep a dump from a program in core_pattern: core(5)
     resource.setrlimit(resource.RLIMIT_FSIZE, (confinement.max_file_bytes,) * 2)
+    for limit in (resource.RLIMIT_NICE, resource.RLIMIT_RTPRIO):  # some users may go before others
+        resource.setrlimit(limit, (0, 0))
     for limit, most in ((resource.RLIMIT_NOFILE, _MAX_OPEN_FILES), (resource.RLIMIT_SIGPENDING, _MAX_QUEUED_SIGNALS)):
         _, hard = resource.getrlimit(limit)
         resource.setrlimit(limit, (most if hard == resource.RLIM_INFINITY else min(most, hard),) * 2)

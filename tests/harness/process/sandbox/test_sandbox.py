@@ -3,6 +3,8 @@
 import inspect
 import os
 import socket
+import subprocess
+import sys
 import sysconfig
 import time
 from pathlib import Path
@@ -586,3 +588,21 @@ def test_a_confined_worker_uses_the_gpu_and_the_outbox(judged, problem, server):
     result = judged(problem("1/19"), source, device="cuda", workload="small", track="open")
     assert result.status is Status.OK, result.message
     assert set(result.conditions["isolation"]) == set(server.isolation)
+
+
+def test_nobody_goes_before_others_by_a_right_of_the_user_to_do_so():
+    """Who may make sound has it often: such a candidate's threads went before all others of the machine."""
+    code = f"""
+import resource, types
+from harness.process import sandbox
+limits = resource.RLIMIT_RTPRIO, resource.RLIMIT_NICE
+try:
+    for limit in limits: resource.setrlimit(limit, (30, 30))
+except ValueError: raise SystemExit(77)
+sandbox._limits(types.SimpleNamespace(max_file_bytes={1 << 30}))
+assert [resource.getrlimit(limit) for limit in limits] == [(0, 0), (0, 0)]
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    if done.returncode == 77:
+        pytest.skip("this user may not raise limits")
+    assert done.returncode == 0, done.stderr
