@@ -267,7 +267,7 @@ def test_a_workload_that_a_solution_has_no_more_counts_for_nothing(tmp_path, lef
 
 @pytest.mark.parametrize("large, lost", [(1000, []), (3000, ["1_1_s1.py"])])
 def test_what_others_copies_leave_no_room_for_waits_until_they_are_gone(tmp_path, monkeypatch, large, lost):
-    """Who named much in a small file took the room of all, and neighbours were not evaluated."""
+    """Small files that named much took the room of all, and neighbours were not evaluated."""
     write(tmp_path, **{f"1_1_s{sample}": "x + 1" for sample in range(3)})
     for sample in range(2):
         (tmp_path / f"solutions/{sample}.txt").write_text(" " * (large if sample else 1000))

@@ -591,7 +591,7 @@ def test_a_confined_worker_uses_the_gpu_and_the_outbox(judged, problem, server):
 
 
 def test_nobody_goes_before_others_by_a_right_of_the_user_to_do_so():
-    """Who may make sound has it often: such a candidate's threads went before all others of the machine."""
+    """A user who may make sound often has it, and a candidate's threads went before all others of the machine."""
     code = f"""
 import resource, types
 from harness.process import sandbox
