@@ -43,8 +43,11 @@ class Criterion:
 
     def slack(self, scale: float) -> float:
         """Error allowed of an element that is 0, where the root mean square is ``scale``."""
-        share = self.tolerance if self.share is None else self.share
-        return max(share * scale, self.step, LOSS_FACTOR * self.loss)
+        return max(self._share * scale, self.step, LOSS_FACTOR * self.loss)
+
+    @property
+    def _share(self) -> float:
+        return self.tolerance if self.share is None else self.share
 
     def allowing(self, loss: float, largest: Callable[[], float]) -> Criterion:
         """Return the criterion for an output of which PyTorch's own result loses ``loss``.
@@ -53,8 +56,7 @@ class Criterion:
         """
         if not self.proportional or not loss:
             return replace(self, loss=loss)
-        share = self.tolerance if self.share is None else self.share
-        return replace(self, tolerance=max(self.tolerance, LOSS_FACTOR * loss / largest()), share=share)
+        return replace(self, tolerance=max(self.tolerance, LOSS_FACTOR * loss / largest()), share=self._share)
 
     def loosened(self, tolerance: float) -> Criterion:
         """Return the criterion with at least so much ``tolerance``, to an element and to the whole."""

@@ -45,7 +45,6 @@ class PrivateCopies:
         self._folder, self._numbers = folder, itertools.count()
         self._made: dict[Solution, Solution] = {}
         self._originals: dict[Solution, Solution] = {}
-        self._folders: dict[Solution, Path] = {}
         self._links: dict[Path, dict[Path, list[Path]]] = {}
         self._copies: dict[tuple[int, int], Path] = {}  # of each file, whatever its names
 
@@ -62,7 +61,7 @@ class PrivateCopies:
                 self._copies = {file: copy for file, copy in self._copies.items() if not copy.is_relative_to(folder)}
                 owned_folders.remove_tree(folder)
                 raise
-            self._made[solution], self._originals[copy], self._folders[solution] = copy, solution, folder
+            self._made[solution], self._originals[copy] = copy, solution
         return self._made.get(solution, solution)
 
     def _copied(self, solution: Solution, folder: Path) -> Solution:
@@ -104,8 +103,8 @@ class PrivateCopies:
 
     def release(self) -> None:
         """Remove all copies, which are made anew where they are asked for."""
-        for solution in self._made:
-            owned_folders.remove_tree(self._folders.pop(solution))
+        for copy in self._made.values():
+            owned_folders.remove_tree(copy.root)
         self._made.clear()
         self._originals.clear()
         self._copies.clear()
@@ -129,33 +128,33 @@ def links_below(root: Path) -> dict[Path, list[Path]]:
     left out once they took the processor too long, or their paths have too many characters to be a file's that counts.
     """
     found: dict[Path, list[Path]] = {}
-    _find_links(root, root, found, _LINKS_S)
+    top, most = root.resolve(), len(str(root)) + MAX_NAME_CHARACTERS
+
+    def look_below(folder: Path, budget_s: float) -> None:
+        """Half of the time is for its own links, and each of its folders has an equal part of what is left then.
+
+        So links that are slow to follow, in a folder of one author, take none from those of others.
+        """
+        if budget_s <= 0 or folder != root and is_run(folder):
+            return
+        end_s = time.thread_time() + budget_s
+        try:
+            entries = [entry for entry in itertools.islice(os.scandir(folder), MAX_ENTRIES) if len(entry.path) <= most]
+        except OSError:
+            return
+        for link in filter(os.DirEntry.is_symlink, entries):
+            if time.thread_time() > end_s - budget_s / 2:
+                break
+            with contextlib.suppress(OSError):
+                real, mode = reached(top / Path(link.path).relative_to(root), (top,))
+                if stat.S_ISREG(mode):
+                    found.setdefault(real, []).append(Path(link.path))
+        folders = [Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False)]
+        for done, inner in enumerate(folders):
+            look_below(inner, max(0.0, end_s - time.thread_time()) / (len(folders) - done))
+
+    look_below(root, _LINKS_S)
     return found
-
-
-def _find_links(folder: Path, root: Path, found: dict[Path, list[Path]], budget_s: float) -> None:
-    """Put the links below ``folder`` into ``found``.
-
-    Half of the time is for its own, and each of its folders has an equal part of what is left then: links that are slow
-    to follow, in a folder of one author, take none from those of others.
-    """
-    if budget_s <= 0 or folder != root and is_run(folder):
-        return
-    end_s, top, most = time.thread_time() + budget_s, root.resolve(), len(str(root)) + MAX_NAME_CHARACTERS
-    try:
-        entries = [entry for entry in itertools.islice(os.scandir(folder), MAX_ENTRIES) if len(entry.path) <= most]
-    except OSError:
-        return
-    for link in filter(os.DirEntry.is_symlink, entries):
-        if time.thread_time() > end_s - budget_s / 2:
-            break
-        with contextlib.suppress(OSError):
-            real, mode = reached(top / Path(link.path).relative_to(root), (top,))
-            if stat.S_ISREG(mode):
-                found.setdefault(real, []).append(Path(link.path))
-    folders = [Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False)]
-    for done, inner in enumerate(folders):
-        _find_links(inner, root, found, max(0.0, end_s - time.thread_time()) / (len(folders) - done))
 
 
 def own_and_names(

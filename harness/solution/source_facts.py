@@ -44,9 +44,10 @@ def facts(path: str, root: str) -> dict[str, Any]:
     found = {"language": language, "device": device}
     if len(own) > MAX_INCLUDED_FILES:
         return found | {"refused": f"it names {len(own):,} files, and the limit is {MAX_INCLUDED_FILES}"}
-    if any(len(os.path.relpath(one, top)) > MAX_NAME_CHARACTERS for one in own):  # a copy of it may have no place
+    names = [os.path.relpath(one, top) for one in own]
+    if any(len(name) > MAX_NAME_CHARACTERS for name in names):  # a copy of it may have no place
         return found | {"refused": f"it names a file whose path has more than {MAX_NAME_CHARACTERS} characters"}
-    folders = {folder for one in own for folder in Path(os.path.relpath(one, top)).parents}
+    folders = {folder for name in names for folder in Path(name).parents}
     if len(folders) > MAX_INCLUDED_FOLDERS:
         most = f"the limit is {MAX_INCLUDED_FOLDERS}"
         return found | {"refused": f"it names files in {len(folders):,} folders, with those around them, and {most}"}

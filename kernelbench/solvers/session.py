@@ -246,8 +246,6 @@ class _Session:
         )
 
 
-
-
 def _combined(parts: list[Result]) -> Result:
     """Return the result of an attempt over all its workloads; of one that was repeated, the last."""
     last = {part.workload.get("name"): part for part in parts}
