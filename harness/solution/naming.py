@@ -22,6 +22,7 @@ _SAMPLE = re.compile(r"_s(\d{1,9})$", re.ASCII)
 _LEVEL_FOLDER = re.compile(r"level[_-]?(\d{1,9})", re.ASCII)
 _COMMENT_MARKS = ("//", "/*", "#", "*")
 DIRECTIVE_LINES = 10
+BYTE_ORDER_MARK = "\ufeff"  # UTF-8's, as editors put it before a file's first line
 
 
 class SolutionError(Exception):
@@ -121,7 +122,7 @@ def said_in(head: bytes) -> dict[str, str]:
     """
     if len(head) >= HEAD_BYTES:
         head = head[: head.rfind(b"\n") + 1]
-    return _directive(head.decode("utf-8-sig", errors="replace"))
+    return _directive(head.decode(errors="replace"))
 
 
 def _directive(source: str) -> dict[str, str]:
@@ -134,8 +135,11 @@ def _directive(source: str) -> dict[str, str]:
 
 
 def directive_words(line: str) -> list[str]:
-    """The words behind ``kb:`` of a line that is such a comment; none of any other."""
-    line = line.strip()
+    """The words behind ``kb:`` of a line that is such a comment; none of any other.
+
+    A byte order mark may come before it, as in the first line of a file.
+    """
+    line = line.removeprefix(BYTE_ORDER_MARK).strip()
     mark = next(filter(line.startswith, _COMMENT_MARKS), "")
     comment = line.removeprefix(mark).lstrip()
     if not mark or not comment.startswith("kb:"):

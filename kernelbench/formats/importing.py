@@ -22,7 +22,7 @@ from pathlib import Path
 from harness.limits import MAX_JSON_BYTES, MAX_SAMPLE, MAX_SOURCE_BYTES
 from harness.problem.module import ProblemId
 from harness.solution.discover import SUFFIXES
-from harness.solution.naming import DIRECTIVE_LINES, directive_words
+from harness.solution.naming import BYTE_ORDER_MARK, DIRECTIVE_LINES, directive_words
 from kernelbench import suite
 from kernelbench.formats import claims
 from kernelbench.formats.archive import Archive, ArchiveError, Kernel, ReadOptions
@@ -138,7 +138,8 @@ def _sample(kernel: Kernel, following: dict[tuple[ProblemId, int], int]) -> int:
 def _source(kernel: Kernel, sample: int) -> str:
     """Return the source as it is, unless it has a `kb:` comment: then ours comes first, and decides."""
     if any(map(directive_words, kernel.source.splitlines()[:DIRECTIVE_LINES])):
-        return f"{_COMMENT[kernel.suffix]} kb: problem={kernel.problem} sample={sample}\n{kernel.source}"
+        source = kernel.source.removeprefix(BYTE_ORDER_MARK)  # which may stand in the first line only
+        return f"{_COMMENT[kernel.suffix]} kb: problem={kernel.problem} sample={sample}\n{source}"
     return kernel.source
 
 

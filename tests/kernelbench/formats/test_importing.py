@@ -90,10 +90,12 @@ def test_two_solutions_of_a_problem_are_two_samples(cuda_l1, tmp_path):
     assert [claim.solution.rpartition("_")[2] for claim in made.claims] == ["s0.py", "s1.py"]
 
 
-def test_a_source_has_no_say_in_what_it_solves(cuda_l1, tmp_path):
-    made = imported(cuda_l1(task(1, "# kb: problem=1/2 sample=7 device=cpu\n" + KERNEL)), tmp_path / "out")
+@pytest.mark.parametrize("mark", ["", "\ufeff"], ids=["plain", "with a byte order mark"])
+def test_a_source_has_no_say_in_what_it_solves(cuda_l1, tmp_path, mark):
+    made = imported(cuda_l1(task(1, mark + "# kb: problem=1/2 sample=7 device=cpu\n" + KERNEL)), tmp_path / "out")
     (only,) = discover(made.path / importing.SOLUTIONS).solutions
     assert (str(only.problem), only.sample) == ("1/1", 0) and only.sha256 == made.claims[0].sha256
+    compile(only.path.read_bytes(), str(only.path), "exec")
 
 
 def test_a_source_that_cannot_be_encoded_is_left_out(cuda_l1, tmp_path):

@@ -260,8 +260,12 @@ def test_a_journal_of_others_with_values_of_other_types_is_one_clear_error(tmp_p
 
 
 @pytest.mark.parametrize(
-    "comment", ["# kb: device=any*/ problem=1/19", "/* kb: device=cpu */", "# kb: a*/*/ sample=3", "# kb: */ sample=1"]
-)
+    "comment",
+    [
+        "# kb: device=any*/ problem=1/19", "/* kb: device=cpu */", "# kb: a*/*/ sample=3", "# kb: */ sample=1",
+        "\ufeff# kb: sample=1",
+    ],
+)  # fmt: skip
 def test_an_attempt_that_was_numbered_is_the_same_when_it_is_numbered_again(comment):
     """A resumed run reads what it kept: with another comment it had gone another way, for good."""
     once = numbered(f"{comment}\nclass ModelNew: ...\n", "1/20", 2)
