@@ -16,8 +16,8 @@ from harness.process.sandbox.landlock import system_paths
 from harness.solution.includes import Lookups, digest_of, reached, read_source, real_path
 
 _MOST_FILES = 20_000
-_WORD = re.compile(r"(?:\\.|[^\s\\])+")
-_NO_SOURCES = ("/proc", "/sys")
+_WORD = re.compile(r"(?:\\.|[^\s\\])+", re.ASCII)  # compilers mask no other spaces in names
+_NO_SOURCES = [Path("/proc"), Path("/sys")]
 
 
 class UnforeseenFile(Exception):
@@ -40,7 +40,8 @@ def is_the_systems(path: Path) -> bool:
 
 def system_folders() -> list[Path]:
     """The folders of the system and this Python, as they are now: reading them is not for free."""
-    return [Path(folder) for folder in system_paths(private_places()) if folder not in _NO_SOURCES]
+    folders = map(Path, system_paths(private_places()))
+    return [folder for folder in folders if not _lies_in(folder, _NO_SOURCES)]
 
 
 def _lies_in(path: Path, folders: list[Path]) -> bool:
@@ -81,10 +82,20 @@ def of_the_system(
                 raise UnforeseenFile(f"{os.path.basename(name)} is read by a link: put the file itself there")
         if path in own or path.is_relative_to(generated) or str(path) in found:
             continue
-        if not _lies_in(path, folders) or not path.is_file():
+        if not _lies_in(path, folders):
             raise UnforeseenFile(_unforeseen(name))
-        found[str(path)] = digest_of(path)
+        found[str(path)] = _digest(path, name)
     return found
+
+
+def _digest(path: Path, name: str) -> str:
+    """Return the digest of a file of the system's; UnforeseenFile for one that is none or cannot be read."""
+    try:
+        if path.is_file():
+            return digest_of(path)
+    except OSError as error:  # the candidate's doing, as it names the file: no fault of the machine
+        raise UnforeseenFile(f"{os.path.basename(name):.80} cannot be read: {error.strerror}") from None
+    raise UnforeseenFile(_unforeseen(name))
 
 
 def _found(place: Path, systems: list[Path], others: list[Path]) -> Path:

@@ -1,6 +1,7 @@
 """Libraries of .cpp and .cu solutions: built once for what they consist of, and again when any of it changes."""
 
 import ctypes
+import errno
 import json
 import os
 
@@ -119,6 +120,29 @@ def test_without_confinement_the_compilers_own_list_tells_of_it(tmp_path):
     assert dependencies.of_the_system(read, [*own, tmp_path / "n.h"], tmp_path, tmp_path / "scratch").keys() == {
         "/usr/include/stdio.h"
     }
+
+
+def test_a_folder_name_with_wide_spaces_puts_no_words_into_a_compilers_list(tmp_path):
+    """Between them, that of a file whose reading fails made a wrong solution one that was not evaluated."""
+    name = f"{tmp_path}/u\u2003/sys/devices/system/cpu/x\u00a0/a\x1fown.cpp"
+    (tmp_path / "list.d").write_text(f"a.so: {name} /usr/include/a\\ b.h")
+    assert dependencies.listed_in(tmp_path / "list.d") == [name, "/usr/include/a b.h"]
+
+
+def test_a_file_of_the_system_that_cannot_be_read_is_no_fault_of_the_machine(tmp_path, monkeypatch):
+    (tmp_path / "unreadable").write_text("")
+
+    def fails(path):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(dependencies, "digest_of", fails)
+    with pytest.raises(dependencies.UnforeseenFile, match="unreadable cannot be read: Input/output error"):
+        dependencies.of_the_system([str(tmp_path / "unreadable")], [], tmp_path, tmp_path / "scratch", [tmp_path])
+
+
+def test_what_linux_shows_of_itself_is_no_source(tmp_path):
+    with pytest.raises(dependencies.UnforeseenFile, match="online is included in a way that only"):
+        dependencies.of_the_system(["/sys/devices/system/cpu/online"], [], tmp_path, tmp_path / "scratch")
 
 
 def test_each_file_that_a_compiler_lists_is_read_once_and_all_of_them_for_seconds(tmp_path, monkeypatch):
