@@ -111,7 +111,7 @@ class Run:
         """Continue the run in ``path``, or start it; RunError where it has results of another configuration."""
         if not (path / CONFIG).exists():
             return cls.create(path, config)
-        run = cls.load(path, repair=True)
+        run = cls.load(path)
         different = [key for key in _IDENTITY if not _same(key, _of(run.config, key), _of(config, key))]
         if different and run.results:
             details = ", ".join(f"{key} was {run.config.get(key)!r} and is {config.get(key)!r}" for key in different)
@@ -141,8 +141,8 @@ class Run:
         return run
 
     @classmethod
-    def load(cls, path: Path, repair: bool = False) -> Run:
-        """The run in ``path``; with ``repair``, a torn last line is also cut off the log.
+    def load(cls, path: Path) -> Run:
+        """The run in ``path``.
 
         Raises RunError where there is no run, or the log is damaged elsewhere.
         """
@@ -150,7 +150,7 @@ class Run:
             raise RunError(f"{path} is a file, and a run is a directory")
         try:
             config = parse_json(read_own(path / CONFIG, _MOST_CONFIG_BYTES).decode())
-            lines, torn = whole_lines(path / LOG, repair)
+            lines, torn = whole_lines(path / LOG)
         except FileNotFoundError as error:
             raise RunError(f"{path} is no run directory: it has no {Path(error.filename).name}") from None
         except OSError as error:

@@ -120,7 +120,7 @@ def _cell(record: dict[str, Any] | None, eager: dict[str, Any] | None) -> str:
 
 def _open(path: Path) -> BaselineFile:
     try:
-        file = BaselineFile(path, repair=True)
+        file = BaselineFile(path)
         file.create()
     except OSError as error:
         raise WriteError(f"cannot write {path}: {error.strerror}; choose another file with -o") from error

@@ -97,16 +97,18 @@ def _parse_one(text: str) -> str | Stored:
 class BaselineFile:
     """The records of a file, which need not exist yet. Raises BaselineError where it holds something else."""
 
-    def __init__(self, path: Path, repair: bool = False):
+    def __init__(self, path: Path):
         self.path = path
         self._place = path.resolve()  # a link of the person who names the file; nobody makes it lead elsewhere later
         self._records: dict[tuple[str, ...], list[dict[str, Any]]] = {}
         if not path.exists():
             return
         try:
-            lines, _ = whole_lines(self._place, repair)
+            lines, torn = whole_lines(self._place)
         except OSError as error:
             raise BaselineError(f"{path} cannot be read: {error.strerror}") from None
+        if torn and not lines:  # perhaps a text of the user's, which ``append`` would take for a half-written line
+            raise BaselineError(f"{path} has no whole line: remove it, or name another file")
         for number, line in enumerate(lines, start=1):
             try:
                 record = parse_json(line)

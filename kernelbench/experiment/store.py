@@ -62,7 +62,7 @@ class Store:
                 write_whole(path, json.dumps(definition, indent=2) + "\n")
             except OSError as error:
                 raise ExperimentError(f"cannot write {folder}: {error.strerror}") from None
-        self.finished = finished(folder, repair=writes)
+        self.finished = finished(folder)
 
     def close(self) -> None:
         """Let others write into it."""
@@ -95,14 +95,11 @@ def _begun(folder: Path) -> IO | None:
     return only_writer(folder / CELLS)
 
 
-def finished(folder: Path, repair: bool = True) -> dict[Cell, Finished]:
-    """Return the finished runs of an experiment's directory; ``repair`` cuts a half-written line off their log.
-
-    Raises ExperimentError.
-    """
+def finished(folder: Path) -> dict[Cell, Finished]:
+    """Return the finished runs of an experiment's directory. Raises ExperimentError."""
     path = folder / CELLS
     try:
-        lines, _ = whole_lines(path, repair)
+        lines, _ = whole_lines(path)
         found = [Finished.from_json(parse_json(line)) for line in lines]
         _check_paired(found)
     except FileNotFoundError:

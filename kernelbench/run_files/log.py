@@ -41,6 +41,7 @@ def begin(path: Path) -> None:
 def append_line(path: Path, record: dict[str, Any]) -> None:
     """Add one record to a log, whole and on the disk; WriteError where there is no room, and the log is as before.
 
+    A half-written line at its end is cut off, and not before: who only reads a file, and refuses it, changes nothing.
     Nor does a log grow beyond what is read of one, in bytes or lines. A link is refused: in a run directory of others
     it may lead to any file of ours.
     """
@@ -52,7 +53,7 @@ def append_line(path: Path, record: dict[str, Any]) -> None:
         raise WriteError(f"cannot open {path}: {reason}; put it right and continue with --resume") from error
     try:
         _check_names(descriptor, path)
-        size = os.fstat(descriptor).st_size
+        size = _whole_bytes(descriptor)
         if size + len(line) > MOST_LOG_BYTES:
             raise FullLog(
                 f"{path} is full: it has {size:,} bytes, and no more than {MOST_LOG_BYTES:,} are read of a log. "
@@ -62,6 +63,8 @@ def append_line(path: Path, record: dict[str, Any]) -> None:
         if lines >= MOST_LINES:
             raise FullLog(f"{path} is full: it has {lines:,} lines, and no more are read. Go on in another directory")
         try:
+            if size < os.fstat(descriptor).st_size:
+                os.ftruncate(descriptor, size)
             written = os.write(descriptor, line)
             if written < len(line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -76,6 +79,17 @@ def append_line(path: Path, record: dict[str, Any]) -> None:
             ) from error
     finally:
         os.close(descriptor)
+
+
+def _whole_bytes(descriptor: int) -> int:
+    """Return how many bytes the whole lines of an open log have."""
+    end = os.fstat(descriptor).st_size
+    while end:
+        begin = max(0, end - _PIECE_BYTES)
+        if (at := os.pread(descriptor, end - begin, begin).rfind(b"\n")) >= 0:
+            return begin + at + 1
+        end = begin
+    return 0
 
 
 def _check_names(descriptor: int, path: Path) -> None:
@@ -172,25 +186,13 @@ def _drafted(place: int, content: bytes) -> Iterator[str]:
             os.unlink(draft, dir_fd=place)
 
 
-def whole_lines(path: Path, repair: bool = False) -> tuple[list[bytes], bool]:
-    """The lines of a log, and whether a half-written one at its end was left out; ``repair`` cuts that off.
+def whole_lines(path: Path) -> tuple[list[bytes], bool]:
+    """The lines of a log, and whether a half-written one at its end was left out, which ``append_line`` cuts off.
 
     Raises OSError for a link, for what is no plain file, and for one that is too large to be a log.
     """
     lines, torn = read_lines(path, MOST_LOG_BYTES)
-    if torn and repair:
-        with open(os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb+") as file:
-            must_have_one_name(file.fileno())
-            file.truncate(sum(map(len, lines)) + len(lines))
     return lines, bool(torn)
-
-
-def ends_in_a_part(path: Path) -> bool:
-    """Return whether the last line of a log is not whole, without a look at the others. Raises OSError."""
-    with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-        end = file.seek(0, os.SEEK_END)
-        file.seek(max(0, end - 1))
-        return file.read(1) not in (b"", b"\n")
 
 
 def lines_if_any(path: Path) -> list[bytes]:

@@ -22,7 +22,7 @@ from harness.json_text import parse_json
 from harness.record.fields import PROBLEM
 from harness.record.shape import LIST, OBJECT, TEXT, count, or_none, shape
 from harness.result import Result
-from kernelbench.run_files.log import append_line, begin, ends_in_a_part, lines_if_any, whole_lines
+from kernelbench.run_files.log import append_line, begin, lines_if_any
 
 UNEVALUATED = "unevaluated.jsonl"
 SKIPPED, UNMAPPED, WITHDRAWN, DISMISSED = "skipped", "unmapped", "withdrawn", "dismissed"
@@ -68,8 +68,6 @@ def append(folder: Path, records: list[dict[str, Any]], record: dict[str, Any]) 
     with contextlib.suppress(OSError):  # of what cannot be read or made writing says why
         if not os.path.lexists(path):
             begin(path)
-        if ends_in_a_part(path):
-            whole_lines(path, repair=True)  # one that was cut off would take the next with it
     append_line(path, record)
     records.append(record)
 

@@ -158,7 +158,7 @@ class Journal:
         try:
             if not os.path.lexists(path):
                 begin(path)
-            lines, _ = whole_lines(path, repair=True)
+            lines, _ = whole_lines(path)
             known = list(map(parse_json, lines))
             for one in known:
                 _SHAPES[name].check(one)

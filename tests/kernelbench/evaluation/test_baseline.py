@@ -219,6 +219,16 @@ def test_stored_baselines_that_are_missing_end_the_run_before_anything_runs(kept
         assert " ok " not in done.stderr and "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("text", ["a line\nand another", "one alone"])
+def test_a_file_that_holds_something_else_is_refused_as_it_was(tmp_path, text):
+    """Its last line, which had no end, was cut off before anybody looked at the first."""
+    (tmp_path / "notes").write_text(text)
+    command = [*KB, "baseline", "1/19", "--configs", "eager", "--device", "cpu", "-o", "notes"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 2 and "notes" in done.stderr and "Traceback" not in done.stderr, done.stderr
+    assert (tmp_path / "notes").read_text() == text
+
+
 @pytest.mark.parametrize(
     "change",
     [{"timing": 5}, {"timing": {}}, {"device": 5}, {"conditions": []}, {"workload": 5}, {"error": {}}, {"started": 5},

@@ -160,10 +160,13 @@ def test_what_is_kept_is_not_read_again_for_each_that_is_added(tmp_path, monkeyp
     """24,000 files that need a GPU took four minutes to list, and ten times as many would have taken hours."""
     made = run(tmp_path / "r")
     skip(made, "a.py")
-    monkeypatch.setattr("kernelbench.run_files.unevaluated.whole_lines", None)
-    for name in ("b.py", "c.py"):
-        skip(made, name)
-        unevaluated.withdraw_changed(made, Skipped(Solution(Path(name), name, RELU.id, 0, "py", "", "any", "0"), ""))
+    with monkeypatch.context() as patch:
+        patch.setattr("kernelbench.run_files.unevaluated.lines_if_any", None)
+        for name in ("b.py", "c.py"):
+            skip(made, name)
+            unevaluated.withdraw_changed(
+                made, Skipped(Solution(Path(name), name, RELU.id, 0, "py", "", "any", "0"), "")
+            )
     assert [name for name, _ in pending(made)] == ["a.py", "b.py", "c.py"]
 
 

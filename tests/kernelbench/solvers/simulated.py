@@ -88,7 +88,7 @@ def run_on_disk(out, base_url):
     out.mkdir(exist_ok=True)
     log = out / "results.jsonl"
     log.touch()
-    results = [Result.from_json(json.loads(line)) for line in whole_lines(log, repair=True)[0]]
+    results = [Result.from_json(json.loads(line)) for line in whole_lines(log)[0]]
 
     def keep(work, made):
         for result in made:
