@@ -20,6 +20,7 @@ from pathlib import Path
 
 from harness.limits import MAX_ENTRIES, MAX_INCLUDED_FILES, MAX_INCLUDED_FOLDERS, MAX_LIBRARY_BYTES, MAX_NAME_CHARACTERS
 from harness.process import owned_folders
+from harness.process.worker_limits import free_bytes
 from harness.solution.discover import Solution, SolutionError
 from harness.solution.includes import digest_of, name_in_digest, open_plain, reached
 from harness.solution.naming import is_run
@@ -28,6 +29,7 @@ from harness.solution.visible_files import is_own
 
 _PIECE_BYTES = 1 << 20
 _MOST_FOLDERS_OF_OTHERS = 20  # for links in one folder of others
+_ROOM_OF_ANY = 64 << 20  # bytes of a solution's files: where not even these have room, that is the machine's fault
 _LINKS_S = 10.0  # of processor time, to follow all links of a directory: one takes 0.1 ms, or 20 if it is made to
 
 
@@ -38,8 +40,15 @@ class Changed(SolutionError):
         super().__init__(CHANGED)
 
 
+class _TooLarge(Exception):
+    """A solution names more than all copies together may take."""
+
+
 class PrivateCopies:
-    """Copies of solutions below ``folder``, each made when it is first asked for."""
+    """Copies of solutions below ``folder``, each made when it is first asked for.
+
+    Together they take half of what is free there: others build and run beside them.
+    """
 
     def __init__(self, folder: Path):
         self._folder, self._numbers = folder, itertools.count()
@@ -47,20 +56,30 @@ class PrivateCopies:
         self._originals: dict[Solution, Solution] = {}
         self._links: dict[Path, dict[Path, list[Path]]] = {}
         self._copies: dict[tuple[int, int], Path] = {}  # of each file, whatever its names
+        self._most_bytes = self._left_bytes = 0
 
     def of(self, solution: Solution) -> Solution:
         """Return the solution with copies of the files that it may see, in a folder of its own.
 
-        One that is refused is never built and stays where it is. Raises Changed, and OSError where there is no room.
+        One that is refused is never built and stays where it is, also where its files alone are too large. Raises
+        Changed, and OSError where there is no room beside other copies, or for 64 MiB.
         """
         if solution not in self._made and not solution.refused:
-            folder = self._folder / str(next(self._numbers))
+            if not self._made:
+                self._folder.mkdir(parents=True, exist_ok=True)
+                self._most_bytes = self._left_bytes = free_bytes(self._folder) // 2
+            folder, left_bytes = self._folder / str(next(self._numbers)), self._left_bytes
             try:
                 copy = self._copied(solution, folder)
-            except BaseException:
+            except BaseException as error:
+                self._left_bytes = left_bytes
                 self._copies = {file: copy for file, copy in self._copies.items() if not copy.is_relative_to(folder)}
                 owned_folders.remove_tree(folder)
-                raise
+                if not isinstance(error, _TooLarge):
+                    raise
+                refused = replace(solution, refused=str(error))
+                self._originals[refused] = solution
+                return refused
             self._made[solution], self._originals[copy] = copy, solution
         return self._made.get(solution, solution)
 
@@ -75,6 +94,7 @@ class PrivateCopies:
         if files and root not in self._links:
             self._links[root] = links_below(root)
         places = own_and_names(solution, own, files, self._links[root] if files else {})
+        self._take_room({*places.values()})
         for name, path in places.items():
             to = folder / name
             to.parent.mkdir(parents=True, exist_ok=True)
@@ -87,6 +107,26 @@ class PrivateCopies:
         names = ((folder / name, "") for name in places)  # under each name, also those of links
         taken_in = (*helpers, *names)
         return replace(solution, path=folder / own.relative_to(root), taken_in=taken_in, neighbours=frozenset())
+
+    def _take_room(self, files: set[Path]) -> None:
+        """Count the bytes of copies of those that have none. Raises Changed, _TooLarge, and OSError."""
+        new: dict[tuple[int, int], int] = {}
+        for path in files:
+            try:
+                status = os.lstat(path)
+            except OSError:
+                raise Changed from None
+            if (file := (status.st_dev, status.st_ino)) not in self._copies:
+                new[file] = min(status.st_size, 512 * status.st_blocks)
+        need = sum(new.values())
+        if need > max(self._most_bytes, _ROOM_OF_ANY):
+            raise _TooLarge(
+                f"the files that it names have {need / 1e6:,.0f} MB together, and copies of them may take half of what "
+                f"is free for temporary files, {self._most_bytes / 1e6:,.0f} MB"
+            )
+        if need > self._left_bytes:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self._left_bytes -= need
 
     def _place(self, path: Path, to: Path) -> None:
         """Have a copy of a file at ``to``: one for as many names and solutions as the file system lets it be."""

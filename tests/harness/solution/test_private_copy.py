@@ -157,6 +157,36 @@ def test_a_solution_whose_files_have_no_room_leaves_it_to_the_others(folder, mon
         assert len(list(folders.iterdir())) == 1
 
 
+def test_copies_take_half_of_the_room_and_leave_the_rest_to_builds(folder, monkeypatch):
+    """One that named as much as the disk holds kept its neighbours from being built."""
+    monkeypatch.setattr(private_copy, "free_bytes", lambda folder: 4 << 20)
+    (folder / "level1/data/table.txt").write_bytes(b"1" * (1 << 20))
+    (folder / "level1/helper.py").write_bytes(b"#" * ((1 << 20) - 5000))
+    (folder / "level1/2_other.py").write_text("with open('notes.txt') as file: ...\nclass ModelNew: pass\n")
+    (folder / "level1/notes.txt").write_bytes(b"2" * (1 << 20))
+    first, other = solution(folder), solution(folder, "level1/2_other.py")
+    with private_copies() as copies:
+        assert copies.original(copies.of(first)) == first
+        with pytest.raises(OSError, match="No space left"):
+            copies.of(other)
+        assert copies.of(first).path.is_file()
+        copies.release()
+        assert copies.of(other).path.is_file()
+
+
+def test_a_solution_that_names_more_than_there_is_room_for_does_not_withdraw_by_that(folder, monkeypatch):
+    monkeypatch.setattr(private_copy, "free_bytes", lambda folder: 4 << 20)
+    (folder / "level1/data/table.txt").write_bytes(b"1" * (3 << 20))
+    only = solution(folder)
+    with private_copies() as copies:
+        with pytest.raises(OSError, match="No space left"):  # a machine without room for that little is at fault
+            copies.of(only)
+        monkeypatch.setattr(private_copy, "_ROOM_OF_ANY", 1 << 20)
+        refused = copies.of(only)
+        assert "the files that it names have 3 MB together" in refused.refused and copies.original(refused) == only
+    assert only.path.is_file()
+
+
 def test_where_a_copy_can_have_no_more_names_the_next_one_takes_them(folder, monkeypatch):
     """Beyond 65,000 names each further one was a whole copy: sources of 30 bytes took 50 MB each."""
     link, names = os.link, Counter()
