@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -151,6 +152,7 @@ def _finish(outcome: Outcome, opened, selector: str, problem_dir: Path | None, w
             return None
         try:
             solution = read_solution(path, folder, ProblemId.parse(result.problem))
+            solution = replace(solution, sample=result.solution["sample"])  # whatever its comment says
         except (OSError, ValueError, SolutionError):  # a log of others may have a name that no file has
             return None
         file = files.get(result.problem)  # a run that goes on with fewer problems has results of others
