@@ -219,7 +219,7 @@ class Candidate:
         if what == "inputs":
             tensors = tensors_of(self._round.inputs[call])
         else:
-            tensors = [as_tensor(leaf) for leaf in self._round.outputs[call]]
+            tensors = [as_tensor(leaf).to(self._device) for leaf in self._round.outputs[call]]  # numbers are elsewhere
         for slot, tensor in zip(lay_out(tensors), tensors):
             self._outbox.write(slot, tensor)
         self._synchronize()

@@ -260,10 +260,18 @@ def test_every_perf_file_of_the_benchmark_loads():
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not ARCHIVE, reason="TRITONBENCH names no checkout of TritonBench")
-@pytest.mark.parametrize("name", ["matrix_transpose", "softmax_triton1", "add_example", "fast_layernorm"])
-def test_golden_files_are_ok_against_themselves_on_a_gpu(name, tmp_path):
+@pytest.mark.parametrize(
+    "name, workloads",
+    [
+        ("matrix_transpose", ["0", "test"]), ("softmax_triton1", ["0", "test"]), ("add_example", ["0", "test"]),
+        ("fast_layernorm", ["0", "test"]),
+        ("cache_transform_triton", ["test"]),  # which records numbers
+        ("rmsnorm_implementation", ["test"]),  # copies on the CPU
+    ],
+)  # fmt: skip
+def test_golden_files_are_ok_against_themselves_on_a_gpu(name, workloads, tmp_path):
     importing.import_archive(Path(ARCHIVE), tmp_path / "golden")
     (path,) = (tmp_path / "golden").rglob(f"*_{name}_s0.py")
-    for workload in ("0", "test"):
+    for workload in workloads:
         result = judged(Path(ARCHIVE), name, path, workload)
         assert result.status is Status.OK, result.message
