@@ -8,6 +8,7 @@ from typing import Any
 
 from harness.compile.artefact import Artefact
 from harness.isolated_call import ApartError, TooMuch
+from harness.limits import MAX_INCLUDED_FILES
 from harness.problem.module import Problem, ProblemFile, ProblemId
 from harness.solution.discover import Solution, why_unread
 from harness.solution.visible_files import named_neighbours
@@ -27,12 +28,16 @@ def encode_solution(solution: Solution) -> dict[str, Any]:
     """Return a solution as JSON, with no more of its neighbours than it names: a directory has many thousands.
 
     One that cannot be read here is refused: the judge, who may have the memory, would not know what is a neighbour's.
+    So is one that names too many of them for a message. Of one that is refused nothing else is read, nor is it built.
     """
+    neighbours: list[Path] = []
     try:
-        neighbours = named_neighbours(solution)
+        neighbours = [] if solution.refused else named_neighbours(solution)
     except (TooMuch, ApartError) as error:
-        neighbours = []
-        solution = replace(solution, refused=solution.refused or why_unread(error), taken_in=())
+        solution = replace(solution, refused=why_unread(error), taken_in=())
+    if len(neighbours) > MAX_INCLUDED_FILES:
+        refused = f"it names {len(neighbours):,} other solutions, and the limit is {MAX_INCLUDED_FILES}"
+        solution, neighbours = replace(solution, refused=refused), []
     texts = {"path": str(solution.path), "problem": str(solution.problem)}
     texts["taken_in"] = [(str(file), digest) for file, digest in solution.taken_in]
     return {**vars(solution), **texts, "neighbours": list(map(str, neighbours))}

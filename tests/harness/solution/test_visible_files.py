@@ -1,6 +1,7 @@
 """Files that one solution may see: its own, never a neighbour's."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -79,6 +80,25 @@ def test_the_judge_learns_of_the_neighbours_that_a_solution_names_only(tmp_path)
     solution = discover(tmp_path).solutions[0]
     assert len(solution.neighbours) == 49
     assert encode_solution(solution)["neighbours"] == [str(tmp_path / "1_7.py")]
+
+
+def test_a_source_that_names_more_neighbours_than_a_message_holds_is_refused(tmp_path, monkeypatch):
+    """The message ended the judge, twice, and who sent it was not evaluated."""
+    monkeypatch.setattr("harness.job.MAX_INCLUDED_FILES", 3)
+    for number in range(1, 6):
+        (tmp_path / f"1_{number}.py").write_text("beside = '1_1.py', '1_2.py'")
+    (tmp_path / "1_6.py").write_text("beside = '1_1.py', '1_2.py', '1_3.py', '1_4.py'")
+    first, *_, last = discover(tmp_path).solutions
+    assert len(encode_solution(first)["neighbours"]) == 2 and not encode_solution(first)["refused"]
+    assert encode_solution(last)["refused"] == "it names 4 other solutions, and the limit is 3"
+    assert encode_solution(last)["neighbours"] == []
+
+
+def test_of_a_source_that_is_refused_the_judge_reads_nothing(tmp_path):
+    for number in range(1, 3):
+        (tmp_path / f"1_{number}.py").write_text("beside = '1_2.py'")
+    solution = replace(discover(tmp_path).solutions[0], refused="it is too large")
+    assert encode_solution(solution)["neighbours"] == []
 
 
 def test_a_source_that_this_process_cannot_read_is_refused(tmp_path, monkeypatch):
