@@ -15,7 +15,7 @@ from harness.solution.naming import RUN_FILES, is_run
 # Names in a run's folder: ``kernelbench.run`` and others write them.
 KEPT_BY_RUNS = RUN_FILES | {
     "sources", "references", "trajectory.jsonl", "calls.jsonl", "reviews.jsonl", "unevaluated.jsonl",
-    "leaderboard.json", "leaderboard.md", "report.html", "workspaces",
+    "leaderboard.json", "leaderboard.md", "report.html", "workspaces", "artefacts", "trials",
 }  # fmt: skip
 
 

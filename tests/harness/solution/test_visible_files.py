@@ -17,6 +17,8 @@ from kernelbench.run_files.folder import WORKSPACES
 from kernelbench.run_files.sources import REFERENCES, SOURCES, TRAJECTORY
 from kernelbench.run_files.unevaluated import UNEVALUATED
 from kernelbench.scheduling.traces import CALLS
+from kernelbench.solvers.backend.local import TRIALS
+from kernelbench.solvers.task import ARTEFACTS
 from kernelbench.views.leaderboard import AS_JSON, AS_MARKDOWN
 
 NAMES_ALL = "import matmul_kernel, impl, helper\nx = 'matmul_kernel.py', 'impl.py', 'helper.py', 'b/matmul_kernel.py'"
@@ -141,7 +143,7 @@ def test_beside_its_results_a_solution_sees_none_of_them(tmp_path, seen):
     assert seen("1_19.py", **{"1_19_py": f"import helper\nx = {names}"}, **files) == ["1_19.py", "helper.py"]
     assert KEPT_BY_RUNS == {
         CONFIG, LOG, SOURCES, REFERENCES, TRAJECTORY, CALLS, UNEVALUATED, REVIEWS, AS_JSON, AS_MARKDOWN,
-        report._DEFAULT, WORKSPACES,
+        report._DEFAULT, WORKSPACES, ARTEFACTS, TRIALS,
     }  # fmt: skip
 
 
