@@ -58,7 +58,7 @@ class WorkerLimits:
         self._memory_bytes, self._has_group, self._folders = memory_bytes, has_group, folders
         self._shared_bytes, self._unaccounted_bytes = shared_memory_bytes(), unaccounted_memory_bytes()
         self.disk_bytes = min([MAX_DISK_BYTES, *(max(_LEAST_DISK_BYTES, free_bytes(one) // 2) for one in folders)])
-        self.files = min([MAX_FILES, *(max(_LEAST_FILES, _free_files(one) // 2) for one in folders)])
+        self.files = min([MAX_FILES, *(max(_LEAST_FILES, free_files(one) // 2) for one in folders)])
         self._free_bytes = [free_bytes(one) for one in folders]  # at the last look
         self._in_memory = {os.stat(one).st_dev for one in folders if lies_in_memory(one)}  # devices of these
         self._tasks = min(_MAX_TASKS, max(_LEAST_TASKS, free_tasks() // 2))
@@ -258,7 +258,7 @@ def free_bytes(folder: Path) -> int:
     return disk.f_bavail * disk.f_frsize
 
 
-def _free_files(folder: Path) -> int:
+def free_files(folder: Path) -> int:
     """Return how many files there is room for; some file systems count none."""
     disk = os.statvfs(folder)
     return disk.f_favail if disk.f_files else 2 * MAX_FILES

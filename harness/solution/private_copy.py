@@ -20,7 +20,7 @@ from pathlib import Path
 
 from harness.limits import MAX_ENTRIES, MAX_INCLUDED_FILES, MAX_INCLUDED_FOLDERS, MAX_LIBRARY_BYTES, MAX_NAME_CHARACTERS
 from harness.process import owned_folders
-from harness.process.worker_limits import free_bytes
+from harness.process.worker_limits import free_bytes, free_files
 from harness.solution.discover import Solution, SolutionError
 from harness.solution.includes import digest_of, name_in_digest, open_plain, reached
 from harness.solution.naming import is_run
@@ -56,7 +56,7 @@ class PrivateCopies:
         self._originals: dict[Solution, Solution] = {}
         self._links: dict[Path, dict[Path, list[Path]]] = {}
         self._copies: dict[tuple[int, int], Path] = {}  # of each file, whatever its names
-        self._most_bytes = self._left_bytes = 0
+        self._most_bytes, self._left = 0, (0, 0)  # bytes and files for which there is room
 
     def of(self, solution: Solution) -> Solution:
         """Return the solution with copies of the files that it may see, in a folder of its own.
@@ -67,12 +67,13 @@ class PrivateCopies:
         if solution not in self._made and not solution.refused:
             if not self._made:
                 self._folder.mkdir(parents=True, exist_ok=True)
-                self._most_bytes = self._left_bytes = free_bytes(self._folder) // 2
-            folder, left_bytes = self._folder / str(next(self._numbers)), self._left_bytes
+                self._most_bytes = free_bytes(self._folder) // 2
+                self._left = self._most_bytes, free_files(self._folder) // 2
+            folder, left = self._folder / str(next(self._numbers)), self._left
             try:
                 copy = self._copied(solution, folder)
             except BaseException as error:
-                self._left_bytes = left_bytes
+                self._left = left
                 self._copies = {file: copy for file, copy in self._copies.items() if not copy.is_relative_to(folder)}
                 owned_folders.remove_tree(folder)
                 if not isinstance(error, _TooLarge):
@@ -94,7 +95,7 @@ class PrivateCopies:
         if files and root not in self._links:
             self._links[root] = links_below(root)
         places = own_and_names(solution, own, files, self._links[root] if files else {})
-        self._take_room({*places.values()})
+        self._take_room(places)
         for name, path in places.items():
             to = folder / name
             to.parent.mkdir(parents=True, exist_ok=True)
@@ -108,10 +109,10 @@ class PrivateCopies:
         taken_in = (*helpers, *names)
         return replace(solution, path=folder / own.relative_to(root), taken_in=taken_in, neighbours=frozenset())
 
-    def _take_room(self, files: set[Path]) -> None:
-        """Count the bytes of copies of those that have none. Raises Changed, _TooLarge, and OSError."""
+    def _take_room(self, places: dict[str, Path]) -> None:
+        """Count bytes of files without a copy, and all names and folders. Raises Changed, _TooLarge, and OSError."""
         new: dict[tuple[int, int], int] = {}
-        for path in files:
+        for path in {*places.values()}:
             try:
                 status = os.lstat(path)
             except OSError:
@@ -124,9 +125,10 @@ class PrivateCopies:
                 f"the files that it names have {need / 1e6:,.0f} MB together, and copies of them may take half of what "
                 f"is free for temporary files, {self._most_bytes / 1e6:,.0f} MB"
             )
-        if need > self._left_bytes:
+        names = len({one for name in places for one in (name, *map(str, Path(name).parents))})
+        self._left = self._left[0] - need, self._left[1] - names
+        if min(self._left) < 0:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        self._left_bytes -= need
 
     def _place(self, path: Path, to: Path) -> None:
         """Have a copy of a file at ``to``: one for as many names and solutions as the file system lets it be."""

@@ -200,7 +200,7 @@ def test_a_folder_that_moves_while_files_are_counted_is_counted(run, monkeypatch
 
 
 def test_where_few_files_have_room_a_candidate_has_half_of_them(run, monkeypatch):
-    monkeypatch.setattr("harness.process.worker_limits._free_files", lambda folder: 60)
+    monkeypatch.setattr("harness.process.worker_limits.free_files", lambda folder: 60)
     monkeypatch.setattr("harness.process.worker_limits._LEAST_FILES", 10)
     error = failing(run, "for i in range(40): open(os.environ['TMPDIR'] + f'/{i}', 'w')\n")
     assert error.status is Status.CRASHED and "the limit is 30" in error.message

@@ -174,6 +174,14 @@ def test_copies_take_half_of_the_room_and_leave_the_rest_to_builds(folder, monke
         assert copies.of(other).path.is_file()
 
 
+def test_copies_take_half_of_the_inodes_too(folder, monkeypatch):
+    monkeypatch.setattr(private_copy, "free_files", lambda folder: 16)
+    with private_copies() as copies:
+        assert copies.of(solution(folder)).path.is_file()  # three files, two folders below its own
+        with pytest.raises(OSError, match="No space left"):
+            copies.of(solution(folder, "level1/2_other.py"))
+
+
 def test_a_solution_that_names_more_than_there_is_room_for_does_not_withdraw_by_that(folder, monkeypatch):
     monkeypatch.setattr(private_copy, "free_bytes", lambda folder: 4 << 20)
     (folder / "level1/data/table.txt").write_bytes(b"1" * (3 << 20))
