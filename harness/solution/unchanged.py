@@ -14,10 +14,11 @@ Stamp = tuple[tuple[int, ...], ...]
 
 def stamp(solution: Solution) -> Stamp:
     """Return what writing, replacing or removing one of a solution's files changes."""
-    return tuple(map(_stamp, (solution.path, *(file for file, _ in solution.taken_in))))
+    return tuple(map(stamp_of_file, (solution.path, *(file for file, _ in solution.taken_in))))
 
 
-def _stamp(file: Path) -> tuple[int, ...]:
+def stamp_of_file(file: Path) -> tuple[int, ...]:
+    """Return what writing, replacing or removing a file changes; an archive can give it any size and time."""
     try:
         found = file.stat()
     except OSError:

@@ -6,14 +6,15 @@ import time
 from pathlib import Path
 
 from harness.solution.discover import files_of
+from harness.solution.unchanged import stamp_of_file
 
 LOOK_S = 0.1  # a look is a few calls of the system
 
-Saved = dict[Path, tuple[int, int] | None]
+Saved = dict[Path, tuple[int, ...]]
 
 
 def saved(path: Path) -> Saved:
-    """Return when ``path`` and each file that it includes, imports or names was saved, and its size."""
+    """Return the stamps of ``path`` and each file that it includes, imports or names."""
     return _states([path, *files_of(path, path.parent)] if path.is_file() else [path])
 
 
@@ -24,12 +25,4 @@ def wait_for_change(path: Path, seen: Saved) -> None:
 
 
 def _states(paths) -> Saved:
-    return {path: _state(path) for path in paths}
-
-
-def _state(path: Path) -> tuple[int, int] | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size
+    return {path: stamp_of_file(path) for path in paths}

@@ -10,6 +10,7 @@ from typing import Any
 
 from harness.problem.module import ProblemFile
 from harness.solution import languages
+from harness.solution.unchanged import stamp_of_file
 from kernelbench.evaluation.executor import Options
 from kernelbench.evaluation.judge_process import open_judges
 from kernelbench.evaluation.local_executor import Pipeline, builds_at_once
@@ -25,7 +26,7 @@ class Bench:
         options = Options(**{**self.conditions, "baselines": tuple(conditions["baselines"])})
         opened = {"local": _Host, "ray": _Cluster}[options.executor](options)
         self._opened, self.line = opened, opened.line
-        self._versions: dict[Path, tuple[int, int]] = {}
+        self._versions: dict[Path, tuple[int, ...]] = {}
         self.device_type: str = opened.device["type"]
 
     def describe(self) -> dict[str, Any]:
@@ -44,7 +45,7 @@ class Bench:
         """
         if _of_judges(conditions) != self.conditions or self._opened.lost():
             return False
-        versions = {file.path: _version(file.path) for file in files}
+        versions = {file.path: stamp_of_file(file.path) for file in files}
         if any(self._versions.get(path, version) != version for path, version in versions.items()):
             return False
         self._versions |= versions
@@ -98,14 +99,6 @@ class _Cluster:
 
 def _of_judges(conditions: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in conditions.items() if name not in _PER_JOB}
-
-
-def _version(path: Path) -> tuple[int, int]:
-    try:
-        status = path.stat()
-    except OSError:
-        return 0, 0  # the judge says that it cannot be read
-    return status.st_mtime_ns, status.st_size
 
 
 class Benches:

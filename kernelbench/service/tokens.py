@@ -10,6 +10,8 @@ import secrets
 import stat
 from pathlib import Path
 
+from harness.solution.unchanged import stamp_of_file
+
 _LEAST = 32  # characters: 128 bits in hexadecimal
 _LINE = re.compile(r"(?P<name>[A-Za-z0-9_.-]{1,64})\s+(?P<token>\S+)")
 
@@ -28,7 +30,7 @@ class Tokens:
         self._read()
 
     def _read(self) -> None:
-        status = self._path.stat()
+        status, state = self._path.stat(), stamp_of_file(self._path)
         if stat.S_IMODE(status.st_mode) & 0o077:
             raise TokenError(f"others can read {self._path}: chmod 600 {self._path}, and choose new tokens")
         clients = {}
@@ -39,12 +41,11 @@ class Tokens:
             if not match or len(match["token"]) < _LEAST or match["name"] in clients:
                 raise TokenError(f"{self._path}, line {number}: expected a new NAME and a TOKEN of {_LEAST} characters")
             clients[match["name"]] = _digest(match["token"])
-        self._clients, self._state = clients, (status.st_mtime_ns, status.st_size, status.st_ino)
+        self._clients, self._state = clients, state
 
     def client(self, token: str) -> str | None:
         """Return the name of the client with this token; None for a stranger. The time tells nothing of any token."""
-        status = self._path.stat()
-        if (status.st_mtime_ns, status.st_size, status.st_ino) != self._state:
+        if stamp_of_file(self._path) != self._state:
             self._read()
         given, found = _digest(token), None
         for name, digest in self._clients.items():

@@ -197,11 +197,13 @@ def test_a_problem_that_has_changed_is_evaluated_as_it_is_now(write, tmp_path):
     source = "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x): return {}\n"
     source += "def get_inputs(): return [torch.rand(64, 64)]\ndef get_init_inputs(): return []\n"
     file = folder / "001_own.py"
-    file.write_text(source.format("torch.neg(x)"))
+    file.write_text(source.format("torch.relu(-x)"))
+    os.utime(file, (0, 0))
     problem = kernelbench.load_problem("1/1", folder.parent)
-    path = write(RELU.replace("relu", "neg"))
+    path = write(RELU.replace("relu(", "relu(-"))
     assert evaluate(path, problem).correct
-    file.write_text(source.format("torch.square(x)"))
+    file.write_text(source.format("torch.relu(+x)"))
+    os.utime(file, (0, 0))  # as an archive may have it
     assert evaluate(path, problem).status.value == "wrong_value"
 
 
