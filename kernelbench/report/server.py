@@ -76,7 +76,7 @@ class Tail:
 class Follower:
     """A run read again and again: ``update`` takes in what was written since.
 
-    A result's number is its place in the log. A log that was replaced starts a new ``generation``.
+    A result's number is its place in the log. A log or a list that was replaced starts a new ``generation``.
     """
 
     def __init__(self, path: Path):
@@ -94,7 +94,7 @@ class Follower:
     def update(self) -> None:
         """Raises RunError where the log is gone or holds what is no result; what was read before is kept."""
         try:
-            if self._log.replaced():
+            if any(tail.replaced() for tail in (self._log, self._trajectory, self._unevaluated)):
                 self._start(self.run.path)
             for line in self._log.lines():
                 self.run.results.append(Result.from_json(parse_json(line)))

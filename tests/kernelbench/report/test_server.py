@@ -115,6 +115,17 @@ def test_a_longer_log_in_its_place_is_read_anew_with_its_configuration(tmp_path)
     assert update["overview"]["runs"][0]["device"] == "another"
 
 
+def test_attempts_that_were_replaced_are_read_anew(tmp_path):
+    made = run(tmp_path / "r", result("1/1", status=Status.TIMEOUT, sample=1))
+    log = made.path / "trajectory.jsonl"
+    log.write_text('{"problem": "1/1", "sample": 1, "turn": 1, "answer": "the first"}\n')
+    feed = Feed(made.path)
+    generation = feed.data(0, "")["generation"]
+    assert feed.detail(0)["attempt"]["answer"] == "the first"
+    log.write_text('{"problem": "1/1", "sample": 1, "turn": 1, "answer": "another one"}\n')
+    assert feed.data(1, generation)["reset"] and feed.detail(0)["attempt"]["answer"] == "another one"
+
+
 def test_attempts_of_a_solver_come_with_the_results(tmp_path):
     made = run(tmp_path / "r", result("1/1", status=Status.TIMEOUT, sample=1))
     feed = Feed(made.path)
