@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import dataclasses
 import errno
+import secrets
 import time
 from pathlib import Path
 
 from harness.compile import library, prebuilt, python, translated
-from harness.compile.artefact import Artefact, BuildContext
+from harness.compile.artefact import Artefact, BuildContext, ToolchainError
 from harness.compile.cache import CacheError
 from harness.compile.cost import remember
 from harness.faults import MachineFault, check_disk
+from harness.problem.module import ProblemId
+from harness.process.owned_folders import scratch
 from harness.result import CandidateFailure, Status
-from harness.solution.discover import Solution
+from harness.solution.discover import Solution, read_solution
 
+_COMPILED = ("cpp", "cu")
 KINDS = {"py": python.build, "cu": library.build_cuda, "cpp": library.build_cpp, "so": prebuilt.build}
 TRANSLATED = {"dsl": translated.build}  # these need the problem too
 
@@ -35,7 +39,8 @@ def build(solution: Solution, context: BuildContext, problem: Path | None = None
     Raises CandidateFailure where the source does not build, ToolchainError where
     this machine cannot build this kind, and MachineFault where the machine fails twice,
     CacheError among others. A build whose process was killed is tried again, too: the second
-    time it is the candidate's failure.
+    time it is the candidate's failure. Where the machine fails, and builds another source of
+    that kind, there is a third try.
     """
     must_be_readable(solution)
     begin = time.perf_counter()
@@ -47,6 +52,12 @@ def build(solution: Solution, context: BuildContext, problem: Path | None = None
         if failure.status is Status.TIMEOUT:
             failure.message = f"the build took longer than {context.timeout_s:g} s"
         raise
+    except ToolchainError:
+        raise
+    except Exception:  # the machine's, or one of our own that its source has found
+        if not _builds_another(solution.kind, context):
+            raise
+        artefact = _built_at_last(solution, context)
     remember(solution, context)
     return dataclasses.replace(artefact, seconds=time.perf_counter() - begin)
 
@@ -55,6 +66,33 @@ def must_be_readable(solution: Solution) -> None:
     """Raise CandidateFailure where it is refused."""
     if solution.refused:
         raise CandidateFailure(Status.BUILD_ERROR, f"{solution.name} is not built: {solution.refused}")
+
+
+def _builds_another(kind: str, context: BuildContext) -> bool:
+    """Return whether the machine builds a source that is no candidate's, and in no cache; only for compiled kinds."""
+    if kind not in _COMPILED:
+        return False
+    with scratch() as folder:
+        path = folder / f"another.{kind}"
+        path.write_text(f'extern "C" int another() {{ return 0x{secrets.token_hex(3)}; }}\n')
+        try:
+            return _built(read_solution(path, problem=ProblemId(1, 1), settings=False), context, None) is not None
+        except Exception:
+            return False
+
+
+def _built_at_last(solution: Solution, context: BuildContext) -> Artefact:
+    """Return what a third try gives; raise CandidateFailure where the machine fails again, as with nobody else.
+
+    As one that is not evaluated the candidate would count nowhere: its author could withdraw what is wrong.
+    """
+    try:
+        return _built(solution, context, None, last=True)
+    except (CandidateFailure, ToolchainError):
+        raise
+    except Exception as error:
+        message = f"the machine failed three times with the build of {solution.name}, not with another: {error}"
+        raise CandidateFailure(Status.BUILD_ERROR, message) from error
 
 
 def _built(

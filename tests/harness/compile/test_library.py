@@ -8,8 +8,9 @@ import os
 import pytest
 import torch
 
-from harness.compile import BuildContext, build, dependencies, toolchain
+from harness.compile import BuildContext, build, dependencies, library, toolchain
 from harness.compile.toolchain import nvcc
+from harness.faults import MachineFault
 from harness.problem.module import ProblemId
 from harness.result import CandidateFailure, Status
 from harness.solution.discover import read_solution
@@ -120,6 +121,34 @@ def test_without_confinement_the_compilers_own_list_tells_of_it(tmp_path):
     assert dependencies.of_the_system(read, [*own, tmp_path / "n.h"], tmp_path, tmp_path / "scratch").keys() == {
         "/usr/include/stdio.h"
     }
+
+
+@pytest.mark.parametrize("error", [OSError(errno.EIO, "Input/output error"), RecursionError("too deep")], ids=repr)
+def test_who_has_the_machine_fail_with_its_build_and_nobody_elses_has_failed(built, monkeypatch, error):
+    """Its author could have it listed as not evaluated, where it counts nowhere."""
+    read = library._read_files
+    tried = []
+
+    def fails(worker, solution, *more):
+        tried.append(solution.name)
+        if solution.name == "a.cpp":
+            raise error
+        return read(worker, solution, *more)
+
+    monkeypatch.setattr(library, "_read_files", fails)
+    with pytest.raises(CandidateFailure, match="failed three times with the build of a.cpp, not") as caught:
+        built(SOURCE.format(1))
+    assert caught.value.status is Status.BUILD_ERROR
+    assert tried.count("a.cpp") >= 2 and tried[-2:] == ["another.cpp", "a.cpp"]
+
+
+def test_a_machine_that_fails_with_other_builds_too_is_to_blame(built, monkeypatch):
+    def fails(*_):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(library, "_read_files", fails)
+    with pytest.raises(MachineFault, match="cannot build a.cpp: .*Input/output error"):
+        built(SOURCE.format(1))
 
 
 def test_a_folder_name_with_wide_spaces_puts_no_words_into_a_compilers_list(tmp_path):
