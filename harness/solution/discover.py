@@ -15,24 +15,16 @@ from types import MappingProxyType
 from typing import Any
 
 from harness.isolated_call import ApartError, TooMuch, apart
-from harness.limits import (
-    HEAD_BYTES,
-    MAX_ENTRIES,
-    MAX_LIBRARY_BYTES,
-    MAX_NAME_CHARACTERS,
-    MAX_PATH_CHARACTERS,
-    MAX_SOURCE_BYTES,
-)
+from harness.limits import HEAD_BYTES, MAX_LIBRARY_BYTES, MAX_NAME_CHARACTERS, MAX_SOURCE_BYTES
 from harness.problem.module import ProblemId
 from harness.result import printable
-from harness.solution.includes import Lookups, digest_of, read_head, real_path, too_large
-from harness.solution.links import and_their_links, leads_to_a_folder, of_other_folders, real_or_none
-from harness.solution.naming import NoProblem, SolutionError, by_name, clashes, is_run, mapping, said_in
+from harness.solution.entries import entries_of
+from harness.solution.includes import digest_of, read_head, real_path, too_large
+from harness.solution.links import and_their_links, of_other_folders, real_or_none
+from harness.solution.naming import NoProblem, SolutionError, by_name, clashes, mapping, said_in
 
 SUFFIXES = (".py", ".cu", ".cpp", ".dsl")
 PREBUILT_SUFFIX = ".so"
-_RUN = "a run, by its files config.json and results.jsonl: what lies in it is no solution"
-_LINK = "a link to a folder, which is not followed: put the folder itself there"
 
 _DEVICES = ("any", "cpu", "cuda")
 _OF_SUFFIX = {".py": ("pytorch", "any"), ".cpp": ("cpp", "cpu")} | dict.fromkeys((".cu", ".dsl", ".so"), ("cuda",) * 2)
@@ -124,14 +116,14 @@ def discover(
         raise SolutionError(f"no such directory or file: {root}")
     if problem:
         raise SolutionError(f"{root} is a directory: a problem can be named for one file only")
-    entries, left_out = _entries(root)
+    entries, left_out = entries_of(root)
     paths = sorted(path for path in entries if path.suffix in suffixes and _is_candidate(path, root))
     if not paths:
         raise SolutionError(f"no solutions in {root}: expected files ending in {', '.join(suffixes)}")
 
     found: dict[Path, Solution] = {}
     nameless = set()
-    unmapped = [*left_out]
+    unmapped = sorted(one for one in left_out if _is_shown(one[0], root))
     for path in paths:
         try:
             found[path] = read_solution(path, root, names=names)
@@ -179,7 +171,7 @@ def digest_of_helpers(digests: Iterable[str]) -> str:
 
 def named_as_problems(folder: Path, names: Mapping[str, ProblemId]) -> frozenset[Path]:
     """Return the real paths of the files in ``folder`` whose names stand for problems; none without such names."""
-    entries = _entries(folder)[0] if names else []
+    entries = entries_of(folder)[0] if names else []
     named = (path for path in entries if path.suffix in SUFFIXES and by_name(path, names) and not os.path.islink(path))
     return frozenset(Path(os.path.realpath(path)) for path in named)
 
@@ -271,36 +263,6 @@ def readable(name: str | Path) -> str:
     """
     text = printable(os.fsencode(name).replace(b"\\", rb"\\").decode("utf-8", errors="surrogateescape"))
     return text.replace("\n", "\\n").replace("\t", "\\t")
-
-
-def _entries(root: Path) -> tuple[list[Path], list[tuple[Path, str]]]:
-    """Return what lies below ``root``, and the folders there that are not looked into, with the reason.
-
-    Raises SolutionError where it is too much.
-    """
-    folders: list[Path] = [root]
-    found: list[Path] = []
-    left_out: list[tuple[Path, str]] = []
-    characters, lookups = 0, Lookups()
-    while folders:
-        folder = folders.pop()
-        if folder != root and is_run(folder):
-            left_out.append((folder, _RUN))
-            continue
-        try:
-            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-        except OSError as error:  # not ours to read, or its path too long
-            left_out.append((folder, _reason(error)))
-            continue
-        linked = (folder / entry.name for entry in entries if entry.is_symlink())
-        left_out += [(link, _LINK) for link in linked if leads_to_a_folder(link, root, lookups)]
-        found += [folder / entry.name for entry in entries]
-        characters += sum(len(entry.path) - len(str(root)) for entry in entries)
-        if len(found) > MAX_ENTRIES or characters > MAX_PATH_CHARACTERS:
-            most = f"{MAX_ENTRIES:,} files, or {MAX_PATH_CHARACTERS:,} characters in their paths"
-            raise SolutionError(f"{root} holds more than {most}: name a folder of solutions only")
-        folders += [folder / entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
-    return found, sorted(one for one in left_out if _is_shown(one[0], root))
 
 
 def _is_candidate(path: Path, root: Path) -> bool:

@@ -298,7 +298,7 @@ def test_headers_have_a_cap_together(tmp_path):
 
 
 def test_a_directory_of_too_many_files_is_told(tmp_path, monkeypatch, write):
-    monkeypatch.setattr("harness.solution.discover.MAX_ENTRIES", 20)
+    monkeypatch.setattr("harness.solution.entries.MAX_ENTRIES", 20)
     for index in range(30):
         write(MODEL, f"1_{index + 1}.py")
     with pytest.raises(SolutionError, match="more than 20 files"):
@@ -318,14 +318,30 @@ def test_a_solution_whose_path_is_too_long_is_listed(tmp_path, write):
     ]
 
 
-def test_a_directory_of_too_long_paths_is_told(tmp_path, monkeypatch, write):
+def test_who_fills_a_folder_keeps_nobody_elses_from_being_evaluated(tmp_path, monkeypatch, write):
+    monkeypatch.setattr("harness.solution.entries.MAX_ENTRIES", 20)
+    write(MODEL, "1_19.py")
+    for level, (author, count) in enumerate({"alice": 2, "mallory": 25, "trent": 8, "zoe": 9}.items(), start=1):
+        (tmp_path / author / f"level{level}").mkdir(parents=True)
+        for index in range(count):
+            (tmp_path / author / f"level{level}" / f"{index}_{author}.py").write_text(MODEL)
+    found = discover(tmp_path)
+    authors = {solution.name.partition("/")[0] for solution in found.solutions}
+    assert authors == {"1_19.py", "alice", "trent"}
+    assert {path.name: reason for path, reason in found.unmapped if path.suffix == ""} == dict.fromkeys(
+        ["mallory", "zoe"],
+        "too much lies in it: the directory may hold 20 files, or 16,777,216 characters in their paths",
+    )
+
+
+def test_a_folder_of_too_long_paths_is_left_out(tmp_path, monkeypatch, write):
     """To list 5,000 files below folders with the longest names took a gigabyte."""
     write(MODEL, "1_19.py")
     (tmp_path / ("a" * 200) / ("b" * 200)).mkdir(parents=True)
     assert len(discover(tmp_path).solutions) == 1
-    monkeypatch.setattr("harness.solution.discover.MAX_PATH_CHARACTERS", 500)
-    with pytest.raises(SolutionError, match="more than 200,000 files, or 500 characters in their paths"):
-        discover(tmp_path)
+    monkeypatch.setattr("harness.solution.entries.MAX_PATH_CHARACTERS", 500)
+    found = discover(tmp_path)
+    assert len(found.solutions) == 1 and [path.name for path, _ in found.unmapped] == ["a" * 200]
 
 
 def test_includes_and_include_paths_are_looked_up_so_many_times_only():
