@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 
 from kernelbench import suite
@@ -35,13 +36,15 @@ def forecast(experiment: Experiment, store: Store | None) -> list[Forecast]:
     Raises SelectorError and ProblemError where the problems cannot be found.
     """
     problems = experiment.landscape.problems if experiment.landscape else len(_problems(experiment))
-    cells = store.left() if store else list(experiment.cells())
-    finished = list(store.finished.values()) if store else []
+    left = Counter(cell.variant for cell in (store.left() if store else experiment.cells()))
+    finished = defaultdict(list)
+    for one in store.finished.values() if store else ():
+        finished[one.cell.variant].append(one)
     found = []
     for variant in experiment.variant:
-        runs = sum(cell.variant == variant.name for cell in cells)
+        runs = left[variant.name]
         attempts = runs * problems * experiment.budget_of(variant)
-        done = spent([one for one in finished if one.cell.variant == variant.name])
+        done = spent(finished[variant.name])
         if done["attempts"]:
             each = {name: done[name] / done["attempts"] for name in ("tokens", "usd", "seconds")}
             source = MEASURED

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 from warm_kb import KB
 
+from harness.solution.discover import PREBUILT_SUFFIX, SUFFIXES
 from kernelbench.cli.evaluate.check import command
 from kernelbench.evaluation.directory import Outcome
 from kernelbench.metrics import settled
@@ -305,6 +307,12 @@ def test_the_action_is_not_installed_from_within_the_workspace():
     """A file pip.py of a pull request ran in the place of pip."""
     (step,) = [step for step in (ROOT / "action.yml").read_text().split("\n    - ") if "pip install" in step]
     assert "working-directory: ${{ github.action_path }}\n" in step and "run: python -m pip install ." in step
+
+
+def test_the_hook_runs_for_each_kind_of_solution_and_for_headers():
+    (files,) = re.findall(r"^  files: (.*)$", (ROOT / ".pre-commit-hooks.yaml").read_text(), re.MULTILINE)
+    assert all(re.search(files, f"a/kernel{suffix}") for suffix in (*SUFFIXES, PREBUILT_SUFFIX, ".h", ".cuh", ".hpp"))
+    assert not re.search(files, "README.md")
 
 
 def test_the_hook_runs_a_command_that_there_is():
