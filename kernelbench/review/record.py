@@ -121,10 +121,11 @@ def append(run: Path, review: Review) -> None:
             if not stat.S_ISREG(os.fstat(log.fileno()).st_mode):
                 raise OSError(errno.EINVAL, "it is not a plain file")
             must_have_one_name(log.fileno())
+            line = json.dumps(asdict(review)).encode() + b"\n"
             if (size := log.seek(0, os.SEEK_END)) and os.pread(log.fileno(), 1, size - 1) != b"\n":
                 _, rest = read_lines(path, _MOST_BYTES)  # of one that was cut off
                 log.truncate(size - len(rest))
-            line = json.dumps(asdict(review)).encode() + b"\n"
+                line = line if rest else b"\n" + line  # a whole one lacks its end
             if log.seek(0, os.SEEK_END) + len(line) > _MOST_BYTES or lines_of(log.fileno()) >= MOST_LINES:
                 raise OSError(errno.EFBIG, "no more is read of one; move it elsewhere")
             if log.write(line) < len(line):

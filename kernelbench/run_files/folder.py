@@ -9,6 +9,7 @@ import errno
 import os
 from pathlib import Path
 
+from harness.json_text import parse_json
 from harness.solution.includes import read_bytes
 
 MOST_LINES = 1_000_000  # 250 problems with a hundred samples of forty lines each
@@ -90,10 +91,18 @@ def read_own(path: Path, most: int) -> bytes:
 def read_lines(path: Path, most: int) -> tuple[list[bytes], bytes]:
     """Return the lines of a log, and what stands behind the last; raises OSError also for too many lines.
 
-    Each is an object: a line of one byte takes 40.
+    Each is an object: a line of one byte takes 40. A last one that is whole, and lacks its end only, is one of them.
     """
     data = read_own(path, most)
     if (count := data.count(b"\n")) > MOST_LINES:
         raise OSError(errno.EFBIG, f"it is too large: {count:,} lines, and the limit is {MOST_LINES:,}", str(path))
     *lines, rest = data.split(b"\n")
-    return lines, rest
+    return ([*lines, rest], b"") if is_whole(rest) else (lines, rest)
+
+
+def is_whole(line: bytes) -> bool:
+    """Return whether it is a JSON object: of one that was cut off a part is none."""
+    try:
+        return line.startswith(b"{") and isinstance(parse_json(line), dict)
+    except ValueError:
+        return False

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from harness.faults import MachineFault
-from kernelbench.run_files.folder import MOST_LINES, must_have_one_name, read_lines
+from kernelbench.run_files.folder import MOST_LINES, is_whole, must_have_one_name, read_lines
 
 MOST_LOG_BYTES = 2 << 30  # chosen: 100,000 records of 20 kB
-_PIECE_BYTES = 1 << 20
+_PIECE_BYTES, _LONGEST_BYTES = 1 << 20, 64 << 20  # of a log that is read from its end, and of its last line
 # Bytes and lines of each log that this process wrote to: a log is not read again for each record.
 _counted: dict[tuple[int, int], tuple[int, int]] = {}
 _LINK = "it is a link, which is not written through"
@@ -42,6 +42,7 @@ def append_line(path: Path, record: dict[str, Any]) -> None:
     """Add one record to a log, whole and on the disk; WriteError where there is no room, and the log is as before.
 
     A half-written line at its end is cut off, and not before: who only reads a file, and refuses it, changes nothing.
+    A whole one gets the end that it lacks.
     Nor does a log grow beyond what is read of one, in bytes or lines. A link is refused: in a run directory of others
     it may lead to any file of ours.
     """
@@ -53,7 +54,8 @@ def append_line(path: Path, record: dict[str, Any]) -> None:
         raise WriteError(f"cannot open {path}: {reason}; put it right and continue with --resume") from error
     try:
         _check_names(descriptor, path)
-        size = _whole_bytes(descriptor)
+        size, missing = _end_of_lines(descriptor)
+        line = missing + line
         if size + len(line) > MOST_LOG_BYTES:
             raise FullLog(
                 f"{path} is full: it has {size:,} bytes, and no more than {MOST_LOG_BYTES:,} are read of a log. "
@@ -69,7 +71,7 @@ def append_line(path: Path, record: dict[str, Any]) -> None:
             if written < len(line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             os.fsync(descriptor)
-            _counted[_identity(descriptor)] = (size + len(line), lines + 1)
+            _counted[_identity(descriptor)] = (size + len(line), lines + line.count(b"\n"))
         except OSError as error:
             with contextlib.suppress(OSError):  # EINVAL: it is a pipe
                 os.ftruncate(descriptor, size)
@@ -81,15 +83,19 @@ def append_line(path: Path, record: dict[str, Any]) -> None:
         os.close(descriptor)
 
 
-def _whole_bytes(descriptor: int) -> int:
-    """Return how many bytes the whole lines of an open log have."""
-    end = os.fstat(descriptor).st_size
+def _end_of_lines(descriptor: int) -> tuple[int, bytes]:
+    """Return how many bytes the whole lines of an open log have, and the end that the last of them lacks, or b""."""
+    size = end = os.fstat(descriptor).st_size
+    if not size or os.pread(descriptor, 1, size - 1) == b"\n":
+        return size, b""
     while end:
         begin = max(0, end - _PIECE_BYTES)
         if (at := os.pread(descriptor, end - begin, begin).rfind(b"\n")) >= 0:
-            return begin + at + 1
+            end = begin + at + 1
+            break
         end = begin
-    return 0
+    is_one = size - end <= _LONGEST_BYTES and is_whole(os.pread(descriptor, size - end, end))
+    return (size, b"\n") if is_one else (end, b"")
 
 
 def _check_names(descriptor: int, path: Path) -> None:
