@@ -14,7 +14,7 @@ from harness.problem.distributions import rare
 from harness.problem.inputs import fresh_seeds, tensors_of
 from harness.result import CandidateFailure
 from harness.tensors.dtypes import is_finite
-from harness.tensors.outputs import as_tensor
+from harness.tensors.outputs import as_tensors
 
 _CHANGED = (
     "weights of the reference that start as ones, zeros or another constant were changed, and so were "
@@ -44,7 +44,7 @@ def check(
         (seed,) = fresh_seeds(1)
         session.call_candidate(case, seed)
         inputs, leaves = session.call_reference(case, seed).take(0)
-        expected = [as_tensor(leaf) for leaf in leaves]
+        expected = as_tensors(leaves, session.conditions.device)
         if case == PUBLISHED or all(map(is_finite, expected)):
             inputs = tensors_of(inputs) if case.weights == "initial" else None
             with _explained(case, weights_copied):
@@ -88,7 +88,7 @@ def allclose(session: EvaluationSession) -> dict[str, Any]:
     tolerance = session.reference.setting.workload.problem.allclose
     session.call_candidate(PUBLISHED, seed)
     _, leaves = session.call_reference(PUBLISHED, seed).take(0)
-    expected = [as_tensor(leaf) for leaf in leaves]
+    expected = as_tensors(leaves, session.conditions.device)
     excesses = [
         allclose_excess(session.with_room(read), tensor, tolerance)
         for read, tensor in zip(session.fetched_outputs(expected), expected)

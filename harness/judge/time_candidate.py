@@ -11,7 +11,7 @@ from harness.faults import check_disk
 from harness.judge.session import EvaluationSession
 from harness.problem.inputs import fresh_seeds, tensors_of
 from harness.result import CandidateFailure, Result
-from harness.tensors.outputs import as_tensor
+from harness.tensors.outputs import as_tensors
 from harness.timing import Round
 from harness.timing.interleaved import CANDIDATE, InterleavedTiming, calls_a_round
 
@@ -92,7 +92,7 @@ def _play_round(
     call = _random.randrange(calls)
     inputs, leaves = reference.take(call)
     inputs = tensors_of(inputs) if with_inputs else None  # what is not compared is released here
-    session.compare(case, seeds[call], call, [as_tensor(leaf) for leaf in leaves], inputs)
+    session.compare(case, seeds[call], call, as_tensors(leaves, session.conditions.device), inputs)
     for name, model in baselines.items():
         if name == EAGER:
             played[name] = reference

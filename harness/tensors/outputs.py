@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -56,6 +56,11 @@ def as_tensor(leaf: Any) -> torch.Tensor:
     if isinstance(leaf, complex):
         return torch.tensor(leaf, dtype=torch.complex128)
     return torch.tensor(leaf, dtype=torch.float64 if isinstance(leaf, float) else torch.int64)
+
+
+def as_tensors(leaves: Iterable[Any], device: torch.device) -> list[torch.Tensor]:
+    """Return leaves as tensors on a device, where numbers are not by themselves."""
+    return [as_tensor(leaf).to(device) for leaf in leaves]
 
 
 def kind_of(leaf: Any) -> str:

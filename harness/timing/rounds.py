@@ -18,7 +18,7 @@ import torch
 from harness.problem.distributions import TIMED, rare
 from harness.problem.inputs import build_model, call, draw_inputs, fresh_seeds, seed_generators
 from harness.problem.module import Workload
-from harness.tensors.outputs import as_tensor, flatten, structure_of
+from harness.tensors.outputs import as_tensors, flatten, structure_of
 from harness.tensors.strides import is_dense
 from harness.timing import Round
 from harness.timing.cupti import breakdown
@@ -66,14 +66,14 @@ class RunConfig:
 def outputs_of(model, setting: RunConfig, inputs: list, seed: int) -> list[torch.Tensor]:
     """The leaves of one call's output; the call may overwrite its inputs."""
     seed_generators(seed, setting.device)
-    return [as_tensor(leaf) for leaf in flatten(call(model, inputs))]
+    return as_tensors(flatten(call(model, inputs)), setting.device)
 
 
 def play_calls(model, setting: RunConfig, inputs: list[list], seeds: list[int]) -> list[list[torch.Tensor]]:
     """One call after the other: the leaves of their outputs, dense in memory in whatever order of dimensions."""
     with _no_collection():
         return [
-            [_dense(leaf.to(setting.device)) for leaf in outputs_of(model, setting, arguments, seed)]
+            [_dense(leaf) for leaf in outputs_of(model, setting, arguments, seed)]
             for arguments, seed in zip(inputs, seeds)
         ]
 

@@ -26,7 +26,7 @@ from harness.problem.math_modes import pin_math_modes
 from harness.problem.module import load_problem
 from harness.process import protocol
 from harness.result import Status
-from harness.tensors.outputs import as_tensor, kind_of
+from harness.tensors.outputs import as_tensor, as_tensors, kind_of
 from harness.tensors.strides import order_of
 from harness.timing import Round, timer_for
 from harness.timing.gate import Gate
@@ -219,7 +219,7 @@ class Candidate:
         if what == "inputs":
             tensors = tensors_of(self._round.inputs[call])
         else:
-            tensors = [as_tensor(leaf).to(self._device) for leaf in self._round.outputs[call]]  # numbers are elsewhere
+            tensors = as_tensors(self._round.outputs[call], self._device)
         for slot, tensor in zip(lay_out(tensors), tensors):
             self._outbox.write(slot, tensor)
         self._synchronize()
