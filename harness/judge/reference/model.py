@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch.overrides import TorchFunctionMode
 
 from harness.judge.compare import in_own_units, largest_error, root_mean_square
@@ -32,6 +33,8 @@ TRIALS = (
 CHANGED = InputCase("signed", "changed")
 _RANDOM_LIKE = (torch.randn_like, torch.rand_like)
 _RANDOM = (torch.randn, torch.rand, *_RANDOM_LIKE)
+_DROPOUTS = (F.dropout, F.dropout1d, F.dropout2d, F.dropout3d)
+_IN_PLACE = (torch.Tensor.uniform_, torch.Tensor.normal_, torch.Tensor.bernoulli_, torch.Tensor.exponential_)
 
 
 class Loss(NamedTuple):
@@ -174,7 +177,10 @@ class Reference:
 
 
 class _DrawnIn(TorchFunctionMode):
-    """Have ``forward`` draw the random numbers that it draws in ``dtype``, whose bits others do not share."""
+    """Have ``forward`` draw the random numbers that it draws in ``dtype``: in another one they are others.
+
+    On a GPU that holds for the mask of a dropout, too.
+    """
 
     def __init__(self, dtype: torch.dtype):
         super().__init__()
@@ -182,10 +188,24 @@ class _DrawnIn(TorchFunctionMode):
 
     def __torch_function__(self, function: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         kwargs = kwargs or {}
+        if function in _DROPOUTS:
+            return self._dropped(function, *args, **kwargs)
+        if function in _IN_PLACE:
+            drawn = function(args[0].to(self._dtype, copy=True), *args[1:], **kwargs)
+            return args[0].copy_(drawn)
         if function not in _RANDOM:
             return function(*args, **kwargs)
         wanted = kwargs.get("dtype") or (args[0].dtype if function in _RANDOM_LIKE else torch.get_default_dtype())
         return function(*args, **kwargs | {"dtype": self._dtype}).to(wanted)
+
+    def _dropped(
+        self, function: Callable, input: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+    ) -> torch.Tensor:
+        if not training or p in (0.0, 1.0):
+            return function(input, p, training, inplace)
+        kept = function(torch.ones_like(input, dtype=self._dtype), p, training, False) != 0
+        output = input * kept / (1.0 - p)
+        return input.copy_(output) if inplace else output
 
 
 def cast(inputs: list, dtype: torch.dtype) -> list:

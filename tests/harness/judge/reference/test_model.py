@@ -2,6 +2,8 @@
 
 import pytest
 import torch
+import torch.nn.functional as F
+from torch.overrides import TorchFunctionMode
 
 from harness.judge.reference.model import (
     CHANGED,
@@ -10,6 +12,7 @@ from harness.judge.reference.model import (
     InputCase,
     Loss,
     Reference,
+    _DrawnIn,
 )
 from harness.problem.inputs import DTYPES
 from harness.problem.module import ProblemFile, ProblemId, load_problem
@@ -61,6 +64,55 @@ def test_what_a_forward_draws_itself_is_no_loss(tmp_path, problem):
     assert loss < 1e-5
     ((loss, _),) = reference(problem("3/35")).losses(PUBLISHED, 1)
     assert loss < 1e-5
+
+
+FILLING = """
+import torch
+class Model(torch.nn.Module):
+    def forward(self, x):
+        noise = torch.empty_like(x).uniform_() + torch.empty_like(x).normal_(0, 1) + torch.empty_like(x).exponential_()
+        return x + noise + torch.empty_like(x).bernoulli_(0.5)
+def get_inputs(): return [torch.rand(8, 8)]
+def get_init_inputs(): return []
+"""
+
+
+def test_nor_is_what_it_fills_a_tensor_with(tmp_path):
+    ((loss, _),) = reference(written(tmp_path, FILLING), "full").losses(PUBLISHED, 1)
+    assert loss < 1e-5
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_a_dropout_has_one_mask_in_all_precisions(problem, device, precision):
+    """On a GPU it depends on the type: any mask was right, and none."""
+    setting = RunConfig(problem("2/66").workload("small"), torch.device(device), DTYPES[precision])
+    model = Reference(setting, 7)
+    ((loss, _),) = model.losses(InputCase("signed"), 1)
+    (output,) = model.outputs(InputCase("signed"), 1)
+    assert loss < {"fp32": 1e-3, "bf16": 0.2}[precision] * output.double().square().mean().sqrt()
+
+
+@pytest.mark.parametrize("function", [F.dropout, F.dropout1d, F.dropout2d, F.dropout3d])
+def test_a_mask_is_drawn_in_the_precision_of_the_call(function):
+    """And is that of the call without FP64, and scaled alike."""
+    x = torch.rand((2, 40, 3, 3, 3)[: {F.dropout: 5, F.dropout1d: 3, F.dropout2d: 4, F.dropout3d: 5}[function]]) + 1
+    drawn = []
+
+    class Seen(TorchFunctionMode):
+        def __torch_function__(self, called, types, args=(), kwargs=None):
+            drawn.extend([args[0].dtype] if called is function else [])
+            return called(*args, **kwargs or {})
+
+    torch.manual_seed(1)
+    expected = function(x, 0.3)
+    for inplace in (False, True):
+        torch.manual_seed(1)
+        with Seen(), _DrawnIn(torch.float32):
+            found = function(x.double(), 0.3, inplace=inplace)
+        assert found.dtype is torch.float64 and torch.allclose(found.float(), expected)
+    assert set(drawn) == {torch.float32}
+
 
 
 def test_cancellation_loses_what_it_must(tmp_path):
