@@ -90,7 +90,7 @@ def test_a_dropout_has_one_mask_in_all_precisions(problem, device, precision):
     model = Reference(setting, 7)
     ((loss, _),) = model.losses(InputCase("signed"), 1)
     (output,) = model.outputs(InputCase("signed"), 1)
-    assert loss < {"fp32": 1e-3, "bf16": 0.2}[precision] * output.double().square().mean().sqrt()
+    assert loss < 0.2 * output.double().square().mean().sqrt()  # with TF32, or in BF16; another mask's is 1
 
 
 @pytest.mark.parametrize("function", [F.dropout, F.dropout1d, F.dropout2d, F.dropout3d])
