@@ -14,7 +14,7 @@ from harness.problem.module import ProblemError
 from harness.problem.signature import input_name
 from harness.result import CandidateFailure
 from harness.tensors.dtypes import are_same, count_nan, is_finite
-from harness.tensors.outputs import as_tensor, why_not_compared, why_not_passed
+from harness.tensors.outputs import as_tensors, why_not_compared, why_not_passed
 from harness.timing import Round
 from harness.timing.rounds import outputs_of
 
@@ -29,7 +29,7 @@ def check(reference: Reference, seed: int, example: Round) -> None:
     inputs, leaves = example.inputs[0], example.outputs[0]
     if reason := why_not_passed(inputs) or why_not_compared(leaves):
         raise _unfit(reference, reason)
-    outputs = [as_tensor(leaf) for leaf in leaves]
+    outputs = as_tensors(leaves, reference.setting.device)
     must_have_values(reference, seed, outputs)
     drawn = reference.setting.draw_one(seed, PUBLISHED.draw)
     if not reference.setting.workload.problem.overwrites_inputs:
