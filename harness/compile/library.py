@@ -19,6 +19,7 @@ from harness.solution.includes import DEVICES, local_includes, read_bytes, read_
 from harness.solution.languages import languages, missing
 from harness.solution.visible_files import own_files
 
+_IN_NO_LIST = re.compile(r"[\\\x00-\x1f\ud800-\udfff]")  # of the files that were compiled in, which is one for make
 _FOR_A_SHELL = re.compile(r'["$`\\\x00-\x1f]')  # nvcc has one run its steps, with paths between double quotes
 _LIBRARY, _READ, _TRANSLATED = "solution.so", "solution.d", "translated.cu"
 # Linked without symbols and build number, sources that differ in comments are one library.
@@ -35,6 +36,12 @@ def build_cpp(solution: Solution, context: BuildContext) -> Artefact:
     compiler = host_compiler()
     if compiler is None:
         raise ToolchainError("no C++ compiler: install g++ or clang++, or set CXX")
+    if _IN_NO_LIST.search(str(solution.path)):
+        message = (
+            "compilers list no path with \\, a control character or bytes that are no UTF-8 so that it can be read: "
+            "rename the file, or the folder that has one"
+        )
+        raise CandidateFailure(Status.BUILD_ERROR, message)
     return _compile(solution, compiler, _CPP_FLAGS, context)
 
 

@@ -123,6 +123,20 @@ def test_without_confinement_the_compilers_own_list_tells_of_it(tmp_path):
     }
 
 
+@pytest.mark.parametrize(
+    "name", ["a b.cpp", "a$b.cpp", "a#b.cpp", "a:b.cpp", "a\u2003b.cpp", "a%b*.cpp", "\u00fc'\".cpp"]
+)
+def test_a_path_with_odd_characters_builds(built, name):
+    assert answer(built(SOURCE.format(7), name)) == 7
+
+
+@pytest.mark.parametrize("name", ["a\\b.cpp", "a\nb.cpp", os.fsdecode(b"a\xff.cpp")], ids=ascii)
+def test_a_path_that_no_list_of_a_compiler_can_hold_is_told_so(built, name):
+    with pytest.raises(CandidateFailure, match="rename the file, or the folder that has one") as caught:
+        built(SOURCE.format(7), name)
+    assert caught.value.status is Status.BUILD_ERROR
+
+
 @pytest.mark.parametrize("error", [OSError(errno.EIO, "Input/output error"), RecursionError("too deep")], ids=repr)
 def test_who_has_the_machine_fail_with_its_build_and_nobody_elses_has_failed(built, monkeypatch, error):
     """Its author could have it listed as not evaluated, where it counts nowhere."""
