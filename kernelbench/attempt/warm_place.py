@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import hashlib
 import os
+import resource
 import secrets
 import stat
 import sys
@@ -43,7 +44,7 @@ class Place:
 
     @classmethod
     def here(cls) -> Place:
-        """Return the place of a server with this code, this Python and this environment."""
+        """Return the place of a server with this code, this Python, this environment, and these cores and limits."""
         return cls(private_folder(), _key())
 
     @classmethod
@@ -99,5 +100,6 @@ def _key() -> str:
     passed = sorted((k, v) for k, v in environment().items() if not k.startswith(_SESSION))
     sources = [path for package in ("harness", "kernelbench") for path in (ROOT / package).rglob("*.py")]
     newest = max(path.stat().st_ctime_ns for path in sources)  # an archive gives files any other time
-    state = repr((sys.executable, str(ROOT), passed, named_paths(private_places()), len(sources), newest))
+    process = os.nice(0), sorted(os.sched_getaffinity(0)), resource.getrlimit(resource.RLIMIT_AS)
+    state = repr((sys.executable, str(ROOT), passed, named_paths(private_places()), len(sources), newest, process))
     return hashlib.sha256(state.encode()).hexdigest()[:16]

@@ -136,6 +136,20 @@ def test_a_server_ends_when_nobody_calls(attempted, runtime, tmp_path):
     assert not list(runtime.glob("*.token")) and not warm_client.stop()
 
 
+@pytest.mark.parametrize("call", ["sched_setaffinity", "nice"])
+def test_who_has_other_cores_or_another_priority_has_another_server(runtime, call):
+    """One that `taskset` started judged the calls of all others, too."""
+    here, (read, write) = Place.here().socket, os.pipe()
+    if (pid := os.fork()) == 0:
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))}) if call == "sched_setaffinity" else os.nice(1)
+        os.write(write, bytes(Place.here().socket))
+        os._exit(0)
+    os.waitpid(pid, 0)
+    there = os.fsdecode(os.read(read, 4096))
+    assert there != str(here) or call == "sched_setaffinity" and len(os.sched_getaffinity(0)) == 1
+    assert Place.here().socket == here
+
+
 def test_a_folder_that_others_may_enter_is_not_used(runtime):
     runtime.mkdir(mode=0o755)
     runtime.chmod(0o755)
