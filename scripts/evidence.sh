@@ -11,7 +11,7 @@
 # TRITONBENCH_RUN=DIR for TRITONBENCH_SECONDS at a time. Python is $PYTHON or python3.
 set -u
 
-all="order tests profiles extensions spread accuracy accuracy_small aa_small sensitivity examples rounds redteam sanitize hostile scaling kernelbench archive held_out policy ucutlass_tune ucutlass ucutlass_solutions doors comparison service languages tritonbench kernelband recurrent"
+all="order tests profiles extensions spread accuracy accuracy_small aa_small losses sensitivity examples rounds redteam sanitize hostile scaling kernelbench archive held_out policy ucutlass_tune ucutlass ucutlass_solutions doors comparison service languages tritonbench kernelband recurrent"
 if [ $# = 0 ]; then sed -n '2,/^set/s/^# \{0,1\}//p' "$0"; echo "Steps: $all"; exit 2; fi
 out=$(mkdir -p "$1" && cd "$1" && pwd) && shift || exit
 cd "$(dirname "$0")/.." || exit
@@ -46,6 +46,12 @@ accuracy_small() {
 aa_small() {
   python scripts/bench/timing_aa.py --problems 1/19,1/36,1/95,1/23,2/76 --samples 10 --workload small \
     --json "$out/aa_small.json"
+}
+# Problems in which wrong answers pass, because PyTorch's own result is off by as much.
+losses() {
+  for precision in fp32 bf16; do
+    python scripts/own_losses.py all --precision $precision --device cuda --least 0.005 >"$out/losses_$precision.txt"
+  done
 }
 sensitivity() { python scripts/bench/timing_sensitivity.py --trials 30 --json "$out/sensitivity_30.json"; }
 examples() { kb eval --allow-library --solutions examples --timeout 20 --out "$out/examples"; }
