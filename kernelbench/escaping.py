@@ -40,9 +40,9 @@ def terminal(text: str) -> str:
     return _CI_MARK.sub(r"#\#", _CI_COMMAND.sub(r"\1\\::", printable(text)))
 
 
-def json_text(data: Any) -> str:
+def json_text(data: Any, indent: int = 2) -> str:
     """JSON for a terminal: the same data, paths as text, and no command to a CI."""
-    return _CI_MARK.sub(r"#\\u0023", json.dumps(data, indent=2, default=str))
+    return _CI_MARK.sub(r"#\\u0023", json.dumps(data, indent=indent, default=str))
 
 
 def json_line(data: Any) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.result import printable
-from kernelbench import suite
+from kernelbench import escaping, suite
 from kernelbench.formats import kernelbench
 from kernelbench.formats.tritonbench import accuracy
 from kernelbench.review import labels
@@ -79,7 +79,7 @@ def export(runs: Sequence[Run], form: str, out: Path, level: int | None = None) 
         data = kernelbench.baseline(results)
     else:
         data = kernelbench.eval_results(results, _level(results, level))
-    write_named(out, json.dumps(data, indent=4) + "\n")
+    write_named(out, escaping.json_text(data, indent=4) + "\n")  # which may be the log of a CI job
 
 
 def _all_of(level: int) -> str | None:

@@ -158,6 +158,16 @@ def test_our_results_come_back_with_their_status(tmp_path):
     assert {r.problem: (r.status, r.message) for r in back} == {r.problem: (r.status, r.message) for r in ours}
 
 
+def test_a_message_is_no_command_to_a_ci_that_shows_the_file(tmp_path):
+    run = Run.create(tmp_path / "r", {"solutions": "s"})
+    failed = result("1/1", status=Status.RUNTIME_ERROR)
+    failed.message = "##vso[task.setvariable]\n##[error]forged"
+    run.append(failed)
+    exchange.export([run], "kernelbench", tmp_path / "out.json")
+    text = (tmp_path / "out.json").read_text()
+    assert "##" not in text and "##[error]forged" in json.dumps(json.loads(text))
+
+
 def test_a_time_that_no_clock_of_ours_confirmed_does_not_leave_us():
     """It is the candidate's word: a hundredth of PyTorch's time made it the fastest of all once it was read again."""
     unread = result("1/1", 0.001)
