@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 from harness.judge import check
 from harness.judge.reference.model import PUBLISHED, InputCase
@@ -26,7 +27,8 @@ def test_no_untimed_call_tells_that_a_workload_is_held_out_where_timed_calls_are
         forget_others=lambda: None,
     )  # fmt: skip
     session = SimpleNamespace(
-        reference=reference, conditions=SimpleNamespace(structure="ragged"), compare=lambda *call: None,
+        reference=reference, compare=lambda *call: None,
+        conditions=SimpleNamespace(structure="ragged", device=torch.device("cpu")),
         call_candidate=lambda case, seed: made.append(case),
         call_reference=lambda case, seed: SimpleNamespace(take=lambda index: ([], [])),
     )  # fmt: skip
