@@ -1,4 +1,4 @@
-"""How far an answer may be off where PyTorch's own result is: four times its loss, as a share of the output's size.
+"""Print what an answer may be off by: four times what PyTorch's own loses, as a share of the output's size.
 
     python scripts/own_losses.py all --precision fp32 --workload full --device cuda --least 0.005
 

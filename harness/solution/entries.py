@@ -1,4 +1,4 @@
-"""What lies in a directory of solutions: how much of it is read, and what is left out."""
+"""List a directory of solutions; where it holds too much, its largest folders are left out."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _Found:
 
     @property
     def share(self) -> float:
-        """How much it is of what is read of a directory."""
+        """Return the share that it has of what is read of a directory."""
         return _share(len(self.paths), self.characters)
 
 

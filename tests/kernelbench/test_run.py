@@ -102,13 +102,18 @@ def test_resume_of_nothing_starts_a_run(tmp_path):
     assert Run.resume(tmp_path / "new", CONFIGURATION).results == []
 
 
-@pytest.mark.parametrize("cut", [2, 10, 200])
-def test_a_torn_last_line_is_dropped_and_the_rest_kept(tmp_path, cut):
-    run = Run.create(tmp_path, CONFIGURATION)
+def cut_log(folder, cut):
+    """Make a run of two results whose log lacks its last bytes; return the log."""
+    run = Run.create(folder, CONFIGURATION)
     run.append(result())
     run.append(result("1/2"))
-    log = tmp_path / LOG
-    os.truncate(log, log.stat().st_size - cut)
+    os.truncate(folder / LOG, (folder / LOG).stat().st_size - cut)
+    return folder / LOG
+
+
+@pytest.mark.parametrize("cut", [2, 10, 200])
+def test_a_torn_last_line_is_dropped_and_the_rest_kept(tmp_path, cut):
+    cut_log(tmp_path, cut)
     resumed = Run.resume(tmp_path, CONFIGURATION)
     assert resumed.torn and [r.problem for r in resumed.results] == ["1/1"]
     resumed.append(result("1/3"))
@@ -116,12 +121,8 @@ def test_a_torn_last_line_is_dropped_and_the_rest_kept(tmp_path, cut):
 
 
 def test_a_last_line_that_lacks_its_end_only_is_kept(tmp_path):
-    """As some editors leave it."""
-    run = Run.create(tmp_path, CONFIGURATION)
-    run.append(result())
-    run.append(result("1/2"))
-    log = tmp_path / LOG
-    os.truncate(log, log.stat().st_size - 1)
+    """Some editors leave it so, and it was taken for half-written."""
+    log = cut_log(tmp_path, 1)
     resumed = Run.resume(tmp_path, CONFIGURATION)
     assert not resumed.torn and [r.problem for r in resumed.results] == ["1/1", "1/2"]
     resumed.append(result("1/3"))
@@ -131,11 +132,7 @@ def test_a_last_line_that_lacks_its_end_only_is_kept(tmp_path):
 
 def test_a_run_that_is_refused_keeps_its_torn_line(tmp_path):
     """It may be no run of ours: a file was shortened before anybody looked at what it holds."""
-    run = Run.create(tmp_path, CONFIGURATION)
-    run.append(result())
-    run.append(result("1/2"))
-    log = tmp_path / LOG
-    os.truncate(log, log.stat().st_size - 2)
+    log = cut_log(tmp_path, 2)
     before = log.read_bytes()
     with pytest.raises(RunError, match="another configuration"):
         Run.resume(tmp_path, CONFIGURATION | {"precision": "fp16"})
