@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from tqdm import tqdm
 
 from harness.problem.module import ProblemError, ProblemFile
 from harness.process.procfs import usable_cores
-from kernelbench import suite
+from kernelbench import escaping, suite
 from kernelbench.audit.record import Audit, AuditFile
 from kernelbench.cli import (
     GATE_FAILED,
@@ -199,7 +198,7 @@ def audit(selector, workload, device, jobs, out, again, as_json, problem_dir) ->
         fail(f"cannot write {known.path}: {error.strerror}; choose another file with --out", UNFIT)
     records = [record for file, name in chosen if (record := known.get(file, name))]
     if as_json:
-        say("\n".join(json.dumps(record.to_json()) for record in records))
+        say("\n".join(escaping.json_line(record.to_json()) for record in records))
     else:
         say(table.table(records) if len(records) > 1 else table.details(records[0]))
     if any(record.grade == "F" for record in records):
