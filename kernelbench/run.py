@@ -142,10 +142,7 @@ class Run:
 
     @classmethod
     def load(cls, path: Path) -> Run:
-        """The run in ``path``.
-
-        Raises RunError where there is no run, or the log is damaged elsewhere.
-        """
+        """Return the run in ``path``; RunError where there is none, or the log is damaged but for its end."""
         if path.exists() and not path.is_dir():
             raise RunError(f"{path} is a file, and a run is a directory")
         try:

@@ -14,7 +14,6 @@ import sys
 import torch
 from tqdm import tqdm
 
-from harness.judge.compare import root_mean_square
 from harness.judge.criterion import LOSS_FACTOR
 from harness.judge.reference.model import InputCase, Reference
 from harness.judge.reference.timed_inputs import choose_timed
@@ -61,9 +60,7 @@ def _shares(file: ProblemFile, options: argparse.Namespace) -> tuple[float, floa
 def _share(reference: Reference, case: InputCase) -> float:
     """Return the largest share of any output on the inputs of a trial."""
     (seed,) = fresh_seeds(1)
-    own_units = reference.setting.workload.problem.independent
-    losses, outputs = reference.losses(case, seed), reference.outputs(case, seed)
-    sizes = (1.0 if own_units else root_mean_square(output) for output in outputs)
+    losses, sizes = reference.losses(case, seed), map(reference.size_of, reference.outputs(case, seed))
     return max(LOSS_FACTOR * loss.error / size if size else 0.0 for loss, size in zip(losses, sizes))
 
 

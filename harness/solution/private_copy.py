@@ -113,10 +113,7 @@ class PrivateCopies:
         """Count bytes of files without a copy, and all names and folders. Raises Changed, _TooLarge, and OSError."""
         new: dict[tuple[int, int], int] = {}
         for path in {*places.values()}:
-            try:
-                status = os.lstat(path)
-            except OSError:
-                raise Changed from None
+            status = _status(path)
             if (file := (status.st_dev, status.st_ino)) not in self._copies:
                 new[file] = min(status.st_size, 512 * status.st_blocks)
         need = sum(new.values())
@@ -132,10 +129,7 @@ class PrivateCopies:
 
     def _place(self, path: Path, to: Path) -> None:
         """Have a copy of a file at ``to``: one for as many names and solutions as the file system lets it be."""
-        try:
-            status = os.lstat(path)
-        except OSError:
-            raise Changed from None
+        status = _status(path)
         if (file := (status.st_dev, status.st_ino)) in self._copies:
             with contextlib.suppress(OSError):  # it has no links, or no more of them
                 os.link(self._copies[file], to)
@@ -235,6 +229,14 @@ def _in_turn(solution: Solution, found: Iterable[tuple[Path, Path]]) -> list[tup
         turns.append((bool(author), before[author], (author, link, path)))
         before[author] += 1
     return [turn[2] for turn in sorted(turns, key=lambda turn: turn[:2])[:MAX_INCLUDED_FILES]]
+
+
+def _status(path: Path) -> os.stat_result:
+    """Return the status of a file, of a link its own. Raises Changed."""
+    try:
+        return os.lstat(path)
+    except OSError:
+        raise Changed from None
 
 
 def _copy(path: Path, to: Path, most: int = MAX_LIBRARY_BYTES) -> None:

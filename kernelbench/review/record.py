@@ -15,7 +15,7 @@ from harness.result import Result
 from kernelbench.metrics.outcomes import GAMING, MINOR_ISSUES, NO_ISSUES
 from kernelbench.run import RunError
 from kernelbench.run_files.folder import MOST_LINES, must_have_one_name, read_lines
-from kernelbench.run_files.log import lines_of
+from kernelbench.run_files.log import end_of_lines, lines_of
 
 LOG = "reviews.jsonl"
 _MOST_BYTES = 256 << 20  # chosen: 100,000 reviews of 2.5 kB
@@ -121,12 +121,10 @@ def append(run: Path, review: Review) -> None:
             if not stat.S_ISREG(os.fstat(log.fileno()).st_mode):
                 raise OSError(errno.EINVAL, "it is not a plain file")
             must_have_one_name(log.fileno())
-            line = json.dumps(asdict(review)).encode() + b"\n"
-            if (size := log.seek(0, os.SEEK_END)) and os.pread(log.fileno(), 1, size - 1) != b"\n":
-                _, rest = read_lines(path, _MOST_BYTES)  # of one that was cut off
-                log.truncate(size - len(rest))
-                line = line if rest else b"\n" + line  # a whole one lacks its end
-            if log.seek(0, os.SEEK_END) + len(line) > _MOST_BYTES or lines_of(log.fileno()) >= MOST_LINES:
+            size, missing = end_of_lines(log.fileno())
+            log.truncate(size)  # of one that was cut off
+            line = missing + json.dumps(asdict(review)).encode() + b"\n"
+            if size + len(line) > _MOST_BYTES or lines_of(log.fileno()) >= MOST_LINES:
                 raise OSError(errno.EFBIG, "no more is read of one; move it elsewhere")
             if log.write(line) < len(line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -54,7 +54,7 @@ def append_line(path: Path, record: dict[str, Any]) -> None:
         raise WriteError(f"cannot open {path}: {reason}; put it right and continue with --resume") from error
     try:
         _check_names(descriptor, path)
-        size, missing = _end_of_lines(descriptor)
+        size, missing = end_of_lines(descriptor)
         line = missing + line
         if size + len(line) > MOST_LOG_BYTES:
             raise FullLog(
@@ -83,7 +83,7 @@ def append_line(path: Path, record: dict[str, Any]) -> None:
         os.close(descriptor)
 
 
-def _end_of_lines(descriptor: int) -> tuple[int, bytes]:
+def end_of_lines(descriptor: int) -> tuple[int, bytes]:
     """Return how many bytes the whole lines of an open log have, and the end that the last of them lacks, or b""."""
     size = end = os.fstat(descriptor).st_size
     if not size or os.pread(descriptor, 1, size - 1) == b"\n":

@@ -156,11 +156,12 @@ class Reference:
             return largest_error(*in_own_units(own, exact.to(own.device), independent))
         return largest_error(own, exact)
 
+    def size_of(self, output: torch.Tensor) -> float:
+        """Return how large an output is, in the units of ``losses``."""
+        return 1.0 if self.setting.workload.problem.independent else root_mean_square(output)
+
     def _is_noise(self, loss: Loss, output: torch.Tensor) -> bool:
-        if not is_scaled(output):
-            return False
-        independent = self.setting.workload.problem.independent
-        return loses_all(loss.error, 1.0 if independent else root_mean_square(output))
+        return is_scaled(output) and loses_all(loss.error, self.size_of(output))
 
     def outputs(self, trial: InputCase, seed: int) -> list[torch.Tensor]:
         """Return outputs of the call with ``seed``."""
