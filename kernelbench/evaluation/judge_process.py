@@ -295,7 +295,7 @@ def _asked(judge: Judge, file: ProblemFile, solution: Solution | None, job: dict
         if "unevaluated" in answer:  # whatever it says now, the first try may have made it so
             answer["again"] = True
     if _blames_the_machine(judge, answer) and job.get("artefact") and job.get("only") != _PROFILE:
-        answer = _once_more_beside_a_control(judge, file, solution, job, answer, phase)
+        answer = _once_more_beside_a_control(judge, file, solution, job, built, answer, phase)
     if result := answer.get("read"):
         if killed_before:  # by itself perhaps, which chose a second try
             result.conditions["killed_before"] = killed_before
@@ -328,8 +328,8 @@ def _blames_the_machine(judge: Judge, answer: dict[str, Any]) -> bool:
 
 
 def _once_more_beside_a_control(
-    judge: Judge, file: ProblemFile, solution: Solution, job: dict[str, Any], answer: dict[str, Any],
-    phase: Callable[[str], None],
+    judge: Judge, file: ProblemFile, solution: Solution, job: dict[str, Any], built: Callable[[], Artefact],
+    answer: dict[str, Any], phase: Callable[[str], None],
 ) -> dict[str, Any]:  # fmt: skip
     """Return what a third try gives, if the machine works with the reference in the candidate's place; else ``answer``.
 
@@ -343,7 +343,7 @@ def _once_more_beside_a_control(
                 return answer
     except (OSError, SolutionError):
         return answer
-    answer = _told(judge, job, phase)
+    answer = _told(judge, job := _built_again(job, built), phase)
     if not _blames_the_machine(judge, answer) or lacks_its_library(job):
         return answer
     message = f"the machine failed three times with it, not with the reference in its place: {answer['unevaluated']}"

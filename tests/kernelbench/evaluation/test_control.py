@@ -121,6 +121,12 @@ def test_what_a_third_try_gives_stands(solution, right):
     assert isinstance(found, Evaluated) and found.result.correct
 
 
+def test_each_try_has_its_library_built_again_where_it_left_the_cache(solution, right):
+    builds = []
+    answered(solution, [FULL, FULL, {"result": right}, {"result": right}], built=lambda: builds.append(1) or Artefact())
+    assert len(builds) == 3
+
+
 def no_room():
     raise MachineFault("no room")
 
