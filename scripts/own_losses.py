@@ -20,6 +20,7 @@ from harness.judge.reference.timed_inputs import choose_timed
 from harness.problem.inputs import DTYPES, fresh_seeds
 from harness.problem.math_modes import pin_math_modes
 from harness.problem.module import ProblemFile, load_problem
+from harness.tensors.dtypes import is_scaled
 from harness.timing.rounds import RunConfig
 from kernelbench import suite
 
@@ -60,8 +61,9 @@ def _shares(file: ProblemFile, options: argparse.Namespace) -> tuple[float, floa
 def _share(reference: Reference, case: InputCase) -> float:
     """Return the largest share of any output on the inputs of a trial."""
     (seed,) = fresh_seeds(1)
-    losses, sizes = reference.losses(case, seed), map(reference.size_of, reference.outputs(case, seed))
-    return max(LOSS_FACTOR * loss.error / size if size else 0.0 for loss, size in zip(losses, sizes))
+    scaled = [pair for pair in zip(reference.losses(case, seed), reference.outputs(case, seed)) if is_scaled(pair[1])]
+    sizes = [(loss.error, reference.size_of(output)) for loss, output in scaled]
+    return max((LOSS_FACTOR * error / size for error, size in sizes if size), default=0.0)
 
 
 if __name__ == "__main__":
