@@ -60,6 +60,12 @@ def listed(pid: int, most: float = math.inf) -> Family:
     return family
 
 
+def in_group(group: int) -> list[int]:
+    """Return the processes of a group, whoever is their parent by now."""
+    processes = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    return [process for process in processes if _stat(f"/proc/{process}")[2:3] == [str(group)]]
+
+
 def at_rest(processes: list[int]) -> bool:
     """Return whether every thread of these is stopped or gone, and has ended its system call."""
     return not any(_unrested(processes))

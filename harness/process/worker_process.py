@@ -8,6 +8,7 @@ A worker runs only while it owes an answer. Else its process group is stopped: n
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import selectors
 import signal
@@ -23,7 +24,7 @@ from harness.faults import MachineFault
 from harness.memory import process_memory
 from harness.process import memory_cgroup, protocol, worker_limits
 from harness.process.owned_folders import KeptFolders, disk_use, make_folder, remove_tree
-from harness.process.procfs import cpu_times_ns, descendants, identities, is_ending, wait_until_gone
+from harness.process.procfs import cpu_times_ns, descendants, identities, in_group, is_ending, wait_until_gone
 from harness.process.spawn import pipe_of_others, scrubbed_environment, what_is_there
 from harness.process.worker_failures import OUTPUT_BYTES, describe_death, endless, reported_failure
 from harness.process.worker_limits import CHECK_EVERY_S, WorkerLimits
@@ -74,7 +75,7 @@ class Worker:
         self._limits = WorkerLimits(options.memory_bytes, self._group is not None, folders)
         self._pid = self._started(start, options)
         self._identity = identities([self._pid])
-        self._rest = WorkerRest(self._pid)
+        self.rested = WorkerRest(self._pid)  # what was found out about its processes at the last ``rest``
         self._selector = selectors.PollSelector()  # as in the process that forks it
         for fd in (self._channel.fileno(), self._output_fd, self._status_fd):
             self._selector.register(fd, selectors.EVENT_READ)
@@ -123,7 +124,7 @@ class Worker:
         try:
             return self._exchange(data, timeout_s)
         finally:
-            self._rest.stop(lambda: self._signal(signal.SIGSTOP))
+            self.rested.stop(lambda: self._signal(signal.SIGSTOP))
 
     def _exchange(self, data: memoryview, timeout_s: float) -> dict[str, Any]:
         deadline = time.monotonic() + timeout_s
@@ -165,17 +166,12 @@ class Worker:
         """
         self.check_rest()
         with self._killed_on_failure():
-            return self._rest.wait(lambda: self._exit_code is not None)
+            return self.rested.wait(lambda: self._exit_code is not None)
 
     def check_rest(self) -> float:
         """Return for how many ms of CPU time it has run since ``rest``; raise CandidateFailure where that is much."""
         with self._killed_on_failure():
-            return self._rest.check(self._has_ended)
-
-    @property
-    def rested(self) -> WorkerRest:
-        """Return what was found out about its processes at the last ``rest``."""
-        return self._rest
+            return self.rested.check(self._has_ended)
 
     def _has_ended(self) -> bool:
         """Return whether it was killed, as by a system that is short of memory; its next answer tells how."""
@@ -311,8 +307,10 @@ class Worker:
             if self._output_fd not in {key.fd for key, _ in self._selector.select(0)}:
                 break
             self._take_output()
-        code = int(data) if data else -signal.SIGKILL
+        code, left = json.loads(data) if data else (-signal.SIGKILL, 0)
         self._orphaned = not data
+        if left and self.left.setdefault("processes", left):  # dying, they hold memory that the next one needs
+            wait_until_gone(in_group(self._pid), GONE_S)
         if self._orphaned and identities([self._pid]) <= self._identity:  # nobody else does, and nobody leaves a group
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._pid, signal.SIGKILL)

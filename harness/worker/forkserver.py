@@ -25,7 +25,7 @@ from pathlib import Path
 from harness.memory import process_memory
 from harness.process import memory_cgroup, sandbox
 from harness.process.owned_folders import remove_tree
-from harness.process.procfs import end_with_parent, go_first
+from harness.process.procfs import descendants, end_with_parent, go_first, tasks_that_stop
 from harness.process.sandbox.import_path import private_places
 from harness.process.spawn import close_all_but
 
@@ -183,15 +183,24 @@ def _end_all(pids: list[int]) -> None:
 
 
 def _reap(pid: int, status_fd: int) -> None:
-    """Kill what the worker left in its group, then report how it ended."""
+    """Kill what the worker left in its group, then report how it ended, and how many processes it left."""
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)  # keeps the group's number taken
+    left = _left_by(pid)
     _kill_group(pid)
     _, status = os.waitpid(pid, 0)
     try:
-        os.write(status_fd, json.dumps(os.waitstatus_to_exitcode(status)).encode())
+        os.write(status_fd, json.dumps([os.waitstatus_to_exitcode(status), left]).encode())
     except BrokenPipeError:
         pass
     os.close(status_fd)
+
+
+def _left_by(worker: int) -> int:
+    """Return how many processes of a worker that has ended are there: its children are ours by now."""
+    orphans = [pid for pid in _children() if pid != worker and os.getpgid(pid) == worker]
+    if orphans:
+        os.killpg(worker, signal.SIGSTOP)  # a crowd would grow while it is looked at
+    return sum(bool(tasks_that_stop(pid)) for orphan in orphans for pid in descendants(orphan))
 
 
 def _children() -> list[int]:

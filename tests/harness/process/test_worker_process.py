@@ -294,6 +294,24 @@ class ModelNew: pass
     assert not any(os.path.exists(f"/proc/{pid}") for pid in pids)
 
 
+@pytest.mark.parametrize("way", ["os._exit(3)", "os.kill(os.getpid(), 9)", "raise SystemExit"])
+def test_what_a_worker_leaves_is_counted_and_gone_when_it_is_closed_however_it_ends(server, tmp_path, way):
+    """Its children were dying still, with memory that the next candidate needs, and counted as none."""
+    (path := tmp_path / "module.py").write_text(f"""
+import os, subprocess, sys
+hold = "fd = __import__('os').memfd_create('x'); [__import__('os').write(fd, bytes(1 << 24)) for _ in range(40)]"
+child = subprocess.Popen([sys.executable, "-c", hold + "; print(flush=True); input()"], stdin=-1, stdout=-1)
+child.stdout.readline()
+print(child.pid, subprocess.Popen(["sh", "-c", "sleep 60; true"]).pid, flush=True)
+subprocess.run(["true"])
+{way}
+""")
+    with pytest.raises(CandidateFailure), server.fork({}, 2 * GIB, readable=[path]) as worker:
+        worker.request({"op": "import", "solution": str(path)}, 20)
+    assert not any(map(tasks_that_stop, map(int, worker.output.split()[:2])))
+    assert worker.left["processes"] in (2, 3), "the shell, and what it may have started by then"
+
+
 def test_each_worker_has_a_fresh_directory_that_goes_with_it(server, tmp_path):
     source = """
 import os
