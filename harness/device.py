@@ -96,7 +96,7 @@ def environment_of_one(device: torch.device) -> dict[str, str]:
 def cpu_name() -> str:
     """Return the CPU's model name, or the machine type where the system does not tell."""
     try:
-        with open("/proc/cpuinfo") as cpuinfo:
+        with open("/proc/cpuinfo", encoding="utf-8") as cpuinfo:
             return next(line.split(":", 1)[1].strip() for line in cpuinfo if line.startswith("model name"))
     except (OSError, StopIteration):
         return platform.machine()
@@ -113,7 +113,7 @@ def exclusive(device: torch.device, phase: Callable[[str], None] = lambda text: 
     """
     with contextlib.ExitStack() as held:
         for name in _lock_names(device):
-            _take_lock(held.enter_context(open(_lock_file(name))).fileno(), name, phase)
+            _take_lock(held.enter_context(open(_lock_file(name), encoding="utf-8")).fileno(), name, phase)
         if device.type == "cuda":
             torch.cuda.set_device(device)
         yield

@@ -130,7 +130,7 @@ def serve(fd: int) -> None:
 
 def _resident_bytes() -> int:
     """Return what this process holds now; the system's peak may be that of its parent."""
-    with open("/proc/self/statm") as statm:
+    with open("/proc/self/statm", encoding="utf-8") as statm:
         return int(statm.read().split()[1]) * resource.getpagesize()
 
 

@@ -32,7 +32,7 @@ _BEGINS = re.compile(r"[-+\[\s]|\d+[.)]")  # a block of its own, perhaps behind 
 _APART = "&#8203;"  # no width: what a forge looks for in shown text begins with a mark and goes on at once
 # A spreadsheet takes full-width forms too, and one that separates cells otherwise begins a cell behind these, which may
 # stand between quotation marks.
-_FORMULA = re.compile(r"((?:^|[;\t\n])[\s\"]*)([=+\-@\uff1d\uff0b\uff0d\uff20]?)")  # takes each blank once
+_FORMULA = re.compile(r"((?:^|[;\t\n])[\s\"]*)(['=+\-@\uff1d\uff0b\uff0d\uff20]?)")  # takes each blank once
 
 
 def terminal(text: str) -> str:
@@ -81,7 +81,7 @@ def markdown_block(text: str) -> str:
 
 
 def csv_cell(value: Any) -> Any:
-    """Escape text for a spreadsheet: an apostrophe stands before what begins like a formula."""
+    """Escape text for a spreadsheet: an apostrophe stands before what begins like a formula, or with one."""
     if not isinstance(value, str):
         return value
     return _FORMULA.sub(lambda found: f"{found[1]}'{found[2]}" if found[2] else found[0], terminal(value))

@@ -67,7 +67,7 @@ def description(problem: str, workload_name: str | None = None, root: Path | Non
     sizes = [f"  {name:<10} {values}" for name, values in loaded.workloads.items()]
     parts = [
         f"{loaded.id} {loaded.name}",
-        loaded.path.read_text().rstrip(),
+        loaded.path.read_text(encoding="utf-8").rstrip(),
         "\n".join(["Workloads:", *sizes]),
         "\n".join([f"Workload {workload.name}:", *(f"  {line}" for line in work), *tensors]),
         "Signature of a .cu or .cpp solution:\n\n" + signature.declaration() + ";",
@@ -113,7 +113,7 @@ def _native(workload: Workload, signature: Signature, kind: str) -> str:
 def _python(workload: Workload) -> str:
     """The reference renamed: a correct solution to start from."""
     problem = workload.problem
-    text = problem.path.read_text()
+    text = problem.path.read_text(encoding="utf-8")
     parts = []
     for node in ast.parse(text).body:
         name = getattr(node, "name", None) or getattr(getattr(node, "targets", [None])[0], "id", "")

@@ -92,7 +92,7 @@ def fuzz_messages(count: int, seed: int) -> Counter:
     chance, endings = random.Random(seed), Counter()
     with ForkServer() as server, tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "1_19.py")
-        path.write_text("")
+        path.write_text("", encoding="utf-8")
         context = BuildContext(server, None, torch.__version__, 5, 1 << 30)
         builder = ExtensionBuilder(read_solution(path), context)
         for begin in range(0, count, _BATCH):
@@ -100,7 +100,7 @@ def fuzz_messages(count: int, seed: int) -> Counter:
             for message in messages:
                 endings[_ending(lambda m=message: judge_message(m, builder), message)] += 1
             # the same through a real process: what it sends first decides
-            path.write_text(_SENDS_WHAT_IT_IS_TOLD.format(messages=messages[:20]))
+            path.write_text(_SENDS_WHAT_IT_IS_TOLD.format(messages=messages[:20]), encoding="utf-8")
             with server.fork({}, 1 << 30, build=lambda *_: {"raised": "RuntimeError"}, readable=[path]) as worker:
                 request = {"op": "import", "solution": str(path)}
                 endings["process: " + _ending(lambda w=worker, r=request: w.request(r, 10), messages[0])] += 1
@@ -116,7 +116,7 @@ def fuzz_evaluations(count: int, seed: int) -> Counter:
         path = Path(folder, "1_19.py")
         for _ in range(count):
             messages = [malformed(chance) if chance.random() < 0.3 else honest() for _ in range(20)]
-            path.write_text(_ANSWERS_IN_ITS_PLACE.format(messages=messages))
+            path.write_text(_ANSWERS_IN_ITS_PLACE.format(messages=messages), encoding="utf-8")
             result = evaluate(workload, read_solution(path), Artefact(), conditions, server)
             assert result.status is not Status.OK, "a worker that computed nothing is ok"
             endings[f"evaluation: {result.status}"] += 1

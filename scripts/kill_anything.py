@@ -176,7 +176,7 @@ def _children(pid: int) -> list[int]:
     found = []
     try:
         for task in os.listdir(f"/proc/{pid}/task"):
-            with open(f"/proc/{pid}/task/{task}/children") as children:
+            with open(f"/proc/{pid}/task/{task}/children", encoding="utf-8") as children:
                 found += map(int, children.read().split())
     except OSError:
         pass

@@ -189,7 +189,7 @@ def _of_call(call: dict[str, Any]) -> Answer:
 def recorded(log: Path) -> Callable[[dict[str, Any], int], Answer | Fault]:
     """Answers of a run's ``calls.jsonl`` by conversation; several to the same one in turn, over and over."""
     answers: dict[str, deque[Answer]] = defaultdict(deque)
-    for line in log.read_text().splitlines():
+    for line in log.read_text(encoding="utf-8").splitlines():
         call = json.loads(line)
         answers[json.dumps(call["messages"])].append(_of_call(call))
     lock = threading.Lock()

@@ -111,7 +111,7 @@ class Cache:
 
     def get(self, key: str) -> Path | None:
         """The folder of an entry; None where its files, or what they were made of, are not what its manifest says."""
-        folder = self._folder(key)
+        folder = self.path(key)
         if not folder.is_dir():
             return None
         try:
@@ -130,7 +130,7 @@ class Cache:
     def renew(self, key: str) -> bool:
         """Return whether there is an entry, which is about to be used."""
         try:
-            os.utime(self._folder(key) / _USES)
+            os.utime(self.path(key) / _USES)
         except OSError:
             return False
         return True
@@ -141,7 +141,7 @@ class Cache:
         Only plain files: a link that a build left in a file's place is refused.
         ``dependencies`` are absolute paths and digests of what must not change.
         """
-        folder = self._folder(key)
+        folder = self.path(key)
         self._trim_now_and_then()  # before it writes: the disk may be full
         with self._writing(), self._work_folder() as work:
             digests = {}
@@ -175,7 +175,7 @@ class Cache:
 
         Where this host's files are not those that it was made of, the next ``get`` removes it.
         """
-        if self._folder(key).is_dir():
+        if self.path(key).is_dir():
             return
         with self._writing(), self._work_folder() as work:
             files = {name: data for name, data in contents.items() if name != _MANIFEST}
@@ -209,7 +209,7 @@ class Cache:
         """Return the file at ``path``, locked; whoever held it before has removed another."""
         while True:
             with contextlib.ExitStack() as opened:
-                lock = opened.enter_context(open(path, "w"))
+                lock = opened.enter_context(open(path, "w", encoding="utf-8"))
                 take_lock(lock.fileno(), f"the lock {path}, which is another build's of the same source,")
                 with contextlib.suppress(FileNotFoundError):
                     if os.path.samestat(os.fstat(lock.fileno()), os.stat(path)):
@@ -302,7 +302,8 @@ class Cache:
                 use = disk_use(folder, most=MAX_FILES)
                 yield used, max(use.bytes, use.files * _LEAST_FILE_BYTES), 0, folder
 
-    def _folder(self, key: str) -> Path:
+    def path(self, key: str) -> Path:
+        """Return where the entry is, if there is one."""
         return self.root / _ENTRIES / key[:2] / key
 
     def _remove(self, folder: Path) -> None:

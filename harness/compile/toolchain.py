@@ -36,7 +36,7 @@ def host_compiler() -> Compiler | None:
 def host_cpu() -> str:
     """Model and instruction sets of the CPU, which -march=native compiles for."""
     try:
-        with open("/proc/cpuinfo") as cpuinfo:
+        with open("/proc/cpuinfo", encoding="utf-8") as cpuinfo:
             lines = [line.split(":", 1)[1].strip() for line in cpuinfo if line.startswith(("model name", "flags"))]
     except OSError:
         lines = []

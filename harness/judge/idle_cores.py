@@ -43,7 +43,7 @@ def share_of_others() -> float:
 def _busy_ticks(cores: set[str]) -> int:
     """Return hundredths of a second that these cores worked since the system started."""
     try:
-        with open("/proc/stat") as stat:
+        with open("/proc/stat", encoding="utf-8") as stat:
             lines = [line.split() for line in stat if line.startswith("cpu")]
     except OSError:
         return 0

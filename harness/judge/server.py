@@ -101,7 +101,7 @@ def _limit_memory(more_bytes: int) -> None:
 
     On a CPU only, because a GPU's driver maps the device's memory as this process's own.
     """
-    with open("/proc/self/statm") as statm:
+    with open("/proc/self/statm", encoding="utf-8") as statm:
         now_bytes = int(statm.read().split()[5]) * resource.getpagesize()
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     limit = now_bytes + more_bytes

@@ -47,13 +47,13 @@ def make(limit_bytes: int) -> MemoryGroup | None:
 
 def join(folder: str) -> None:
     """Move this process into the group; raises OSError."""
-    Path(folder, "cgroup.procs").write_text("0")
+    Path(folder, "cgroup.procs").write_text("0", encoding="utf-8")
 
 
 @functools.cache
 def usable_parent() -> Path | None:
     """The group below which this user can limit memory: its own, or the one above."""
-    own = re.search(r"^0::/(.*)$", Path("/proc/self/cgroup").read_text(), re.MULTILINE)
+    own = re.search(r"^0::/(.*)$", Path("/proc/self/cgroup").read_text(encoding="utf-8"), re.MULTILINE)
     folder = _MOUNT / own[1] if own else _MOUNT
     candidates = (folder, folder.parent) if folder != _MOUNT else (folder,)
     return next((candidate for candidate in candidates if _is_usable(candidate)), None)

@@ -112,7 +112,7 @@ def end_with_parent() -> None:
 
 def go_first(score: int) -> None:
     """Have the system end this process and its children before others, if it is short of memory; 1000 is first."""
-    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="utf-8") as file:
         file.write(str(score))
 
 
@@ -248,7 +248,7 @@ def unaccounted_memory_bytes() -> int:
 
 
 def _meminfo_bytes() -> dict[str, int]:
-    with open("/proc/meminfo") as meminfo:
+    with open("/proc/meminfo", encoding="utf-8") as meminfo:
         return {line.split(":")[0]: int(line.split()[1]) * 1024 for line in meminfo}
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -26,6 +27,7 @@ from harness.solution.naming import NoProblem, SolutionError, by_name, clashes, 
 SUFFIXES = (".py", ".cu", ".cpp", ".dsl")
 PREBUILT_SUFFIX = ".so"
 
+_BLANKS = re.compile(r"\A +|(?<= ) +| +\Z")
 _DEVICES = ("any", "cpu", "cuda")
 _OF_SUFFIX = {".py": ("pytorch", "any"), ".cpp": ("cpp", "cpu")} | dict.fromkeys((".cu", ".dsl", ".so"), ("cuda",) * 2)
 
@@ -259,10 +261,11 @@ def _reason(error: SolutionError | OSError) -> str:
 def readable(name: str | Path) -> str:
     """Return a file's name as text that no other name has: it may hold bytes that are no text, or drive terminals.
 
-    A byte that is no text is shown as a lone surrogate, ``\\udc85``: ``\\x85`` is a character.
+    A byte that is no text is shown as a lone surrogate, ``\\udc85``: ``\\x85`` is a character. Tables take away blanks
+    at the ends, and pages all of several but one.
     """
     text = printable(os.fsencode(name).replace(b"\\", rb"\\").decode("utf-8", errors="surrogateescape"))
-    return text.replace("\n", "\\n").replace("\t", "\\t")
+    return _BLANKS.sub(lambda found: r"\x20" * len(found[0]), text.replace("\n", "\\n").replace("\t", "\\t"))
 
 
 def _is_candidate(path: Path, root: Path) -> bool:

@@ -140,8 +140,8 @@ def _become_worker(request: dict, fds: list[int], layers: list[str]) -> None:
         os.dup2(null, 0)
         os.dup2(output_fd, 1)
         os.dup2(output_fd, 2)
-        sys.stdout = open(1, "w", buffering=1, closefd=False, errors="replace")
-        sys.stderr = open(2, "w", buffering=1, closefd=False, errors="replace")
+        sys.stdout = open(1, "w", encoding="utf-8", buffering=1, closefd=False, errors="replace")
+        sys.stderr = open(2, "w", encoding="utf-8", buffering=1, closefd=False, errors="replace")
         os.close(output_fd)
         private = tuple(private_places())  # as long as the environment and the folder are the server's
         os.environ.clear()
@@ -204,7 +204,7 @@ def _left_by(worker: int) -> int:
 
 
 def _children() -> list[int]:
-    with open(f"/proc/self/task/{os.getpid()}/children") as children:
+    with open(f"/proc/self/task/{os.getpid()}/children", encoding="utf-8") as children:
         return [int(pid) for pid in children.read().split()]
 
 

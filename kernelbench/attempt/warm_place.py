@@ -67,7 +67,7 @@ class Place:
         draft = self.token.with_suffix(".new")
         draft.unlink(missing_ok=True)
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with open(descriptor, "w") as file:
+        with open(descriptor, "w", encoding="utf-8") as file:
             file.write(secrets.token_hex(TOKEN_CHARACTERS // 2))
         os.replace(draft, self.token)
 

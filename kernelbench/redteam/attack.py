@@ -86,7 +86,7 @@ def twin_of(solution: Solution) -> Path | None:
 
     Raises SolutionError where there is no such file.
     """
-    lines = solution.path.read_text(errors="replace").splitlines()[:_HEAD_LINES]
+    lines = solution.path.read_text(encoding="utf-8", errors="replace").splitlines()[:_HEAD_LINES]
     named = next((match[1] for line in lines if (match := _TWIN.search(line))), REFERENCE)
     if named == REFERENCE:
         return None

@@ -118,8 +118,9 @@ class Attack:
         """Return what its record, and those of its twin, say beyond what is honest."""
         if result is not None:
             return unearned(before, result, after)
-        last = ((_FOLDER / "attack" / "output").read_text(errors="replace").strip().splitlines() or [""])[-1]
-        return [f"the run has no record of it: {last}", *unearned(before, None, after)]
+        output = (_FOLDER / "attack" / "output").read_text(encoding="utf-8", errors="replace")
+        last = output.strip().splitlines()[-1:]
+        return [f"the run has no record of it: {''.join(last)}", *unearned(before, None, after)]
 
 
 def unearned(before: Result | None, result: Result | None, after: Result | None) -> list[str]:

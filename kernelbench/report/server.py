@@ -28,6 +28,7 @@ from kernelbench.report import page, records
 from kernelbench.report.overview import overview
 from kernelbench.review.labels import NONE, key_of, of_run
 from kernelbench.run import LOG, Run, RunError
+from kernelbench.run_files.folder import is_whole
 from kernelbench.run_files.log import MOST_LOG_BYTES
 from kernelbench.run_files.sources import TRAJECTORY, attempts_in, reference_of
 from kernelbench.run_files.unevaluated import UNEVALUATED, parse
@@ -38,7 +39,7 @@ _MOST_CONNECTIONS = 64  # a browser has six
 
 
 class Tail:
-    """The lines of a file that grows: each once, and only when it is whole."""
+    """The lines of a file that grows: each once, and only when it is whole; the last may lack its end."""
 
     def __init__(self, path: Path):
         self._path = path
@@ -67,10 +68,14 @@ class Tail:
         with self._open() as (file, size):
             file.seek(self._offset)
             data = file.read(max(0, size - self._offset))  # what is written meanwhile comes next time
-        for line in data[: data.rfind(b"\n") + 1].split(b"\n")[:-1]:
-            yield line
-            self._last = line + b"\n"
-            self._offset += len(self._last)
+        *whole, rest = data.split(b"\n")
+        lacks_its_end = self._last and not self._last.endswith(b"\n")
+        for line in (*(line + b"\n" for line in whole), *filter(is_whole, filter(None, [rest]))):
+            if line != b"\n" or not lacks_its_end:
+                yield line.removesuffix(b"\n")
+            lacks_its_end = False
+            self._last = line
+            self._offset += len(line)
 
 
 class Follower:

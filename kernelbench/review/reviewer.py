@@ -172,7 +172,7 @@ def _reason(said: object) -> str:
 
 def _read(path: Path) -> dict | None:
     try:
-        answer, _ = _parse(path.read_text())
+        answer, _ = _parse(path.read_text(encoding="utf-8"))
     except OSError:
         return None
     return answer

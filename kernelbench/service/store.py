@@ -54,7 +54,7 @@ class Store:
         if links := [str(path) for path in sorted(folder.iterdir()) if path.is_symlink() and path.name != "tokens"]:
             raise StoreError(f"{links[0]} is a link; choose another folder")
         try:
-            self._owner = open(os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            self._owner = open(os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), encoding="utf-8")
             fcntl.flock(self._owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._database = sqlite3.connect(folder / "queue.sqlite", check_same_thread=False, isolation_level=None)
             for pragma in ("journal_mode = WAL", "synchronous = FULL", "auto_vacuum = INCREMENTAL"):

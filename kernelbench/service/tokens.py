@@ -34,7 +34,7 @@ class Tokens:
         if stat.S_IMODE(status.st_mode) & 0o077:
             raise TokenError(f"others can read {self._path}: chmod 600 {self._path}, and choose new tokens")
         clients = {}
-        for number, line in enumerate(self._path.read_text().splitlines(), start=1):
+        for number, line in enumerate(self._path.read_text(encoding="utf-8").splitlines(), start=1):
             if not line.strip() or line.startswith("#"):
                 continue
             match = _LINE.fullmatch(line.strip())
@@ -60,5 +60,5 @@ def _digest(token: str) -> bytes:
 
 def _create(path: Path) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with open(descriptor, "w") as file:
+    with open(descriptor, "w", encoding="utf-8") as file:
         file.write(f"# One client a line: NAME TOKEN\ndefault {secrets.token_hex(_LEAST)}\n")

@@ -35,7 +35,7 @@ def find(solver: str) -> Path:
 
 def summary(path: Path) -> str:
     """The first line of a script's docstring; the script is not run."""
-    return (ast.get_docstring(ast.parse(path.read_text())) or "").partition("\n")[0]
+    return (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").partition("\n")[0]
 
 
 def digest(path: Path) -> str:

@@ -144,7 +144,7 @@ def state(device: str) -> dict:
         "processes": sorted(_commands()),
         # those that the programs write: other programs of this user's have files there too
         "shared_memory": sorted(name for name in os.listdir("/dev/shm") if name.startswith("kb-redteam")),
-        "segments": Path("/proc/sysvipc/shm").read_text().splitlines()[1:],
+        "segments": Path("/proc/sysvipc/shm").read_text(encoding="utf-8").splitlines()[1:],
         "temporary": sorted(name for name in os.listdir(tempfile.gettempdir()) if name.startswith("kb-")),
         "shared_memory_bytes": _shared_memory_bytes(),
         "free_disk_bytes": shutil.disk_usage(tempfile.gettempdir()).free,
@@ -167,7 +167,7 @@ def _commands() -> list[str]:
 
 def _shared_memory_bytes() -> int:
     """Memory that outlives processes: in tmpfs, memory files and segments."""
-    with open("/proc/meminfo") as meminfo:
+    with open("/proc/meminfo", encoding="utf-8") as meminfo:
         return next(int(line.split()[1]) * 1024 for line in meminfo if line.startswith("Shmem:"))
 
 

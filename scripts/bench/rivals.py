@@ -127,16 +127,17 @@ def _kernelbench(jobs: list[dict], options: argparse.Namespace) -> dict:
 def _precompile(job: dict, cache: str, checkout: str) -> float:
     begin = time.perf_counter()
     build = _theirs(checkout).build_compile_cache
-    _call(build, custom_model_src=Path(job["solution"]).read_text(), build_dir=cache, verbose=False)
+    _call(build, custom_model_src=Path(job["solution"]).read_text(encoding="utf-8"), build_dir=cache, verbose=False)
     return time.perf_counter() - begin
 
 
 def _evaluate(job: dict, cache: str, checkout: str, gpu: int) -> bool:
     theirs = _theirs(checkout)
     device = torch.device("cuda", gpu)
+    reference, candidate = (Path(job[name]).read_text(encoding="utf-8") for name in ("problem", "solution"))
     result = _call(
         theirs.eval_kernel_against_ref,
-        original_model_src=Path(job["problem"]).read_text(), custom_model_src=Path(job["solution"]).read_text(),
+        original_model_src=reference, custom_model_src=candidate,
         measure_performance=True, num_correct_trials=_CHECKS, num_perf_trials=_CALLS, verbose=False,
         build_dir=cache, device=device, backend="cuda", precision=torch.float32,
     )  # fmt: skip

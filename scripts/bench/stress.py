@@ -90,7 +90,7 @@ def _stress(folder: Path, options: argparse.Namespace) -> dict:
     command = [sys.executable, "-m", "kernelbench", "eval", "--solutions", folder / "solutions", "--device", "cpu"]
     command += ["--out", run, "--timeout", options.timeout, "--memory", options.memory]
     begin = time.perf_counter()
-    with open(folder / "output", "w") as output:
+    with open(folder / "output", "w", encoding="utf-8") as output:
         process = subprocess.Popen(
             list(map(str, command)), env=environment, cwd=_ROOT, stdout=output, stderr=subprocess.STDOUT
         )
@@ -156,7 +156,7 @@ def _descendants(pid: int) -> list[int]:
     found = [pid]
     try:
         for task in os.listdir(f"/proc/{pid}/task"):
-            with open(f"/proc/{pid}/task/{task}/children") as children:
+            with open(f"/proc/{pid}/task/{task}/children", encoding="utf-8") as children:
                 for child in children.read().split():
                     found += _descendants(int(child))
     except OSError:
@@ -166,7 +166,7 @@ def _descendants(pid: int) -> list[int]:
 
 def _started(pid: int) -> str | None:
     try:
-        with open(f"/proc/{pid}/stat") as stat:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as stat:
             fields = stat.read().rpartition(")")[2].split()
     except OSError:
         return None
@@ -176,7 +176,7 @@ def _started(pid: int) -> str | None:
 def _resident_bytes(pid: int) -> int:
     """Return what the process holds alone: pages that a fork shares are counted once, by their share."""
     try:
-        with open(f"/proc/{pid}/smaps_rollup") as rollup:
+        with open(f"/proc/{pid}/smaps_rollup", encoding="utf-8") as rollup:
             return next(int(line.split()[1]) * 1024 for line in rollup if line.startswith("Pss:"))
     except (OSError, StopIteration):
         return 0

@@ -34,7 +34,7 @@ def milliseconds(source: str) -> float:
 
 
 def main() -> None:
-    programs = {path: Path(path).read_text() for path in sys.argv[1:]} or PROGRAMS
+    programs = {path: Path(path).read_text(encoding="utf-8") for path in sys.argv[1:]} or PROGRAMS
     print(f"first call, with the parser's tables: {milliseconds(KERNEL):.1f} ms")
     print(f"{'program':<32} {'median':>8} {'longest':>8}   ms, {REPEATS} calls")
     for name, source in programs.items():

@@ -319,6 +319,7 @@ def test_what_says_nothing_is_shown_as_it_is():
     plain = "1/19 level1/19_relu.cu: 1.31x (faster) [1.02, 1.40] -0.5 own_kernels a::b"
     assert escaping.terminal(plain) == escaping.markdown(plain) == escaping.csv_cell(plain) == plain
     assert escaping.csv_cell(-1.5) == -1.5 and escaping.csv_cell("=1") == "'=1"
+    assert escaping.csv_cell("'=1") == "''=1", "two names would be shown as one"
 
 
 def test_commands_print_through_their_sink_only():

@@ -79,8 +79,8 @@ class ExtensionBuilder:
         key = self._key(request, environment)
         name, output = f"{request.arguments['name']}.so", ""
         with cache.building(key):
-            entry = cache.get(key)
-            if entry is not None:
+            delivered = _from_cache(cache, key, name, scratch)
+            if delivered:
                 self.reused += 1
             else:
                 files = request.files()
@@ -97,11 +97,12 @@ class ExtensionBuilder:
                         raise Refused("a source of the extension changed while it was compiled; run it again")
                     self._take_room(cache, built / name)
                     read = _dependencies(answer, files, self.solution.root, worker.scratch, scratch)
-                    entry = cache.put(key, [built / name], read)
+                    cache.put(key, [built / name], read)
+                    delivered = _deliver(built / name, scratch, key)  # it may have left the cache already
                 self.compiled += 1
         self.keys.append(key)
-        self.libraries.append(entry / name)
-        return {"library": str(_deliver((entry / name).resolve(), scratch, key)), "output": output}
+        self.libraries.append(cache.path(key) / name)
+        return {"library": str(delivered), "output": output}
 
     def _take_room(self, cache: Cache, library: Path) -> None:
         """Raise Refused where a library is none, or is too large, or all of this candidate's are together.
@@ -153,6 +154,18 @@ def _failure(answer: dict[str, Any], built: Path, scratch: Path, key: str) -> di
                 _deliver(built / source, scratch, key)
     own = str(_folder_in(scratch, key))
     return {"raised": str(answer["raised"]), "message": str(answer.get("message")).replace(str(built), own)}
+
+
+def _from_cache(cache: Cache, key: str, name: str, scratch: Path) -> Path | None:
+    """Return a copy of a library of the cache in ``scratch``; None where there is none, or not any more."""
+    if (entry := cache.get(key)) is None:
+        return None
+    try:
+        return _deliver((entry / name).resolve(), scratch, key)
+    except Refused:
+        if (entry / name).exists():
+            raise
+        return None
 
 
 def _folder_in(scratch: Path, key: str) -> Path:

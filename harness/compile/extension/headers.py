@@ -104,4 +104,4 @@ def _include(headers: list[str]) -> str:
 
 def _write(path: Path, headers: list[str], rest: str = "") -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"#pragma once\n{_include(headers)}{rest}")
+    path.write_text(f"#pragma once\n{_include(headers)}{rest}", encoding="utf-8")

@@ -47,7 +47,7 @@ def plan(nvcc: str, arguments: tuple[str, ...]) -> tuple[dict[str, str], list[st
     (identifier,) = {match[0] for command in commands for match in _MODULE_ID.finditer(command)} or {None}
     if identifier is None:
         return None
-    with open(identifier, "w") as file:
+    with open(identifier, "w", encoding="utf-8") as file:
         file.write(f"_{hashlib.sha256(repr(arguments).encode()).hexdigest()[:16]}_kb")
     return environment, [command.replace("--gen_module_id_file", "") for command in commands]
 

@@ -106,7 +106,7 @@ def _script(path: Path, first: list[str], compiler: list[str], headers: Path) ->
         first=shlex.join(first), compiler=shlex.join(compiler), headers=headers, final=shlex.quote(_FINAL)
     )
     # executable from the first: nothing changes rights in the sandbox
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o755), "w") as script:
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o755), "w", encoding="utf-8") as script:
         script.write(text)
     return path
 
@@ -120,7 +120,8 @@ def _sources(function: str, arguments: dict[str, Any]) -> tuple[str, str]:
         if arguments.get("functions") is not None:
             cpp.append(_BOUND)
     else:
-        texts = {Path(path): Path(path).read_text(errors="replace") for path in arguments.get("sources") or []}
+        paths = [Path(path) for path in arguments.get("sources") or []]
+        texts = {path: path.read_text(encoding="utf-8", errors="replace") for path in paths}
         included = [local_includes(text, path.parent, search) for path, text in texts.items()]
         cuda = [text for path, text in texts.items() if path.suffix == ".cu"]
         cpp = [text for path, text in texts.items() if path.suffix != ".cu"]

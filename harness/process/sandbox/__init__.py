@@ -139,7 +139,7 @@ def _network(_: Confinement) -> str:
     user, group = os.getuid(), os.getgid()
     libc.call("unshare", _CLONE_NEWUSER | _CLONE_NEWNET)
     for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
-        Path("/proc/self", name).write_text(text)
+        Path("/proc/self", name).write_text(text, encoding="utf-8")
     return "own namespace, in a user namespace"
 
 

@@ -102,7 +102,7 @@ def system_paths(private: Iterable[str] = ()) -> list[str]:
 
     A folder that a ``private`` one lies in is not opened as a whole: what lies beside the way to that one is.
     """
-    with open("/proc/self/maps") as maps:
+    with open("/proc/self/maps", encoding="utf-8") as maps:
         files = {line.split(None, 5)[5].strip() for line in maps if "/" in line}
     loaded = {os.path.dirname(file) for file in files if file.endswith(".so") or ".so." in file}
     return _around(_named() | loaded, private)

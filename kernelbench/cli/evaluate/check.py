@@ -117,7 +117,7 @@ def _write(junit: Path | None, summary: Path | None, checks: list[thresholds.Che
         if junit:
             write_named(junit, ci.junit(checks))
         if summary:
-            with summary.open("a") as file:
+            with summary.open("a", encoding="utf-8") as file:
                 file.write(ci.summary(checks, notes, "markdown") + "\n")
     except OSError as error:
         say(f"error: {error}", err=True)

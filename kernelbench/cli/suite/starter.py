@@ -46,7 +46,7 @@ def command(problem: str, kind: str | None, precision: str, problem_dir: Path | 
         fail(f"{path.parent} is a link, which nobody named: name the file itself with --out", WRONG_USAGE)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("x") as target:
+        with path.open("x", encoding="utf-8") as target:
             target.write(source)
     except FileExistsError:
         fail(f"{path} is there already, and may be your work: remove it first, or name another --out", WRONG_USAGE)

@@ -175,7 +175,7 @@ function samples(timing) {
     const bar = linear(0, Math.max(...counts), 0, width - margin.right - split - 10);
     const unit = high >= 1000 ? [1e-3, 's'] : high >= 1 ? [1, 'ms'] : [1e3, 'µs'];
     const ticks = steps(low, high, 4);
-    const digits = ticks.length > 1 ? Math.max(0, -Math.floor(Math.log10((ticks[1] - ticks[0]) * unit[0]) + 1e-9)) : 2;
+    const digits = ticks.length > 1 ? Math.min(100, Math.max(0, -Math.floor(Math.log10((ticks[1] - ticks[0]) * unit[0]) + 1e-9))) : 2;
     return [
       svg('rect', {class: 'quartiles', x: margin.left, width: width - margin.left - margin.right, y: y(q3), height: Math.max(1, y(q1) - y(q3))}),
       frame(width, height, x, y, steps(1, values.length, 5).filter((v) => Number.isInteger(v) && v > 0).map((v) => [v, v]),

@@ -443,6 +443,26 @@ def test_a_damaged_entry_is_built_again(context, solution, tmp_path):
     assert not artefact.cached and artefact.note == ""
 
 
+@pytest.mark.parametrize("when", ["was built", "was found"])
+def test_a_library_that_leaves_the_cache_at_once_reaches_its_candidate(context, solution, monkeypatch, when):
+    """Beside `kb cache clear` a right candidate had a load_error, which --resume kept."""
+    source = solution(quick(more="assert ctypes.CDLL(path).answer() == 42"))
+    if when == "was found":
+        build(source, context)
+    name = {"was built": "put", "was found": "get"}[when]
+    genuine, gone = getattr(Cache, name), []
+
+    def and_clear(cache, *given):
+        entry = genuine(cache, *given)
+        if entry and not gone:
+            gone.append(cache.clear())
+        return entry
+
+    monkeypatch.setattr(Cache, name, and_clear)
+    artefact = build(source, context)
+    assert gone and artefact.note == "" and not artefact.cached
+
+
 @pytest.mark.slow
 def test_every_operator_compiles_with_the_minimal_headers(tmp_path):
     names = sorted(path.stem for path in (_TORCH_INCLUDE / "ATen/ops").glob("*.h"))

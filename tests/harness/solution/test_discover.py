@@ -233,6 +233,13 @@ def test_a_byte_that_is_no_text_is_shown_as_no_character_is():
     assert len(shown) == len(names) and all(name.isprintable() for name in shown)
 
 
+def test_names_that_differ_in_blanks_are_shown_so_where_blanks_at_the_ends_and_all_but_one_are_not_shown():
+    """A wrong ` 1_19.py` and a right `1_19.py` were one line each of a table, of one name."""
+    names = ["a b", " a b", "  a b", "a b ", "a  b", "a   b", r"a \x20b", r"\x20a b"]
+    shown = {" ".join(readable(name).split()) for name in names}
+    assert len(shown) == len(names) and readable("a b/c d") == "a b/c d"
+
+
 @pytest.mark.parametrize("source", ["x = " + "-" * 200_000 + "1", "x = " + "-" * 3_000 + "1", "x = '\0'" + "\0"])
 def test_what_cannot_be_parsed_is_a_solution_all_the_same(tmp_path, source):
     solution = read_solution(put(tmp_path, "1_19.py", source))

@@ -77,6 +77,21 @@ def test_a_kernel_whose_problem_and_sample_another_file_claims_does_not_slip_out
     assert check(folder).returncode == 2  # nothing is left
 
 
+@pytest.mark.slow
+def test_the_summary_holds_any_text_whatever_the_locale(folder):
+    """A message in Chinese ended the gate with a status that no gate has, where the locale was none of UTF-8."""
+    (folder / "kernels" / "level1" / "20.py").write_text("raise ValueError('\u4e2d\u6587 \u20ac')", encoding="utf-8")
+    locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    command = [sys.executable, "-m", "kernelbench", "check", "--solutions", "kernels", "--device", "cpu"]
+    done = subprocess.run(
+        [*command, "--summary", "s.md", "--junit", "kb.xml"], capture_output=True, cwd=folder, timeout=300,
+        env=NOT_GITHUB | locale | {"PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert done.returncode == 1, done.stderr
+    assert "\u4e2d\u6587 \u20ac" in (folder / "s.md").read_text(encoding="utf-8")
+    assert "\u4e2d\u6587 \u20ac" in (folder / "kb.xml").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("option", ["--junit", "--summary"])
 @pytest.mark.parametrize("path", ["/proc/kb.xml", "nowhere/kb.xml"])
 def test_a_file_that_cannot_be_written_is_told_before_the_work(folder, option, path):

@@ -82,14 +82,28 @@ def test_half_a_line_is_waited_for(tmp_path):
     made = run(tmp_path / "r", result("1/1", 0.5))
     feed = Feed(made.path)
     generation = feed.data(0, "")["generation"]
-    line = json.dumps(result("1/2", 0.5).to_json()) + "\n"
+    line = json.dumps(result("1/2", 0.5).to_json())
     with (made.path / "results.jsonl").open("a") as log:
         for part in (line[:100], line[100:-1]):
             log.write(part)
             log.flush()
             assert feed.data(1, generation) is None
-        log.write("\n")
+        log.write("}\n")
     assert [row["problem"] for row in feed.data(1, generation)["rows"]] == ["1/2"]
+
+
+def test_a_whole_line_that_lacks_its_end_is_shown_as_everywhere_else_and_once(tmp_path):
+    """`kb report` showed a last result that `kb serve` did not."""
+    made = run(tmp_path / "r", result("1/1", 0.5))
+    log = made.path / "results.jsonl"
+    with log.open("a") as file:
+        file.write(json.dumps(result("1/2", 0.5).to_json()))
+    feed = Feed(made.path)
+    first = feed.data(0, "")
+    assert [row["problem"] for row in first["rows"]] == ["1/1", "1/2"] and feed.data(2, first["generation"]) is None
+    made.append(result("1/3", 0.5))
+    update = feed.data(2, first["generation"])
+    assert [row["problem"] for row in update["rows"]] == ["1/3"] and not update["reset"]
 
 
 def test_a_log_that_was_replaced_is_read_anew(tmp_path):
