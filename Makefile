@@ -40,7 +40,7 @@ clean:
 	rm -rf $(VENV) runs build *.egg-info
 
 # What the main job needs, and what the tests need on top of that.
-$(VENV)/core: setup.cfg constraints.txt
+$(VENV)/core: setup.py setup.cfg constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet --constraint constraints.txt --editable .
 	touch $@

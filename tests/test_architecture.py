@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -126,18 +127,36 @@ def at_import(path, known):
     return found
 
 
-@pytest.mark.slow
-def test_an_installed_wheel_has_the_problems_and_runs_from_anywhere(tmp_path):
-    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
-    # a copy, so that the build leaves nothing in the checkout
-    copy = tmp_path / "source"
+def copied(to):
+    """A copy of the checkout: a build leaves nothing in it."""
     files = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True
     ).stdout.split()
     for name in files:
         if (ROOT / name).is_file():
-            (copy / name).parent.mkdir(parents=True, exist_ok=True)
-            (copy / name).write_bytes((ROOT / name).read_bytes())
+            (to / name).parent.mkdir(parents=True, exist_ok=True)
+            (to / name).write_bytes((ROOT / name).read_bytes())
+    return to
+
+
+def test_an_editable_installation_imports_nothing_from_the_working_directory(tmp_path):
+    """A folder there, of a name that setuptools puts into sys.path, had a sitecustomize.py that Python ran."""
+    build = "import sys; from setuptools import build_meta; build_meta.build_editable(sys.argv[1])"
+    copy, site, work = (tmp_path / name for name in ("source", "site", "work"))
+    subprocess.run([sys.executable, "-c", build, tmp_path], cwd=copied(copy), check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("kernelbench-*.whl")
+    zipfile.ZipFile(wheel).extractall(site)
+    look = "import os, site, sys; site.addsitedir(sys.argv[1]); import kernelbench; print(kernelbench.__file__)\n"
+    look += "print([path for path in sys.path if not os.path.isabs(path)])"
+    work.mkdir()
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", look, site], cwd=work, capture_output=True, text=True)
+    assert done.stdout.splitlines() == [str(copy / "kernelbench" / "__init__.py"), "[]"], done.stderr
+
+
+@pytest.mark.slow
+def test_an_installed_wheel_has_the_problems_and_runs_from_anywhere(tmp_path):
+    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
+    copy = copied(tmp_path / "source")
     subprocess.run([*build, "--wheel-dir", str(tmp_path), str(copy)], check=True)
     (wheel,) = tmp_path.glob("kernelbench-*.whl")
     site = tmp_path / "site"
