@@ -309,7 +309,8 @@ class Worker:
             self._take_output()
         code, left = json.loads(data) if data else (-signal.SIGKILL, 0)
         self._orphaned = not data
-        if left and self.left.setdefault("processes", left):  # dying, they hold memory that the next one needs
+        if left:  # dying, they hold memory that the next one needs
+            self.left["processes"] = max(left, self.left.get("processes", 0))
             wait_until_gone(in_group(self._pid), GONE_S)
         if self._orphaned and identities([self._pid]) <= self._identity:  # nobody else does, and nobody leaves a group
             with contextlib.suppress(ProcessLookupError):

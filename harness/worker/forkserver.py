@@ -62,9 +62,10 @@ def serve(control_fd: int) -> None:
     selector = selectors.PollSelector()  # watches of epoll are the user's, and somebody else may have them all
     selector.register(control, selectors.EVENT_READ)
     workers: dict[int, tuple[int, int]] = {}  # pidfd -> (pid, exit-status pipe)
+    ended: dict[int, int] = {}  # exit-status pipe -> pid
     folders: list[Path] = []  # of workers, which their owner removes if it lives
     try:
-        _answer(control, selector, workers, folders, layers)
+        _answer(control, selector, workers, ended, folders, layers)
     finally:
         if os.getpid() == server:
             _end_all([pid for pid, _ in workers.values()])
@@ -77,6 +78,7 @@ def _answer(
     control: socket.socket,
     selector: selectors.BaseSelector,
     workers: dict[int, tuple[int, int]],
+    ended: dict[int, int],
     folders: list[Path],
     layers: dict[str, str],
 ) -> None:
@@ -85,12 +87,19 @@ def _answer(
             if key.fd in workers:
                 selector.unregister(key.fd)
                 pid, status_fd = workers.pop(key.fd)
-                _reap(pid, status_fd)
                 os.close(key.fd)
+                _end(pid, status_fd)
+                ended[status_fd] = pid
+                selector.register(status_fd, selectors.EVENT_READ)  # tells when the other end is closed
                 if workers:
-                    _bury_orphans({pid for pid, _ in workers.values()})
+                    _bury_orphans({pid for pid, _ in workers.values()} | {*ended.values()})
                 else:
-                    _kill_orphans()
+                    _kill_orphans({*ended.values()})
+                continue
+            if key.fd in ended:
+                selector.unregister(key.fd)
+                os.close(key.fd)
+                os.waitpid(ended.pop(key.fd), 0)
                 continue
             data, fds, _, _ = socket.recv_fds(control, 1, _MAX_FDS)
             if not data:
@@ -179,20 +188,21 @@ def _end_all(pids: list[int]) -> None:
         _kill_group(pid)
         with contextlib.suppress(ChildProcessError):
             os.waitpid(pid, 0)
-    _kill_orphans()
+    _kill_orphans(set())
 
 
-def _reap(pid: int, status_fd: int) -> None:
-    """Kill what the worker left in its group, then report how it ended, and how many processes it left."""
-    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)  # keeps the group's number taken
+def _end(pid: int, status_fd: int) -> None:
+    """Kill what a worker that has ended left in its group, and report how it ended, and how many processes it left.
+
+    Its number, which is that of the group, stays taken until its owner has closed the pipe: until then that may send
+    signals to it, and another process of the user's could have the number.
+    """
+    how = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
     left = _left_by(pid)
     _kill_group(pid)
-    _, status = os.waitpid(pid, 0)
-    try:
-        os.write(status_fd, json.dumps([os.waitstatus_to_exitcode(status), left]).encode())
-    except BrokenPipeError:
-        pass
-    os.close(status_fd)
+    code = how.si_status if how.si_code == os.CLD_EXITED else -how.si_status
+    with contextlib.suppress(BrokenPipeError):
+        os.write(status_fd, json.dumps([code, left]).encode())
 
 
 def _left_by(worker: int) -> int:
@@ -209,16 +219,16 @@ def _children() -> list[int]:
 
 
 def _bury_orphans(workers: set[int]) -> None:
-    """Free the numbers of children that have ended and are no ``workers``; of those that run nobody knows whose."""
+    """Free the numbers of children that have ended and were no ``workers``; of those that run nobody knows whose."""
     for pid in _children():
         if pid not in workers:
             os.waitpid(pid, os.WNOHANG)
 
 
-def _kill_orphans() -> None:
-    """Kill every child that is left while no worker is alive: a candidate hid it in a new session."""
+def _kill_orphans(ended: set[int]) -> None:
+    """Kill every child that is left while no worker is alive, but ``ended`` ones: a candidate hid it."""
     for _ in range(100):
-        orphans = _children()
+        orphans = {*_children()} - ended
         if not orphans:
             return
         for pid in orphans:

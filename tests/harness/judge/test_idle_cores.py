@@ -75,4 +75,4 @@ def _pretend_stat(monkeypatch, content):
 
     from harness.judge import idle_cores
 
-    monkeypatch.setattr(idle_cores, "open", lambda path: io.StringIO(content()), raising=False)
+    monkeypatch.setattr(idle_cores, "open", lambda path, encoding: io.StringIO(content()), raising=False)

@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import json
 import os
+import select
 import signal
 import socket
 import struct
@@ -310,6 +311,20 @@ subprocess.run(["true"])
         worker.request({"op": "import", "solution": str(path)}, 20)
     assert not any(map(tasks_that_stop, map(int, worker.output.split()[:2])))
     assert worker.left["processes"] in (2, 3), "the shell, and what it may have started by then"
+
+
+def test_the_number_of_a_worker_is_nobody_elses_until_it_is_closed(server):
+    """It ended unseen and let numbers wrap: what the judge then killed was a job of the user's."""
+    with server.fork({}, GIB) as worker:
+        (began,) = identities([worker._pid])
+        os.kill(worker._pid, signal.SIGKILL)
+        assert select.select([worker._status_fd], [], [], 20)[0], "its end is told"
+        time.sleep(0.2)
+        assert identities([worker._pid]) == {began}
+    deadline = time.monotonic() + 10
+    while identities([began[0]]) == {began} and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert identities([began[0]]) != {began}
 
 
 def test_each_worker_has_a_fresh_directory_that_goes_with_it(server, tmp_path):
