@@ -15,7 +15,7 @@ from harness.result import Result
 from kernelbench.metrics.outcomes import GAMING, MINOR_ISSUES, NO_ISSUES
 from kernelbench.run import RunError
 from kernelbench.run_files.folder import MOST_LINES, must_have_one_name, read_lines
-from kernelbench.run_files.log import end_of_lines, lines_of
+from kernelbench.run_files.log import end_of_lines, lines_of, wait_for_others
 
 LOG = "reviews.jsonl"
 _MOST_BYTES = 256 << 20  # chosen: 100,000 reviews of 2.5 kB
@@ -121,6 +121,7 @@ def append(run: Path, review: Review) -> None:
             if not stat.S_ISREG(os.fstat(log.fileno()).st_mode):
                 raise OSError(errno.EINVAL, "it is not a plain file")
             must_have_one_name(log.fileno())
+            wait_for_others(log.fileno())
             size, missing = end_of_lines(log.fileno())
             log.truncate(size)  # of one that was cut off
             line = missing + json.dumps(asdict(review)).encode() + b"\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import json
 import os
 import secrets
@@ -54,6 +55,7 @@ def append_line(path: Path, record: dict[str, Any]) -> None:
         raise WriteError(f"cannot open {path}: {reason}; put it right and continue with --resume") from error
     try:
         _check_names(descriptor, path)
+        wait_for_others(descriptor)
         size, missing = end_of_lines(descriptor)
         line = missing + line
         if size + len(line) > MOST_LOG_BYTES:
@@ -81,6 +83,15 @@ def append_line(path: Path, record: dict[str, Any]) -> None:
             ) from error
     finally:
         os.close(descriptor)
+
+
+def wait_for_others(descriptor: int) -> None:
+    """Have an open log to oneself until it is closed: what another process of ``kb`` adds meanwhile would be cut off.
+
+    Only who may write it can hold this lock, which is another than the one that a run's only writer has.
+    """
+    with contextlib.suppress(OSError):  # a file system without locks
+        fcntl.lockf(descriptor, fcntl.LOCK_EX)
 
 
 def end_of_lines(descriptor: int) -> tuple[int, bytes]:

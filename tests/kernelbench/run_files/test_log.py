@@ -1,0 +1,43 @@
+"""Logs that several processes of ``kb`` add to at once."""
+
+import multiprocessing
+from dataclasses import replace
+
+import pytest
+
+from kernelbench.review.record import LOG, Review, append
+from kernelbench.run_files.folder import read_lines
+from kernelbench.run_files.log import append_line, begin
+
+REVIEW = Review("1/19", "a.py", "0" * 64, "m", "no_issues", "", "An honest loop.", 0.0, "k")
+
+
+def of_run(folder, writer, number):
+    append_line(folder / LOG, {"writer": writer, "number": number})
+
+
+def of_reviews(folder, writer, number):
+    append(folder, replace(REVIEW, model=f"m{writer}", key=f"k{number}"))
+
+
+def many(add, folder, writer, start):
+    start.wait()
+    for number in range(400):
+        add(folder, writer, number)
+
+
+@pytest.mark.parametrize("add", [of_run, of_reviews])
+def test_no_line_of_another_process_is_cut_off(tmp_path, add):
+    """Of two `kb review` at once one took the end of the log for that which it had seen before."""
+    begin(tmp_path / LOG)
+    fork = multiprocessing.get_context("fork")
+    start = fork.Event()
+    writers = [fork.Process(target=many, args=(add, tmp_path, writer, start)) for writer in range(3)]
+    for writer in writers:
+        writer.start()
+    start.set()
+    for writer in writers:
+        writer.join(60)
+    assert [writer.exitcode for writer in writers] == [0] * 3
+    lines, rest = read_lines(tmp_path / LOG, 1 << 30)
+    assert len({*lines}) == 1200 and not rest
