@@ -16,7 +16,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 MAX_ERRORS = 5
-_KILLED = re.compile(r"fatal error: Killed signal terminated program|Killed$|: internal compiler error: Killed", re.M)
+# As drivers, shells and nvcc say it. What a source has them print stands behind its name and a line number.
+_KILLED = re.compile(
+    r"^[^\s:]+: (?:fatal error: Killed signal terminated program|internal compiler error: Killed)|^Killed$"
+    r"|^(?:\S*/)?(?:ba|da)?sh: .*\d Killed\b|^nvcc error *: '.*' died due to signal 9\b",
+    re.MULTILINE,
+)
 
 _MAX_BYTES = 4 << 20  # of a file that is opened for a message
 _MAX_CHARACTERS = 500  # of a line that is shown

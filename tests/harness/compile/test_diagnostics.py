@@ -1,11 +1,13 @@
 """Compiler errors point at the solution's own lines."""
 
 import os
+import signal
+import subprocess
 import tracemalloc
 
 import pytest
 
-from harness.compile.diagnostics import compiler_errors
+from harness.compile.diagnostics import compiler_errors, killed_by
 
 SOLUTION = """import torch
 CUDA = r'''
@@ -18,6 +20,26 @@ void g() {
 }
 '''
 """
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["c++: fatal error: Killed signal terminated program cc1plus", "cc1plus: internal compiler error: Killed", "Killed",
+     "sh: line 1:  2746 Killed                  cicc", "nvcc error   : 'cicc' died due to signal 9 (Kill signal)"],
+)  # fmt: skip
+def test_who_ended_a_compiler_is_told_by_its_driver(line):
+    assert killed_by(1, f"a.cpp:1:2: warning: x\n{line}\nninja: build stopped\n") == "SIGKILL"
+
+
+def test_a_source_does_not_have_its_compiler_say_that_it_was_killed(tmp_path):
+    """`#error Killed` was told as a compiler that somebody had killed, and built twice."""
+    (source := tmp_path / "k.cpp").write_text(
+        '#error Killed\n#warning Killed\nstatic_assert(0, "c++: fatal error: Killed signal terminated program a");\n'
+        '#error nvcc error : \'a\' died due to signal 9\n#include "sh: 1 Killed"\n'
+    )
+    log = subprocess.run(["c++", "-c", source], capture_output=True, text=True, cwd=tmp_path).stderr
+    assert log.count("Killed") >= 4 and not killed_by(1, log)
+    assert killed_by(-signal.SIGKILL, "") == "SIGKILL" and not killed_by(0, "Killed")
 
 
 def test_errors_in_a_generated_file_are_placed_in_the_solution_by_their_text_and_neighbours(tmp_path):
