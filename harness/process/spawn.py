@@ -66,7 +66,7 @@ def start_server(
     )
     popen = functools.partial(
         subprocess.Popen,
-        [sys.executable, "-I", "-c", start],
+        [*_interpreter(), start],
         env=environment() | _THREADS | {WORK: os.environ.get(WORK) or working_directory()},
         pass_fds=[connection.fileno()],
         stdin=subprocess.DEVNULL,
@@ -79,6 +79,11 @@ def start_server(
     return process
 
 
+def _interpreter() -> list[str]:
+    """Return how Python begins to run a text. It reads names of files as this process does, which a locale decides."""
+    return [sys.executable, "-I", "-X", f"utf8={sys.flags.utf8_mode}", "-c"]
+
+
 def command_of(module: str) -> list[str]:
     """Return the command that runs ``module`` as a program in an interpreter of its own; arguments follow.
 
@@ -86,7 +91,7 @@ def command_of(module: str) -> list[str]:
     """
     path = [str(ROOT), *import_path()]
     start = f"import runpy, sys; sys.path[:] = {path!r}; runpy.run_module({module!r}, run_name='__main__')"
-    return [sys.executable, "-I", "-c", start]
+    return [*_interpreter(), start]
 
 
 def pipe_of_others() -> tuple[int, int]:

@@ -4,11 +4,12 @@ import gc
 import os
 import socket
 import subprocess
+import sys
 
 import pytest
 
 from harness.process.sandbox.landlock import _PATH_VARIABLES
-from harness.process.spawn import close_all_but, command_of, environment
+from harness.process.spawn import ROOT, close_all_but, command_of, environment
 
 
 def in_a_fork(function):
@@ -53,6 +54,16 @@ def test_a_program_imports_nothing_from_the_working_directory(tmp_path):
     command = [*command_of("kernelbench"), "--version"]
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
     assert done.returncode == 0 and done.stdout.startswith("kb, version"), done.stderr
+
+
+@pytest.mark.parametrize("mode", ["0", "1"])
+def test_a_program_reads_names_of_files_as_who_starts_it(mode):
+    """Beside `PYTHONUTF8=0` and the locale C, a path with an é was another one to the judge than to `kb`."""
+    code = "import os, sys; from harness.process.spawn import command_of; "
+    code += "command = command_of('json.tool'); os.execv(command[0], [*command[:-1], 'import sys; print(sys.flags)'])"
+    env = {**os.environ, "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-X", f"utf8={mode}", "-c", code], env=env, capture_output=True, text=True)
+    assert f"utf8_mode={mode}" in done.stdout, done.stderr
 
 
 @pytest.mark.parametrize("name", _PATH_VARIABLES)
