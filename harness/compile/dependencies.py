@@ -25,9 +25,9 @@ class UnforeseenFile(Exception):
 
 
 def listed_in(depfile: Path) -> list[str]:
-    """The files in a list that a compiler wrote for make; none where there is no list."""
+    """The files in a list that a compiler wrote for make, at a real path; none where there is no list."""
     try:
-        rules = read_source(depfile).replace("\\\n", " ").partition(": ")[2]
+        rules = read_source(depfile, in_place=True).replace("\\\n", " ").partition(": ")[2]
     except OSError:
         return []
     return [re.sub(r"\\(.)", r"\1", word).replace("$$", "$") for word in _WORD.findall(rules)]

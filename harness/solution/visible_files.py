@@ -19,6 +19,9 @@ KEPT_BY_RUNS = RUN_FILES | {
 }  # fmt: skip
 
 
+_COMPILED_HEADER = ".gch"  # a file, or a folder of several
+
+
 def own_files(solution: Solution) -> list[Path]:
     """Real paths of the solution's file and of what it includes, imports or names in the directory of solutions.
 
@@ -61,18 +64,20 @@ def may_see(file: Path, root: Path) -> bool:
     """Return whether a solution below ``root`` may see a file, as far as the file itself tells.
 
     It lies below ``root``, is not hidden, is no code that Python keeps of a module, which may be a solution, is in no
-    run, which has results, is no solution itself and not too large to take its digest. Where ``root`` is a run by its
+    run, which has results, is no solution itself and not too large to take its digest. Nor is it a compiled header,
+    which GCC takes in place of the text that everybody reads, and trusts. Where ``root`` is a run by its
     files, which any solution's author may have put there, it is what a run keeps that is not seen. Raises OSError.
     """
     if not file.is_relative_to(root):
         return False
-    if any(part.startswith(".") or part == "__pycache__" for part in file.relative_to(root).parts):
+    parts = file.relative_to(root).parts
+    if any(part.startswith(".") or part == "__pycache__" or part.endswith(_COMPILED_HEADER) for part in parts):
         return False
     if file.stat().st_size > MAX_LIBRARY_BYTES:
         return False
     folders = [folder for folder in file.parents if folder.is_relative_to(root)]
     runs = [folder for folder in folders if is_run(folder)]
-    if runs not in ([], [root]) or runs and _is_kept_by_runs(file.relative_to(root).parts[0]):
+    if runs not in ([], [root]) or runs and _is_kept_by_runs(parts[0]):
         return False
     return not is_solution(file)
 

@@ -85,26 +85,29 @@ class Reviewer:
         before = self.spent
         messages = [{"role": "system", "content": _INSTRUCTIONS}, {"role": "user", "content": _text(request)}]
         for _ in range(_TRIES):
-            self._reserve(messages)
+            most = self._reserve(messages)
             try:
                 done = self.endpoint.complete(messages, sampling)
             except RequestRefused as error:
                 raise Unanswered(str(error)) from error
             except ModelError as error:
                 raise ReviewError(str(error)) from error
-            self.spent += self.endpoint.cost_usd(done.prompt_tokens, done.completion_tokens) or 0.0
+            usd = self.endpoint.cost_usd(done.prompt_tokens, done.completion_tokens)
+            self.spent += most if usd is None else usd  # an endpoint may tell no usage
             answer, problem = _parse(done.text)
             if answer is not None:
                 return answer, self.spent - before
             messages += [{"role": "assistant", "content": done.text}, {"role": "user", "content": problem}]
         raise Unanswered(f"{self.endpoint.model} gave no usable answer in {_TRIES} tries: {problem}")
 
-    def _reserve(self, messages: list[dict]) -> None:
+    def _reserve(self, messages: list[dict]) -> float:
+        """Return what the next answer may cost at most; raise Unanswered where that is over the limit."""
         # no tokenizer makes more of a text than it has bytes, and a candidate may be written to come near that
         tokens = sum(len(message["content"].encode(errors="replace")) for message in messages)
         most = self.endpoint.cost_usd(tokens, _ANSWER_TOKENS) or 0.0
         if self.spent + most > self.max_usd:
             raise Unanswered(f"{self.spent:.4f} USD are spent and the next answer may cost {most:.4f}: over the limit")
+        return most
 
 
 def _request(

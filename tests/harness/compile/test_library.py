@@ -4,6 +4,7 @@ import ctypes
 import errno
 import json
 import os
+import subprocess
 
 import pytest
 import torch
@@ -101,6 +102,21 @@ def test_a_file_that_only_the_compiler_finds_is_refused(built, tmp_path):
     with pytest.raises(CandidateFailure) as caught:
         built(hidden + SOURCE.format("N"))
     assert caught.value.status is Status.BUILD_ERROR and "n.h" in caught.value.message
+
+
+def test_a_compiled_header_is_not_taken_in_place_of_its_text(built, tmp_path, monkeypatch):
+    (header := tmp_path / "solutions" / "n.h").write_text("#define N 7\n")
+    source = '#include "n.h"\n//# "n.h.gch"\n' + SOURCE.format("N")
+    commands, run = [], library._run
+    monkeypatch.setattr(library, "_run", lambda worker, source, compiler, flags, s: (
+        commands.append([compiler.path, *flags]), run(worker, source, compiler, flags, s)))  # fmt: skip
+    assert answer(built(source)) == 7
+    header.write_text("#define N 8\n")
+    link = {"-shared", "-o"}
+    compiled = [word for word in commands[0] if word not in link and not word.startswith(("-l", "-Wl"))]
+    subprocess.run([*compiled, "-x", "c++-header", str(header), "-o", f"{header}.gch"], check=True)
+    header.write_text("#define N 7\n")
+    assert answer(built(source)) == 7
 
 
 def test_a_header_that_is_a_link_is_refused(built, tmp_path):

@@ -129,6 +129,14 @@ def test_a_file_that_is_a_suites_by_its_name_and_no_solution_by_its_comment_is_a
     assert seen("1_19.py", {"matmul_kernel": ProblemId(1, 1)}, **files) == ["1_19.py"]
 
 
+def test_compiled_headers_are_nobodys(seen):
+    """GCC takes one in place of the header that everybody reads, and follows the pointers in it."""
+    files = {"own.h": "int a;", "own.h.gch": "gpch", "b.gch/any": "gpch"}
+    code = '#include "own.h"\n//# "own.h.gch" "b.gch/any"\n'
+    assert seen("1_19.cpp", **{"1_19.cpp": code}, **files) == ["1_19.cpp", "own.h"]
+    assert seen("1_20.py", **{"1_20_py": "x = 'own.h', 'own.h.gch', 'b.gch/any'"}, **files) == ["1_20.py", "own.h"]
+
+
 def test_what_python_keeps_of_a_neighbour_is_nobodys(seen):
     files = {"__pycache__/1_20.cpython-311.pyc": "", "table.txt": ""}
     own = seen("1_19.py", **{"1_19_py": "names = '__pycache__/1_20.cpython-311.pyc', 'table.txt'"}, **files)

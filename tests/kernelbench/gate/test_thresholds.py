@@ -102,6 +102,8 @@ def test_unstable_cases_are_those_under_a_limit_on_speed():
     results = [unstable(result("1/1", 1.0)), result("1/2", 1.0), result("1/3", status=Status.TIMEOUT)]
     assert unstable_cases(results, Limits(min_speedup=1)) == {("1/1", "level1/1_s0.py", "small")}
     assert unstable_cases(results, Limits()) == frozenset()
+    results[0].held_out = [{"status": "wrong_value", "draw": "", "message": "off"}]
+    assert unstable_cases(results, Limits(min_speedup=1)) == frozenset(), "others would be drawn"
 
 
 def test_of_references_against_themselves_all_but_the_unstable_ones_pass():

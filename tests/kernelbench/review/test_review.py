@@ -230,6 +230,18 @@ def test_the_budget_ends_it_and_what_was_answered_is_kept(run, endpoint):
     assert only.usd == pytest.approx(sum(map(len, [*words, json.dumps(FAIR).split()])) * 10 / 1e6)
 
 
+def test_what_an_endpoint_without_usage_may_have_cost_is_spent(run, endpoint, stand_in):
+    choice = {"message": {"content": json.dumps(FAIR)}, "finish_reason": "stop"}
+    endpoint.replies = [stand_in.Fault(body={"choices": [choice]})]
+    reviewer = Reviewer(Endpoint("m", endpoint.base_url, prices=(1.0, 1.0)), max_usd=0.02)
+    first, second, *_ = run.latest()
+    assert 0 < reviewer.review(first, "", "").usd == reviewer.spent <= 0.02
+    with pytest.raises(Unanswered, match="over the limit"):
+        for number in range(50):
+            reviewer.review(second, str(number), "")
+    assert reviewer.spent <= 0.02
+
+
 def test_the_budget_holds_for_a_source_of_which_every_byte_is_a_token(run, endpoint):
     """Rare characters of four bytes are four tokens."""
     text = "\U00013000" * 1000
