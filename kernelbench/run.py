@@ -16,7 +16,7 @@ from typing import IO, Any
 
 from harness.json_text import parse_json
 from harness.problem.module import ProblemFile
-from harness.record.shape import NUMBER, OBJECT, TEXT, count, kind, list_of, or_none, shape
+from harness.record.shape import LINE, NUMBER, OBJECT, count, kind, list_of, or_none, shape
 from harness.result import Result
 from harness.solution.discover import Solution
 from harness.solution.includes import digest_of
@@ -61,9 +61,9 @@ def _is_path(text: str) -> bool:
 _CONFIG = shape(
     {
         **{name: or_none(kind("a path", str, fits=_is_path)) for name in ("solutions", "problem_dir")},
-        **{name: or_none(TEXT) for name in _TEXTS},
+        **{name: or_none(LINE) for name in _TEXTS},
         "at_once": or_none(count()),
-        "baselines": or_none(list_of(TEXT)),
+        "baselines": or_none(list_of(LINE)),
         "clock_mhz": or_none(NUMBER),
         "held_out": or_none(count()),
         "seed": or_none(count()),

@@ -92,6 +92,7 @@ def bounded(value: Any) -> Any:
 
 
 TEXT, FLAG = kind("text", str), kind("true or false", bool)
+LINE = kind("text of one line", str, fits=lambda text: "\n" not in text)  # shown among others, it would make another
 OBJECT, LIST = kind("an object", dict), kind("a list", list)
 NUMBER = kind("a finite number", float, int, fits=_is_finite)
 POSITIVE = kind("a positive finite number", float, int, fits=lambda value: _is_finite(value) and value > 0)

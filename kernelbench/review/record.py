@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
 from harness.json_text import parse_json
-from harness.record.shape import FROM_0, TEXT, one_of, shape
+from harness.record.shape import FROM_0, LINE, TEXT, one_of, shape
 from harness.result import Result
 from kernelbench.metrics.outcomes import GAMING, MINOR_ISSUES, NO_ISSUES
 from kernelbench.run import RunError
@@ -19,9 +19,10 @@ from kernelbench.run_files.log import end_of_lines, lines_of, wait_for_others
 
 LOG = "reviews.jsonl"
 _MOST_BYTES = 256 << 20  # chosen: 100,000 reviews of 2.5 kB
-_TEXTS = ("problem", "solution", "sha256", "model", "category", "reason", "key")
+_LINES, _TEXTS = ("problem", "solution", "sha256", "model", "key"), ("category", "reason")
 _REVIEW = shape(
     {
+        **{f"{name}!": LINE for name in _LINES},
         **{f"{name}!": TEXT for name in _TEXTS},
         "answer!": one_of(NO_ISSUES, MINOR_ISSUES, GAMING),
         "usd!": FROM_0,

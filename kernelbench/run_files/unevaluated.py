@@ -20,23 +20,23 @@ from typing import Any
 
 from harness.json_text import parse_json
 from harness.record.fields import PROBLEM
-from harness.record.shape import LIST, OBJECT, TEXT, count, or_none, shape
+from harness.record.shape import LINE, LIST, OBJECT, TEXT, count, or_none, shape
 from harness.result import Result
 from kernelbench.run_files.log import append_line, begin, lines_if_any
 
 UNEVALUATED = "unevaluated.jsonl"
 SKIPPED, UNMAPPED, WITHDRAWN, DISMISSED = "skipped", "unmapped", "withdrawn", "dismissed"
 _OF_SKIPPED = {
-    "kind": TEXT, "problem": PROBLEM, "problem_name": TEXT, "solution": TEXT, "sample": count(),
-    "workload": or_none(TEXT), "reason": TEXT, "after": count(),
+    "kind": LINE, "problem": PROBLEM, "problem_name": LINE, "solution": LINE, "sample": count(),
+    "workload": or_none(LINE), "reason": TEXT, "after": count(),
 }  # fmt: skip
-_OF_WITHDRAWN = {"kind": TEXT, "problem": PROBLEM, "solution": TEXT, "after": count()}
-_OF_DISMISSED = {"kind": TEXT, "problem": PROBLEM, "solution": TEXT}
-_OF_FILES = ("solution", "reason")
+_OF_WITHDRAWN = {"kind": LINE, "problem": PROBLEM, "solution": LINE, "after": count()}
+_OF_DISMISSED = {"kind": LINE, "problem": PROBLEM, "solution": LINE}
+_OF_FILES = {"solution": LINE, "reason": TEXT}
 _FIELDS = {SKIPPED: _OF_SKIPPED, WITHDRAWN: _OF_WITHDRAWN, DISMISSED: _OF_DISMISSED}
 _SHAPES = {
     **{kind: shape({f"{name}!": of for name, of in fields.items()}) for kind, fields in _FIELDS.items()},
-    UNMAPPED: shape({"files!": LIST, "files[]": OBJECT, **{f"files[].{name}!": TEXT for name in _OF_FILES}}),
+    UNMAPPED: shape({"files!": LIST, "files[]": OBJECT, **{f"files[].{name}!": of for name, of in _OF_FILES.items()}}),
 }
 
 

@@ -34,7 +34,9 @@ def table(
     rows = [[escaped(escaping.cut(cell, _MOST_CHARACTERS)) for cell in row] for row in rows]
     if widths:  # tabulate's own maxcolwidths takes "False" for a truth value, and that for True
         rows = [[_wrapped(cell, width) for cell, width in zip(row, widths)] for row in rows]
-    headers = [escaped(header) for header in headers]
+    else:
+        rows = [[" ".join(cell.split("\n")) for cell in row] for row in rows]  # a line of its own would be another row
+    headers = [" ".join(escaped(header).split("\n")) for header in headers]
     return tabulate(rows, headers, tablefmt=_STYLES[form], colalign=align if rows else None, disable_numparse=True)
 
 

@@ -195,7 +195,7 @@ def test_a_full_disk_leaves_no_half_of_a_run_behind(tmp_path):
     ("content", "message"),
     [
         ("[]", "no configuration"),
-        ('{"problems": Infinity}', "problems must be text, or null, and is inf"),
+        ('{"problems": Infinity}', "problems must be text of one line, or null, and is inf"),
         ('{"solutions": -1}', "solutions must be a path"),
         ('{"precision": [1]}', "precision must be text"),
         ("{", "is not JSON"),

@@ -33,7 +33,7 @@ def believed_launches(launches: int, call_ms: float) -> int:
 def _kernel(kernel: Any) -> dict[str, Any]:
     if not isinstance(kernel, dict) or not isinstance(kernel.get("name"), str):
         raise _garbled()
-    found: dict[str, Any] = {"name": printable(kernel["name"][:_NAME_CHARACTERS])}
+    found: dict[str, Any] = {"name": printable(kernel["name"][:_NAME_CHARACTERS]).replace("\n", " ")}
     found |= {name: _number(kernel.get(name)) for name in _NUMBERS}
     for name in ("grid", "block"):
         sizes = kernel.get(name)

@@ -73,6 +73,9 @@ def test_there_are_committed_results():
         ("build", {"code": ["x"]}, "build.code must be text"),
         ("integrity", {"built_own": "no"}, "integrity.built_own must be"),
         ("timing.profile.side_launches", [], "timing.profile.side_launches must be"),
+        ("problem_name", "relu\nstatus  ok", "problem_name must be text of one line"),
+        ("solution.name", "a.py\nb.py", "solution.name must be text of one line"),
+        ("baselines", {"eager\nx": {}}, "baselines must be an object of at most 16, with names of one line"),
     ],
 )
 def test_a_value_of_another_kind_is_refused_by_the_name_of_its_field(line, path, value, message):

@@ -24,6 +24,13 @@ def test_a_cell_is_wrapped_at_its_width():
     assert [line.rstrip() for line in text.splitlines()[2:]] == ["one two  one two three", "three"]
 
 
+@pytest.mark.parametrize("form", ["terminal", "markdown"])
+def test_a_cell_with_several_lines_makes_no_other_row(form):
+    """A name in a log of others was followed by a row that no record had."""
+    text = table(["a", "b\nc"], [["relu\n1/20 tanh", "fails\nok"]], form)
+    assert len(text.splitlines()) == 3 and "relu 1/20 tanh" in text
+
+
 def test_cells_are_text_and_drive_no_terminal():
     text = table(["a", "b"], [["\x1b[0m", "1e400"], ["", "infinity"]], "terminal", widths=[10, 10])
     assert table(["a"], [[None]], "markdown").count("None") == 0

@@ -76,6 +76,6 @@ def test_what_is_no_time_is_the_candidates_failure(value):
 
 
 def test_names_of_kernels_are_text_that_can_be_sent_and_shown():
-    named = KERNEL | {"name": "k\ud800\x1b[2J" + "x" * 1000}
+    named = KERNEL | {"name": "k\n\ud800\x1b[2J" + "x" * 1000}
     kernel, = kernel_profile.checked(ANSWER | {"kernels": [named]})["kernels"]
-    assert kernel["name"].startswith(r"k\ud800\x1b[2Jxx") and len(kernel["name"]) < 600
+    assert kernel["name"].startswith(r"k \ud800\x1b[2Jxx") and len(kernel["name"]) < 600
