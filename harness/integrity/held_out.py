@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from harness.baselines import EAGER
-from harness.faults import MachineFault, NoRoom, is_of_machine
+from harness.faults import MachineFault, NoRoom
 from harness.judge.conditions import Conditions
 from harness.problem.held_out import HeldOut, held_out
 from harness.problem.module import ProblemError, Workload
@@ -23,7 +23,7 @@ def evaluate_held_out(
     """Return what became of a candidate on ``count`` held-out workloads; fewer where the problem has no more.
 
     One that the reference does not take, or that does not fit the memory, is replaced by the next: that is found
-    before the candidate starts. Where the machine fails, the same one is tried again; a second failure is raised: a
+    before the candidate starts. Where the machine fails, that is raised, and the whole evaluation is tried again: a
     candidate may have made it, where it would have been found out. So is MachineFault where none fits the memory.
     """
     found: list[dict[str, Any]] = []
@@ -35,7 +35,7 @@ def evaluate_held_out(
         held = dataclasses.replace(conditions, structure=one.draw, baselines=conditions.baselines or (EAGER,))
         other = workload.with_sizes(one.changed)
         try:
-            found.append(_entry(one, _tried(lambda other=other, held=held: evaluate(other, held))))
+            found.append(_entry(one, evaluate(other, held)))
         except ProblemError:
             continue
         except NoRoom as error:
@@ -43,18 +43,6 @@ def evaluate_held_out(
     if no_room and not found:
         raise MachineFault(f"no held-out workload could be evaluated: {no_room}") from no_room
     return found
-
-
-def _tried(evaluation: Callable[[], Result]) -> Result:
-    """Return its result, at the second try where the machine failed: who would be found out gets no other workload."""
-    try:
-        return evaluation()
-    except (ProblemError, NoRoom):
-        raise
-    except Exception as error:
-        if not isinstance(error, MachineFault) and not is_of_machine(error):
-            raise
-    return evaluation()
 
 
 def _entry(one: HeldOut, result: Result) -> dict[str, Any]:

@@ -107,6 +107,7 @@ RESULT = shape(
         "conditions.bandwidth_fraction": NUMBERS,
         "conditions.clocks": LINE,
         "conditions.kernelbench": OBJECT,
+        "conditions.machine_failed_before": _COUNT,
         "conditions.kernelbench.metadata": or_none(OBJECT),
         **{f"conditions.{name}.{of}!": NUMBER for name in _RANGES for of in ("min", "median", "max")},
         "conditions.throttled": list_of(LINE),

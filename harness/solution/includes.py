@@ -7,6 +7,7 @@ spelling. A build may read these and the system's, so that what is not found her
 from __future__ import annotations
 
 import codecs
+import contextlib
 import errno
 import hashlib
 import os
@@ -88,6 +89,23 @@ def local_includes(
                 raise OSError(errno.EFBIG, f"it includes more than {most} of headers")
             pending.append((found[file], file.parent))
     return found
+
+
+def included_link(source: str, folder: Path, root: Path) -> str:
+    """Return the first path below ``root`` that a source, or what it includes, includes by a link; '' without one.
+
+    A link is no file of a solution's: what it is called, and whether it is hidden, its own path would not say.
+    """
+    lookups = Lookups()
+    with contextlib.suppress(OSError, ValueError):  # the build says what is wrong
+        found = local_includes(source, folder, [], lookups=lookups, below=(root,))
+        for text, beside in ((source, folder), *((text, file.parent) for file, text in found.items())):
+            for path in map(os.path.normpath, _places(text, beside, [])):
+                lookups.one_more()
+                file = _file_at(path, (root,))
+                if file is not None and str(file) != path:
+                    return os.path.relpath(path, root)
+    return ""
 
 
 def _places(source: str, beside: Path | None, search: list[Path]) -> Iterator[str]:

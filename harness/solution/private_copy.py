@@ -8,29 +8,22 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import functools
 import itertools
 import os
-import stat
-import time
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from harness.limits import MAX_ENTRIES, MAX_INCLUDED_FILES, MAX_INCLUDED_FOLDERS, MAX_LIBRARY_BYTES, MAX_NAME_CHARACTERS
+from harness.limits import MAX_INCLUDED_FILES, MAX_LIBRARY_BYTES
 from harness.process import owned_folders
 from harness.process.worker_limits import free_bytes, free_files
 from harness.solution.discover import Solution, SolutionError
-from harness.solution.includes import digest_of, name_in_digest, open_plain, reached
-from harness.solution.naming import is_run
+from harness.solution.includes import digest_of, name_in_digest, open_plain
 from harness.solution.unchanged import CHANGED
 from harness.solution.visible_files import is_own
 
 _PIECE_BYTES = 1 << 20
-_MOST_FOLDERS_OF_OTHERS = 20  # for links in one folder of others
 _ROOM_OF_ANY = 64 << 20  # bytes of a solution's files: where not even these have room, that is the machine's fault
-_LINKS_S = 10.0  # of processor time, to follow all links of a directory: one takes 0.1 ms, or 20 if it is made to
 
 
 class Changed(SolutionError):
@@ -54,7 +47,6 @@ class PrivateCopies:
         self._folder, self._numbers = folder, itertools.count()
         self._made: dict[Solution, Solution] = {}
         self._originals: dict[Solution, Solution] = {}
-        self._links: dict[Path, dict[Path, list[Path]]] = {}
         self._copies: dict[tuple[int, int], Path] = {}  # of each file, whatever its names
         self._most_bytes, self._left = 0, (0, 0)  # bytes and files for which there is room
 
@@ -92,27 +84,22 @@ class PrivateCopies:
             files = [file for file in sorted(digests) if file != own and is_own(file, solution)][:MAX_INCLUDED_FILES]
         except OSError:
             raise Changed from None
-        if files and root not in self._links:
-            self._links[root] = links_below(root)
-        places = own_and_names(solution, own, files, self._links[root] if files else {})
+        places = {path: os.path.relpath(path, root) for path in (own, *files)}
         self._take_room(places)
-        for name, path in places.items():
+        for path, name in places.items():
             to = folder / name
             to.parent.mkdir(parents=True, exist_ok=True)
             self._place(path, to)
-        for path, name in {path: name for name, path in places.items()}.items():
             named = b"" if path == own else name_in_digest(os.path.relpath(path, own.parent))
-            if digest_of(folder / name, named) != (solution.sha256 if path == own else digests[path]):
+            if digest_of(to, named) != (solution.sha256 if path == own else digests[path]):
                 raise Changed
-        helpers = ((folder / os.path.relpath(file, root), digest) for file, digest in solution.helper_files)
-        names = ((folder / name, "") for name in places)  # under each name, also those of links
-        taken_in = (*helpers, *names)
-        return replace(solution, path=folder / own.relative_to(root), taken_in=taken_in, neighbours=frozenset())
+        helpers = tuple((folder / os.path.relpath(file, root), digest) for file, digest in solution.helper_files)
+        return replace(solution, path=folder / places[own], taken_in=helpers, neighbours=frozenset())
 
-    def _take_room(self, places: dict[str, Path]) -> None:
+    def _take_room(self, places: dict[Path, str]) -> None:
         """Count bytes of files without a copy, and all names and folders. Raises Changed, _TooLarge, and OSError."""
         new: dict[tuple[int, int], int] = {}
-        for path in {*places.values()}:
+        for path in places:
             status = _status(path)
             if (file := (status.st_dev, status.st_ino)) not in self._copies:
                 new[file] = min(status.st_size, 512 * status.st_blocks)
@@ -122,7 +109,7 @@ class PrivateCopies:
                 f"the files that it names have {need / 1e6:,.0f} MB together, and copies of them may take half of what "
                 f"is free for temporary files, {self._most_bytes / 1e6:,.0f} MB"
             )
-        names = len({one for name in places for one in (name, *map(str, Path(name).parents))})
+        names = len({one for name in places.values() for one in (name, *map(str, Path(name).parents))})
         self._left = self._left[0] - need, self._left[1] - names
         if min(self._left) < 0:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -155,80 +142,6 @@ def private_copies() -> Iterator[PrivateCopies]:
     """Give copies of solutions for as long as they are used."""
     with owned_folders.guarded_scratch() as folder:
         yield PrivateCopies(folder)
-
-
-def links_below(root: Path) -> dict[Path, list[Path]]:
-    """Return the links to files in a folder of solutions, by the real paths of these.
-
-    Nothing is looked at behind a link that leads out: it may be on a disk that never answers. Those of a folder are
-    left out once they took the processor too long, or their paths have too many characters to be a file's that counts.
-    """
-    found: dict[Path, list[Path]] = {}
-    top, most = root.resolve(), len(str(root)) + MAX_NAME_CHARACTERS
-
-    def look_below(folder: Path, budget_s: float) -> None:
-        """Half of the time is for its own links, and each of its folders has an equal part of what is left then.
-
-        So links that are slow to follow, in a folder of one author, take none from those of others.
-        """
-        if budget_s <= 0 or folder != root and is_run(folder):
-            return
-        end_s = time.thread_time() + budget_s
-        try:
-            entries = [entry for entry in itertools.islice(os.scandir(folder), MAX_ENTRIES) if len(entry.path) <= most]
-        except OSError:
-            return
-        for link in filter(os.DirEntry.is_symlink, entries):
-            if time.thread_time() > end_s - budget_s / 2:
-                break
-            with contextlib.suppress(OSError):
-                real, mode = reached(top / Path(link.path).relative_to(root), (top,))
-                if stat.S_ISREG(mode):
-                    found.setdefault(real, []).append(Path(link.path))
-        folders = [Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False)]
-        for done, inner in enumerate(folders):
-            look_below(inner, max(0.0, end_s - time.thread_time()) / (len(folders) - done))
-
-    look_below(root, _LINKS_S)
-    return found
-
-
-def own_and_names(
-    solution: Solution, own: Path, files: list[Path], links: dict[Path, list[Path]]
-) -> dict[str, Path]:
-    """Return the real paths of a solution's ``own`` file and of its other ``files``, by each path below its root.
-
-    These are their real ones, and those of ``links`` that lead to them, which the solution may name. Not all of them:
-    neighbours can make any number in folders of their own, and so many folders that no file system holds them anew for
-    each solution.
-    """
-    root = solution.root.resolve()
-    places = {path.relative_to(root).as_posix(): path for path in files}
-    made = defaultdict(set, {(): {folder for name in places for folder in Path(name).parents}})
-    found = [(link, file) for file in (own, *files) for link in links.get(file, ())]
-    for author, link, path in _in_turn(solution, found):
-        name = link.relative_to(solution.root)
-        inner = made[author] | {*name.parents} - made[()]
-        if len(inner) <= (_MOST_FOLDERS_OF_OTHERS if author else MAX_INCLUDED_FOLDERS):
-            places[name.as_posix()], made[author] = path, inner
-    # its own by the name that was found, which may be a link to a file of its folder
-    return places | {path.as_posix(): own for path in (own.relative_to(root), solution.path.relative_to(solution.root))}
-
-
-def _in_turn(solution: Solution, found: Iterable[tuple[Path, Path]]) -> list[tuple[tuple[str, ...], Path, Path]]:
-    """Return some links with their targets, and the folder that each is in, perhaps another author's: () for its own.
-
-    Those below the folder of the solution come first, then one of each other folder in turn, the nearest first.
-    """
-    away = functools.cache(lambda folder: Path(os.path.relpath(folder, solution.path.parent)).parts)
-    before: Counter[tuple[str, ...]] = Counter()
-    turns = []
-    for link, path in sorted(found, key=lambda one: len(away(one[0].parent))):
-        up = away(link.parent).count("..")
-        author = away(link.parent)[: up + 1] if up else ()
-        turns.append((bool(author), before[author], (author, link, path)))
-        before[author] += 1
-    return [turn[2] for turn in sorted(turns, key=lambda turn: turn[:2])[:MAX_INCLUDED_FILES]]
 
 
 def _status(path: Path) -> os.stat_result:

@@ -26,7 +26,7 @@ from harness.solution.helper_files import (
     taken_in,
     trees_of,
 )
-from harness.solution.includes import named_digest, read_source
+from harness.solution.includes import included_link, named_digest, read_source
 from harness.solution.visible_files import may_see
 
 
@@ -40,6 +40,8 @@ def facts(path: str, root: str) -> dict[str, Any]:
     source = read_source(file, in_place=True)
     tree = parsed(source) if file.suffix == ".py" else None
     language, device = _describe(file.suffix, source, trees_of(file, tree, top, is_solution) if tree else [])
+    if file.suffix != ".py" and (link := included_link(source, file.parent, top)):
+        return {"language": language, "device": device, "refused": f"{link} is a link: put the file itself there"}
     own = {*taken_in(file, source, tree, top, is_solution), *(named_below(file, tree) if tree else ())}
     found = {"language": language, "device": device}
     if len(own) > MAX_INCLUDED_FILES:

@@ -55,3 +55,10 @@ def lacks_its_library(job: dict[str, Any]) -> bool:
 def worked(answer: dict[str, Any]) -> bool:
     """Return whether the answer of a judge to such a job shows that the machine works: outputs were compared."""
     return bool(answer.get("result", {}).get("correctness"))
+
+
+def told_of_tries(tries: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return what a record says of tries before: each may be the candidate's doing, which chose another."""
+    killed = [signal for one in tries if (signal := one.get("result", {}).get("conditions", {}).get("killed_by"))]
+    failures = sum("unevaluated" in one for one in tries)
+    return {"killed_before": killed[0]} if killed else {"machine_failed_before": failures} if failures else {}

@@ -25,7 +25,7 @@ from harness.process.deadline import Page
 from harness.process.spawn import start_server
 from harness.result import CandidateFailure, Result, Status
 from harness.solution.discover import Solution, SolutionError
-from kernelbench.evaluation.control import lacks_its_library, reference_as_candidate, worked
+from kernelbench.evaluation.control import lacks_its_library, reference_as_candidate, told_of_tries, worked
 from kernelbench.evaluation.executor import EnvironmentUnfit, Evaluated, Options, Skipped
 
 OUR_OWN = "kernelbench failed, please report this"
@@ -287,18 +287,17 @@ def _asked(judge: Judge, file: ProblemFile, solution: Solution | None, job: dict
                 return Skipped(solution, reason)
             job["artefact"] = encode_artefact(Artefact())  # what its code had the build do: to be told as of its calls
             failed = {"unevaluated": reason, "again": True}
-    answer, killed_before = failed or _told(judge, job, phase), None
-    if answer.get("again") and not judge.lost and not failed:
-        killed_before = answer.get("result", {}).get("conditions", {}).get("killed_by")
+    tries = [failed or _told(judge, job, phase)]
+    if tries[0].get("again") and not judge.lost and not failed:
         job = _built_again(job, built)
-        answer = _told(judge, job, phase)
-        if "unevaluated" in answer:  # whatever it says now, the first try may have made it so
-            answer["again"] = True
-    if _blames_the_machine(judge, answer) and job.get("artefact") and job.get("only") != _PROFILE:
-        answer = _once_more_beside_a_control(judge, file, solution, job, built, answer, phase)
+        tries.append(_told(judge, job, phase))
+        if "unevaluated" in tries[1]:  # whatever it says now, the first try may have made it so
+            tries[1]["again"] = True
+    if _blames_the_machine(judge, tries[-1]) and job.get("artefact") and job.get("only") != _PROFILE:
+        tries.append(_once_more_beside_a_control(judge, file, solution, job, built, tries[-1], phase))
+    answer = tries.pop()
     if result := answer.get("read"):
-        if killed_before:  # by itself perhaps, which chose a second try
-            result.conditions["killed_before"] = killed_before
+        result.conditions = result.conditions | told_of_tries(tries)
         return Evaluated(solution, result)
     if record := answer.get("measured") or answer.get("profile"):
         return record

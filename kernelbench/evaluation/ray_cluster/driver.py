@@ -14,7 +14,6 @@ from harness.compile.cost import NOTHING, compile_cost
 from harness.problem.module import ProblemFile
 from harness.result import CandidateFailure, first_line
 from harness.solution.discover import Solution
-from harness.solution.private_copy import links_below
 from kernelbench import __version__
 from kernelbench.evaluation.executor import EnvironmentUnfit, Evaluated, Options, Pair, Skipped, Status
 from kernelbench.evaluation.ray_cluster.file_transfer import pack, pack_nothing
@@ -219,10 +218,9 @@ class Evaluation:
         task = ray.remote(build_parcel)
         largest = max((node["Resources"].get("memory", 0) for node in ray.nodes() if node["Alive"]), default=0)
         costs = {solution: compile_cost(solution) for solution in solutions}
-        links = {root: links_below(root) for root in {solution.root for solution in solutions}}
         for solution, cost in sorted(costs.items(), key=lambda item: item[1].seconds):
             try:
-                self._parcels[solution] = ray.put(pack(solution, links[solution.root]))
+                self._parcels[solution] = ray.put(pack(solution))
             except CandidateFailure as failure:
                 self._record(solution, failure)
                 continue

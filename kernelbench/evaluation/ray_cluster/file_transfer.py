@@ -14,7 +14,6 @@ from harness.process import owned_folders
 from harness.result import CandidateFailure, Status
 from harness.solution.discover import Solution
 from harness.solution.includes import read_bytes
-from harness.solution.private_copy import own_and_names
 from harness.solution.visible_files import own_files
 
 MOST_BYTES = 64 << 20  # of one solution, all its files together: the memory of the driver and of Ray holds many
@@ -36,23 +35,21 @@ class Parcel:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(content)
             top = folder.resolve()
-            copies = ((top / name, "") for name in self.files)  # under each name, also those of links
-            taken_in = (*((top / file, digest) for file, digest in self.solution.taken_in), *copies)
+            taken_in = tuple((top / file, digest) for file, digest in self.solution.taken_in)
             yield dataclasses.replace(self.solution, path=Path(folder, self.solution.path), taken_in=taken_in)
 
 
-def pack(solution: Solution, links: dict[Path, list[Path]]) -> Parcel:
+def pack(solution: Solution) -> Parcel:
     """Return the solution and the files of its folder that it may see; without those that we may not read.
-
-    Each travels by its real path, and by those of ``links`` that lead to it, which the solution may name.
 
     Raises OSError where its own cannot be read, and CandidateFailure where they are too large to travel.
     """
     own, *others = own_files(solution)
-    places = own_and_names(solution, own, others, links)
     files: dict[str, bytes] = {}
     left = MOST_BYTES
-    for name, path in places.items():
+    top = solution.root.resolve()
+    for path in (own, *others):
+        name = path.relative_to(top).as_posix()
         try:
             files[name] = read_bytes(path, left)
         except OSError as error:

@@ -123,7 +123,7 @@ def test_a_header_that_is_a_link_is_refused(built, tmp_path):
     """Two solutions whose links lead to one another's headers had one key, and the library of the first."""
     (tmp_path / "solutions" / "real.h").write_text("#define N 1\n")
     (tmp_path / "solutions" / "n.h").symlink_to("real.h")
-    with pytest.raises(CandidateFailure, match="n.h is read by a link: put the file itself there"):
+    with pytest.raises(CandidateFailure, match="n.h is a link: put the file itself there"):
         built('#include "n.h"\n' + SOURCE.format("N"))
 
 

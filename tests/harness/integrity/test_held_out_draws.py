@@ -71,19 +71,11 @@ def test_a_failure_of_the_candidate_is_an_entry(held_out):
     "fault",
     [MachineFault("a worker does not end"), torch.OutOfMemoryError("CUDA out of memory"), OSError(28, "No space left")],
 )
-def test_a_workload_on_which_the_machine_fails_again_is_the_machines_fault(held_out, fault):
-    """A candidate that was right at the published sizes only made one at others, and kept its verdict."""
+def test_a_workload_on_which_the_machine_fails_is_neither_replaced_nor_tried_again_within(held_out, fault):
+    """A candidate that is wrong there can make the fault: it had another workload, or six tries of the same."""
     with pytest.raises(type(fault)):
         held_out([Status.OK, fault], 5)
-    assert len(held_out.asked) in (2, 3)
-
-
-@pytest.mark.parametrize("fault", [MachineFault("lost"), torch.OutOfMemoryError("CUDA out of memory")])
-def test_a_workload_on_which_the_machine_failed_is_tried_again_and_not_replaced(held_out, fault):
-    """A candidate that is wrong there could make a fault of the machine, and another workload took its place."""
-    found = held_out([fault, Status.WRONG_VALUE, Status.OK], 3)
-    assert [entry["status"] for entry in found] == ["wrong_value", "ok", "ok"]
-    assert held_out.asked[0] == held_out.asked[1] and len(held_out.asked) == 4
+    assert len(held_out.asked) == 2
 
 
 def test_an_error_of_the_judge_itself_is_raised(held_out):

@@ -119,6 +119,11 @@ def test_a_machine_that_fails_with_the_reference_too_is_to_blame(solution, right
 def test_what_a_third_try_gives_stands(solution, right):
     found, _ = answered(solution, [FULL, FULL, {"result": right}, {"result": right}])
     assert isinstance(found, Evaluated) and found.result.correct
+    assert found.result.conditions["machine_failed_before"] == 2
+    found, _ = answered(solution, [FULL, {"result": right}])
+    assert found.result.conditions["machine_failed_before"] == 1
+    found, _ = answered(solution, [{"result": right}])
+    assert "machine_failed_before" not in found.result.conditions
 
 
 def test_each_try_has_its_library_built_again_where_it_left_the_cache(solution, right):

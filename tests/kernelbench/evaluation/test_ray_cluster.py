@@ -175,8 +175,8 @@ def test_a_task_that_fails_on_a_node_leaves_the_other_solutions_alone(cluster, t
         (folder / f"1_19_s{sample}.py").write_text(f"# {sample}\n{WRONG}")
     pack = driver.pack
 
-    def damaged(solution, links):
-        parcel = pack(solution, links)
+    def damaged(solution):
+        parcel = pack(solution)
         if solution.sample == 1:
             return dataclasses.replace(parcel, files={"../" * 40 + "proc/nothing": b""})
         return parcel
