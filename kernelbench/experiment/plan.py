@@ -285,7 +285,11 @@ def _check(experiment: Experiment, where: str) -> None:
 def _of_matrix(experiment: Experiment, names: list[str]) -> list[tuple[bool, str]]:
     """Return whether something is wrong with the experiment as a whole, and what, for each thing that may be."""
     return [
-        (not re.fullmatch(r"[^/\0]+", experiment.name) or experiment.name in (".", ".."), "needs a name without '/'"),
+        (
+            not re.fullmatch(r"[^/]+", experiment.name) or experiment.name in (".", "..")
+            or not experiment.name.isprintable(),
+            "needs a name without '/', of one line",
+        ),
         (
             experiment.repeats * len(experiment.seeds) * len(names) > _MOST_RUNS,
             f"has more than {_MOST_RUNS:,} runs: variants, seeds and repeats multiply",
@@ -293,7 +297,10 @@ def _of_matrix(experiment: Experiment, names: list[str]) -> list[tuple[bool, str
         (len(names) > _MOST_VARIANTS, f"has more than {_MOST_VARIANTS:,} variants"),
         (not names, "needs at least one [[variant]]"),
         (len(set(names)) < len(names), "has two variants of the same name"),
-        (any("/" in name or not name.strip() for name in names), "has a variant whose name is empty or holds a '/'"),
+        (
+            any("/" in name or not name.strip() or not name.isprintable() for name in names),
+            "has a variant whose name is empty, is not of one line, or holds a '/'",
+        ),
         (bool({".", ".."} & {*names}), "has a variant called . or .., which is no folder of its own"),
         (not experiment.seeds or len(set(experiment.seeds)) < len(experiment.seeds), "needs seeds, each once"),
         (not all(0 <= seed <= LARGEST_COUNT for seed in experiment.seeds), f"needs seeds from 0 to {LARGEST_COUNT}"),

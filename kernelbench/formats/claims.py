@@ -15,6 +15,7 @@ from typing import Any
 
 from harness.json_text import parse_json
 from harness.limits import MAX_JSON_BYTES
+from harness.record.shape import LINE
 from harness.solution.includes import read_source
 
 LOG = "claims.jsonl"
@@ -104,7 +105,7 @@ def _claim(record: dict[str, Any]) -> Claim:
     known = {f.name for f in fields(Claim)}
     claim = Claim(**{key: value for key, value in record.items() if key in known})
     texts = claim.problem, claim.solution, claim.sha256, claim.origin, claim.reference_sha256
-    if not all(isinstance(text, str) for text in texts) or not isinstance(claim.status, str | None):
+    if not all(map(LINE.takes, texts)) or not isinstance(claim.status, str | None):
         raise TypeError(record)
     if speedups(claim.speedups) != claim.speedups or number(claim.ms) != claim.ms:
         raise ValueError(record)

@@ -15,13 +15,15 @@ from kernelbench.gate.thresholds import FAILS, HOLDS, UNDECIDED, Check, exit_sta
 from kernelbench.metrics import settled
 from kernelbench.views import leaderboard, tables
 
+_MOST_BYTES = 1_000_000  # of a summary: GitHub shows none of more than 1 MiB, of no author
+_MOST_CHARACTERS = 500  # of one of its lines
 _WORDS = {HOLDS: "holds", FAILS: "FAILS", UNDECIDED: "undecided"}
 
 
 def summary(checks: Sequence[Check], notes: Sequence[str], form: str) -> str:
     """Return a line for each solution, then what does not hold and what was not checked.
 
-    ``form`` is terminal or markdown.
+    ``form`` is terminal or markdown, which has no more than a forge shows: what is too much is counted.
     """
     rows = [
         (_verdict(c), f"{c.problem}", c.name, c.result.status.value if c.result else "-", speedup(c)) for c in checks
@@ -33,8 +35,22 @@ def summary(checks: Sequence[Check], notes: Sequence[str], form: str) -> str:
         ("Could not be checked", _lines(checks, "undecided", form)),
         ("Not checked here", unchecked),
     ):
+        lines = _within(lines, _MOST_BYTES // 5) if form == "markdown" else lines
         parts += [f"{title}:\n\n" + "\n".join(lines)] if lines else []
+    if form == "markdown" and sum(len(part.encode()) for part in parts) > _MOST_BYTES:
+        parts[1] = f"The table of all {len(rows)} is too large to be shown here."
     return "\n\n".join(parts)
+
+
+def _within(lines: list[str], most: int) -> list[str]:
+    """Return the first of some items that have so many bytes, and how many more there are."""
+    kept, size = 0, 0
+    for line in lines:
+        size += len(line.encode()) + 1
+        if size > most:
+            return [*lines[:kept], f"- and {len(lines) - kept} more"]
+        kept += 1
+    return lines
 
 
 def headline(checks: Sequence[Check]) -> str:
@@ -153,7 +169,7 @@ def _lines(checks: Sequence[Check], kind: str, form: str) -> list[str]:
 
 def _line_of(text: str, form: str) -> str:
     """The first lines of a text as an item of a list."""
-    lines = text.splitlines()[:4]
+    lines = [escaping.cut(line, _MOST_CHARACTERS) for line in text.splitlines()[:4]]
     return f"- {escaping.markdown_lines(lines)}" if form == "markdown" else "    " + "\n      ".join(lines)
 
 

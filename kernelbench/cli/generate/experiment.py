@@ -9,7 +9,6 @@ from dataclasses import astuple
 from pathlib import Path
 
 import click
-from tabulate import tabulate
 from tqdm import tqdm
 
 from harness.solution.discover import readable
@@ -98,7 +97,7 @@ def _say_costs(experiment: Experiment, store: Store | None) -> None:
         name, runs, problems, attempts, tokens, usd, seconds, source = astuple(of)
         rows.append((name, runs, problems, f"{attempts:,}", number(tokens, ",.0f"), number(usd, ",.2f"),
                      number(seconds, ",.0f"), source))  # fmt: skip
-    say(tabulate(rows, _HEADERS, disable_numparse=True))
+    say(tables.table(_HEADERS, rows, "terminal"))
     models = [one for one in (experiment.model, *(variant.model for variant in experiment.variant)) if one]
     for where, key in dict.fromkeys((address_of(one.base_url), one.key_variable) for one in models):
         place = readable(where) if where else "the address of the package"

@@ -94,6 +94,7 @@ def test_the_first_variant_is_the_one_to_compare_with(written):
         (('solver = "refine"', ""), "variant 'flat' needs either 'solver' or 'solver_command'"),
         (('"samples"', '"flat"'), "two variants of the same name"),
         (('"samples"', '"a/b"'), "holds a '/'"),
+        (('"samples"', '"a\\nModels are asked at nothing"'), "is not of one line"),
         (('"samples"', '".."'), "has a variant called . or .."),
         (('compare_with = "flat"', 'compare_with = "flatt"'), "compares with 'flatt', which is no variant"),
         (('compare_with = "flat"', 'curves = [["flat", "x"]]'), "has curves of x, which are no variants"),

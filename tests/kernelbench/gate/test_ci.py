@@ -1,5 +1,6 @@
 """The forms in which CI shows a check."""
 
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -95,3 +96,16 @@ def test_json_has_every_figure_and_why_there_is_none():
     assert fast["result"]["interval"]["low"] < fast["result"]["settled_speedup"] < fast["result"]["interval"]["high"]
     assert fast["result"]["median_ms"] and fast["result"]["no_speedup"] is None
     assert skipped["result"] is None and skipped["verdict"] == "built"
+
+
+def test_a_summary_has_no_more_than_a_forge_shows_and_the_rest_is_counted():
+    """Twelve messages of one author made GitHub show nothing of anybody."""
+    failed = [
+        result(f"1/{number}", status=Status.WRONG_VALUE, name=f"{number}" + "*@" * 240, message="*@" * 4900)
+        for number in range(1, 400)
+    ]
+    checks = [check_result(one, Limits()) for one in failed]
+    text = summary(checks, [], "markdown")
+    assert len(text.encode()) < 1 << 20 and "The gate fails: 399 of 399" in text
+    assert re.search(r"^- and \d+ more$", text, re.MULTILINE) and "too large to be shown" in text
+    assert len(summary(checks[:3], [], "markdown").split("\n- ")) == 4
