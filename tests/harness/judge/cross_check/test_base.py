@@ -36,6 +36,12 @@ def test_the_case_that_takes_longest_counts_and_what_any_says_of_how_busy_the_ma
     assert longest([long]) == long
 
 
+def test_who_waits_in_one_case_does_not_hide_what_it_works_in_the_other():
+    works = Reading(4.0, 0.0, None, 4, True, cpu_ms=1.0, busiest_ms=0.9)
+    waits = Reading(8.0, 0.0, None, 4, True, cpu_ms=0.1, busiest_ms=0.1)
+    assert longest([works, waits]) == longest([waits, works]) == Reading(8.0, 0.0, None, 4, True, 1.0, 0.9)
+
+
 def test_a_mean_leaves_out_the_quarter_that_others_may_have_disturbed():
     assert mean_of_undisturbed([1.0]) == 1.0 and mean_of_undisturbed([1.0, 3.0]) == 2.0
     assert mean_of_undisturbed([1.0, 2.0, 100.0, 3.0]) == 2.0
