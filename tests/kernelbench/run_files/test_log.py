@@ -28,7 +28,7 @@ def many(add, folder, writer, start):
 
 @pytest.mark.parametrize("add", [of_run, of_reviews])
 def test_no_line_of_another_process_is_cut_off(tmp_path, add):
-    """Of two `kb review` at once one took the end of the log for that which it had seen before."""
+    """Two `kb review` at once lost lines: one took the end of the log for that which it had seen before."""
     begin(tmp_path / LOG)
     fork = multiprocessing.get_context("fork")
     start = fork.Event()
