@@ -309,7 +309,8 @@ class BuildQueue:
 
 def _may_be_of_others(failure: CandidateFailure | MachineFault) -> bool:
     """Return whether a build may have failed for want of cores, room or processes, which others took."""
-    if isinstance(failure, MachineFault) or failure.status is Verdict.TIMEOUT:
+    by_the_machine = isinstance(failure, MachineFault) or isinstance(failure.__cause__, MachineFault)  # each time
+    if by_the_machine or failure.status is Verdict.TIMEOUT:
         return True
     return any(text in failure.message + failure.log for text in _TAKEN_BY_OTHERS)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from multiprocessing import get_context
@@ -80,13 +80,20 @@ def _check_problems(experiment: Experiment, store: Store) -> None:
     problems = [str(number) for number in suite.ids(experiment.problems, Path(folder) if folder else None)]
     if len(problems) > MOST_PROBLEMS:
         raise ExperimentError(f"{experiment.problems} are {len(problems):,} problems, and a run has {MOST_PROBLEMS:,}")
-    if others := [one.cell.name for one in store.finished.values() if [t.problem for t in one.traces] != problems]:
-        raise ExperimentError(f"{others[0]} is of other problems than {experiment.problems} now; choose another --out")
+    _check_finished(store, problems, f"{experiment.problems} now")
+
+
+def _check_finished(store: Store, problems: Sequence[str], what: str) -> None:
+    """Raise ExperimentError where a finished run is of others than these problems, which are ``what``."""
+    if others := [one.cell.name for one in store.finished.values() if [t.problem for t in one.traces] != [*problems]]:
+        raise ExperimentError(f"{others[0]} is of other problems than {what}; choose another --out")
 
 
 def _on_landscape(experiment: Experiment, store: Store, progress: Progress) -> Iterator[Finished]:
     """Yield runs as they end, one worker a core; one at a time where there is a ceiling, or little to do."""
     cells = store.left()
+    if cells:
+        _check_finished(store, on_landscape.problems_of(experiment), "those of its landscape")
     if experiment.limits != Ceilings() or len(cells) < _WORTH_WORKERS:
         for cell in cells:
             progress.ceiling = _reached(remaining(experiment.limits, store))

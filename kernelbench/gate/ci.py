@@ -55,12 +55,13 @@ def _within(lines: list[str], most: int) -> list[str]:
 
 def headline(checks: Sequence[Check]) -> str:
     """Return the gate's verdict and how many checks it rests on, as a sentence."""
-    count = sum(check.status == exit_status(checks) for check in checks)
+    status = exit_status(checks)
+    count = sum(check.status == status for check in checks)
     verdict = {
         HOLDS: "The gate holds",
         FAILS: f"The gate fails: {count} of {len(checks)} do not hold",
         UNDECIDED: f"The gate is undecided: {count} of {len(checks)} could not be checked",
-    }[exit_status(checks)]
+    }[status]
     return f"{verdict}. {sum(check.result is not None for check in checks)} of {len(checks)} evaluated."
 
 

@@ -382,6 +382,12 @@ def test_who_takes_all_memory_is_alone_and_others_are_told_apart():
 
 
 @pytest.mark.slow
+def failed_thrice():
+    failure = CandidateFailure(Status.BUILD_ERROR, "the machine failed three times with the build of a.cpp")
+    failure.__cause__ = MachineFault("memory of this machine grew by 1.0 GB")
+    return failure
+
+
 @pytest.mark.parametrize(
     "failure",
     [
@@ -389,8 +395,9 @@ def test_who_takes_all_memory_is_alone_and_others_are_told_apart():
         CandidateFailure(Status.BUILD_ERROR, "it failed", "fatal error: error writing to x.s: No space left on device"),
         CandidateFailure(Status.BUILD_ERROR, "it failed", "vfork: Resource temporarily unavailable"),
         MachineFault("no room in /tmp: 0 MB are free"),
+        failed_thrice(),
     ],
-    ids=["cores", "disk", "processes", "full disk"],
+    ids=["cores", "disk", "processes", "full disk", "memory"],
 )
 @pytest.mark.parametrize("alone", [True, False])
 def test_a_build_that_others_may_have_spoilt_is_tried_once_more_by_itself(solutions, monkeypatch, alone, failure):

@@ -280,6 +280,21 @@ def test_an_experiment_is_not_continued_with_other_problems(kb, tmp_path):
     assert not (tmp_path / "out/runs").exists()
 
 
+def test_a_landscape_is_not_continued_beside_runs_of_other_problems(kb, tmp_path):
+    """A run was added that made the folder one that nothing could read."""
+    assert kb(LANDSCAPE).exit_code == 0
+    cells = tmp_path / "out" / "cells.jsonl"
+    *_, last = lines = cells.read_text().splitlines()
+    more = [json.loads(line) for line in lines if json.loads(line)["variant"] != json.loads(last)["variant"]]
+    for cell in more:
+        cell["problems"].append(cell["problems"][0] | {"problem": "1/999"})
+    cells.write_text("".join(json.dumps(cell) + "\n" for cell in more))
+    before = cells.read_text()
+    done = kb(LANDSCAPE, "--resume")
+    assert done.exit_code == 2 and "is of other problems than those of its landscape" in done.output
+    assert cells.read_text() == before
+
+
 def test_another_experiment_is_not_continued(kb):
     kb(LANDSCAPE)
     done = kb(LANDSCAPE.replace("budget = 4", "budget = 5"), "--resume")
