@@ -29,6 +29,8 @@ from harness.solution.helper_files import (
 from harness.solution.includes import included_link, named_digest, read_source
 from harness.solution.visible_files import may_see
 
+_MOST_CHARACTERS = 500  # of a line that is shown; one of a megabyte did not fit an answer
+
 
 def facts(path: str, root: str) -> dict[str, Any]:
     """``language`` of the kernels, the kind of ``device`` they need, and the files ``taken_in`` with a digest of each.
@@ -116,7 +118,7 @@ def why_no_python(code: str) -> str | None:
 def _syntax_message(error: Exception, path: Path) -> str:
     if not isinstance(error, SyntaxError):
         return f"{path.name} is not Python source: {str(error) or 'too large, or nested too deep'}"
-    line = (error.text or "").rstrip()
+    line = (error.text or "").rstrip()[:_MOST_CHARACTERS]
     return f"SyntaxError: {error.msg} ({path.name}, line {error.lineno})" + (f"\n    {line}" if line else "")
 
 

@@ -14,6 +14,7 @@ import torch
 
 from harness.compile import BuildContext, build
 from harness.integrity.static import findings
+from harness.isolated_call import apart
 from harness.judge.conditions import Conditions
 from harness.judge.record import failed_result
 from harness.limits import MAX_FINDINGS, MAX_LOG_BYTES, MAX_SAMPLE, MAX_SOURCE_BYTES
@@ -381,3 +382,10 @@ def test_a_link_out_of_a_directory_is_not_followed_where_a_solution_has_two_name
 
     monkeypatch.setattr(os, "stat", noted)
     assert len(discover(folder).solutions) == 1 and str(folder / "out") not in seen
+
+
+def test_of_a_long_line_with_an_error_its_beginning_is_told(tmp_path):
+    """It did not fit the answer of who parses it, and was told as a lack of memory."""
+    (path := tmp_path / "1_19.py").write_bytes(b"x = )" + b"\x01" * 3_900_000)
+    error = apart("harness.solution.source_facts:python", str(path), str(tmp_path))["error"]
+    assert error.startswith("SyntaxError: unmatched ')' (1_19.py, line 1)") and len(error) < 1000
