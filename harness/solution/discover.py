@@ -9,6 +9,7 @@ import hashlib
 import os
 import re
 import stat
+import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -262,9 +263,12 @@ def readable(name: str | Path) -> str:
     """Return a file's name as text that no other name has: it may hold bytes that are no text, or drive terminals.
 
     A byte that is no text is shown as a lone surrogate, ``\\udc85``: ``\\x85`` is a character. Tables take away blanks
-    at the ends, and pages all of several but one.
+    at the ends, and pages all of several but one. One letter that is written in several ways looks the same in each.
     """
-    text = printable(os.fsencode(name).replace(b"\\", rb"\\").decode("utf-8", errors="surrogateescape"))
+    text = os.fsencode(name).replace(b"\\", rb"\\").decode("utf-8", errors="surrogateescape")
+    if unicodedata.normalize("NFC", text) != text:
+        text = "".join(c if c.isascii() else c.encode("unicode_escape").decode() for c in text)
+    text = printable(text)
     return _BLANKS.sub(lambda found: r"\x20" * len(found[0]), text.replace("\n", "\\n").replace("\t", "\\t"))
 
 

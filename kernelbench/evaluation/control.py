@@ -46,10 +46,13 @@ def reference_as_candidate(
         yield job | {"solution": encode_solution(reference), "artefact": encode_artefact(Artefact())}
 
 
-def lacks_its_library(job: dict[str, Any]) -> bool:
-    """Return whether what was built for a job has left the cache, which somebody clears meanwhile."""
+def lacks_its_library(job: dict[str, Any], reason: str) -> bool:
+    """Return whether a job failed for the ``reason`` that what was built for it had left the cache.
+
+    Somebody clears that meanwhile. That it is gone is not enough: a candidate can have more built than it may hold.
+    """
     library = (job.get("artefact") or {}).get("library")
-    return bool(library) and not os.path.exists(library)
+    return bool(library) and os.path.basename(library) in reason and not os.path.exists(library)
 
 
 def worked(answer: dict[str, Any]) -> bool:

@@ -343,7 +343,7 @@ def _once_more_beside_a_control(
     except (OSError, SolutionError):
         return answer
     answer = _told(judge, job := _built_again(job, built), phase)
-    if not _blames_the_machine(judge, answer) or lacks_its_library(job):
+    if not _blames_the_machine(judge, answer) or lacks_its_library(job, answer["unevaluated"]):
         return answer
     message = f"the machine failed three times with it, not with the reference in its place: {answer['unevaluated']}"
     return _told(judge, job | {"failure": {"status": Status.CRASHED.value, "message": message, "log": ""}}, phase)

@@ -127,6 +127,10 @@ class Grant:
     unit: int
     seconds: float
 
+    def __post_init__(self) -> None:
+        if bool(self.problem) != bool(self.unit):
+            raise ValueError("units of a problem count from 1, and a stop has none")
+
 
 class Diverged(Exception):
     """A solver that is repeated does something else than the log says."""

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -231,6 +232,14 @@ def test_a_byte_that_is_no_text_is_shown_as_no_character_is():
     names += [os.fsdecode(chr(code).encode("utf-8", "surrogatepass")) for code in range(0xD800, 0xE000)]
     shown = {readable(name) for name in names}
     assert len(shown) == len(names) and all(name.isprintable() for name in shown)
+
+
+def test_a_letter_that_is_written_in_two_ways_is_shown_in_two():
+    """A right `relu_é.py` and a wrong one, whose é was an e and a mark, were the same characters on the screen."""
+    names = ["relu_\xe9.py", "relu_e\u0301.py", r"relu_e\u0301.py"]
+    names += ["K.py", "\u212a.py", "\xc5.py", "\u212b.py", "A\u030a.py"]
+    shown = [readable(name) for name in names]
+    assert len({unicodedata.normalize("NFC", name) for name in shown}) == len(names) and shown[0] == names[0]
 
 
 def test_names_that_differ_in_blanks_are_shown_so_where_blanks_at_the_ends_and_all_but_one_are_not_shown():

@@ -126,6 +126,15 @@ def test_what_a_third_try_gives_stands(solution, right):
     assert "machine_failed_before" not in found.result.conditions
 
 
+@pytest.mark.parametrize("reason, is_skipped", [("no such file: /gone/solution.so", True), ("no room", False)])
+def test_who_has_its_library_leave_the_cache_does_not_withdraw_by_that(solution, right, tmp_path, reason, is_skipped):
+    """A wrong .cpp asked for so many builds that its own was removed, and was not evaluated."""
+    fault, failed = FULL | {"unevaluated": reason}, right | {"status": "crashed", "speedup": None, "message": "as told"}
+    answers = [fault, fault, {"result": right}, fault, {"result": failed}][: 4 if is_skipped else 5]
+    found, _ = answered(solution, answers, built=lambda: Artefact(library=tmp_path / "solution.so"))
+    assert isinstance(found, Skipped if is_skipped else Evaluated)
+
+
 def test_each_try_has_its_library_built_again_where_it_left_the_cache(solution, right):
     builds = []
     answered(solution, [FULL, FULL, {"result": right}, {"result": right}], built=lambda: builds.append(1) or Artefact())

@@ -240,6 +240,14 @@ def test_a_journal_that_holds_no_plain_files_is_refused_at_once(tmp_path, name, 
         Journal(tmp_path)
 
 
+@pytest.mark.parametrize("line", [{"problem": "1/19", "unit": 0}, {"problem": "", "unit": 2}])
+def test_units_of_a_problem_count_from_one(tmp_path, line):
+    """A problem with a unit 0 had its solver run twice at once."""
+    (tmp_path / "schedule.jsonl").write_text(json.dumps(line | {"seconds": 1.0}) + "\n")
+    with pytest.raises(RunError, match="schedule.jsonl is damaged: units of a problem count from 1"):
+        Journal(tmp_path)
+
+
 @pytest.mark.parametrize(
     "name, line",
     [
