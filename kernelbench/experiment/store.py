@@ -20,12 +20,12 @@ from harness.record.shape import LIST, OBJECT, TEXT, shape
 from kernelbench.experiment.outcomes import Finished
 from kernelbench.experiment.plan import Cell, Experiment, ExperimentError, Variant
 from kernelbench.run import only_writer
-from kernelbench.run_files.folder import first_in, foreign, leads_by_a_link_in, read_own
+from kernelbench.run_files.folder import DEFINITION, first_in, foreign, leads_by_a_link_in, read_own
 from kernelbench.run_files.log import append_line, whole_lines, write_whole
 from kernelbench.solvers import script
 from kernelbench.solvers.program import Program
 
-DEFINITION, CELLS, RUNS, FIGURES = "experiment.json", "cells.jsonl", "runs", "figures"
+CELLS, RUNS, FIGURES = "cells.jsonl", "runs", "figures"
 _DEPTH = 3  # of a run: runs/VARIANT/CELL
 # What may change when an experiment is continued. Variants may be added.
 _FREE = ("limits", "estimate", "compare_with", "curves", "seeds", "repeats", "variant", "solvers")

@@ -11,7 +11,9 @@ from pathlib import Path
 
 from harness.json_text import parse_json
 from harness.solution.includes import read_bytes
+from harness.solution.naming import is_run
 
+DEFINITION = "experiment.json"
 MOST_LINES = 1_000_000  # 250 problems with a hundred samples of forty lines each
 WORKSPACES = "workspaces"  # has a folder for each problem, in which a solver's program does as it likes
 
@@ -62,6 +64,12 @@ def linked(path: Path) -> str:
     """Return the first link on the way to a file that nobody named, in a checkout of others perhaps; '' without one."""
     way = (*reversed(path.parents), path)
     return next((f"{one} is a link" for one in way if one.is_symlink()), "")
+
+
+def run_around(path: Path) -> Path | None:
+    """Return the outermost run or experiment that a path lies in, by its name; None where it lies in none."""
+    around = reversed(path.absolute().parents)
+    return next((folder for folder in around if is_run(folder) or os.path.lexists(folder / DEFINITION)), None)
 
 
 def leads_by_a_link_in(folder: Path, path: Path) -> bool:

@@ -13,7 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from harness.faults import MachineFault
-from kernelbench.run_files.folder import MOST_LINES, is_whole, must_have_one_name, read_lines
+from kernelbench.run_files.folder import (
+    MOST_LINES,
+    is_whole,
+    leads_by_a_link_in,
+    must_have_one_name,
+    read_lines,
+    run_around,
+)
 
 MOST_LOG_BYTES = 2 << 30  # chosen: 100,000 records of 20 kB
 _PIECE_BYTES, _LONGEST_BYTES = 1 << 20, 64 << 20  # of a log that is read from its end, and of its last line
@@ -132,7 +139,13 @@ def lines_of(descriptor: int) -> int:
 
 
 def write_named(path: Path, content: bytes | str) -> None:
-    """``write_whole`` for a file that a person named: a link stays one, and a terminal or a pipe is written to."""
+    """``write_whole`` for a file that a person named: a link stays one, and a terminal or a pipe is written to.
+
+    Not so in a run or an experiment, which may be of others: a link there may lead to any file of ours.
+    """
+    if (top := run_around(path)) and leads_by_a_link_in(top, path):
+        write_below(top, os.path.relpath(path.absolute(), top), content)
+        return
     path = path.resolve()
     if path.exists() and not path.is_file():
         path.write_bytes(content.encode() if isinstance(content, str) else content)

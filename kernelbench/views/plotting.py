@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 from kernelbench import working_directory
+from kernelbench.run_files.log import write_named
 
 
 class PictureError(Exception):
@@ -30,9 +32,12 @@ def _matplotlib():
 
 
 def save(figure, path: Path) -> None:
-    """Write and close a figure; its format is that of the suffix of ``path``. Raises PictureError."""
+    """Write and close a figure; its format is that of the suffix of ``path``, or PNG. Raises PictureError."""
+    path = path if path.suffix else path.with_name(f"{path.name}.png")
+    picture = io.BytesIO()
     try:
-        figure.savefig(path)
+        figure.savefig(picture, format=path.suffix.removeprefix("."))
+        write_named(path, picture.getvalue())
     except (OSError, ValueError) as error:
         raise PictureError(f"cannot write {path}: {error}") from error
     finally:

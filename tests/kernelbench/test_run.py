@@ -291,6 +291,23 @@ def test_a_link_and_a_pipe_that_a_person_names_are_written_through(tmp_path):
     assert Path("/dev/null").is_char_device()
 
 
+@pytest.mark.parametrize("kind", [("config.json", "results.jsonl"), ("experiment.json",)], ids=["run", "experiment"])
+def test_a_link_in_a_run_is_not_written_through_though_a_person_names_it(tmp_path, kind):
+    """`kb report theirs -o theirs/report.html` wrote over the file of ours that this led to."""
+    for name in kind:
+        (tmp_path / "theirs" / "inner").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "theirs" / name).touch()
+    (target := tmp_path / "ours").write_text("before")
+    for name in ("report.html", "inner/a.csv"):
+        (tmp_path / "theirs" / name).symlink_to(target)
+        write_named(tmp_path / "theirs" / name, "text")
+        assert not (tmp_path / "theirs" / name).is_symlink() and (tmp_path / "theirs" / name).read_text() == "text"
+    (tmp_path / "theirs/out").symlink_to(tmp_path)
+    with pytest.raises(OSError):
+        write_named(tmp_path / "theirs/out/ours", "text")
+    assert target.read_text() == "before"
+
+
 def test_a_link_in_a_run_directory_is_replaced(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "target")
     write_whole(tmp_path / "link", "text")
