@@ -137,12 +137,12 @@ def _digest(variant: Variant) -> str:
 def _same(old: dict[str, Any], new: dict[str, Any], folder: Path) -> None:
     """Raise ExperimentError where runs of the two could not stand beside each other."""
     different = [key for key in new if key not in _FREE and old.get(key) != new[key]]
-    before = {variant["name"]: variant for variant in old.get("variant", [])}
+    before = {variant["name"]: variant for variant in old.get("variant") or []}
     different += [
         f"variant {variant['name']}" for variant in new["variant"]
         if variant["name"] in before and before[variant["name"]] != variant
     ]  # fmt: skip
-    solvers = old.get("solvers", {})  # none in one of an older version
+    solvers = old.get("solvers") or {}  # none in one of an older version
     different += [
         f"the solver of {name}" for name, digest in new["solvers"].items() if solvers.get(name, digest) != digest
     ]

@@ -301,6 +301,15 @@ def test_another_experiment_is_not_continued(kb):
     assert done.exit_code == 2 and "budget changed" in done.output
 
 
+@pytest.mark.parametrize("key", ["solvers", "variant"])
+def test_an_experiment_with_a_null_in_the_place_of_what_it_may_lack_is_read(kb, tmp_path, key):
+    kb(LANDSCAPE)
+    definition = tmp_path / "out" / "experiment.json"
+    definition.write_text(json.dumps(json.loads(definition.read_text()) | {key: None}))
+    done = kb(LANDSCAPE, "--resume")
+    assert done.exit_code == (0 if key == "solvers" else 2) and "please report this" not in done.output
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", NO_LOGS)
 def test_an_experiment_of_others_that_holds_no_plain_files_is_refused_at_once(tmp_path, kind):
