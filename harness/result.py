@@ -67,8 +67,8 @@ def printable(text: str) -> str:
     A candidate writes much of what is shown of it, and could otherwise write over the rest.
     """
     if not text.isprintable():
-        text = "".join(c if c.isprintable() or c in "\n\t" else _escape(c) for c in text)
-    return text if text.isascii() else _without_stacks(_UNSEEN.sub(lambda found: _escape(found[0]), text))
+        text = "".join(c if c.isprintable() or c in "\n\t" else escape(c) for c in text)
+    return text if text.isascii() else _without_stacks(_UNSEEN.sub(lambda found: escape(found[0]), text))
 
 
 def _without_stacks(text: str) -> str:
@@ -76,11 +76,12 @@ def _without_stacks(text: str) -> str:
     marks, shown = 0, []
     for character in text:
         marks = marks + 1 if unicodedata.category(character) in ("Mn", "Me") else 0
-        shown.append(_escape(character) if marks > _MOST_MARKS else character)
+        shown.append(escape(character) if marks > _MOST_MARKS else character)
     return "".join(shown)
 
 
-def _escape(character: str) -> str:
+def escape(character: str) -> str:
+    """Return how a text of Python says this character."""
     return character.encode("unicode_escape").decode()
 
 

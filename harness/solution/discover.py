@@ -19,7 +19,7 @@ from typing import Any
 from harness.isolated_call import ApartError, TooMuch, apart
 from harness.limits import HEAD_BYTES, MAX_LIBRARY_BYTES, MAX_NAME_CHARACTERS, MAX_SOURCE_BYTES
 from harness.problem.module import ProblemId
-from harness.result import printable
+from harness.result import escape, printable
 from harness.solution.entries import entries_of
 from harness.solution.includes import digest_of, read_head, real_path, too_large
 from harness.solution.links import and_their_links, of_other_folders, real_or_none
@@ -267,7 +267,7 @@ def readable(name: str | Path) -> str:
     """
     text = os.fsencode(name).replace(b"\\", rb"\\").decode("utf-8", errors="surrogateescape")
     if unicodedata.normalize("NFC", text) != text:
-        text = "".join(c if c.isascii() else c.encode("unicode_escape").decode() for c in text)
+        text = "".join(c if c.isascii() else escape(c) for c in text)
     text = printable(text)
     return _BLANKS.sub(lambda found: r"\x20" * len(found[0]), text.replace("\n", "\\n").replace("\t", "\\t"))
 

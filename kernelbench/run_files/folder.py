@@ -66,10 +66,11 @@ def linked(path: Path) -> str:
     return next((f"{one} is a link" for one in way if one.is_symlink()), "")
 
 
-def run_around(path: Path) -> Path | None:
-    """Return the outermost run or experiment that a path lies in, by its name; None where it lies in none."""
+def run_left_by_a_link(path: Path) -> Path | None:
+    """Return the outermost run or experiment that a path lies in by its name, if a link in that is on its way."""
     around = reversed(path.absolute().parents)
-    return next((folder for folder in around if is_run(folder) or os.path.lexists(folder / DEFINITION)), None)
+    top = next((folder for folder in around if is_run(folder) or os.path.lexists(folder / DEFINITION)), None)
+    return top if top and leads_by_a_link_in(top, path) else None
 
 
 def leads_by_a_link_in(folder: Path, path: Path) -> bool:

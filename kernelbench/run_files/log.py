@@ -16,10 +16,9 @@ from harness.faults import MachineFault
 from kernelbench.run_files.folder import (
     MOST_LINES,
     is_whole,
-    leads_by_a_link_in,
     must_have_one_name,
     read_lines,
-    run_around,
+    run_left_by_a_link,
 )
 
 MOST_LOG_BYTES = 2 << 30  # chosen: 100,000 records of 20 kB
@@ -143,7 +142,7 @@ def write_named(path: Path, content: bytes | str) -> None:
 
     Not so in a run or an experiment, which may be of others: a link there may lead to any file of ours.
     """
-    if (top := run_around(path)) and leads_by_a_link_in(top, path):
+    if top := run_left_by_a_link(path):
         write_below(top, os.path.relpath(path.absolute(), top), content)
         return
     path = path.resolve()

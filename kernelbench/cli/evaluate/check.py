@@ -19,7 +19,7 @@ from kernelbench.evaluation.directory import Outcome
 from kernelbench.gate import ci, thresholds
 from kernelbench.gate.build_check import Build, build_only
 from kernelbench.run import Run, RunError
-from kernelbench.run_files.folder import leads_by_a_link_in, run_around
+from kernelbench.run_files.folder import run_left_by_a_link
 from kernelbench.run_files.log import write_named
 
 
@@ -119,7 +119,7 @@ def _write(junit: Path | None, summary: Path | None, checks: list[thresholds.Che
         if junit:
             write_named(junit, ci.junit(checks))
         if summary:
-            if (top := run_around(summary)) and leads_by_a_link_in(top, summary):
+            if run_left_by_a_link(summary):
                 raise OSError(errno.ELOOP, "a link in a run is not written through", str(summary))
             with summary.open("a", encoding="utf-8") as file:
                 file.write(ci.summary(checks, notes, "markdown") + "\n")
