@@ -69,12 +69,10 @@ def _chosen(selector: str, root: Path, files: list[ProblemFile]) -> list[Problem
     parts = re.split(r"([,&~])", "," + selector)
     if len(parts) // 2 > _MOST_PARTS:  # in a run of others
         raise SelectorError(f"a selector of {len(parts) // 2:,} parts, and at most {_MOST_PARTS:,} are taken")
-    sound: set[ProblemId] = set()  # once: the audit is read for it
+    known: dict[str, set[ProblemId]] = {}  # a run of others may repeat a part, and `sound` reads the audit
     for operation, part in zip(parts[1::2], parts[2::2]):
         name = part.strip()
-        named = sound if name == SOUND and sound else _named(name, problems, root)
-        if name == SOUND:
-            sound = named
+        named = known[name] = known[name] if name in known else _named(name, problems, root)
         if operation == ",":
             chosen |= named
         elif operation == "&":

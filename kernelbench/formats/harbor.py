@@ -29,9 +29,9 @@ _INSTALL = {
     "cuda": "RUN pip install --no-cache-dir ninja numpy\n",
     "cpu": "RUN pip install --no-cache-dir torch ninja numpy\n",
 }
-# Harbor's limits: an agent's work; and more than build and evaluation can take, sixty steps of the judge's limit and
-# builds of 300 s, all of it twice if a signal ends it. Who could exceed that would choose to be unscored.
-_AGENT_S, _STEP_S, _VERIFIER_S = 3600, 30, 3 * 3600
+# Harbor's limits: an agent's work; and more than builds and evaluation can take, some 170 times a step where an agent
+# chooses to be slow, and a dozen builds. Who could exceed that would choose to be unscored.
+_AGENT_S, _STEP_S, _BUILD_S, _VERIFIER_S = 3600, 30, 300, 3 * 3600
 
 _HOW = """
 Leave your solution in `{folder}/`, the only folder that is judged, as one file: `kernel.py`, which defines `ModelNew`,
@@ -111,7 +111,7 @@ def _write(folder: Path, file: ProblemFile, plan: Plan) -> None:
 
 
 def _conditions(plan: Plan) -> str:
-    return f"--device {plan.device} --track {plan.track} --timeout {_STEP_S}"
+    return f"--device {plan.device} --track {plan.track} --timeout {_STEP_S} --build-timeout {_BUILD_S}"
 
 
 def _instruction(problem: str, plan: Plan) -> str:

@@ -55,10 +55,11 @@ def main() -> None:
     parser.add_argument("--device", required=True)
     parser.add_argument("--track", choices=TRACKS, required=True)
     parser.add_argument("--timeout", type=float, default=120.0, help="seconds for each step of the evaluation")
+    parser.add_argument("--build-timeout", type=float, default=900.0, help="seconds for each build")
     given = parser.parse_args()
     try:
-        conditions = {"device": given.device, "track": given.track, "timeout_s": given.timeout}
-        grade, record = judge(given.problem, given.solution, **conditions)
+        conditions = {"track": given.track, "timeout_s": given.timeout, "build_timeout_s": given.build_timeout}
+        grade, record = judge(given.problem, given.solution, given.device, **conditions)
     except EvaluationError as error:
         sys.stderr.write(escaping.terminal(f"error: not evaluated: {error}") + "\n")
         sys.exit(UNFIT)

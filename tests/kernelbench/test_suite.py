@@ -51,6 +51,15 @@ def test_a_selector_has_a_thousand_parts_at_most(root):
         suite.find(",".join(["1/1"] * 1_001), root)
 
 
+def test_a_part_that_is_named_again_is_not_looked_up_again(root, monkeypatch):
+    """A thousand parts of a small run of others were worked on for 12 s."""
+    looked_up = []
+    named = suite._named
+    monkeypatch.setattr(suite, "_named", lambda part, *given: looked_up.append(part) or named(part, *given))
+    found = suite.find("llm," + "1/1, 1/1~1/1," * 300 + "1/19", root)
+    assert [str(problem.id) for problem in found] == ["1/19", "3/1"] and looked_up == ["llm", "1/1", "1/19"]
+
+
 @pytest.mark.parametrize("name", ["loop", "a" * 300, "/".join(["a"] * 3000), "file"])
 def test_a_root_of_others_that_cannot_be_read_is_an_error(root, name):
     """A run's configuration names it."""

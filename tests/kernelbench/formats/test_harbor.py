@@ -93,6 +93,19 @@ def test_where_the_machine_is_at_fault_there_is_no_reward(tmp_path):
     assert done.returncode == 3 and reward is None and "not evaluated" in done.stderr
 
 
+@pytest.mark.slow
+def test_a_build_ends_long_before_harbor_ends_the_verifier(tasks, tmp_path):
+    """Builds had 900 s each, so that an agent could have the verifier ended, and be unscored."""
+    limit = f"--build-timeout {harbor._BUILD_S}"
+    script = (tasks[0] / "tests" / "test.sh").read_text()
+    assert limit in script and 12 * harbor._BUILD_S + 170 * harbor._STEP_S < harbor._VERIFIER_S
+    (tmp_path / "test.sh").write_text(script.replace(limit, "--build-timeout 0.05"))
+    (tmp_path / "solution").mkdir()
+    (tmp_path / "solution" / "kernel.cpp").write_text("#include <regex>\n")
+    done, reward = run(tmp_path / "test.sh", tmp_path)
+    assert done.returncode == 1 and reward["reward"] == 0 and "the build took longer" in done.stdout
+
+
 def test_the_agents_part_holds_no_judge_no_solution_and_nothing_that_helps_to_cheat(tasks):
     for task in tasks:
         seen = [task / "instruction.md", *(task / "environment").rglob("*")]
