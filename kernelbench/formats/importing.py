@@ -11,11 +11,13 @@ nothing that it claims enters a result.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib
 import json
 import re
-from collections.abc import Iterable
+import shutil
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -68,14 +70,40 @@ def import_archive(path: Path, out: Path, form: str | None = None, options: Read
     """
     form = form or form_of(path)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise ArchiveError(f"{out} is not empty; choose another --out")
+        raise _not_empty(out)
     archive = importlib.import_module(READERS[form]).read(path, options or ReadOptions())
     if not archive.kernels and not archive.left_out:
         raise ArchiveError(f"{path} holds no solution in the format {form}")
-    return write(archive, out, form, str(path.name))
+    with _taken(out):
+        return _write(archive, out, form, str(path.name))
 
 
-def write(archive: Archive, out: Path, form: str, origin: str) -> Imported:
+@contextlib.contextmanager
+def _taken(out: Path) -> Iterator[None]:
+    """Hold a folder without content for who fills it: of two who import there one does, and a part of it goes again.
+
+    Raises ArchiveError for the other.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    try:
+        (out / SOLUTIONS).mkdir()
+    except FileExistsError:
+        raise _not_empty(out) from None
+    try:
+        yield
+    except BaseException:  # an interruption too: a part of an archive would look like all of it
+        for folder in (SOLUTIONS, PROBLEMS):
+            shutil.rmtree(out / folder, ignore_errors=True)
+        for file in (claims.LOG, ABOUT):
+            (out / file).unlink(missing_ok=True)
+        raise
+
+
+def _not_empty(out: Path) -> ArchiveError:
+    return ArchiveError(f"{out} is not empty; choose another --out")
+
+
+def _write(archive: Archive, out: Path, form: str, origin: str) -> Imported:
     """Write ``archive`` to ``out``; a source that is too large or cannot be encoded is left out, with the reason."""
     names = _names(archive)
     digests = {
@@ -100,7 +128,6 @@ def write(archive: Archive, out: Path, form: str, origin: str) -> Imported:
     text = claims.to_text(made)
     if len(text) > MAX_JSON_BYTES:
         raise ArchiveError(f"{origin}: its claims have {len(text):,} bytes, and {MAX_JSON_BYTES:,} are read of a log")
-    out.mkdir(parents=True, exist_ok=True)
     write_whole(out / claims.LOG, text)
     write_whole(out / ABOUT, json.dumps(about, indent=2) + "\n")
     return Imported(out, form, made, len(digests), left_out)

@@ -10,6 +10,7 @@ from harness.problem.module import find_problems
 from harness.solution.discover import discover
 from kernelbench.cli import main
 from kernelbench.formats import claims, importing
+from kernelbench.formats import cuda_l1 as cuda_l1_reader
 from kernelbench.formats.archive import ArchiveError, ReadOptions, text_of
 
 REFERENCE = (
@@ -285,6 +286,35 @@ def test_wrong_usage(cuda_l1, table, tmp_path):
     assert again.exit_code == 2 and "is not empty" in again.output
     (tmp_path / "eval_results.json").write_text("{}")
     assert "give --level" in kb_import(tmp_path / "eval_results.json", "-o", tmp_path / "run").output
+
+
+def test_of_two_who_import_into_one_folder_one_does(cuda_l1, table, tmp_path, monkeypatch):
+    """Both said that they had, and their solutions lay side by side with the claims of one."""
+    read, first = cuda_l1_reader.read, []
+
+    def while_another_imports(*given):
+        first.append(imported(table, tmp_path / "out"))
+        return read(*given)
+
+    monkeypatch.setattr(cuda_l1_reader, "read", while_another_imports)
+    with pytest.raises(ArchiveError, match="is not empty"):
+        imported(cuda_l1(task(19)), tmp_path / "out")
+    assert claims.load(tmp_path / "out" / claims.LOG) == first[0].claims and len(solutions_in(first[0])) == 10
+
+
+def test_an_interrupted_import_leaves_nothing(cuda_l1, tmp_path, monkeypatch):
+    """Its solutions would look like all that the archive holds."""
+    write = importing.write_whole
+
+    def interrupted(path, content):
+        write(path, content)
+        if path.name == claims.LOG:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(importing, "write_whole", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        imported(cuda_l1(task(19)), tmp_path / "out")
+    assert not any((tmp_path / "out").iterdir())
 
 
 def test_a_link_out_of_the_archive_and_a_pipe_are_left_out(tmp_path):
