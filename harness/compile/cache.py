@@ -67,8 +67,9 @@ class Statistics:
 def cache_root() -> Path:
     """$KERNELBENCH_CACHE, else kernelbench/ in the user's cache folder."""
     if configured := os.environ.get("KERNELBENCH_CACHE"):
-        return Path(configured)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kernelbench"
+        return Path(os.path.abspath(configured))
+    user = Path(os.environ.get("XDG_CACHE_HOME", ""))  # a relative one is to be ignored, as its standard says
+    return (user if user.is_absolute() else Path.home() / ".cache") / "kernelbench"
 
 
 def limit_bytes() -> int:

@@ -27,6 +27,7 @@ _PASSED_ON = re.compile(
     r"|PATH|CUTLASS_PATH|LD_LIBRARY_PATH|LIBRARY_PATH|CPATH|LANG|TZ|HOME|USER|LOGNAME|TMPDIR|TEMP|TMP|CC|CXX"
     r"|MAX_JOBS|VIRTUAL_ENV"
 )
+_FOLDERS = ("KERNELBENCH_CACHE", "HOME", "TMPDIR", "TEMP", "TMP")
 # What a worker may see of it; everything else is dropped.
 _PASSED_TO_WORKERS = (
     "PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TZ", "CC", "CXX", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES",
@@ -110,9 +111,12 @@ def what_is_there(pipe: int, most: int) -> bytes | None:
 
 
 def environment() -> dict[str, str]:
-    """Return what a server is started with of this process's environment."""
+    """Return what a server is started with of this process's environment.
+
+    A server works in another folder, so that a folder named by a part of its path would be another one.
+    """
     return {
-        name: value
+        name: os.path.abspath(value) if name in _FOLDERS and value else value
         for name, value in os.environ.items()
         if _PASSED_ON.fullmatch(name) and not _SECRET.search(name) and not _WITH_A_PASSWORD.search(value)
     }

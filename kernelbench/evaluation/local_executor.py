@@ -11,6 +11,7 @@ import contextlib
 import dataclasses
 import queue
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
@@ -34,6 +35,7 @@ from kernelbench.ucutlass.codegen.build.translate import translators
 _MEMORY_SHARE = 0.75  # of what is available at the start, for compilers; the rest for judges and candidates
 # As compilers say that there is no room, and that no process can be started.
 _TAKEN_BY_OTHERS = ("No space left on device", "Disk quota exceeded", "Resource temporarily unavailable")
+_UNFIT_S = 1800.0  # a queue may last for days, and the machine may have been at fault
 _COMPILERS = 2  # of a CUDA extension, side by side
 
 Phase = Callable[[str], None]
@@ -143,8 +145,8 @@ class BuildQueue:
         self._judges_left = len(judges)
         self._reason: str | None = None  # why no device is left
         self._handed_on: set[Future] = set()  # what a lost device had, tried once more on another
-        # problems and workloads whose reference hangs or does not fit, and why
-        self._unfit: dict[tuple[ProblemFile, Any], str] = {}
+        # problems and workloads whose reference hangs or does not fit: why, and until when
+        self._unfit: dict[tuple[ProblemFile, Any], tuple[str, float]] = {}
         jobs = options.jobs or builds_at_once(judges[0].device["type"], len(judges))
         self._server = server
         self._context = BuildContext(
@@ -236,12 +238,13 @@ class BuildQueue:
             if ended.done():
                 continue
             case = order.file, order.workload
-            if case in self._unfit:  # what took one solution's time for nothing takes no other's
-                self._end(ended, Skipped(order.solution, self._unfit[case]))
+            reason, until = self._unfit.get(case, ("", 0.0))
+            if time.monotonic() < until:  # what took one solution's time for nothing takes no other's
+                self._end(ended, Skipped(order.solution, reason))
                 continue
             item = self._answer(judge, built)
-            if isinstance(item, Skipped) and item.every:
-                self._unfit[case] = item.reason
+            if isinstance(item, Skipped) and item.every and not judge.lost:  # whose device may be to blame
+                self._unfit[case] = item.reason, time.monotonic() + _UNFIT_S
             if not (judge.lost and isinstance(item, Skipped) and self._hand_on(built)):
                 self._end(ended, item)
         with self._lock:

@@ -42,6 +42,23 @@ def test_a_process_that_somebody_kills_is_started_again():
     assert apart("os:getpid") not in (pid, os.getpid())
 
 
+@pytest.mark.parametrize("raised", [KeyboardInterrupt, TimeoutError])
+def test_a_call_that_a_signal_interrupts_answers_no_other(raised):
+    """Each later call got the answer of the one before it: a source was of another's language and device."""
+
+    def interrupted(*_):
+        raise raised
+
+    before = signal.signal(signal.SIGALRM, interrupted)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.5)
+        with pytest.raises(raised):
+            apart("time:sleep", 2)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert [apart("posixpath:basename", f"/a/{name}") for name in "bc"] == ["b", "c"]
+
+
 def test_a_fork_has_a_process_of_its_own():
     pid = apart("os:getpid")
     if (child := os.fork()) == 0:

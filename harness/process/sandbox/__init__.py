@@ -164,15 +164,16 @@ def _privileges(_: Confinement) -> str:
 
 
 def _system_calls(_: Confinement) -> str:
-    return seccomp.refuse_system_calls(signals=_landlock_scopes_missing())
+    version = _landlock_version()  # what it does not know of is left to this layer
+    return seccomp.refuse_system_calls(signals=version < 6, truncation=version < 3)
 
 
-def _landlock_scopes_missing() -> bool:
-    """Return whether signals to other processes are left to this layer."""
+def _landlock_version() -> int:
+    """Return that of the layer ``files``; 0 without."""
     try:
-        return "files" not in LAYERS or landlock.version_in_kernel() < 6
+        return landlock.version_in_kernel() if "files" in LAYERS else 0
     except OSError:
-        return True
+        return 0
 
 
 _ENTER: dict[str, Callable[[Confinement], str]] = {

@@ -136,7 +136,8 @@ def _around(paths: Iterable[str], private: Iterable[str]) -> list[str]:
         if not any(place.is_relative_to(real) for place in places):
             found += [path] if real.exists() else []
         elif real not in places:
-            todo += [entry.path for entry in os.scandir(real) if not entry.is_symlink()]
+            with contextlib.suppress(PermissionError):  # a folder that this user only passes through
+                todo += [entry.path for entry in os.scandir(real) if not entry.is_symlink()]
     return sorted(found)
 
 

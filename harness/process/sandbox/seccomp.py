@@ -38,13 +38,16 @@ _MODE_FILTER = 2
 Instruction = tuple[int, int, int, int]  # code, jump if true, jump if false, constant
 
 
-def refuse_system_calls(signals: bool) -> str:
-    """Refuse all calls but those listed from now on; with ``signals`` also signals to other processes."""
+def refuse_system_calls(signals: bool, truncation: bool) -> str:
+    """Refuse all calls but those listed from now on; with ``signals`` also signals to other processes.
+
+    With ``truncation`` also what cuts a file off that is not open for writing.
+    """
     machine = platform.machine()
     if machine not in _ARCHITECTURES:
         raise OSError(f"no table of system calls for {machine}")
     column, architecture = _ARCHITECTURES[machine]
-    program = _filter(column, architecture, os.getpid(), signals)
+    program = _filter(column, architecture, os.getpid(), signals, truncation)
     code = b"".join(struct.pack("=HBBI", *instruction) for instruction in program)
     buffer = ctypes.create_string_buffer(code, len(code))
     header = struct.pack("@HxxxxxxQ", len(program), ctypes.addressof(buffer))
@@ -53,9 +56,10 @@ def refuse_system_calls(signals: bool) -> str:
     return "seccomp"
 
 
-def _filter(column: int, architecture: int, pid: int, signals: bool) -> list[Instruction]:
+def _filter(column: int, architecture: int, pid: int, signals: bool, truncation: bool = False) -> list[Instruction]:
     """Return the program; one call falls through to the next test unless it is named."""
     calls = system_calls
+    first = [(call, _truncation_test(at)) for call, at in calls.TRUNCATING.values()] if truncation else []
     verdicts = {_ALLOW: calls.ALLOWED, _PRETEND: calls.PRETENDED, _ABSENT: calls.ABSENT, _UNKNOWN: calls.UNKNOWN}
     tests = [_when(call, column, _verdict(verdict)) for verdict, of in verdicts.items() for call in of.values()]
     named: list[tuple[Numbers, list[Instruction]]] = [
@@ -70,6 +74,7 @@ def _filter(column: int, architecture: int, pid: int, signals: bool) -> list[Ins
         *((call, _signal_test(at, [0, pid, -pid] if signals else None)) for call, at in calls.SIGNALS.values()),
         *((call, _verdict(_REFUSE) if signals else _signal_test(at, None)) for call, at in calls.QUEUED.values()),
     ]
+    tests = [_when(call, column, test) for call, test in first] + tests
     tests += [_when(call, column, test) for call, test in named]
     begin = [
         (_LOAD, 0, 0, _ARCHITECTURE_AT),
@@ -143,6 +148,17 @@ def _clock_test() -> list[Instruction]:
         (_JUMP_AT_LEAST, 0, 1, _NEGATIVE),
         (_RETURN, 0, 0, _REFUSE),
         (_RETURN, 0, 0, _ALLOW),
+    ]
+
+
+def _truncation_test(place: int | None) -> list[Instruction]:
+    """Refuse a call, or with the ``place`` of its flags what opens a file to cut it off and not to write."""
+    if place is None:
+        return _verdict(_UNKNOWN)
+    return [
+        (_LOAD, 0, 0, _ARGUMENTS_AT + 8 * place),
+        (_AND, 0, 0, os.O_TRUNC | os.O_ACCMODE),
+        *_among([os.O_TRUNC, os.O_TRUNC | os.O_ACCMODE], _REFUSE, _ALLOW),
     ]
 
 

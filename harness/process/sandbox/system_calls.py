@@ -85,6 +85,12 @@ ABSENT: dict[str, Numbers] = {"connect": (42, 203)}
 # not there without a look at signals.
 UNKNOWN: dict[str, Numbers] = {"clone3": (435, 435), "mincore": (27, 232)}
 
+# Landlock knows of no truncation before its version 3 (Linux 6.2). With the place of the flags; None where there is
+# none that a filter can read, and programs do without the call.
+TRUNCATING: dict[str, tuple[Numbers, int | None]] = {
+    "truncate": ((76, 45), None), "openat2": ((437, 437), None), "open": ((2, None), 1), "openat": ((257, 56), 2),
+}  # fmt: skip
+
 # By process: only 0, which is oneself, or one's own number as the argument with this index.
 OWN_ONLY: dict[str, tuple[Numbers, int]] = {
     "sched_setscheduler": ((144, 119), 0), "sched_setparam": ((142, 118), 0),

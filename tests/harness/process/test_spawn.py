@@ -5,9 +5,11 @@ import os
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from harness.compile.cache import cache_root
 from harness.process.sandbox.landlock import _PATH_VARIABLES
 from harness.process.spawn import ROOT, close_all_but, command_of, environment
 
@@ -71,6 +73,19 @@ def test_what_the_confinement_opens_by_a_variable_is_passed_on(monkeypatch, name
     """CUTLASS_PATH was not, and programs of uCUTLASS were not evaluated where nvidia-cutlass is not installed."""
     monkeypatch.setenv(name, "/usr/include")
     assert environment()[name] == "/usr/include"
+
+
+@pytest.mark.parametrize("name", ["KERNELBENCH_CACHE", "TMPDIR"])
+def test_a_folder_named_by_a_part_of_its_path_is_one_for_all_processes(monkeypatch, tmp_path, name):
+    """The judge works in `/`, and looked for what was built in another cache: correct candidates had crashed."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(name, "mine")
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert environment()[name] == str(tmp_path / "mine")
+    expected = tmp_path / "mine" if name == "KERNELBENCH_CACHE" else Path.home() / ".cache" / "kernelbench"
+    if name != "KERNELBENCH_CACHE":
+        monkeypatch.delenv("KERNELBENCH_CACHE")
+    assert cache_root() == expected
 
 
 @pytest.mark.parametrize(

@@ -6,25 +6,28 @@ import re
 import shutil
 import signal
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
 import victims
 
-from harness.compile import BuildContext, build
+from harness.compile import Artefact, BuildContext, build
 from harness.compile.cost import NOTHING, expected_cost
 from harness.faults import MachineFault
 from harness.problem.module import ProblemId
+from harness.process.fork_server import ForkServer
 from harness.result import CandidateFailure, Status
 from harness.solution.discover import read_solution
 from kernelbench import suite
+from kernelbench.evaluation import local_executor
 from kernelbench.evaluation.chosen import Selection
 from kernelbench.evaluation.directory import evaluate_directory
 from kernelbench.evaluation.executor import EnvironmentUnfit, Evaluated, Options, Skipped
 from kernelbench.evaluation.host_limits import MemoryBudget, TimingLock
 from kernelbench.evaluation.judge_process import Judge, open_judges
-from kernelbench.evaluation.local_executor import Pipeline, builds_at_once
+from kernelbench.evaluation.local_executor import BuildQueue, Pipeline, builds_at_once
 from kernelbench.run import Run
 
 MODEL = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return x.clamp(min=0)\n"
@@ -128,6 +131,43 @@ def test_a_line_takes_solutions_as_they_come_and_from_several_threads(solutions,
     assert phases[:3] == ["building", "built", "judging"] and phases[-1] == ""
     assert [other.solution for other in others] == [solution for _, solution in rest]
     assert (known.result.status, known.result.message) == (Status.BUILD_ERROR, "no code")
+
+
+@pytest.mark.parametrize(
+    ("lost", "pause_s", "answers"),
+    [
+        (None, 0.0, ["it hangs", "it hangs"]),  # what took one solution's time takes no other's
+        (None, 0.3, ["it hangs", "done"]),  # but the machine may have been at fault
+        ("gone", 0.0, ["done", "done"]),  # or the device, and there is another
+    ],
+)
+def test_a_reference_that_failed_is_asked_again_later_or_on_another_device(
+    solutions, monkeypatch, lost, pause_s, answers
+):
+    """It was done with for as long as the queue lasted, for all devices by the word of one that broke."""
+    asked = []
+
+    class Device:
+        device, arch, torch_version, lost = {"type": "cuda"}, None, torch.__version__, None
+
+    def answer(judge, order, *_):
+        asked.append(order)
+        if len(asked) > 1:
+            return "done"
+        judge.lost = lost
+        return Skipped(order.solution, "it hangs", every=True)
+
+    monkeypatch.setattr(local_executor, "_UNFIT_S", 0.2)
+    monkeypatch.setattr(local_executor, "asked", answer)
+    monkeypatch.setattr(local_executor, "build", lambda *_: Artefact())
+    ((file, solution),) = solutions(WRONG)
+    queue = BuildQueue(Options(jobs=1), [Device(), Device()] if lost else [Device()], ForkServer(), at_once=1)
+    told = []
+    for _ in range(2):
+        told.append(queue.submit(file, solution).result(timeout=30))
+        time.sleep(pause_s)
+    queue.close()
+    assert [getattr(one, "reason", one) for one in told] == answers
 
 
 @pytest.fixture

@@ -114,3 +114,19 @@ def test_of_a_folder_of_the_system_what_lies_beside_the_working_directory_is_rea
     found = {path for path in landlock.named_paths([str(work)]) if path.startswith(str(tmp_path))}
     assert found == {str(system / "lib"), str(system / "src" / "linux"), str(work / "bin")}
     assert str(system) in landlock.named_paths([str(system)]), "compilers need it, whoever works there"
+
+
+def test_what_lies_in_a_folder_that_may_only_be_passed_through_is_left_out(tmp_path, monkeypatch):
+    """Every candidate had crashed then."""
+    system, work = tmp_path / "opt", tmp_path / "opt" / "home" / "me"
+    for folder in (work, system / "lib"):
+        folder.mkdir(parents=True)
+    list_it = os.scandir
+
+    def scandir(path):
+        if str(path) == str(work.parent):  # as its rights 0711 have it, which root does not feel
+            raise PermissionError(13, "Permission denied", str(path))
+        return list_it(path)
+
+    monkeypatch.setattr(landlock.os, "scandir", scandir)
+    assert landlock._around([str(system)], [str(work)]) == [str(system / "lib")]

@@ -606,3 +606,30 @@ assert [resource.getrlimit(limit) for limit in limits] == [(0, 0), (0, 0)]
     if done.returncode == 77:
         pytest.skip("this user may not raise limits")
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_nobody_cuts_off_a_file_that_is_not_open_for_writing_whatever_landlock_knows(version, tmp_path):
+    """Landlock before its version 3 knows of no truncation, and any file of the user could be emptied there."""
+    theirs, own = tmp_path / "theirs", tmp_path / "own"
+    own.mkdir()
+    theirs.write_text("kept")
+    code = f"""
+import contextlib, os
+from harness.process import sandbox
+from harness.process.sandbox import landlock
+if {version} > landlock.version_in_kernel(): raise SystemExit(77)
+landlock.version_in_kernel = lambda: {version}
+confinement = landlock.Confinement(readable=({str(theirs)!r},), writable=({str(own)!r},))
+sandbox.enter(["files", "system_calls"], confinement)
+with open({str(own / "a")!r}, "w") as file: file.write("own")
+for flags in (os.O_RDONLY, os.O_WRONLY, os.O_RDWR, os.O_ACCMODE):
+    with contextlib.suppress(OSError): os.open({str(theirs)!r}, flags | os.O_TRUNC)
+with contextlib.suppress(OSError): os.truncate({str(theirs)!r}, 0)
+os._exit(0)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    if done.returncode == 77:
+        pytest.skip(f"this kernel has no Landlock of version {version}")
+    assert done.returncode == 0, done.stderr
+    assert (theirs.read_text(), (own / "a").read_text()) == ("kept", "own")

@@ -102,6 +102,20 @@ def test_who_waits_does_so_for_few_descriptors(name):
             assert run(seccomp._filter(column, 1, 7, False), loaded) == expected
 
 
+@pytest.mark.parametrize("truncation", [False, True])
+def test_truncation_is_left_to_landlock_where_that_knows_of_it(truncation):
+    """With another call than these a file is cut off only where it is open for writing."""
+    flags = {0: True, 0o1: True, 0o1001: True, 0o1002: True, 0o1000: not truncation, 0o1003: not truncation}
+    for name, (numbers, at) in system_calls.TRUNCATING.items():
+        for column, number in enumerate(numbers):
+            program = seccomp._filter(column, 1, 7, True, truncation)
+            for value, allowed in flags.items() if number is not None else ():
+                loaded = {seccomp._NUMBER_AT: number, seccomp._ARCHITECTURE_AT: 1, seccomp._ARGUMENTS_AT + 8: value}
+                loaded[seccomp._ARGUMENTS_AT + 8 * (at or 0)] = value
+                expected = not truncation if at is None else allowed
+                assert (run(program, loaded) == seccomp._ALLOW) is expected, (name, oct(value))
+
+
 def run(program, loaded):
     """Interpret the instructions that the layer uses."""
     at, value = 0, 0
