@@ -8,7 +8,7 @@ and it serves one request.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 MOST_BYTES = 64 << 20  # of a stream: a million tokens are 4 MiB, and each comes with some 300 bytes around it
@@ -65,3 +65,15 @@ def hooks(longest_s: float, most_bytes: int) -> dict[str, list[Callable[[Any], N
             raise TooMuch("its reply is compressed, and was not to be")
 
     return {"request": [bound], "response": [take_plain]}
+
+
+def lines(pieces: Iterable[bytes]) -> Iterator[str]:
+    """Yield the lines of a stream. JSON may hold what else ends a line of text, as U+2028."""
+    line = bytearray()
+    for piece in pieces:
+        first, *following = piece.replace(b"\r", b"\n").split(b"\n")
+        line += first
+        for part in following:
+            yield line.decode("utf-8", "replace")
+            line = bytearray(part)
+    yield line.decode("utf-8", "replace")

@@ -26,6 +26,7 @@ MOST_CALLS = 32  # of tools in one answer; later ones are left out, as if the mo
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.5, 60.0
 _TIMES_WAITED = 4  # a whole answer may take so many times what is waited for a piece of it
 _LONGEST_ASKED_S = 600.0  # by a Retry-After header; who asks for more is asked again by hand
+_MOST_SAID = 2000  # characters of an error, which an endpoint may fill as it likes
 # Variables that the package sends the values of, whatever the address: they are meant for OpenAI's own.
 _OF_OPENAI = ("OPENAI_CUSTOM_HEADERS", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_ADMIN_KEY")
 _HIGHEST_PRICE = 1e9  # of a million tokens, which more than anything asks for
@@ -210,7 +211,7 @@ class Endpoint:
         options = {"stream": True, "stream_options": {"include_usage": True}}
         create = self._client.chat.completions.with_streaming_response.create
         with create(model=self.model, messages=messages, extra_body=sampling, **options) as response:
-            for text in _events(response.iter_lines()):
+            for text in _events(bounded_reply.lines(response.iter_bytes())):
                 try:
                     chunk = parse_json(text)
                     if chunk.get("error"):
@@ -342,4 +343,5 @@ def _retry_after_s(error: Exception) -> float | None:
 
 def _described(error: Exception) -> str:
     cause = f" ({error.__cause__})" if error.__cause__ else ""
-    return f"{type(error).__name__}: {error}{cause}"
+    said = f"{type(error).__name__}: {error}{cause}"
+    return said if len(said) <= _MOST_SAID else f"{said[:_MOST_SAID]} ... ({len(said):,} characters)"

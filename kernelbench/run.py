@@ -41,6 +41,7 @@ LOG = "results.jsonl"
 # What must agree for results to stand in one log.
 _IDENTITY = ("solutions", "problem_dir", "workload", "precision", "device", "track", "baselines", "clock_mhz")
 _IDENTITY += ("held_out", "solver", "solver_sha256", "model", "seed", "settings", "schedule", "start_sha256")
+_OF_SOLVERS = ("calls.jsonl", "trajectory.jsonl", "facts.jsonl")  # logs of what solvers asked, made and measured
 # What a configuration says that was written before there was a choice.
 _BEFORE = {"schedule": "depth", "start_sha256": "", "held_out": 0}
 
@@ -83,11 +84,12 @@ class Run:
     unevaluated: list[dict[str, Any]] = field(default_factory=list)  # see ``run_files.unevaluated``
     _writer: IO | None = None  # holds the lock of who may write
     _named: dict[str, set[str]] = field(default_factory=dict, repr=False)  # of the results, once one is appended
+    _by_solution: tuple[Any, dict] | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def create(cls, path: Path, config: dict[str, Any]) -> Run:
         """A new run; RunError where ``path`` holds one already, or anything else, which would be taken for its own."""
-        if path.exists() and not path.is_dir():
+        if os.path.exists(path) and not os.path.isdir(path):  # of a closed folder Python 3.11's own raise
             raise RunError(f"{path} is a file, and a run is a directory; choose another --out")
         if (path / CONFIG).exists():
             raise RunError(f"{path} holds a run already; continue it with --resume, or choose another --out")
@@ -108,12 +110,15 @@ class Run:
 
     @classmethod
     def resume(cls, path: Path, config: dict[str, Any]) -> Run:
-        """Continue the run in ``path``, or start it; RunError where it has results of another configuration."""
+        """Continue the run in ``path``, or start it; RunError where it has results of another configuration.
+
+        So where a solver has worked for it: what it asked and measured is of that configuration too.
+        """
         if not (path / CONFIG).exists():
             return cls.create(path, config)
         run = cls.load(path)
         different = [key for key in _IDENTITY if not _same(key, _of(run.config, key), _of(config, key))]
-        if different and run.results:
+        if different and (run.results or any(map(_has_content, map(path.joinpath, _OF_SOLVERS)))):
             details = ", ".join(f"{key} was {run.config.get(key)!r} and is {config.get(key)!r}" for key in different)
             raise RunError(f"{path} is a run of another configuration: {details}; choose another --out")
         if different:
@@ -143,7 +148,7 @@ class Run:
     @classmethod
     def load(cls, path: Path) -> Run:
         """Return the run in ``path``; RunError where there is none, or the log is damaged but for its end."""
-        if path.exists() and not path.is_dir():
+        if os.path.exists(path) and not os.path.isdir(path):  # of a closed folder Python 3.11's own raise
             raise RunError(f"{path} is a file, and a run is a directory")
         try:
             config = parse_json(read_own(path / CONFIG, _MOST_CONFIG_BYTES).decode())
@@ -217,9 +222,21 @@ class Run:
         """The last result of each (problem, solution file, workload) that counts, in order of problem and sample."""
         return sorted(_last(self._counted()), key=result_order)
 
+    def latest_of(self, problem: str, name: str) -> list[Result]:
+        """Return the results of ``latest`` that one solution has."""
+        version = len(self.results), len(self.unevaluated)
+        if self._by_solution is None or self._by_solution[0] != version:
+            found: dict[tuple[str, str], list[Result]] = {}
+            for result in self.latest():
+                found.setdefault((result.problem, result.solution["name"]), []).append(result)
+            self._by_solution = version, found
+        return self._by_solution[1].get((problem, name), [])
+
     def measured_first(self) -> list[Result]:
         """Return the results of ``latest`` as they were before a second measurement, in the order of the log."""
-        return _last(result for result in self._counted() if result.confirms is None)
+        first = _last(result for result in self._counted() if result.confirms is None)
+        parts = self._in_part(first)
+        return [result for result in first if (result.problem, result.solution["name"]) not in parts]
 
     def _counted(self) -> list[Result]:
         """Return the results but those of an older content of the file than its last, and those that were withdrawn."""
@@ -233,10 +250,20 @@ class Run:
         return together(self.whole())
 
     def whole(self) -> list[Result]:
-        """Return ``latest`` without the solutions that were skipped on one of their workloads."""
+        """Return ``latest`` without the solutions that were skipped on one of their workloads, or not evaluated yet."""
         latest = self.latest()
-        parts = unevaluated.in_part(latest, self.unevaluated)
+        parts = self._in_part(latest)
         return [r for r in latest if (r.problem, r.solution["name"]) not in parts]
+
+    def _in_part(self, latest: list[Result]) -> set[tuple[str, str]]:
+        """Return problem and name of solutions that have results on a part of their workloads only, all right."""
+        wanted = {name.strip() for name in (self.config.get("workload") or "").split(",")}
+        done: dict[tuple[str, str], set[str]] = {}
+        for result in latest:
+            done.setdefault((result.problem, result.solution["name"]), set()).add(result.workload.get("name", ""))
+        failed = {(result.problem, result.solution["name"]) for result in latest if not result.correct}
+        begun = {of for of, names in done.items() if len(wanted) > 1 and wanted - names} - failed
+        return begun | unevaluated.in_part(latest, self.unevaluated)
 
 
 def _last(results: Iterable[Result]) -> list[Result]:
@@ -250,6 +277,10 @@ def _names_in(results: Iterable[Result]) -> dict[str, set[str]]:
         problems.add(result.problem)
         baselines.update(result.baselines)
     return {"problems": problems, "baselines": baselines}
+
+
+def _has_content(log: Path) -> bool:
+    return log.exists() and log.stat().st_size > 0
 
 
 def _text(config: dict[str, Any]) -> str:

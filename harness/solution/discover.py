@@ -201,7 +201,7 @@ def read_solution(
     if root and len(name) > MAX_NAME_CHARACTERS:
         raise SolutionError(f"its path has more than {MAX_NAME_CHARACTERS} characters: put it nearer to the directory")
     real = top / path.relative_to(root) if root else real_path(path)
-    sha256, head, refused = _beginning(real)
+    sha256, head, refused = beginning(real)
     said = said_in(head) if settings else {}
     mapped, sample = mapping(path, said, problem, names)
     facts = {} if refused else _facts(real, top)
@@ -225,7 +225,7 @@ def read_solution(
     )
 
 
-def _beginning(path: Path) -> tuple[str, bytes, str]:
+def beginning(path: Path) -> tuple[str, bytes, str]:
     """Digest of a file, its first bytes (none of a library), and why it is refused, if it is too large; OSError."""
     if path.suffix == PREBUILT_SUFFIX:
         read_head(path, 0, in_place=True)

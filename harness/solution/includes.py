@@ -288,7 +288,8 @@ def open_plain(path: Path, in_place: bool = False) -> BinaryIO:
         if reason:
             raise OSError(errno.EINVAL, reason, str(path))
         try:
-            return open(os.open(f"/proc/self/fd/{place}", os.O_RDONLY | os.O_CLOEXEC), "rb")
+            flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC  # some files of /proc keep who reads them waiting
+            return open(os.open(f"/proc/self/fd/{place}", flags), "rb")
         except OSError as error:
             raise OSError(error.errno, os.strerror(error.errno), str(path)) from None
     finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.solution.discover import Solution, SolutionError, read_solution
+from harness.solution.discover import Solution, beginning
 from harness.solution.includes import named_digest
 
 CHANGED = "one of its files changed meanwhile: evaluate it again when it is written"
@@ -29,18 +29,14 @@ def stamp_of_file(file: Path) -> tuple[int, ...]:
 def is_unchanged(solution: Solution, before: Stamp) -> bool:
     """Return whether its files are those that were discovered, and nobody wrote them since ``before``.
 
-    A source that takes nearly as much to read as it may can be refused in one of two readings. What it names is then
-    known from the other, or was not looked at.
+    What it names is not looked for again: a source that takes nearly as long as it may can name more in one of two
+    readings, and who comes since then is in no private copy.
     """
     if stamp(solution) != before:
         return False
+    folder = solution.path.resolve().parent
     try:
-        now = read_solution(solution.path, solution.root, solution.problem)
-        if now.refused and not solution.refused:
-            folder = solution.path.resolve().parent
-            same = all(named_digest(file, folder) == digest for file, digest in solution.taken_in)
-        else:
-            same = solution.refused != "" or now.taken_in == solution.taken_in
-    except (OSError, SolutionError):
+        same = all(named_digest(file, folder) == digest for file, digest in solution.taken_in if digest)
+        return same and beginning(solution.path)[0] == solution.sha256
+    except OSError:
         return False
-    return same and now.sha256 == solution.sha256

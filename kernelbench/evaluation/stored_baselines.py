@@ -8,6 +8,7 @@ Imports no torch.
 from __future__ import annotations
 
 import dataclasses
+import errno
 import itertools
 import math
 import re
@@ -26,6 +27,7 @@ from harness.solution.includes import digest_of
 from harness.timing.stability import NOISE
 from harness.timing.statistics import round_means_ms
 from harness.timing.unpaired import ratio_of_runs
+from kernelbench.run_files.folder import run_left_by_a_link
 from kernelbench.run_files.log import append_line, begin, whole_lines
 
 FILE = "baselines.jsonl"
@@ -132,7 +134,12 @@ class BaselineFile:
         self._keep(record)
 
     def create(self) -> None:
-        """Create the file before the work, so that a missing place is found out then. Raise OSError."""
+        """Create the file before the work, so that a missing place is found out then. Raise OSError.
+
+        So for one in a run or an experiment of which a link is on the way: it may lead to any file of ours.
+        """
+        if run_left_by_a_link(self.path):
+            raise OSError(errno.ELOOP, "a link in a run leads there", str(self.path))
         self._place.parent.mkdir(parents=True, exist_ok=True)
         begin(self._place)
 

@@ -13,7 +13,7 @@ from kernelbench.experiment.plan import LIMITS, Ceilings, Cell, Experiment, Expe
 from kernelbench.metrics.scheduling import Trace
 from kernelbench.metrics.workloads import together
 from kernelbench.review import labels
-from kernelbench.run import Run, RunError
+from kernelbench.run import CONFIG, Run, RunError
 from kernelbench.run_files.sources import trajectory_of
 from kernelbench.scheduling.traces import calls_of, traces
 from kernelbench.solvers import script
@@ -57,10 +57,10 @@ def spent_in(folder: Path) -> dict[str, float]:
     So does one that is not there, or that can neither be read nor continued.
     """
     try:
-        journal = Journal(folder if folder.exists() else None)
+        journal = Journal(folder if (folder / CONFIG).exists() else None)  # which begins its logs
     except RunError:
         return dict.fromkeys(LIMITS, 0.0)
-    calls = journal.calls.values()
+    calls = journal.spent()
     return {
         "attempts": float(len(journal.attempts)),
         "tokens": float(sum(count or 0 for call in calls for count in call.tokens.values())),

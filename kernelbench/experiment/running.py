@@ -101,8 +101,9 @@ def _on_landscape(experiment: Experiment, store: Store, progress: Progress) -> I
                 return
             yield from _unless_failed(cell, lambda cell=cell: on_landscape.run(experiment, cell), progress)
         return
+    here = os.getcwd()  # a plan's paths begin there
     with working_directory.left():  # where its processes start
-        pool = ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn"))
+        pool = ProcessPoolExecutor(os.cpu_count(), get_context("spawn"), initializer=os.chdir, initargs=(here,))
         submitted = {pool.submit(on_landscape.run, experiment, cell): cell for cell in cells}
     with pool:
         try:

@@ -28,10 +28,11 @@ from kernelbench.solvers.program import Program
 CELLS, RUNS, FIGURES = "cells.jsonl", "runs", "figures"
 _DEPTH = 3  # of a run: runs/VARIANT/CELL
 # What may change when an experiment is continued. Variants may be added.
-_FREE = ("limits", "estimate", "compare_with", "curves", "seeds", "repeats", "variant", "solvers")
+_FREE = ("limits", "estimate", "compare_with", "curves", "seeds", "repeats", "variant", "solvers", "left_out")
 
 
-_DEFINITION = shape({"variant": LIST, "variant[]": OBJECT, "variant[].name!": TEXT, "solvers.*": TEXT})
+_VARIANTS = {"variant": LIST, "variant[]": OBJECT, "variant[].name!": TEXT, "solvers.*": TEXT}
+_DEFINITION = shape({**_VARIANTS, **{f"left_out.{name}": kind for name, kind in _VARIANTS.items()}})
 
 
 class Store:
@@ -56,7 +57,9 @@ class Store:
         if path.exists():
             if not resume:
                 raise ExperimentError(f"{folder} holds an experiment: continue it with --resume, or choose --out")
-            _same(_read(path), definition, folder)
+            old = _read(path)
+            _same(old, definition, folder)
+            definition["left_out"] = _left_out(old, definition)
         if writes:
             try:
                 write_whole(path, json.dumps(definition, indent=2) + "\n")
@@ -134,15 +137,34 @@ def _digest(variant: Variant) -> str:
     return script.digest(script.find(variant.solver))
 
 
+def _variants(definition: dict[str, Any]) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+    """Return the variants of a definition by name, and the digests of their solvers: none in an older version's."""
+    variants = {variant["name"]: variant for variant in definition.get("variant") or []}
+    return variants, definition.get("solvers") or {}
+
+
+def _ever(definition: dict[str, Any]) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+    """Return the same with those that an experiment once had: its finished runs of them are still there."""
+    variants, solvers = _variants(definition)
+    others, their_solvers = _variants(definition.get("left_out") or {})
+    return others | variants, their_solvers | solvers
+
+
+def _left_out(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """Return what the new definition leaves out of the variants that an experiment once had."""
+    variants, solvers = _ever(old)
+    names = [name for name in variants if name not in _variants(new)[0]]
+    return {"variant": [variants[name] for name in names], "solvers": {n: solvers[n] for n in names if n in solvers}}
+
+
 def _same(old: dict[str, Any], new: dict[str, Any], folder: Path) -> None:
     """Raise ExperimentError where runs of the two could not stand beside each other."""
     different = [key for key in new if key not in _FREE and old.get(key) != new[key]]
-    before = {variant["name"]: variant for variant in old.get("variant") or []}
+    before, solvers = _ever(old)
     different += [
         f"variant {variant['name']}" for variant in new["variant"]
         if variant["name"] in before and before[variant["name"]] != variant
     ]  # fmt: skip
-    solvers = old.get("solvers") or {}  # none in one of an older version
     different += [
         f"the solver of {name}" for name, digest in new["solvers"].items() if solvers.get(name, digest) != digest
     ]

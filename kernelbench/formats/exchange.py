@@ -17,6 +17,7 @@ from kernelbench.review import labels
 from kernelbench.run import CONFIG, LOG, Run
 from kernelbench.run_files.log import write_named
 from kernelbench.views import leaderboard, tables
+from kernelbench.views.ranking import counted
 
 FORMATS = ("kernelbench", "baseline", "tritonbench", "csv", "parquet")
 
@@ -74,7 +75,7 @@ def export(runs: Sequence[Run], form: str, out: Path, level: int | None = None) 
         raise ExchangeError(f"one file of KernelBench's holds one run, and not {len(runs)}")
     results = runs[0].whole()
     if form == "tritonbench":
-        data = accuracy.figures(results)
+        data = accuracy.figures(results, counted(runs))
     elif form == "baseline":
         data = kernelbench.baseline(results)
     else:
@@ -113,6 +114,8 @@ def _level(results, level: int | None) -> int:
     levels = sorted({int(result.problem.split("/")[0]) for result in results})
     if level is None and len(levels) != 1:
         raise ExchangeError(f"eval_results.json holds one level, and the run has {levels or 'none'}: give --level")
+    if level is not None and level not in levels:
+        raise ExchangeError(f"the run has no result of level {level}, but of {', '.join(map(str, levels))}")
     return level if level is not None else levels[0]
 
 

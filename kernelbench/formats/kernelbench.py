@@ -73,9 +73,9 @@ def read_eval_results(
     for problem, entries in data.items():
         if not problem.isdigit():
             raise FormatError(f"{path}: '{problem}' is no problem number")
-        if len(results) > _MOST_ENTRIES:
-            raise FormatError(f"{path} has more than {_MOST_ENTRIES:,} results")
         for entry in entries if isinstance(entries, list) else [entries]:
+            if len(results) > _MOST_ENTRIES:
+                raise FormatError(f"{path} has more than {_MOST_ENTRIES:,} results")
             if not isinstance(entry, dict):
                 raise FormatError(f"{path}: an entry of problem {problem} is no object")
             try:
@@ -130,11 +130,16 @@ def read_baseline(path: Path) -> dict[str, dict[str, Any]]:
 def baseline(results: Iterable[Result], name: str = "eager") -> dict[str, dict[str, Any]]:
     """The content of a baseline file: the timings of baseline ``name`` that the results hold.
 
-    Not those beside what was rejected: it may have slowed them.
+    Not those beside what was rejected: it may have slowed them. Raises FormatError for several workloads of a problem.
     """
     data: dict[str, dict[str, Any]] = {}
+    workloads: dict[str, str] = {}
     for result in results:
-        if result.status is not Status.REJECTED and (timing := result.baselines.get(name)):
+        timing = result.baselines.get(name)
+        if result.status is not Status.REJECTED and timing and not timing.get("error"):
+            workload = result.workload.get("name", UNKNOWN)
+            if (other := workloads.setdefault(result.problem, workload)) != workload:
+                raise FormatError(f"{result.problem} has timings of {other} and {workload}, and the format holds one")
             level, _, number = result.problem.partition("/")
             file = timing.get("file", f"{number}_{result.problem_name}.py")
             sizes = {_WORKLOAD: timing[_WORKLOAD]} if _WORKLOAD in timing else _workload(result)

@@ -114,7 +114,7 @@ def check_outcome(
 
 def _left(solution: Solution, against: Run | None) -> str:
     """Return the kind of device, another than it is for now, that the earlier run evaluated it on; '' for none."""
-    before = _results_before(str(solution.problem), solution.name, against) if against else []
+    before = against.latest_of(str(solution.problem), solution.name) if against else []
     return next((kind for r in before if (kind := r.device.get("type", "")) != solution.device), "")
 
 
@@ -209,12 +209,8 @@ def _regression(result: Result, before: Result, limit: float) -> list[str]:
     ]
 
 
-def _results_before(problem: str, name: str, against: Run) -> list[Result]:
-    return [r for r in against.latest() if (r.problem, r.solution["name"]) == (problem, name)]
-
-
 def _before(result: Result, against: Run) -> Result | None:
-    same = _results_before(result.problem, result.solution["name"], against)
+    same = against.latest_of(result.problem, result.solution["name"])
     on_it = [r for r in same if r.workload.get("name") == result.workload.get("name")]
     return next(iter(on_it or same), None)
 

@@ -6,6 +6,8 @@ Definitions are those of KernelBand (2025): tables 1, 3 and 9, figures 2 to 4, e
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -194,14 +196,14 @@ def over_usd(found: Sequence[Step], problems: Sequence[str], budgets: Sequence[f
     return means
 
 
+def usd(found: Sequence[Step]) -> float:
+    """Return what steps cost, added up as for ``over_usd``: Python's own sum rounds otherwise from 3.12 on."""
+    return functools.reduce(lambda spent, step: spent + (step.usd or 0.0), found, 0.0)
+
+
 def _within(found: Sequence[Step], budget: float) -> list[Step]:
-    spent, kept = 0.0, []
-    for step in found:
-        spent += step.usd
-        if spent > budget:
-            break
-        kept.append(step)
-    return kept
+    spent = itertools.accumulate(step.usd for step in found)
+    return [step for step, _ in zip(found, itertools.takewhile(lambda cost: cost <= budget, spent))]
 
 
 def time_breakdown(found: Sequence[Step], at_once: int) -> dict[str, dict[str, float]]:

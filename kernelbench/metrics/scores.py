@@ -10,6 +10,7 @@ were measured once more until one was the best, for those.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -21,6 +22,7 @@ from kernelbench.metrics import fast_p, settled
 from kernelbench.metrics.intervals import LEVEL, RESAMPLES, Interval, bootstrap, log_sides, log_speedup_variance
 
 _NAN = float("nan")
+_LARGEST_LOG = 700.0  # of what a double holds
 _MOST_RIVALS = 1000  # of one problem, that are drawn again and again
 
 
@@ -48,7 +50,9 @@ class Best:
         speedup = settled.raw_speedup(self.result, self.baseline)
         if found is None or not speedup:
             return found
-        return Interval(*(speedup * (max(end, 1e-9) / speedup) ** self._widening for end in found))
+        middle = math.log(speedup)
+        logs = (middle + (math.log(max(end, 1e-9)) - middle) * self._widening for end in found)
+        return Interval(*(math.exp(min(log, _LARGEST_LOG)) for log in logs))
 
     @property
     def log_sides(self) -> tuple[float, float] | None:

@@ -118,13 +118,13 @@ def speedup_text(result: Result, baseline: str | None = None) -> str:
     return "1.00x (tie)" if found == TIE else f"{raw_speedup(result, baseline):.2f}x"
 
 
-def to_json(result: Result) -> dict[str, Any]:
+def to_json(result: Result, baseline: str | None = None) -> dict[str, Any]:
     """Return the figures that go wherever a speedup goes: settled, raw, verdict, interval, why there is none."""
-    low, high = interval(result) or (None, None)
+    low, high = interval(result, baseline) or (None, None)
     return {
-        "settled_speedup": settled_speedup(result),
-        "speedup": result.speedup,
-        "verdict": verdict(result),
+        "settled_speedup": settled_speedup(result, baseline),
+        "speedup": raw_speedup(result, baseline),
+        "verdict": verdict(result, baseline),
         "interval": {"low": low, "high": high},
         "no_speedup": why_no_speedup(result) or None,
     }

@@ -63,7 +63,7 @@ def _merged(parts: list[Result]) -> CombinedResult:
         "message": f"{failed.workload.get('name', '?')}: {failed.message}" if failed else "",
         "timing": _total([part.timing for part in parts]),
         "baselines": _baselines(parts),
-        "speedup": fast_p.ratio_of_total_runtimes(*zip(*map(_runtimes, parts))) if _timed(parts) else None,
+        "speedup": _speedup(parts),
         "seconds": sum(part.seconds for part in every),
         "sol": _speed_of_light(parts),
         "gflops": gflops_of_totals(parts) if not failed else None,
@@ -118,6 +118,15 @@ def _runtimes(part: Result) -> tuple[float, float]:
     """(baseline, solution) in ms; the baseline is the one behind the speedup."""
     ours = fast_p.typical_ms(part.timing)
     return ours * part.speedup, ours
+
+
+def _speedup(parts: Sequence[Result]) -> float | None:
+    """Return it over the baseline that each part leads with; where these differ, over the first that ran on all."""
+    if not _timed(parts):
+        return None
+    if len({(fast_p.baseline_of(part) or ("",))[0] for part in parts}) > 1:
+        return next((one.get("speedup") for one in _baselines(parts).values()), None)
+    return fast_p.ratio_of_total_runtimes(*zip(*map(_runtimes, parts)))
 
 
 def _total(timings: Sequence[dict[str, Any] | None]) -> dict[str, Any] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -72,9 +73,7 @@ class Row:
             "status": self.status,
             "rule": result.rule if result else None,
             "message": first_line(result.message) if result else self.why,
-            **(settled.to_json(result) if result else {}),
-            "settled_speedup": self.settled,
-            "verdict": settled.verdict(result, self.over) if result else None,
+            **(settled.to_json(result, self.over) if result else {"settled_speedup": None, "verdict": None}),
             "inflation": self.inflation,
             "label": self.label.band,
             "category": self.label.category,
@@ -91,7 +90,7 @@ def claims_of(run: Run, path: Path | None = None) -> list[Claim]:
     if path is None:
         path = Path(run.config.get("solutions") or "").parent / claims.LOG
         # which the run names, and others may have made
-        if path.is_symlink() or leads_by_a_link_in(run.path, path) or not path.is_file():
+        if path.is_symlink() or leads_by_a_link_in(run.path, path) or not os.path.isfile(path):
             raise ClaimsError(f"no {claims.LOG} beside the solutions of {run.path}; name it with --claims FILE")
     return claims.load(path)
 

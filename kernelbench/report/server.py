@@ -223,7 +223,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: Server
 
     def do_GET(self) -> None:
-        if self.headers.get("Host", "").rpartition(":")[0] not in _HOSTS:  # a foreign name that leads here
+        if self.headers.get("Host", "").partition(":")[0] not in _HOSTS:  # a foreign name that leads here
             self._answer(HTTPStatus.FORBIDDEN, "text/plain", "this server answers to 127.0.0.1 only\n")
             return
         folder = self.server.folder

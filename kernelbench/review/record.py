@@ -126,7 +126,7 @@ def append(run: Path, review: Review) -> None:
             size, missing = end_of_lines(log.fileno())
             log.truncate(size)  # of one that was cut off
             line = missing + json.dumps(asdict(review)).encode() + b"\n"
-            if size + len(line) > _MOST_BYTES or lines_of(log.fileno()) >= MOST_LINES:
+            if size + len(line) > _MOST_BYTES or lines_of(log.fileno()) + len(missing) >= MOST_LINES:
                 raise OSError(errno.EFBIG, "no more is read of one; move it elsewhere")
             if log.write(line) < len(line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -7,6 +7,7 @@ makes it harder, not impossible, to talk a model round.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from collections.abc import Mapping
@@ -24,9 +25,11 @@ from kernelbench.metrics import settled
 from kernelbench.metrics.outcomes import NO_ISSUES
 from kernelbench.review.labels import CATEGORIES
 from kernelbench.review.record import Review, ReviewError, Unanswered, about
+from kernelbench.run_files.log import write_whole
 
 _TRIES = 3  # for an answer in the form that was asked for
 _ANSWER_TOKENS = 1500
+_LIMITS = ("max_tokens", "max_completion_tokens")  # fields of a request, which a person may have set otherwise
 _REASON_CHARACTERS = 2000
 _NO_TEXT = "(no text, or too large to be shown)"
 
@@ -77,15 +80,16 @@ class Reviewer:
         answer, usd = _read(kept), 0.0
         if answer is None:
             answer, usd = self._ask(request, sampling)
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            kept.write_text(json.dumps(answer))
+            with contextlib.suppress(OSError):  # a full disk: the answer has been paid for, and is asked for again
+                kept.parent.mkdir(parents=True, exist_ok=True)
+                write_whole(kept, json.dumps(answer))
         return Review(**about(result), model=self.endpoint.model, **answer, usd=usd, key=key[:40])
 
     def _ask(self, request: dict, sampling: dict) -> tuple[dict, float]:
         before = self.spent
         messages = [{"role": "system", "content": _INSTRUCTIONS}, {"role": "user", "content": _text(request)}]
         for _ in range(_TRIES):
-            most = self._reserve(messages)
+            most = self._reserve(messages, sampling)
             try:
                 done = self.endpoint.complete(messages, sampling)
             except RequestRefused as error:
@@ -100,11 +104,15 @@ class Reviewer:
             messages += [{"role": "assistant", "content": done.text}, {"role": "user", "content": problem}]
         raise Unanswered(f"{self.endpoint.model} gave no usable answer in {_TRIES} tries: {problem}")
 
-    def _reserve(self, messages: list[dict]) -> float:
+    def _reserve(self, messages: list[dict], sampling: dict) -> float:
         """Return what the next answer may cost at most; raise Unanswered where that is over the limit."""
+        allowed = [sampling[name] for name in _LIMITS if type(sampling.get(name)) in (int, float)]
         # no tokenizer makes more of a text than it has bytes, and a candidate may be written to come near that
         tokens = sum(len(message["content"].encode(errors="replace")) for message in messages)
-        most = self.endpoint.cost_usd(tokens, _ANSWER_TOKENS) or 0.0
+        most = self.endpoint.cost_usd(tokens, max(allowed, default=0))
+        if most is not None and not allowed:
+            raise Unanswered(f"what its answer may cost is not known: give {' or '.join(_LIMITS)} as a number")
+        most = most or 0.0
         if self.spent + most > self.max_usd:
             raise Unanswered(f"{self.spent:.4f} USD are spent and the next answer may cost {most:.4f}: over the limit")
         return most

@@ -67,10 +67,17 @@ def linked(path: Path) -> str:
 
 
 def run_left_by_a_link(path: Path) -> Path | None:
-    """Return the outermost run or experiment that a path lies in by its name, if a link in that is on its way."""
-    around = reversed(path.absolute().parents)
-    top = next((folder for folder in around if is_run(folder) or os.path.lexists(folder / DEFINITION)), None)
-    return top if top and leads_by_a_link_in(top, path) else None
+    """Return the outermost run or experiment that a path lies in by its name, if a link in that is on its way.
+
+    Or that its folder lies in: a link that is the user's may lead into a run, where the file is a link of others.
+    """
+    real = Path(os.path.realpath(path.parent)) / path.name
+    for way in (path.absolute(), real):
+        around = reversed(way.parents)
+        top = next((folder for folder in around if is_run(folder) or os.path.lexists(folder / DEFINITION)), None)
+        if top and leads_by_a_link_in(top, way):
+            return top
+    return None
 
 
 def leads_by_a_link_in(folder: Path, path: Path) -> bool:

@@ -51,7 +51,7 @@ def append_line(path: Path, record: dict[str, Any]) -> None:
     A half-written line at its end is cut off, and not before: who only reads a file, and refuses it, changes nothing.
     A whole one gets the end that it lacks.
     Nor does a log grow beyond what is read of one, in bytes or lines. A link is refused: in a run directory of others
-    it may lead to any file of ours.
+    it may lead to any file of ours. Of two processes one waits; threads of one must not call it at once for one log.
     """
     line = (json.dumps(record) + "\n").encode()
     try:
@@ -69,7 +69,7 @@ def append_line(path: Path, record: dict[str, Any]) -> None:
                 f"{path} is full: it has {size:,} bytes, and no more than {MOST_LOG_BYTES:,} are read of a log. "
                 "Everything up to here is kept; go on in another directory"
             )
-        lines = lines_of(descriptor)
+        lines = lines_of(descriptor) + len(missing)
         if lines >= MOST_LINES:
             raise FullLog(f"{path} is full: it has {lines:,} lines, and no more are read. Go on in another directory")
         try:
@@ -143,7 +143,8 @@ def write_named(path: Path, content: bytes | str) -> None:
     Not so in a run or an experiment, which may be of others: a link there may lead to any file of ours.
     """
     if top := run_left_by_a_link(path):
-        write_below(top, os.path.relpath(path.absolute(), top), content)
+        below = path.absolute() if path.absolute().is_relative_to(top) else path.parent.resolve() / path.name
+        write_below(top, os.path.relpath(below, top), content)
         return
     path = path.resolve()
     if path.exists() and not path.is_file():

@@ -48,7 +48,7 @@ ORIGIN = {**ASKED, "parent": or_none(count()), "turn": or_none(count())}  # of a
 _HELPERS = shape(
     {"files!": LIST, "files[].name!": TEXT, "files[].sha256!": TEXT, "files[].text!": or_none(TEXT)}
 )
-_ATTEMPT = shape({**ORIGIN, "problem!": PROBLEM, "sample!": count()})
+_ATTEMPT = shape({**ORIGIN, "problem!": PROBLEM, "sample!": count(), "prompt": or_none(LIST), "prompt[]": OBJECT})
 
 
 def keep(run: Run, solution: Solution, problem: ProblemFile, measured: str = "") -> None:

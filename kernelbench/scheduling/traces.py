@@ -76,6 +76,9 @@ def _trace(problem: str, results: list[Result], tried: list[Line], asked: list[L
     results = sorted(results, key=lambda result: result.solution["sample"])
     by_sample = {result.solution["sample"]: known(result) for result in results}
     tried = sorted(tried, key=lambda line: line["sample"])
+    if not tried and asked:  # none of the answers held a solution, and they cost as much
+        costs = (_sum(map(_tokens, asked)), _sum(line.get("cost_usd") for line in asked))
+        return Trace(problem, sol_ms_of(results), (Unit(tuple(by_sample.values()), *costs),))
     if not tried:
         return Trace(problem, sol_ms_of(results), tuple(Unit((one,), None, None) for one in by_sample.values()))
     keys = [_unit_of(line) for line in tried]

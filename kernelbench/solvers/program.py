@@ -15,12 +15,13 @@ import json
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import time
 from concurrent.futures import Future
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from harness.faults import with_disk_room
 from harness.json_text import parse_json
@@ -47,12 +48,20 @@ _SETTLED_S = 0.15  # without a change, and a file that was not moved into place 
 _GOODBYE_S = 5.0
 _LOG_BYTES = 2000
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-# The program ends with us, however we end.
-_LAUNCH = """
-import ctypes, os, signal, sys
-PR_SET_PDEATHSIG = 1
-ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-os.execvp(sys.argv[1], sys.argv[1:])
+# The program, with all that it starts, ends with us, however we end: then nobody has the other end of this one's input.
+_LAUNCH = f"""
+import os, select, signal, sys
+program = os.fork()
+if program == 0:
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.execvp(sys.argv[1], sys.argv[1:])
+ended = os.pidfd_open(program)
+if ended not in select.select([0, ended], [], [])[0]:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    os.killpg(0, signal.SIGTERM)
+    if not select.select([ended], [], [], {_GOODBYE_S})[0]:
+        os.killpg(0, signal.SIGKILL)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(program, 0)[1]) & 0xFF)
 """
 
 
@@ -60,7 +69,10 @@ class Program:
     """Raises SolverError where there is no such program."""
 
     def __init__(self, command: str):
-        words = shlex.split(command)
+        try:
+            words = shlex.split(command)
+        except ValueError as error:
+            raise SolverError(f"--solver-command is no command line: {error}") from None
         if not words:
             raise SolverError("--solver-command is empty")
         if os.sep in words[0]:  # as for a shell: a name alone is looked for on the PATH
@@ -87,7 +99,7 @@ class Program:
         with _opened(workspace / "log.txt") as log:
             process = subprocess.Popen(
                 [sys.executable, "-I", "-S", "-c", _LAUNCH, *self._words],
-                cwd=workspace, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                cwd=workspace, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True,
             )  # fmt: skip
         try:
             self._serve(process, workspace, evaluating, task)
@@ -97,9 +109,10 @@ class Program:
 
     def _serve(self, process: subprocess.Popen, workspace: Path, evaluating: dict[int, Future], task: Task) -> None:
         """Serve until the program ends or the budget is spent, and all feedback is given."""
+        seen: dict[Path, tuple[Any, float]] = {}
         while True:
-            ended = process.poll() is not None  # before the look at its files, which are then the last
-            while task.budget > 0 and (path := _attempt(workspace, len(task.sources) + 1, ended)):
+            ended = _has_ended(process)  # before the look at its files, which are then the last
+            while task.budget > 0 and (path := _attempt(workspace, len(task.sources) + 1, ended, seen)):
                 number = len(task.sources) + 1
                 evaluating[number] = task.start(_candidate(path))
             _report(workspace, evaluating, task)
@@ -169,11 +182,21 @@ def _put(workspace: Path, name: str, text: str) -> None:
         raise SolverError(f"cannot write {workspace / name}: {error.strerror}") from None
 
 
-def _attempt(workspace: Path, number: int, ended: bool) -> Path | None:
-    """The file of an attempt, once it is complete."""
+def _attempt(workspace: Path, number: int, ended: bool, seen: dict[Path, tuple[Any, float]]) -> Path | None:
+    """The file of an attempt, once it is complete: ``seen`` has what files were like, and since when.
+
+    Their own times may be of another clock, or of a file that was copied.
+    """
     for suffix in SUFFIXES:
         path = workspace / f"attempt_{number}{suffix}"
-        if path.exists() and (ended or time.time() - path.stat().st_mtime >= _SETTLED_S):
+        if not path.exists():
+            continue
+        now = path.stat()
+        like = now.st_ino, now.st_size, now.st_mtime_ns
+        before, since = seen.get(path, (None, 0.0))
+        if before != like:
+            seen[path] = like, time.monotonic()
+        if ended or before == like and time.monotonic() - since >= _SETTLED_S:
             return path
     return None
 
@@ -219,13 +242,20 @@ def _report(workspace: Path, evaluating: dict[int, Future], task: Task) -> None:
 
 def _end(process: subprocess.Popen) -> None:
     """Time to see ``done``, then the hard way."""
-    for stop in (lambda: None, process.terminate, process.kill):
-        stop()
-        try:
-            process.wait(timeout=_GOODBYE_S)
-            return
-        except subprocess.TimeoutExpired:
-            continue
+    until = time.monotonic() + _GOODBYE_S
+    while not _has_ended(process) and time.monotonic() < until:
+        time.sleep(_POLL_S)
+    process.stdin.close()  # the launcher ends it, and all of its group
+    while not _has_ended(process):
+        time.sleep(_POLL_S)
+
+
+def _has_ended(process: subprocess.Popen) -> bool:
+    """Return whether the program has ended; what it started and left ends then, while the group's number is its own."""
+    if process.returncode is None and process.poll() is not None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+    return process.returncode is not None
 
 
 def _digest(words: list[str]) -> str:
@@ -236,7 +266,8 @@ def _digest(words: list[str]) -> str:
     content = []
     for word in words:
         try:
-            data, size = read_head(Path(word), MAX_SOURCE_BYTES) if Path(word).is_file() else (word.encode(), 0)
+            is_file = os.path.isfile(word)  # of what can be no path, as a script of one line, Path's own raises
+            data, size = read_head(Path(word), MAX_SOURCE_BYTES) if is_file else (os.fsencode(word), 0)
         except OSError as error:
             raise SolverError(f"cannot read {word}: {error.strerror}") from None
         content.append(data + f" of {size}".encode() if size > MAX_SOURCE_BYTES else data)

@@ -93,8 +93,7 @@ class _Session:
         for (problem, _), parts in sorted(self._known.items()):
             if problem == facts.id and self._is_whole(problem, parts):
                 standing.results.append(_combined(parts))
-        calls = [call for (problem, _), call in self._journal.calls.items() if problem == facts.id]
-        for spent in calls or [a for (problem, _), a in self._journal.attempts.items() if problem == facts.id]:
+        for spent in self._journal.spent(facts.id):
             _charge(standing, spent)
         return standing
 
@@ -145,12 +144,16 @@ class _Session:
             task.id, plan.endpoint, self._journal,
             Hooks(
                 lambda: self._asking(task), lambda after_last: self._enter(task, after_last), lambda: task.tags,
-                lambda call: _charge(self._standings[task.id], call),
+                lambda call: self._charged_for(task.id, call),
                 lambda: self._dispatcher.ask_anew(task.id, in_turn=True),
             ),
             protocol=task.option("tools", "openai"), extract=getattr(facts, "extract", None),
         )  # fmt: skip
         return task
+
+    def _charged_for(self, problem: str, call: Call) -> None:
+        with self._lock:  # samples of one problem are asked for at once
+            _charge(self._standings[problem], call)
 
     @staticmethod
     def _enter(task: Task, after_last: bool) -> None:

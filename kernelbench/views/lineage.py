@@ -26,7 +26,7 @@ def of_run(run: Run, problems: Sequence[str] | None = None) -> dict[str, Any]:
 def figures(found: Sequence[Step], problems: Sequence[str], at_once: int = 1) -> dict[str, Any]:
     """Return every figure, as JSON."""
     most = max((len(own) for own in lineage.by_problem(found).values()), default=0)
-    dearest = max((sum(step.usd or 0.0 for step in own) for own in lineage.by_problem(found).values()), default=0.0)
+    dearest = max(map(lineage.usd, lineage.by_problem(found).values()), default=0.0)
     budgets = [dearest * (number + 1) / _BUDGETS for number in range(_BUDGETS)] if dearest else []
     return {
         "quality": {name: lineage.table(found, own) for name, own in _groups(problems).items()},

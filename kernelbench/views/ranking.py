@@ -127,7 +127,7 @@ def counted(runs: Sequence[Run], selector: str | None = None) -> list[str]:
     for run in runs:
         chosen = run.config.get("problems")
         found |= dict.fromkeys(_find(chosen, run) if chosen else ())
-        found |= dict.fromkeys(result.problem for result in run.results)
+        found |= dict.fromkeys(result.problem for result in run.latest())
         if len(found) > MOST_PROBLEMS:  # named by a folder that a run brings
             raise RunError(f"{run.path} counts more than {MOST_PROBLEMS:,} problems: name them with --problems")
     return sorted(found, key=_order)
@@ -181,8 +181,11 @@ def _members(subset: str) -> set[str]:
 
 def labels(runs: Sequence[Run]) -> list[str]:
     """The names of the runs' folders, with their whole paths where two are the same."""
-    names = Counter(run.path.resolve().name for run in runs)
-    return [name if names[name := run.path.resolve().name] == 1 else str(run.path) for run in runs]
+    own = [run.path.resolve().name for run in runs]
+    names = Counter(own)
+    named = [name if names[name] == 1 else str(run.path) for name, run in zip(own, runs)]
+    twice = Counter(named)
+    return [name if twice[name] == 1 else str(run.path.absolute()) for name, run in zip(named, runs)]
 
 
 class _Entry:

@@ -57,6 +57,7 @@ def command(path: Path, by_rules: bool, endpoint_of, max_usd: float, as_json: bo
         endpoint.tries = _TRIES
         todo = reviewed(run)
         record.load(run.path)
+        labels.of_run(run)  # which cannot be read after all is paid for where it cannot be now
     except (RunError, ReviewError, ModelError) as error:
         fail(error, WRONG_USAGE)
     stopped, unanswered = None, []

@@ -9,6 +9,7 @@ import click
 from harness.integrity.library_only import TRACKS
 from kernelbench.cli import UNFIT, WRONG_USAGE, OutputFile, fail, say
 from kernelbench.formats import exchange
+from kernelbench.formats.kernelbench import FormatError
 from kernelbench.run import Run, RunError
 from kernelbench.suite import SelectorError
 
@@ -51,7 +52,7 @@ def command(runs: tuple[Path, ...], form: str, level: int | None, problems: str 
         exchange.export([Run.load(path) for path in runs], form, out, level)
     except OSError as error:
         fail(error, UNFIT)
-    except (RunError, exchange.ExchangeError) as error:
+    except (RunError, FormatError, exchange.ExchangeError) as error:
         fail(error, WRONG_USAGE)
 
 

@@ -75,8 +75,8 @@ function stepAt(curve, p) {
 function fastP(runs) {
   const curves = runs.map((run) => run.fast_p);
   const speedups = curves.flat().map(([p]) => p).filter((p) => p > 0);
-  const from = Math.min(0.5, ...speedups) / 1.15;
-  const to = Math.max(2, ...speedups) * 1.15;
+  const from = speedups.reduce((least, p) => Math.min(least, p), 0.5) / 1.15;  // a spread of many ends the script
+  const to = speedups.reduce((most, p) => Math.max(most, p), 2) * 1.15;
   const steppedFrom = (curve) => [[from, stepAt(curve, from)], ...curve.filter(([p]) => p > from)];
   return (width, height) => {
     const x = logarithmic(from, to, MARGIN.left, width - MARGIN.right);

@@ -172,9 +172,20 @@ class Journal:
         except (ValueError, TypeError) as error:
             raise RunError(f"{path} is damaged: {error}; choose another --out") from None
 
+    def spent(self, problem: str | None = None) -> list[Call | Attempt]:
+        """Return what has costs, of one problem or of all: calls, or the attempts of one whose program has its own."""
+        calls: dict[str, list] = defaultdict(list)
+        attempts: dict[str, list] = defaultdict(list)
+        for of, known in ((calls, self.calls), (attempts, self.attempts)):
+            for (one, _), record in known.items():
+                of[one].append(record)
+        names = [problem] if problem else [*{**calls, **attempts}]
+        return [record for name in names for record in calls[name] or attempts[name]]
+
     def _append(self, name: str, record: Any) -> None:
+        line = _line_of(name, record)
         if self.folder is not None:
-            with_disk_room(lambda: append_line(self.folder / name, dataclasses.asdict(record)))
+            with_disk_room(lambda: append_line(self.folder / name, line))
 
     def add_call(self, call: Call) -> None:
         with self._lock:
@@ -195,6 +206,7 @@ class Journal:
 
     def add_note(self, note: Note) -> None:
         """Add a note, unless the log has it. Raises Diverged where the log has another one of this number."""
+        note = Note(**_line_of(MEMORY, note))  # what a resumed run would read
         with self._lock:
             known = next((n for n in self.notes if (n.problem, n.number) == (note.problem, note.number)), None)
             if known is None:
@@ -220,6 +232,8 @@ class Journal:
         """
         key = attempt.problem, attempt.sample
         known = key in self.attempts
+        if not known:
+            _line_of(TRAJECTORY, attempt)
         if self.folder is None:
             if not known:
                 self.attempts[key], self._sources[key] = attempt, (kind, source)
@@ -252,6 +266,16 @@ class Journal:
     def path_of(self, problem: str, sample: int, kind: str) -> Path:
         level, number = problem.split("/")
         return self.folder / SOLUTIONS / f"level{level}" / f"{number}_s{sample}.{kind}"
+
+
+def _line_of(name: str, record: Any) -> dict[str, Any]:
+    """Return a record as it is read again. Raises ValueError for one that is not: a solver may say anything."""
+    try:
+        line = parse_json(json.dumps(dataclasses.asdict(record)))
+        _SHAPES[name].check(line)
+        return line
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"this cannot be kept in {name}: {error}") from None
 
 
 def digest(request: Any) -> str:

@@ -24,6 +24,9 @@ REPAIR = (
 )
 
 
+_MOST_SAID = 2000  # characters of what was wrong, which may quote an answer
+
+
 class Malformed(ValueError):
     """An answer that is not of the form that was asked for; the message is for the model."""
 
@@ -53,7 +56,7 @@ def ask_json(
         try:
             return read(object_in(answer.text))
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
-            reason = f"there is no {error}" if isinstance(error, KeyError) else str(error)
+            reason = (f"there is no {error}" if isinstance(error, KeyError) else str(error))[:_MOST_SAID]
             task.say(f"malformed answer ({'no more turns' if turn == repairs else 'asking again'}): {reason}")
             messages = [
                 *messages,

@@ -73,7 +73,12 @@ def calls_in(text: str) -> list[dict[str, Any]]:
 
 
 def answer_of(call: dict[str, Any], tools: Sequence[Tool]) -> str:
-    """Run one tool call; return what the tool says, or why it could not be called."""
+    """Run one tool call; return what the tool says, or why it could not be called, up to ``_MOST_CHARACTERS``."""
+    said = _said(call, tools)
+    return said if len(said) <= _MOST_CHARACTERS else said[:_MOST_CHARACTERS] + "\n[the rest is left out]"
+
+
+def _said(call: dict[str, Any], tools: Sequence[Tool]) -> str:
     tool = next((tool for tool in tools if tool.name == call["name"]), None)
     if tool is None:
         return f"error: there is no tool {call['name']!r}; there are {', '.join(tool.name for tool in tools)}"
@@ -86,10 +91,9 @@ def answer_of(call: dict[str, Any], tools: Sequence[Tool]) -> str:
             wanted = tool.parameters.get("properties", {}).get(name, {}).get("type")
             if wanted in _TYPES and type(value) not in _TYPES[wanted]:
                 raise ValueError(f"{name} must be of type {wanted}")
-        said = tool.run(**arguments)
+        return tool.run(**arguments)
     except (ValueError, TypeError) as error:
         return f"error: {tool.name}: {error}"
-    return said if len(said) <= _MOST_CHARACTERS else said[:_MOST_CHARACTERS] + "\n[the rest is left out]"
 
 
 def exchange(protocol: str, answer: str, calls: list[dict[str, Any]], said: list[str]) -> list[Message]:

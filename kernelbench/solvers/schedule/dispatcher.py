@@ -57,10 +57,13 @@ class Dispatcher:
                     self._standings[problem].units = units
                     self._running.add(problem)
             begun = list(self._running)
-        for problem in begun:
-            self._start(problem)
-        while self._grant_one():
-            pass
+        try:
+            for problem in begun:
+                self._start(problem)
+            while self._grant_one():
+                pass
+        finally:  # a limit holds over all lives, also of work that was granted in an earlier one
+            self._journal.note_seconds(self.seconds)
         return self._stopped
 
     def enter(self, problem: str) -> None:
@@ -153,7 +156,6 @@ class Dispatcher:
         ]  # fmt: skip
 
     def _stop(self, waiting: list[Standing], reason: str) -> None:
-        self._journal.note_seconds(self.seconds)
         for one in waiting:
             self._stopped[one.problem] = reason
             if one.begun:

@@ -208,6 +208,9 @@ class Lowering:
                 self._find("bind-form", "bind(...) holds something else than OPERAND=TENSOR",
                            "an operand without a name binds to nothing",
                            "write bind(A=x, B=weight, bias=bias, D=output)", argument.at)  # fmt: skip
+            elif value.kind in ("INTEGER", "FLOAT") and not _fits(value):
+                self._find("bind-form", f"{argument.name} of bind(...) is {value.text[:40]!r}",
+                           "no operand is so large", f"write up to {_MAX_DIGITS} digits", value.at)  # fmt: skip
             elif argument.name in bound:
                 self._find("argument-once", f"bind(...) is given {argument.name} twice",
                            "two values for one choice contradict", "remove one of them", argument.at)  # fmt: skip
@@ -216,9 +219,13 @@ class Lowering:
         return tuple(bound.values())
 
 
+def _fits(value: Value) -> bool:
+    return len(value.text) <= _MAX_DIGITS if value.kind == "INTEGER" else abs(float(value.text)) < 1e38
+
+
 def _bound_value(value: Value) -> str | int | float:
     if value.kind == "INTEGER":
-        return int(value.text[:_MAX_DIGITS])
+        return int(value.text)
     return float(value.text) if value.kind == "FLOAT" else value.text
 
 

@@ -1,11 +1,11 @@
 """A result is of the files that were discovered, or of none."""
 
-import dataclasses
 import os
 
 import pytest
 
 from harness.solution.discover import read_solution
+from harness.solution.private_copy import private_copies
 from harness.solution.unchanged import is_unchanged, stamp
 
 
@@ -34,36 +34,37 @@ def test_a_file_that_is_written_replaced_or_gone_is_noticed(solution, name):
     assert not is_unchanged(solution, before)
 
 
-def test_a_file_that_appears_is_noticed(tmp_path):
-    """The candidate could read it, and its record would not name it."""
+def test_a_file_that_appears_is_in_no_copy_that_is_evaluated(tmp_path):
     (tmp_path / "1_19.py").write_text("import helper")
     solution = read_solution(tmp_path / "1_19.py")
     before = stamp(solution)
     (tmp_path / "helper.py").write_text("x = 1")
-    assert not is_unchanged(solution, before)
-
-
-def test_a_source_that_one_of_two_readings_has_no_memory_for_is_unchanged(solution, monkeypatch):
-    """372,900 functions of three characters take 1 GiB: a wrong kernel withdrew, as if somebody had written it."""
-    before, refused = stamp(solution), dataclasses.replace(solution, taken_in=(), refused="to read it takes more")
-    assert is_unchanged(refused, stamp(refused))
-    monkeypatch.setattr("harness.solution.unchanged.read_solution", lambda *_: refused)
+    with private_copies() as copies:
+        assert [file.name for file in copies.of(solution).path.parent.rglob("*.py")] == ["1_19.py"]
     assert is_unchanged(solution, before)
-    (_, digest), *_ = solution.taken_in
-    other = dataclasses.replace(solution, taken_in=((solution.path, digest),))
-    assert not is_unchanged(other, stamp(other))
 
 
-def test_a_link_that_leads_to_another_file_is_noticed(tmp_path):
+def test_a_link_that_leads_to_another_file_changes_nothing_of_the_copy_that_is_evaluated(tmp_path):
     (tmp_path / "1_19.py").write_text("open('table')")
     for name in ("a", "b"):
-        (tmp_path / name).write_text("the same")
+        (tmp_path / name).write_text(name)
     (tmp_path / "table").symlink_to("a")
     solution = read_solution(tmp_path / "1_19.py")
     before = stamp(solution)
     (tmp_path / "table").unlink()
     (tmp_path / "table").symlink_to("b")
-    assert not is_unchanged(solution, before)
+    with private_copies() as copies:
+        files = copies.of(solution).path.parent.rglob("*")
+        assert {file.read_text() for file in files if file.is_file()} == {"open('table')", "a"}
+    assert is_unchanged(solution, before)
+
+
+@pytest.mark.parametrize("seen", ["less", "more"])
+def test_a_source_of_which_another_reading_sees_less_or_more_is_unchanged(solution, monkeypatch, seen):
+    """A look that takes nearly as long as it may saw less in one of two, and a wrong kernel withdrew."""
+    before = stamp(solution)
+    monkeypatch.setattr("harness.solution.discover._facts", lambda *_: {} if seen == "less" else {"refused": "slow"})
+    assert is_unchanged(solution, before)
 
 
 def test_a_file_that_was_written_between_reading_and_the_stamp_is_noticed(solution):
