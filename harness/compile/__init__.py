@@ -104,7 +104,7 @@ def _built(
             if solution.kind in TRANSLATED:
                 return TRANSLATED[solution.kind](solution, context, problem)
             return KINDS[solution.kind](solution, context)
-        except CandidateFailure:
+        except (CandidateFailure, FileNotFoundError, PermissionError):  # of the machine's own folders, perhaps
             check_disk()
             raise
     except CandidateFailure as failure:

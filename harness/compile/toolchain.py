@@ -43,13 +43,24 @@ def host_cpu() -> str:
     return "\n".join(dict.fromkeys(lines))
 
 
+def program(name: str) -> str | None:
+    """Return the whole path of a program; None where there is none.
+
+    A part of PATH that is empty, or no whole path, lies where somebody works, where others' files may be.
+    """
+    folders = filter(os.path.isabs, os.environ.get("PATH", os.defpath).split(os.pathsep))
+    found = shutil.which(name, path=os.pathsep.join(folders))
+    return os.path.abspath(found) if found else None
+
+
 def _first(candidates: list[str], version: str) -> Compiler | None:
     for candidate in candidates:
-        path = shutil.which(candidate) if candidate else None
+        path = program(candidate) if candidate else None
         if not path:
             continue
         try:
-            output = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=60).stdout
+            done = subprocess.run([path, "--version"], capture_output=True, text=True, errors="replace", timeout=60)
+            output = done.stdout
         except (OSError, subprocess.TimeoutExpired):
             continue
         match = re.search(version, output)

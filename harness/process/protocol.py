@@ -7,6 +7,7 @@ that is too long, has too many values, is not JSON or not an object raises ``Gar
 from __future__ import annotations
 
 import json
+import select
 import socket
 import struct
 from collections.abc import Callable
@@ -57,6 +58,13 @@ def receive(connection: socket.socket, begin: Callable[[], None] = lambda: None)
         if (message := reader.message()) is not None:
             return message
         data = connection.recv(reader.wanted())
+
+
+def has_more(connection: socket.socket, timeout_s: float) -> bool:
+    """Return whether something arrives within so many seconds. Of ``select`` no descriptor may be above 1023."""
+    poll = select.poll()
+    poll.register(connection, select.POLLIN)
+    return bool(poll.poll(1000 * timeout_s))
 
 
 class Reader:

@@ -100,6 +100,7 @@ class Worker:
         try:
             return start(request, [channel.fileno(), output_fd, status_fd, *options.inherit])
         except BaseException:
+            self._close_ours()
             self._remove_folders()
             raise
         finally:
@@ -187,15 +188,18 @@ class Worker:
             self._kill()
         finally:
             self._selector.close()
-            self._channel.close()
+            self._close_ours()
             if self.memory:
                 self.memory.close()
-            os.close(self._output_fd)
-            os.close(self._status_fd)
             use = disk_use(self.scratch, most=worker_limits.MAX_FILES)
             kept_files, kept_size = self._kept.close()  # first: what is left of ``scratch`` is swept some time
             self._remove_folders()
             self.left |= {"files": use.files + kept_files, "bytes": use.bytes + kept_size}
+
+    def _close_ours(self) -> None:
+        self._channel.close()
+        os.close(self._output_fd)
+        os.close(self._status_fd)
 
     def _remove_folders(self) -> None:
         if self._group:
@@ -261,12 +265,10 @@ class Worker:
         """Kill it where something fails within; a failure of the candidate's gets its output."""
         try:
             yield
-        except CandidateFailure as failure:
+        except (CandidateFailure, MachineFault) as failure:
             self._kill()
-            failure.log = failure.log or self._text()
-            raise
-        except MachineFault:
-            self._kill()
+            if isinstance(failure, CandidateFailure):
+                failure.log = failure.log or self._text()
             raise
 
     def _wait_for_message(self, deadline: float) -> dict[str, Any] | None:
@@ -313,8 +315,7 @@ class Worker:
             self.left["processes"] = max(left, self.left.get("processes", 0))
             wait_until_gone(in_group(self._pid), GONE_S)
         if self._orphaned and identities([self._pid]) <= self._identity:  # nobody else does, and nobody leaves a group
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._pid, signal.SIGKILL)
+            self._signal(signal.SIGKILL)
         if data and not self._killed and -code in _FOREIGN and not self._ran_out():
             self.killed_by = signal.Signals(-code).name
         return code

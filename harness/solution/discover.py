@@ -196,10 +196,10 @@ def read_solution(
         raise SolutionError(f"is no source of a solution: it ends in none of {', '.join(_OF_SUFFIX)}")
     if root and os.path.islink(path):
         raise SolutionError("is a link, to another solution or outside of the directory: put the file itself there")
-    top = Path(os.path.realpath(root or path.parent))
     name = readable(path.relative_to(root).as_posix() if root else path.name)
     if root and len(name) > MAX_NAME_CHARACTERS:
         raise SolutionError(f"its path has more than {MAX_NAME_CHARACTERS} characters: put it nearer to the directory")
+    top = Path(os.path.realpath(root)) if root else real_path(path).parent  # of a link the file's own folder
     real = top / path.relative_to(root) if root else real_path(path)
     sha256, head, refused = beginning(real)
     said = said_in(head) if settings else {}

@@ -154,8 +154,12 @@ def imported_files(tree: ast.AST, folder: Path, root: Path) -> list[Path]:
 
 @functools.cache
 def _is_installed(name: str) -> bool:
-    """Return whether a module of this name comes with Python or is installed; it is not imported."""
+    """Return whether a module of this name comes with Python or is installed; it is not imported.
+
+    A folder without an ``__init__.py``, as those of a checkout, gives way to any module of its name.
+    """
     try:
-        return importlib.util.find_spec(name) is not None
+        spec = importlib.util.find_spec(name)
+        return spec is not None and spec.origin is not None
     except (ImportError, ValueError):  # of what is imported and does not say where from, as __main__
         return True

@@ -121,16 +121,28 @@ class PrivateCopies:
             with contextlib.suppress(OSError):  # it has no links, or no more of them
                 os.link(self._copies[file], to)
                 return
+            self._left = self._left[0] - min(status.st_size, 512 * status.st_blocks), self._left[1]
+            if self._left[0] < 0:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         _copy(path, to)
         self._copies[file] = to
 
-    def release(self) -> None:
-        """Remove all copies, which are made anew where they are asked for."""
-        for copy in self._made.values():
-            owned_folders.remove_tree(copy.root)
-        self._made.clear()
-        self._originals.clear()
-        self._copies.clear()
+    def release(self, solution: Solution | None = None) -> None:
+        """Remove the copy of one solution, or all; they are made anew where they are asked for."""
+        for original in [solution] if solution else [*self._made]:
+            if copy := self._made.pop(original, None):
+                self._originals.pop(copy)
+                self._remove(copy.root)
+
+    def _remove(self, folder: Path) -> None:
+        """Remove a folder of copies, and count its room as free; a file that has names elsewhere is copied anew."""
+        gone = {file: copy for file, copy in self._copies.items() if copy.is_relative_to(folder)}
+        bytes_back = sum(copy.stat().st_size for copy in gone.values() if copy.exists())
+        names = 1 + sum(len(folders) + len(files) for _, folders, files in os.walk(folder))
+        self._left = self._left[0] + bytes_back, self._left[1] + names
+        for file in gone:
+            del self._copies[file]
+        owned_folders.remove_tree(folder)
 
     def original(self, copy: Solution) -> Solution:
         """Return the solution that ``copy`` is one of, or itself."""

@@ -18,6 +18,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import secrets
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -38,6 +39,7 @@ EXECUTORS = {  # by name: one of them needs Ray
 
 Pair = tuple[ProblemFile, Solution]
 Status = Callable[[str, str], None]
+Phase = Callable[[str], None]  # of one solution
 
 
 class EnvironmentUnfit(Exception):
@@ -144,3 +146,26 @@ def open_executor(options: Options, builds: bool) -> Executor:
         Cache().sweep()
     module, _, name = EXECUTORS[options.executor].partition(":")
     return getattr(importlib.import_module(module), name)(options, builds)
+
+
+class Shown:
+    """Activities of several threads as one line of names for each."""
+
+    def __init__(self, status: Status):
+        self._status = status
+        self._lock = threading.Lock()
+        self._now: dict[str, dict[str, str]] = {"building": {}, "judging": {}}
+
+    def phase_of(self, name: str) -> Phase:
+        """Return what tells the phases of one solution."""
+        return lambda phase: self._show(name, phase)
+
+    def _show(self, name: str, phase: str) -> None:
+        what, _, detail = phase.partition(": ")
+        with self._lock:
+            for activity, names in self._now.items():
+                if activity == what:
+                    names[name] = f"{name}: {detail}" if detail else name
+                elif names.pop(name, None) is None:
+                    continue
+                self._status(activity, ", ".join(names.values()))

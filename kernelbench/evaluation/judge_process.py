@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-import select
 import signal
 import socket
 import subprocess
@@ -140,7 +139,7 @@ class Judge:
         """The next message; raises _Late where it does not come in time."""
         reader = protocol.Reader()
         while (message := reader.message()) is None:
-            while not select.select([self._connection], [], [], _LOOK_S)[0]:
+            while not protocol.has_more(self._connection, _LOOK_S):
                 if time.monotonic() > until:
                     raise _Late
                 if until == math.inf and (missed := self._deadlines.missed()):

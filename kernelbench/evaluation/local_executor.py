@@ -27,7 +27,7 @@ from harness.process.procfs import available_memory_bytes, usable_cores
 from harness.result import CandidateFailure
 from harness.result import Status as Verdict
 from harness.solution.discover import Solution
-from kernelbench.evaluation.executor import Evaluated, Options, Pair, Skipped, Status
+from kernelbench.evaluation.executor import Evaluated, Options, Pair, Phase, Shown, Skipped, Status
 from kernelbench.evaluation.host_limits import MemoryBudget, TimingLock
 from kernelbench.evaluation.judge_process import EVALUATE, OUR_OWN, Judge, asked, open_judges
 from kernelbench.ucutlass.codegen.build.translate import translators
@@ -35,10 +35,9 @@ from kernelbench.ucutlass.codegen.build.translate import translators
 _MEMORY_SHARE = 0.75  # of what is available at the start, for compilers; the rest for judges and candidates
 # As compilers say that there is no room, and that no process can be started.
 _TAKEN_BY_OTHERS = ("No space left on device", "Disk quota exceeded", "Resource temporarily unavailable")
-_UNFIT_S = 1800.0  # a queue may last for days, and the machine may have been at fault
+_UNFIT_S = 60.0  # what waits is told at once; a queue may last for days, and the machine may have been at fault
 _COMPILERS = 2  # of a CUDA extension, side by side
 
-Phase = Callable[[str], None]
 AS_OPTIONS = object()  # the workload that the options name
 
 
@@ -98,7 +97,7 @@ class Pipeline:
         """
         if not pairs:
             return
-        shown = _Shown(status)
+        shown = Shown(status)
         with self.line(len(pairs), dataclasses.replace(self.options, workload=workload)) as line:
             if self.device["type"] != "cpu":
                 pairs = sorted(pairs, key=lambda pair: line.cost(pair[1]).seconds)
@@ -234,25 +233,31 @@ class BuildQueue:
     def _judge(self, judge: Judge) -> None:
         """Evaluate what is built, one after the other, as long as there is a device: the work of one thread."""
         while not judge.lost and (built := self._built.get()):
-            order, ended = built.order, built.ended
-            if ended.done():
-                continue
-            case = order.file, order.workload
-            reason, until = self._unfit.get(case, ("", 0.0))
-            if time.monotonic() < until:  # what took one solution's time for nothing takes no other's
-                self._end(ended, Skipped(order.solution, reason))
-                continue
-            item = self._answer(judge, built)
-            if isinstance(item, Skipped) and item.every and not judge.lost:  # whose device may be to blame
-                self._unfit[case] = item.reason, time.monotonic() + _UNFIT_S
-            if not (judge.lost and isinstance(item, Skipped) and self._hand_on(built)):
-                self._end(ended, item)
+            try:
+                self._judge_one(judge, built)
+            except BaseException:  # nobody waits for ever for a slip of ours
+                self._end(built.ended, Skipped(built.order.solution, f"{OUR_OWN}:\n{traceback.format_exc()}"))
         with self._lock:
             self._judges_left -= 1
             self._reason = judge.lost
             left = [] if self._judges_left or not judge.lost else list(self._unfinished.items())
         for ended, order in left:
             self._end(ended, Skipped(order.solution, self._no_device()))
+
+    def _judge_one(self, judge: Judge, built: _Built) -> None:
+        order, ended = built.order, built.ended
+        if ended.done():
+            return
+        case = order.file, order.workload
+        reason, until = self._unfit.get(case, ("", 0.0))
+        if time.monotonic() < until:  # what took one solution's time for nothing takes no other's
+            self._end(ended, Skipped(order.solution, reason))
+            return
+        item = self._answer(judge, built)
+        if isinstance(item, Skipped) and item.every and not judge.lost:  # whose device may be to blame
+            self._unfit[case] = item.reason, time.monotonic() + _UNFIT_S
+        if not (judge.lost and isinstance(item, Skipped) and self._hand_on(built)):
+            self._end(ended, item)
 
     def _answer(self, judge: Judge, built: _Built) -> Any:
         """Return what the build knows already, else the judge's answer; an exception is one, too."""
@@ -325,26 +330,3 @@ def builds_at_once(device_type: str, judges: int) -> int:
     first build ends in half the time, and a GPU is at work as much sooner.
     """
     return usable_cores() if device_type == "cpu" else max(1, (usable_cores() - judges) // _COMPILERS)
-
-
-class _Shown:
-    """Activities of several threads as one line of names for each."""
-
-    def __init__(self, status: Status):
-        self._status = status
-        self._lock = threading.Lock()
-        self._now: dict[str, dict[str, str]] = {"building": {}, "judging": {}}
-
-    def phase_of(self, name: str) -> Phase:
-        """Return what tells the phases of one solution."""
-        return lambda phase: self._show(name, phase)
-
-    def _show(self, name: str, phase: str) -> None:
-        what, _, detail = phase.partition(": ")
-        with self._lock:
-            for activity, names in self._now.items():
-                if activity == what:
-                    names[name] = f"{name}: {detail}" if detail else name
-                elif names.pop(name, None) is None:
-                    continue
-                self._status(activity, ", ".join(names.values()))

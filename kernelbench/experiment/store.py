@@ -54,6 +54,14 @@ class Store:
                 f"{folder} has {others}, and a new experiment begins in an empty folder: choose another --out"
             )
         self._writer = _begun(folder) if writes else None
+        try:
+            self._begin(path, definition, resume, writes)
+        except BaseException:
+            self.close()
+            raise
+
+    def _begin(self, path: Path, definition: dict[str, Any], resume: bool, writes: bool) -> None:
+        folder = self.folder
         if path.exists():
             if not resume:
                 raise ExperimentError(f"{folder} holds an experiment: continue it with --resume, or choose --out")

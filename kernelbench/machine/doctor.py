@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
-import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
-from harness.compile.toolchain import host_compiler, nvcc
+from harness.compile.toolchain import host_compiler, nvcc, program
 from harness.device import Nvml, cpu_name
 from harness.process import sandbox
 from harness.solution.languages import Language, languages
@@ -108,7 +107,7 @@ def _host_compiler() -> Finding:
 
 def _ninja() -> Finding:
     beside = Path(sys.executable).parent / "ninja"
-    path = str(beside) if beside.exists() else shutil.which("ninja")
+    path = str(beside) if beside.exists() else program("ninja")
     return Finding("ninja", path or "", "" if path else "pip install ninja, for inline C++ and CUDA")
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import glob
 import json
 import os
-import shutil
 import subprocess
 from collections.abc import Sequence
 
+from harness.compile.toolchain import program
 from harness.job import encode_problem, encode_solution
 from harness.problem.module import ProblemFile
 from harness.process.spawn import command_of
@@ -29,7 +29,7 @@ def find(name: str, places: Sequence[str], package: str) -> str:
     """Return the path of a tool on the PATH, in CUDA_HOME or at ``places`` (patterns); raise ToolError."""
     homes = [os.path.join(os.environ[home], "bin", name) for home in ("CUDA_HOME", "CUDA_PATH") if home in os.environ]
     found = [path for place in (*homes, *places) for path in sorted(glob.glob(place), reverse=True)]
-    if tool := shutil.which(name) or next(iter(found), None):
+    if tool := program(name) or next(iter(found), None):
         return tool
     raise ToolError(f"there is no {name} on the PATH: install {package}, which is part of the CUDA toolkit")
 

@@ -10,7 +10,7 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from typing import Any
 
-from harness.compile.cost import NOTHING, compile_cost
+from harness.compile.cost import NOTHING, Cost, compile_cost
 from harness.problem.module import ProblemFile
 from harness.result import CandidateFailure, first_line
 from harness.solution.discover import Solution
@@ -217,7 +217,12 @@ class Evaluation:
         cluster, options = self._cluster, self._cluster._options
         task = ray.remote(build_parcel)
         largest = max((node["Resources"].get("memory", 0) for node in ray.nodes() if node["Alive"]), default=0)
-        costs = {solution: compile_cost(solution) for solution in solutions}
+        costs: dict[Solution, Cost] = {}
+        for solution in solutions:
+            try:
+                costs[solution] = compile_cost(solution)
+            except OSError as error:
+                self._skipped.append(Skipped(solution, f"it cannot be read: {error.strerror}"))
         for solution, cost in sorted(costs.items(), key=lambda item: item[1].seconds):
             try:
                 self._parcels[solution] = ray.put(pack(solution))

@@ -22,6 +22,8 @@ class Stream:
         self._options = options
         self._inbox: queue.SimpleQueue = queue.SimpleQueue()
         self._futures: dict[Solution, Future] = {}
+        self._lock = threading.Lock()
+        self._reason = ""  # why nobody answers any more
         self._opened: Future = Future()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -43,7 +45,11 @@ class Stream:
         workload = self._options.workload if order.workload is AS_OPTIONS else order.workload
         ended: Future = Future()
         ended.set_running_or_notify_cancel()
-        self._inbox.put((order.file, order.solution, order.failure, workload, ended))
+        with self._lock:
+            if self._reason:
+                ended.set_exception(EnvironmentUnfit(self._reason))
+            else:
+                self._inbox.put((order.file, order.solution, order.failure, workload, ended))
         return ended
 
     def kill(self) -> None:
@@ -63,11 +69,19 @@ class Stream:
             while self._take_new(evaluation):
                 for item in evaluation.step(_LOOK_S):
                     self._futures.pop(item.solution).set_result(item)
-        except Exception as error:  # Ray itself is gone: who waits has to hear of it
-            for ended in self._futures.values():
-                ended.set_exception(EnvironmentUnfit(f"the Ray cluster is lost: {error}"))
+        except Exception as error:  # Ray itself is gone: who waits has to hear of it, and who comes now
+            self._fail_all(f"the Ray cluster is lost: {error}")
         finally:
             cluster.kill()
+
+    def _fail_all(self, reason: str) -> None:
+        waiting = list(self._futures.values())
+        with self._lock:
+            self._reason = reason
+            while not self._inbox.empty():
+                waiting += [new[-1]] if (new := self._inbox.get()) else []
+        for ended in waiting:
+            ended.set_exception(EnvironmentUnfit(reason))
 
     def _take_new(self, evaluation: Evaluation) -> bool:
         """Add what has been submitted, waiting where nothing else is to be done; return whether to go on."""
@@ -80,9 +94,9 @@ class Stream:
             if new is None:
                 return False
             file, solution, failure, workload, ended = new
+            self._futures[solution] = ended  # whatever comes of it
             try:
                 evaluation.add([(file, solution)], workload, failure)
-                self._futures[solution] = ended
             except OSError as error:
-                ended.set_result(Skipped(solution, f"it cannot be read: {error}"))
+                self._futures.pop(solution).set_result(Skipped(solution, f"it cannot be read: {error}"))
             block = not evaluation.left

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import threading
+from collections import Counter
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,13 @@ class _Same:
     first: Future
 
 
+_Key = tuple[str, int, str]  # problem, sample and source of an attempt
+
+
+def _key(work: Work) -> _Key:
+    return work.problem, work.sample, work.source
+
+
 class LocalBackend:
     """Measures on the devices of ``line``."""
 
@@ -58,13 +66,20 @@ class LocalBackend:
     ):
         self.device, self.problems = device, problems
         self._line, self._folder, self._copies = line, folder, copies
-        self._read_once: dict[tuple[str, int, str], tuple[Solution, CandidateFailure | None]] = {}
+        self._read_once: dict[_Key, tuple[Solution, CandidateFailure | None]] = {}
+        self._used: Counter[_Key] = Counter()  # by how many orders that have not ended
         self._lock = threading.Lock()
         self._by_code: dict[tuple[str, str | None, str], Future] = {}  # problem, workload, digest -> result
 
     def solution(self, work: Work) -> Solution:
-        """Return the solution of an attempt; its ``kb:`` comment may ask for what there is not."""
-        return self._read(work)[0]
+        """Return the private copy of an attempt, while an order of it has not ended."""
+        with self._lock:
+            return self._copies.of(self._first_read(work)[0])
+
+    def described(self, work: Work) -> Solution:
+        """Return an attempt as it was first read: names and digests are those of its copies."""
+        with self._lock:
+            return self._first_read(work)[0]
 
     def evaluate(self, work: Work) -> Future:
         """See ``Backend``. Workloads are evaluated one after the other, up to the first that fails."""
@@ -73,7 +88,7 @@ class LocalBackend:
         return attempt.ended
 
     def build(self, work: Work) -> Trial:
-        solution, failure = self._read(self._written(work))
+        solution, failure = self._copied(work := self._written(work))
         try:
             if failure := failure or self._unfit(solution):
                 raise failure
@@ -84,6 +99,8 @@ class LocalBackend:
             if isinstance(fault, MachineFault) and runs_when_built(solution):
                 return self.check(work)  # which says whether the candidate is to blame
             raise Unevaluated(f"the build could not be tried: {fault}") from fault
+        finally:
+            self._release(work)
         return Trial(Status.OK.value)
 
     def check(self, work: Work) -> Trial:
@@ -120,10 +137,12 @@ class LocalBackend:
 
     def order(self, work: Work, workload: str, **more: Any) -> Future:
         """Order a candidate's evaluation, or another job, on one workload."""
-        solution, failure = self._read(work)
+        solution, failure = self._copied(work)
         failure = work.failure or failure or self._unfit(solution)
         order = Order(self.problems[work.problem].file, solution, work.phase, failure, workload, **more)
-        return self._line.order([order])[0]
+        (ended,) = self._line.order([order])
+        ended.add_done_callback(lambda _: self._release(work))
+        return ended
 
     def first_with(self, code: str, problem: str, workload: str, mine: Future) -> Future:
         """Return the future result of the first attempt with this compiled code, which is ``mine`` if it is new."""
@@ -135,24 +154,37 @@ class LocalBackend:
         with self._lock:
             self._by_code.pop((problem, workload, code), None)
 
-    def _read(self, work: Work) -> tuple[Solution, CandidateFailure | None]:
-        """Return a private copy of an attempt, as it was when it was first read, and why it fails already.
+    def _copied(self, work: Work) -> tuple[Solution, CandidateFailure | None]:
+        """Return a private copy of an attempt, which ``_release`` gives back, and why it fails already.
 
         Whoever may write in the run, as the solver's program may, could have another file built than the record names.
         Raises Unevaluated where there is no room for the copy, or the file is another meanwhile.
         """
         with self._lock:
-            key = work.problem, work.sample, work.source
-            if key not in self._read_once:
-                solution, refused = self._first_read(work)
-                try:
-                    self._read_once[key] = self._copies.of(solution), refused
-                except (Changed, OSError) as error:
-                    raise Unevaluated(f"attempt {work.sample} could not be copied: {error}") from None
-            return self._read_once[key]
+            solution, refused = self._first_read(work)
+            try:
+                copy = self._copies.of(solution)
+            except (Changed, OSError) as error:
+                raise Unevaluated(f"attempt {work.sample} could not be copied: {error}") from None
+            self._used[_key(work)] += 1
+            return copy, refused
+
+    def _release(self, work: Work) -> None:
+        """Remove a copy that nobody uses any more: later attempts need the room."""
+        with self._lock:
+            self._used[_key(work)] -= 1
+            if not self._used[_key(work)]:
+                del self._used[_key(work)]
+                self._copies.release(self._read_once[_key(work)][0])
 
     def _first_read(self, work: Work) -> tuple[Solution, CandidateFailure | None]:
-        """An attempt, and why it fails already: its comment may ask for what there is not.
+        """An attempt as it was when it was first read, and why it fails already."""
+        if _key(work) not in self._read_once:
+            self._read_once[_key(work)] = self._read(work)
+        return self._read_once[_key(work)]
+
+    def _read(self, work: Work) -> tuple[Solution, CandidateFailure | None]:
+        """Read an attempt, whose comment may ask for what there is not.
 
         Which attempt it is the journal says, whatever its comment does: its result must not be told of another.
         """
@@ -247,7 +279,7 @@ class _Attempt:
             self._backend.order(self._work, self._workload).add_done_callback(self._finish)
             return
         record = Result.from_json(other.to_json())
-        blank = self._backend.solution(self._work)
+        blank = self._backend.described(self._work)
         record.solution = {**record.solution, "name": blank.name, "sample": blank.sample, "sha256": blank.sha256}
         record.build = {**(record.build or {}), "same_code_as": other.solution["sample"]}
         record.confirms = None

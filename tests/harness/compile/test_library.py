@@ -250,3 +250,38 @@ def test_an_error_that_names_another_file_opens_none(built, tmp_path, what):
     with pytest.raises(CandidateFailure) as caught:
         built(f'/*\nhunter2\n*/\n#line 1 "{tmp_path}/{what}"\n#error "x"\n')
     assert caught.value.message.splitlines()[1:] == [f'{what}:1: #error "x"']
+
+
+@pytest.mark.parametrize("part", ["", ".", "here"])
+def test_no_program_of_the_working_directory_is_taken_for_a_compiler(tmp_path, monkeypatch, part):
+    """A colon at the end of PATH had a file `nvcc` run that an archive of others brought."""
+    (tmp_path / "here").mkdir()
+    for folder in (tmp_path, tmp_path / "here"):
+        (folder / "nvcc").write_text("#!/bin/sh\n")
+        (folder / "nvcc").chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"/nowhere:{part}")
+    assert toolchain.program("nvcc") is None
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert toolchain.program("nvcc") == str(tmp_path / "nvcc") == toolchain.program("./nvcc")
+
+
+def test_a_version_in_another_encoding_is_read_as_far_as_it_goes(tmp_path):
+    (tmp_path / "c++").write_bytes(b"#!/bin/sh\necho 'f\xfcr 1.2.3'\n")
+    (tmp_path / "c++").chmod(0o755)
+    assert toolchain._first([str(tmp_path / "c++")], r"(\d+\.\d+\.\d+)").version == "1.2.3"
+
+
+def test_a_folder_of_the_machine_that_is_gone_is_no_fault_of_a_source(built, monkeypatch):
+    """It was a build_error, as of a file that the source names."""
+
+    def gone(*_):
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), "/tmp/gone")
+
+    def no_room():
+        raise MachineFault("no room")
+
+    monkeypatch.setattr("harness.compile.KINDS", {"cpp": gone})
+    monkeypatch.setattr("harness.compile.check_disk", no_room)
+    with pytest.raises(MachineFault):
+        built(SOURCE.format(1))

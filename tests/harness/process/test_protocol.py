@@ -1,6 +1,8 @@
 """Messages between processes survive any cut, and garbage is recognised."""
 
+import fcntl
 import json
+import resource
 import socket
 import struct
 
@@ -79,3 +81,17 @@ def test_garbage_is_garbled(data):
     with pytest.raises(protocol.Garbled):
         reader.feed(data)
         reader.message()
+
+
+def test_what_arrives_is_noticed_by_any_descriptor(ends):
+    """``select`` takes none above 1023, which a service with a thousand clients has."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard <= 1100:
+        pytest.skip("this user may not have so many descriptors")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 1100), hard))
+    high = socket.socket(fileno=fcntl.fcntl(ends[1].fileno(), fcntl.F_DUPFD, 1050))
+    assert not protocol.has_more(high, 0.0)
+    protocol.send(ends[0], {"n": 1})
+    assert protocol.has_more(high, 5.0) and protocol.receive(high) == {"n": 1}
+    high.close()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

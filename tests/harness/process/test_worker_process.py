@@ -20,6 +20,7 @@ from harness.process import worker_rest
 from harness.process.fork_server import ForkServer
 from harness.process.procfs import at_rest, descendants, identities, tasks_that_stop
 from harness.process.spawn import ROOT, scrubbed_environment
+from harness.process.worker_process import Worker, WorkerOptions
 from harness.result import CandidateFailure, Status
 
 GIB = 1 << 30
@@ -610,3 +611,14 @@ def test_nothing_of_a_worker_outlives_the_process_that_forked_it(tmp_path, how):
         while any(map(tasks_that_stop, family)) and time.monotonic() < deadline:
             time.sleep(0.05)
         assert not any(map(tasks_that_stop, family))
+
+
+def test_a_worker_that_could_not_be_started_leaves_no_descriptor():
+    def start(*_):
+        raise OSError("no process")
+
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        with pytest.raises(OSError, match="no process"):
+            Worker(start, WorkerOptions({}, 1 << 30, []))
+    assert len(os.listdir("/proc/self/fd")) == before

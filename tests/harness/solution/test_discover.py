@@ -430,3 +430,14 @@ def test_a_source_that_names_a_file_of_a_longer_path_than_a_solution_has_is_refu
     put(tmp_path, "1_19.py", f"name = '{name}'")
     (solution,) = discover(tmp_path).solutions
     assert solution.refused == "it names a file whose path has more than 500 characters" and not solution.taken_in
+
+
+def test_of_a_link_to_one_file_the_files_beside_that_file_are_its_own(tmp_path):
+    """Its header was not there for the build, and then it was said to have changed."""
+    (tmp_path / "kernels").mkdir()
+    (tmp_path / "kernels/1_19.cpp").write_text('#include "mine.h"')
+    (tmp_path / "kernels/mine.h").write_text("")
+    (tmp_path / "1_19.cpp").symlink_to("kernels/1_19.cpp")
+    solution = read_solution(tmp_path / "1_19.cpp")
+    assert solution.path == tmp_path / "kernels/1_19.cpp" and solution.root == tmp_path / "kernels"
+    assert [file.name for file, _ in solution.taken_in] == ["mine.h"]

@@ -96,3 +96,11 @@ def test_an_installed_module_wins_over_one_of_its_name_beside_a_solution(tmp_pat
     (tmp_path / "json.py").write_text("import triton")
     (tmp_path / "1_19.py").write_text("import json")
     assert read_solution(tmp_path / "1_19.py").language == "pytorch"
+
+
+def test_a_folder_of_the_checkout_is_no_installed_module(tmp_path):
+    """``from results import relu`` was a load_error in a checkout, as that has folders of such names."""
+    (tmp_path / "results.py").write_text("import triton")
+    (tmp_path / "1_19.py").write_text("from results import relu")
+    solution = read_solution(tmp_path / "1_19.py")
+    assert [file.name for file, _ in solution.taken_in] == ["results.py"] and solution.language == "triton"

@@ -179,3 +179,34 @@ def test_where_a_copy_can_have_no_more_names_the_next_one_takes_them(folder, mon
         assert len(files) == 8 and len({path.stat().st_ino for path in files}) == 4
 
 
+def test_the_copy_of_one_solution_goes_and_leaves_its_room_to_the_next(folder, monkeypatch):
+    """Those of a solver's attempts stayed, until each further one ended its problem."""
+    monkeypatch.setattr(private_copy, "free_bytes", lambda folder: 4 << 20)
+    (folder / "level1/data/table.txt").write_bytes(b"1" * (1_500 << 10))
+    (folder / "level1/2_other.py").write_text("open('data/table.txt')\nclass ModelNew: pass\n")
+    first, other = solution(folder), solution(folder, "level1/2_other.py")
+    with private_copies() as copies:
+        for _ in range(4):
+            one, two = copies.of(first), copies.of(other)
+            copies.release(first)
+            assert not one.root.exists() and (two.root / "level1/data/table.txt").stat().st_size == 1_500 << 10
+            assert copies.original(two) == other
+            copies.release(other)
+            assert not any(copies._folder.iterdir())
+
+
+def test_without_second_names_each_copy_takes_its_room(folder, monkeypatch):
+    """Eighteen MiB were copied where five were allowed."""
+
+    def no_links(*_):
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(private_copy, "free_bytes", lambda folder: 4 << 20)
+    (folder / "level1/data/table.txt").write_bytes(b"1" * (1_500 << 10))
+    (folder / "level1/2_other.py").write_text("open('data/table.txt')\nclass ModelNew: pass\n")
+    first, other = solution(folder), solution(folder, "level1/2_other.py")
+    with private_copies() as copies:
+        copies.of(first)
+        monkeypatch.setattr(os, "link", no_links)
+        with pytest.raises(OSError, match="No space left"):
+            copies.of(other)

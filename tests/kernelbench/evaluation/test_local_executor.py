@@ -170,6 +170,26 @@ def test_a_reference_that_failed_is_asked_again_later_or_on_another_device(
     assert [getattr(one, "reason", one) for one in told] == answers
 
 
+def test_a_slip_of_ours_ends_one_solution_and_no_thread(solutions, monkeypatch):
+    """Whoever waited for that device waited for ever."""
+
+    class Device:
+        device, arch, torch_version, lost = {"type": "cuda"}, None, torch.__version__, None
+
+    def phase(text):
+        if text == "judging":
+            raise NameError("a slip")
+
+    monkeypatch.setattr(local_executor, "asked", lambda *_: "done")
+    monkeypatch.setattr(local_executor, "build", lambda *_: Artefact())
+    ((file, solution),) = solutions(WRONG)
+    queue = BuildQueue(Options(jobs=1), [Device()], ForkServer(), at_once=1)
+    slipped = queue.submit(file, solution, phase).result(timeout=30)
+    assert "please report this" in slipped.reason and "a slip" in slipped.reason
+    assert queue.submit(file, solution).result(timeout=30) == "done"
+    queue.close()
+
+
 @pytest.fixture
 def timing_lock():
     """Return a function that makes locks, which count for others of this process until the test ends."""

@@ -7,6 +7,8 @@ import re
 import signal
 import subprocess
 import time
+import types
+from concurrent.futures import Future
 
 import pytest
 from candidates import RIGHT, ROOT, STRATEGIES, WRONG, candidate
@@ -426,3 +428,27 @@ def test_an_attempt_is_evaluated_as_it_was_first_read(tmp_path):
         assert backend.solution(work) is read and read.name == "level1/19_s1.py"
         assert read.path != path and read.path.read_text() == "first"
         assert read.sha256 == hashlib.sha256(b"first").hexdigest()
+
+
+def test_the_copy_of_an_attempt_goes_when_its_orders_have_ended(tmp_path):
+    """With the room for a few attempts each further one ended its problem."""
+    path = tmp_path / "solutions" / "level1" / "19_s1.py"
+    path.parent.mkdir(parents=True)
+    path.write_text("class ModelNew: pass")
+    work, ordered = Work("1/19", 1, "py", "class ModelNew: pass", path), []
+
+    class Line:
+        def order(self, orders):
+            ordered.extend(orders)
+            return [Future()]
+
+    with private_copies() as copies:
+        facts = types.SimpleNamespace(file=None, workload_names=["small"])
+        backend = LocalBackend(Line(), {"1/19": facts}, {"type": "cpu"}, tmp_path, copies)
+        first, second = backend.order(work, "small"), backend.order(work, "small")
+        copy = ordered[0].solution
+        assert copy is ordered[1].solution and copy.path.is_file() and copy.path != path
+        first.set_result(None)
+        assert copy.path.is_file()
+        second.set_result(None)
+        assert not copy.path.exists() and backend.described(work).sha256 == copy.sha256
