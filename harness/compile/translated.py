@@ -8,11 +8,11 @@ It runs as a process that only reads the solution. What it writes is compiled in
 from __future__ import annotations
 
 import subprocess
-import tempfile
 from pathlib import Path
 
 from harness.compile.artefact import Artefact, BuildContext, ToolchainError, Translator
 from harness.compile.library import compile_text, nvcc_for
+from harness.process.owned_folders import scratch
 from harness.result import CandidateFailure, Status
 from harness.solution.discover import Solution
 from harness.solution.includes import read_source
@@ -29,8 +29,8 @@ def build(solution: Solution, context: BuildContext, problem: Path | None) -> Ar
         raise ToolchainError(translator.missing)
     nvcc_for()
     read_source(solution.path)  # raises OSError where it is none, or too large
-    with tempfile.TemporaryDirectory(prefix="translated_") as folder:
-        text = _translation(translator, solution, problem, Path(folder) / "translated.cu", context.timeout_s)
+    with scratch() as folder:
+        text = _translation(translator, solution, problem, folder / "translated.cu", context.timeout_s)
     return compile_text(solution, text, translator.flags, translator.folders, context)
 
 

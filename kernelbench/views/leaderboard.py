@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from pathlib import Path
@@ -64,7 +63,7 @@ def summary(run: Run, problems: list[str]) -> dict[str, Any]:
 def write(run: Run, problems: list[str]) -> None:
     """leaderboard.json and leaderboard.md in the run's directory."""
     data = summary(run, problems)
-    run.write(AS_JSON, json.dumps(data, indent=2) + "\n")
+    run.write(AS_JSON, escaping.json_text(data) + "\n")  # which a CI job may print
     run.write(AS_MARKDOWN, markdown(run, data))
 
 
