@@ -60,8 +60,7 @@ class Store:
             for pragma in ("journal_mode = WAL", "synchronous = FULL", "auto_vacuum = INCREMENTAL"):
                 self._database.execute(f"PRAGMA {pragma}")
             self._database.executescript(_SCHEMA)
-            disk = os.statvfs(folder)
-            self._most_bytes = min(MOST_BYTES, (disk.f_bavail * disk.f_frsize + self._bytes()) // 4)
+            self._folder, self._most_bytes = folder, self._bytes()  # what is there stays, also where the disk is full
             self._reserve = folder / "reserve"
             self._keep_reserve()
         except BlockingIOError:
@@ -82,13 +81,18 @@ class Store:
             self._of_jobs = database.execute("SELECT COALESCE(SUM(LENGTH(job)), 0) FROM submissions").fetchone()[0]
 
     def add(self, submission: Submission) -> bool:
-        """Accept a submission; return False where it was accepted before. Raises Full."""
+        """Accept a submission; return False where it was accepted before.
+
+        Raises Full, and OperationalError where the disk would not have room for it in an empty queue either.
+        """
         job = json.dumps(submission.job)
         with self._change() as database:
             key = (submission.client, submission.id)
             if database.execute("SELECT 1 FROM submissions WHERE client = ? AND id = ?", key).fetchone():
                 return False
-            if sum(self._counts().values()) >= self._most or self._of_jobs + len(job) > self._most_bytes:
+            if len(job) > (limit := self._limit()):
+                raise sqlite3.OperationalError(f"its disk has no room for a submission of {len(job):,} bytes")
+            if sum(self._counts().values()) >= self._most or self._of_jobs + len(job) > limit:
                 raise Full
             database.execute(
                 'INSERT INTO submissions (client, id, priority, "group", state, job, accepted) VALUES (?,?,?,?,?,?,?)',
@@ -180,11 +184,20 @@ class Store:
     def _forget(self, limit: float) -> None:
         with self._change() as database:
             database.execute("DELETE FROM submissions WHERE state = ? AND ended < ?", (DONE, limit))
-            while self._bytes() - self._of_jobs > self._most_bytes and self._forget_of_largest(database):
+            while (over := self._bytes() - self._of_jobs - self._limit()) > 0 and self._forget_of_largest(over):
                 pass
         with self._lock:
             self._database.execute("PRAGMA incremental_vacuum")
             self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def _limit(self) -> int:
+        """Return how many bytes jobs, and answers, may have now: more where room has come, but never less.
+
+        A disk that others fill would cost answers that nobody has fetched.
+        """
+        disk = os.statvfs(self._folder)
+        self._most_bytes = max(self._most_bytes, (disk.f_bavail * disk.f_frsize + self._bytes()) // 4)
+        return min(MOST_BYTES, self._most_bytes)
 
     def _bytes(self) -> int:
         pages, free, size = (
@@ -193,13 +206,21 @@ class Store:
         )
         return (pages - free) * size
 
-    def _forget_of_largest(self, database: sqlite3.Connection) -> bool:
-        """Remove some answers of the client whose answers are largest together; return False where there are none."""
+    def _forget_of_largest(self, over: int) -> bool:
+        """Remove answers of the client whose answers are largest together, the oldest first, until ``over`` bytes go.
+
+        They are some at most; return False where there are none.
+        """
         largest = (
             "SELECT client FROM submissions WHERE state = ? GROUP BY client ORDER BY SUM(LENGTH(answer)) DESC LIMIT 1"
         )
-        oldest = f"SELECT seq FROM submissions WHERE state = ? AND client = ({largest}) ORDER BY ended LIMIT {_AT_ONCE}"
-        return database.execute(f"DELETE FROM submissions WHERE seq IN ({oldest})", (DONE, DONE)).rowcount > 0
+        query = f"SELECT seq, LENGTH(answer) FROM submissions WHERE state = ? AND client = ({largest}) ORDER BY ended"
+        oldest = self._database.execute(f"{query} LIMIT {_AT_ONCE}", (DONE, DONE)).fetchall()
+        for seq, length in oldest:
+            if over > 0:
+                self._database.execute("DELETE FROM submissions WHERE seq = ?", (seq,))
+                over -= length
+        return bool(oldest)
 
     def _keep_reserve(self) -> None:
         with contextlib.suppress(OSError), open(self._reserve, "ab") as file:  # there may be no room now

@@ -1,8 +1,10 @@
 """The queue on disk: order, back-pressure, one answer each, and what a service that was killed leaves."""
 
+import os
 import sqlite3
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -162,6 +164,51 @@ def test_of_too_many_answers_the_oldest_go_of_who_has_most(tmp_path, monkeypatch
     assert [int(name, 16) for name in unknown] == [0, 1, 2] and len(found) == 1
     assert answers(store, 9, client="quiet")[0]
     assert store._bytes() < 2 << 20
+    store.close()
+
+
+@pytest.fixture
+def disk(monkeypatch):
+    """The room on a disk, to be set."""
+    found = SimpleNamespace(f_bavail=0, f_frsize=1)
+    monkeypatch.setattr(os, "statvfs", lambda path: found)
+    return found
+
+
+def test_a_start_on_a_full_disk_removes_no_answer(tmp_path, disk):
+    """The limit was a quarter of what was there and free, so a start where little was free lost unfetched answers."""
+    disk.f_bavail = 100 << 20
+    store = Store(tmp_path, most=100)
+    for name in range(5):
+        answer(store, name, "c", "x" * (1 << 20))
+    store.close()
+    disk.f_bavail = 0
+    store = Store(tmp_path, most=100)
+    store.forget_old()
+    assert len(answers(store, *range(5))[0]) == 5
+    store.close()
+
+
+def test_no_more_answers_are_removed_than_are_too_many(tmp_path, monkeypatch):
+    """A hundred went in each step, where one was too many."""
+    monkeypatch.setattr("kernelbench.service.store.MOST_BYTES", 2 << 20)
+    store = Store(tmp_path, most=100)
+    for name in range(5):
+        answer(store, name, "c", "x" * (1 << 19))
+    store.forget_old()
+    assert [int(name, 16) for name in answers(store, *range(5))[2]] == [0, 1]
+    store.close()
+
+
+def test_a_queue_that_began_on_a_full_disk_takes_jobs_when_room_has_come(tmp_path, disk):
+    """The limit stayed what it was at the start, and clients were told for ever that an empty queue was full."""
+    store, large = Store(tmp_path, most=100), Submission("a" * 32, "c", 0, "g", {"source": "x" * (1 << 20)})
+    with pytest.raises(sqlite3.OperationalError, match="no room for a submission of 1,048,"):
+        store.add(large)
+    disk.f_bavail = 5 << 20
+    assert store.add(large)
+    with pytest.raises(Full):
+        store.add(Submission("b" * 32, "c", 0, "g", large.job))
     store.close()
 
 
