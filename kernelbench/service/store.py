@@ -57,8 +57,12 @@ class Store:
             self._owner = open(os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), encoding="utf-8")
             fcntl.flock(self._owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._database = sqlite3.connect(folder / "queue.sqlite", check_same_thread=False, isolation_level=None)
-            for pragma in ("journal_mode = WAL", "synchronous = FULL", "auto_vacuum = INCREMENTAL"):
+            # the first one holds for a file without content, and the second one writes it
+            for pragma in ("auto_vacuum = INCREMENTAL", "journal_mode = WAL", "synchronous = FULL"):
                 self._database.execute(f"PRAGMA {pragma}")
+            if not self._pragma("auto_vacuum"):  # a file of an earlier version keeps all the room that it has had
+                with contextlib.suppress(sqlite3.OperationalError):  # there may be no room for it now
+                    self._database.execute("VACUUM")
             self._database.executescript(_SCHEMA)
             self._folder, self._most_bytes = folder, self._bytes()  # what is there stays, also where the disk is full
             self._reserve = folder / "reserve"
@@ -187,7 +191,7 @@ class Store:
             while (over := self._bytes() - self._of_jobs - self._limit()) > 0 and self._forget_of_largest(over):
                 pass
         with self._lock:
-            self._database.execute("PRAGMA incremental_vacuum")
+            self._database.executescript("PRAGMA incremental_vacuum")  # `execute` would end it after one page
             self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def _limit(self) -> int:
@@ -200,11 +204,10 @@ class Store:
         return min(MOST_BYTES, self._most_bytes)
 
     def _bytes(self) -> int:
-        pages, free, size = (
-            self._database.execute(f"PRAGMA {name}").fetchone()[0]
-            for name in ("page_count", "freelist_count", "page_size")
-        )
-        return (pages - free) * size
+        return (self._pragma("page_count") - self._pragma("freelist_count")) * self._pragma("page_size")
+
+    def _pragma(self, name: str) -> int:
+        return self._database.execute(f"PRAGMA {name}").fetchone()[0]
 
     def _forget_of_largest(self, over: int) -> bool:
         """Remove answers of the client whose answers are largest together, the oldest first, until ``over`` bytes go.

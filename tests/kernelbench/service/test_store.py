@@ -189,6 +189,24 @@ def test_a_start_on_a_full_disk_removes_no_answer(tmp_path, disk):
     store.close()
 
 
+@pytest.mark.parametrize("earlier", [False, True])
+def test_removed_answers_give_their_room_back(tmp_path, earlier):
+    """The file kept its largest size for ever, so that a full disk stayed full."""
+    file = tmp_path / "queue.sqlite"
+    if earlier:
+        with sqlite3.connect(file) as database:
+            database.execute("PRAGMA journal_mode = WAL")
+        database.close()
+    store = Store(tmp_path, most=100)
+    for name in range(4):
+        answer(store, name, "c", "x" * (1 << 18))
+    store.forget_old()
+    assert file.stat().st_size > 1 << 20
+    store.forget_old(time.time() + KEEP_S + 1)
+    assert file.stat().st_size < 1 << 18
+    store.close()
+
+
 def test_no_more_answers_are_removed_than_are_too_many(tmp_path, monkeypatch):
     """A hundred went in each step, where one was too many."""
     monkeypatch.setattr("kernelbench.service.store.MOST_BYTES", 2 << 20)
