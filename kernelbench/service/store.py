@@ -25,14 +25,17 @@ QUEUED, RUNNING, DONE = "queued", "running", "done"
 MOST_BYTES = 2 << 30  # of jobs, and of answers, or a quarter of what there is room for; one with a full log has 0.2 MB
 _RESERVE_BYTES = 16 << 20  # given back where the disk is full: what is removed is logged first
 _IN_A_ROW = 64  # of one group before another one has its turn; a change of judges takes seconds
-_AT_ONCE = 100  # answers that are removed in one step
+_AT_ONCE = 100  # answers that are removed in one step; between two steps others have the queue
+_BETWEEN_S = 0.001  # two steps: who waits for a lock does not get it where it is taken again at once
+_PAGES_AT_ONCE = 4096  # that are given back in one step: 16 MiB
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS submissions (
     seq INTEGER PRIMARY KEY AUTOINCREMENT, client TEXT NOT NULL, id TEXT NOT NULL, priority INTEGER NOT NULL,
     "group" TEXT NOT NULL, state TEXT NOT NULL, tries INTEGER NOT NULL DEFAULT 0, job TEXT NOT NULL, answer TEXT,
     accepted REAL NOT NULL, ended REAL, UNIQUE (client, id));
 CREATE INDEX IF NOT EXISTS waiting ON submissions (state, priority DESC, seq);
-"""
+CREATE INDEX IF NOT EXISTS done ON submissions (state, client, ended);
+"""  # an answer is bytes, whose length SQLite knows without reading them; behind it in its row is what that index has
 _GIVEN_UP = f"the service or its machine ended {MAX_TRIES} times during this evaluation"
 
 
@@ -76,7 +79,7 @@ class Store:
     def _resume(self) -> None:
         """Queue again what ran when the service ended; answer what did so too often."""
         with self._change() as database:
-            given_up = json.dumps({"unevaluated": _GIVEN_UP})
+            given_up = json.dumps({"unevaluated": _GIVEN_UP}).encode()
             database.execute(
                 "UPDATE submissions SET state = ?, answer = ?, ended = ?, job = '' WHERE state = ? AND tries >= ?",
                 (DONE, given_up, time.time(), RUNNING, MAX_TRIES),
@@ -146,7 +149,7 @@ class Store:
             # what the job was is not needed any more
             changed = database.execute(
                 "UPDATE submissions SET state = ?, answer = ?, ended = ?, job = '' WHERE seq = ? AND state = ?",
-                (DONE, json.dumps(answer), time.time(), seq, RUNNING),
+                (DONE, json.dumps(answer).encode(), time.time(), seq, RUNNING),
             )
             self._of_jobs -= job * changed.rowcount
             return client, name
@@ -186,13 +189,27 @@ class Store:
         self._keep_reserve()
 
     def _forget(self, limit: float) -> None:
+        while self._forget_some(limit) or self._give_back_some():
+            time.sleep(_BETWEEN_S)
+
+    def _forget_some(self, limit: float) -> bool:
+        """Remove some answers from before ``limit``, or else of too many; return False where there are none."""
         with self._change() as database:
-            database.execute("DELETE FROM submissions WHERE state = ? AND ended < ?", (DONE, limit))
-            while (over := self._bytes() - self._of_jobs - self._limit()) > 0 and self._forget_of_largest(over):
-                pass
+            old = "SELECT seq FROM submissions WHERE state = ? AND ended < ? LIMIT ?"
+            found = database.execute(f"DELETE FROM submissions WHERE seq IN ({old})", (DONE, limit, _AT_ONCE))
+            if found.rowcount:
+                return True
+            over = self._bytes() - self._of_jobs - self._limit()
+            return over > 0 and self._forget_of_largest(over)
+
+    def _give_back_some(self) -> bool:
+        """Give some free pages back; return whether there are more."""
         with self._lock:
-            self._database.executescript("PRAGMA incremental_vacuum")  # `execute` would end it after one page
+            free = self._pragma("freelist_count")
+            # `execute` would end it after one page
+            self._database.executescript(f"PRAGMA incremental_vacuum({_PAGES_AT_ONCE})")
             self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            return 0 < self._pragma("freelist_count") < free
 
     def _limit(self) -> int:
         """Return how many bytes jobs, and answers, may have now: more where room has come, but never less.

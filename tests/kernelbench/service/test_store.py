@@ -207,6 +207,26 @@ def test_removed_answers_give_their_room_back(tmp_path, earlier):
     store.close()
 
 
+def read_bytes():
+    with open("/proc/self/io") as file:
+        return int(file.readline().split()[1])
+
+
+def test_removing_a_few_answers_reads_no_others_and_lets_others_have_the_queue(tmp_path, monkeypatch):
+    """All answers were read for each hundred that went, in one change: nothing else was served for a minute."""
+    monkeypatch.setattr("kernelbench.service.store._AT_ONCE", 1)
+    store, changes = Store(tmp_path, most=100), []
+    for name in range(40):
+        answer(store, name, "c", "x" * (1 << 18))
+    monkeypatch.setattr("kernelbench.service.store.MOST_BYTES", store._bytes() - (1 << 19))
+    before = read_bytes()
+    store._database.set_trace_callback(lambda text: changes.append(text) if text == "COMMIT" else None)
+    store.forget_old()
+    assert len(answers(store, *range(5))[2]) == 2 and len(changes) == 3
+    assert read_bytes() - before < 4 << 20
+    store.close()
+
+
 def test_no_more_answers_are_removed_than_are_too_many(tmp_path, monkeypatch):
     """A hundred went in each step, where one was too many."""
     monkeypatch.setattr("kernelbench.service.store.MOST_BYTES", 2 << 20)
