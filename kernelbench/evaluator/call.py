@@ -18,7 +18,7 @@ from harness.process import protocol
 from harness.process.owned_folders import remove_tree
 from harness.result import CandidateFailure, Status
 from harness.solution.discover import Solution, SolutionError, read_solution
-from harness.solution.private_copy import PrivateCopies
+from harness.solution.private_copy import Changed, PrivateCopies
 from kernelbench.evaluation.executor import EnvironmentUnfit, Evaluated, Skipped
 from kernelbench.evaluation.local_executor import Order
 from kernelbench.evaluator.bench import Bench, Benches
@@ -89,7 +89,9 @@ class Call:
             try:
                 solution = _read(job, file, folder / str(place))
             except (SolutionError, OSError) as error:
-                answers.append({"refused": str(error)} if job["path"] else {"unevaluated": str(error)})
+                # a moment's fault may be gone at the next call, and the caller can mend nothing
+                lasting = isinstance(error, (SolutionError, PermissionError)) and not isinstance(error, Changed)
+                answers.append({"refused" if job["path"] and lasting else "unevaluated": str(error)})
                 continue
             if fault := job["fault"] or _choice(job, solution, bench):
                 failure = CandidateFailure(Status.BUILD_ERROR, fault)

@@ -81,13 +81,15 @@ def command(
         "baselines": [baseline], "track": track,
     }  # fmt: skip
     request = Request(file, problem, problem_dir, conditions)
+    first = True
     try:
         while True:
             seen = saved(Path(file)) if watch else {}
             attempt = _judged(request, idle if server else None)
             say(escaping.json_line(attempt) if as_json else text.page(attempt))
-            if not watch or attempt["exit_status"] == WRONG_USAGE:
+            if not watch or first and attempt["exit_status"] == WRONG_USAGE:
                 sys.exit(attempt["exit_status"])
+            first = False  # the call is right; what the file says may be wrong until it is saved again
             wait_for_change(Path(file), seen)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)

@@ -91,6 +91,23 @@ def test_watch_judges_again_on_save(tmp_path):
             process.kill()
 
 
+@pytest.mark.slow
+def test_watch_goes_on_after_a_save_that_is_no_solution(tmp_path):
+    """It ended there, also where it had looked in the middle of a save."""
+    path, new = tmp_path / "1_19.py", tmp_path / "1_19.new"
+    path.write_text("class ModelNew: nonsense(")
+    command = [*KB, str(path), "--device", "cpu", "--json", "--watch"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert json.loads(process.stdout.readline())["exit_status"] == 1
+            for source, status in (("# kb: sample=x\n", 2), ("class ModelNew: other nonsense(", 1)):
+                new.write_text(source)
+                new.replace(path)
+                assert json.loads(process.stdout.readline())["exit_status"] == status
+        finally:
+            process.kill()
+
+
 def test_the_schema_is_published():
     done = subprocess.run([*KB, "--schema"], capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) == report.schema()

@@ -1,0 +1,61 @@
+"""One call of an evaluator: whose mistake it is where a file cannot be evaluated."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from harness.solution.discover import SolutionError
+from kernelbench.evaluator import call
+from kernelbench.evaluator.client import Conditions, EvaluationError, Job, outcome_of, problem_file
+
+GOOD = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return x.clamp(min=0)\n"
+
+
+@pytest.fixture
+def outcome(tmp_path):
+    """Return what is told of a file that gets no judge."""
+
+    def outcome(path):
+        bench = SimpleNamespace(device_type="cpu", line=SimpleNamespace(order=lambda orders: []))
+        benches = SimpleNamespace(take=lambda *_: bench, give_back=lambda *_: None)
+        conditions, answers = Conditions(device="cpu"), []
+        job = Job(problem_file("1/19", conditions), path)
+        made = call.Call(None, benches, tmp_path)
+        made.answer([{"index": 0, **job.to_json()}], conditions.to_json(), answers.append)
+        return outcome_of(answers[0])
+
+    return outcome
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "relu.py"
+    path.write_text(GOOD)
+    return path
+
+
+def test_a_file_that_is_no_solution_is_the_callers_mistake(outcome, file):
+    file.write_text("# kb: sample=x\n" + GOOD)
+    found = outcome(file)
+    assert isinstance(found, SolutionError) and "sample=x is not a number" in str(found)
+
+
+def test_a_machine_without_room_for_copies_is_no_mistake_of_the_caller(outcome, file, monkeypatch):
+    """It was told as a wrong call, which trying again would not mend."""
+    monkeypatch.setattr("harness.solution.private_copy.free_bytes", lambda folder: 0)
+    found = outcome(file)
+    assert isinstance(found, EvaluationError) and "No space left" in str(found)
+
+
+def test_a_file_that_is_being_saved_is_no_mistake_of_the_caller(outcome, file, monkeypatch):
+    """A look in the middle of a save was told as a wrong call."""
+    read = call.read_solution
+
+    def then_saved(*arguments, **named):
+        found = read(*arguments, **named)
+        file.write_text(GOOD + "\n")
+        return found
+
+    monkeypatch.setattr(call, "read_solution", then_saved)
+    found = outcome(file)
+    assert isinstance(found, EvaluationError) and "changed meanwhile" in str(found)
