@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from collections.abc import Callable
@@ -15,6 +16,8 @@ from kernelbench import suite
 from kernelbench.attempt import report
 from kernelbench.attempt.request import Request
 from kernelbench.evaluator.client import Conditions, EvaluationError, Job, evaluate_all, problem_file
+
+_OF_CALL = FileNotFoundError, NotADirectoryError, PermissionError  # errors of the system for what a caller names
 
 Ask = Callable[[Job, Conditions], Result | EvaluationError | SolutionError]
 
@@ -34,6 +37,9 @@ def judge_file(request: Request, ask: Ask | None = None) -> tuple[dict[str, Any]
         job = Job(problem_file(problem, conditions, folder), path, others=others)
     except (SolutionError, ProblemError, ValueError, TypeError) as error:
         outcome = error
+    except OSError as error:
+        of_call = isinstance(error, _OF_CALL) or error.errno == errno.ENAMETOOLONG
+        outcome = error if of_call else EvaluationError(str(error))
     else:
         outcome = (ask or _ask)(job, conditions)
     wall_s = round(time.perf_counter() - begin, 3)

@@ -26,13 +26,18 @@ def try_file(request: Request, idle_s: float = IDLE_S) -> tuple[dict[str, Any], 
 
     ``seconds`` of the attempt are those of this call. The server ends after ``idle_s`` seconds without a call.
 
-    Raises NoPlace where there is no private folder for a server, and ServerError where it died twice.
+    Raises NoPlace where there is no private folder for a server, and ServerError where it died twice, or where the
+    working directory is gone.
     """
     begin, death = time.perf_counter(), ""
+    try:
+        asked = vars(request.anywhere())
+    except OSError as error:
+        raise ServerError(f"the working directory cannot be found: {error.strerror}") from error
     for _ in range(_TRIES):
         try:
             with _connected(Place.here()) as connection:
-                protocol.send(connection, {"idle_s": idle_s, **vars(request.anywhere())})
+                protocol.send(connection, {"idle_s": idle_s, **asked})
                 connection.settimeout(None)  # evaluations end by deadlines of their own, and a death closes the socket
                 answer = protocol.receive(connection)
         except (protocol.Closed, OSError) as error:

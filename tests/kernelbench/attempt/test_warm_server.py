@@ -150,6 +150,15 @@ def test_who_has_other_cores_or_another_priority_has_another_server(runtime, cal
     assert Place.here().socket == here
 
 
+def test_a_working_directory_that_is_gone_is_told(runtime, tmp_path, monkeypatch):
+    """The server was said to have ended twice, which had not been asked."""
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(warm_client.ServerError, match="working directory cannot be found"):
+        warm_client.try_file(Request("1_19.py", conditions={"device": "cpu"}))
+
+
 def test_a_folder_that_others_may_enter_is_not_used(runtime):
     runtime.mkdir(mode=0o755)
     runtime.chmod(0o755)
