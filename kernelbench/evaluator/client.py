@@ -191,10 +191,14 @@ def outcome_of(answer: dict[str, Any]) -> Result | EvaluationError | SolutionErr
 
 
 class EvaluatorProcess:
-    """The evaluator's process, from outside; started with the first call, and again where it has died."""
+    """The evaluator's process, from outside; started with the first call, and again where it has died.
+
+    Once it is closed it starts no other.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._closed = False
         self._process: subprocess.Popen | None = None
         self._control: socket.socket | None = None
 
@@ -217,6 +221,8 @@ class EvaluatorProcess:
         ours, theirs = socket.socketpair()
         with theirs, self._lock:
             try:
+                if self._closed:
+                    raise protocol.Closed("it was closed")
                 if self._process is None or self._process.poll() is not None:
                     self._start()
                 self._hand_over(theirs)
@@ -229,7 +235,7 @@ class EvaluatorProcess:
         try:
             socket.send_fds(self._control, [b"\0"], [connection.fileno()])
         except OSError:  # it is about to end
-            self.close()
+            self._end()
             self._start()
             socket.send_fds(self._control, [b"\0"], [connection.fileno()])
 
@@ -248,6 +254,12 @@ class EvaluatorProcess:
             self._control.close()
 
     def close(self) -> None:
+        """End it; calls that wait raise Closed, and so do later ones."""
+        with self._lock:
+            self._closed = True
+            self._end()
+
+    def _end(self) -> None:
         self.hang_up()
         if self._process is None:
             return
