@@ -143,4 +143,6 @@ def _answer(ended: Future) -> dict[str, Any]:
 
 def _hung_up(connection: socket.socket) -> bool:
     """Return whether the other end is closed: after its jobs it sends nothing more."""
-    return bool(select.select([connection], [], [], 0)[0])
+    look = select.poll()  # select.select takes no descriptor from 1024 on
+    look.register(connection, select.POLLIN)
+    return bool(look.poll(0))

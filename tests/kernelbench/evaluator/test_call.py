@@ -1,5 +1,8 @@
-"""One call of an evaluator: whose mistake it is where a file cannot be evaluated."""
+"""One call of an evaluator: whose mistake it is where a file cannot be evaluated, and callers who hang up."""
 
+import fcntl
+import resource
+import socket
 from types import SimpleNamespace
 
 import pytest
@@ -59,3 +62,23 @@ def test_a_file_that_is_being_saved_is_no_mistake_of_the_caller(outcome, file, m
     monkeypatch.setattr(call, "read_solution", then_saved)
     found = outcome(file)
     assert isinstance(found, EvaluationError) and "changed meanwhile" in str(found)
+
+
+@pytest.fixture
+def many_files():
+    """Let this process open more files than 1024."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if before[1] != resource.RLIM_INFINITY and before[1] < 4096:
+        pytest.skip("it may open 1024 files at most")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (4096, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_who_hangs_up_is_noticed_among_more_than_a_thousand_callers(many_files):
+    """A descriptor from 1024 on was an error, which ended the calls of all."""
+    ours, theirs = socket.socketpair()
+    with ours, socket.socket(fileno=fcntl.fcntl(ours, fcntl.F_DUPFD_CLOEXEC, 2000)) as connection:
+        assert not call._hung_up(connection)
+        theirs.close()
+        assert call._hung_up(connection)
