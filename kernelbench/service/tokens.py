@@ -33,14 +33,22 @@ class Tokens:
         status, state = self._path.stat(), stamp_of_file(self._path)
         if stat.S_IMODE(status.st_mode) & 0o077:
             raise TokenError(f"others can read {self._path}: chmod 600 {self._path}, and choose new tokens")
-        clients = {}
-        for number, line in enumerate(self._path.read_text(encoding="utf-8").splitlines(), start=1):
+        try:
+            lines = self._path.read_text(encoding="utf-8").splitlines()
+        except UnicodeDecodeError as error:
+            raise TokenError(f"{self._path} is no text in UTF-8: {error}") from error
+        if not lines:  # an editor may be about to write it, and nobody is a stranger meanwhile
+            raise TokenError(f"{self._path} is empty: expected a NAME and a TOKEN a line, or a comment")
+        clients: dict[str, bytes] = {}
+        for number, line in enumerate(lines, start=1):
             if not line.strip() or line.startswith("#"):
                 continue
             match = _LINE.fullmatch(line.strip())
             if not match or len(match["token"]) < _LEAST or match["name"] in clients:
                 raise TokenError(f"{self._path}, line {number}: expected a new NAME and a TOKEN of {_LEAST} characters")
-            clients[match["name"]] = _digest(match["token"])
+            if (digest := _digest(match["token"])) in clients.values():
+                raise TokenError(f"{self._path}, line {number}: another client has this token")
+            clients[match["name"]] = digest
         self._clients, self._state = clients, state
 
     def client(self, token: str) -> str | None:

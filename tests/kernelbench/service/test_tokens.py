@@ -25,7 +25,10 @@ def test_clients_come_and_go_without_a_restart(tmp_path):
     assert (tokens.client("1" * 32), tokens.client("2" * 32)) == (None, "two")
 
 
-@pytest.mark.parametrize("line", ["one short", f"one {'1' * 32}\none {'2' * 32}", "one", f"o/ne {'1' * 32}"])
+@pytest.mark.parametrize(
+    "line",
+    ["one short", f"one {'1' * 32}\none {'2' * 32}", "one", f"o/ne {'1' * 32}", f"one {'1' * 32}\ntwo {'1' * 32}"],
+)
 def test_a_file_that_gives_weak_access_is_refused(tmp_path, line):
     path = tmp_path / "tokens"
     path.touch(0o600)
@@ -40,3 +43,15 @@ def test_a_file_that_others_can_read_is_refused(tmp_path):
     os.chmod(path, 0o640)
     with pytest.raises(TokenError, match="chmod 600"):
         Tokens(path)
+
+
+@pytest.mark.parametrize("written", [b"", b"# caf\xe9\n"], ids=["empty", "no text"])
+def test_a_file_that_is_being_written_makes_nobody_a_stranger(tmp_path, written):
+    """Clients were refused for good while an editor had emptied the file; other bytes were a fault of the service."""
+    path = tmp_path / "tokens"
+    tokens, whole = Tokens(path), path.read_bytes()
+    path.write_bytes(written)
+    with pytest.raises(TokenError, match="tokens is "):
+        tokens.client("1" * 32)
+    path.write_bytes(whole)
+    assert tokens.client(whole.split()[-1].decode()) == "default"
