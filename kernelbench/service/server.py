@@ -17,7 +17,7 @@ from kernelbench.evaluator.client import Conditions, EvaluatorProcess
 from kernelbench.service.app import Service
 from kernelbench.service.dispatcher import Dispatcher, describe
 from kernelbench.service.metrics import Metrics
-from kernelbench.service.store import Store, StoreError
+from kernelbench.service.store import QUEUE, Store, StoreError
 from kernelbench.service.submission import Intake
 from kernelbench.service.tokens import TokenError, Tokens
 
@@ -102,9 +102,17 @@ def _run(app: Any, listener: socket.socket) -> None:
 
 
 def _make_private(folder: Path) -> None:
+    """Make the folder, or take one with a queue, for this user alone. Raises StoreError.
+
+    Others may use a folder of another kind, such as `.`, and would be locked out.
+    """
     try:
+        new = not folder.exists()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        folder.chmod(0o700)
+        if new or (folder / QUEUE).exists():
+            folder.chmod(0o700)
+        elif folder.stat().st_mode & 0o077:
+            raise StoreError(f"others can enter {folder}: choose a new folder, or chmod 700 {folder}")
     except OSError as error:
         raise StoreError(f"cannot use {folder}: {error.strerror}") from error
 

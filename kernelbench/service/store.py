@@ -19,6 +19,7 @@ from typing import Any
 
 from kernelbench.service.submission import Submission
 
+QUEUE = "queue.sqlite"
 MAX_TRIES = 3  # starts of one evaluation; the service or its machine ended in all of them
 KEEP_S = 24 * 3600.0  # an answer that nobody has fetched meanwhile is for nobody
 QUEUED, RUNNING, DONE = "queued", "running", "done"
@@ -59,7 +60,7 @@ class Store:
         try:
             self._owner = open(os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), encoding="utf-8")
             fcntl.flock(self._owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self._database = sqlite3.connect(folder / "queue.sqlite", check_same_thread=False, isolation_level=None)
+            self._database = sqlite3.connect(folder / QUEUE, check_same_thread=False, isolation_level=None)
             # the first one holds for a file without content, and the second one writes it
             for pragma in ("auto_vacuum = INCREMENTAL", "journal_mode = WAL", "synchronous = FULL"):
                 self._database.execute(f"PRAGMA {pragma}")

@@ -25,9 +25,12 @@ class Tokens:
 
     def __init__(self, path: Path):
         self._path = path
-        if not path.exists():
-            _create(path)
-        self._read()
+        try:
+            if not path.exists():
+                _create(path)
+            self._read()
+        except OSError as error:
+            raise TokenError(f"{path} cannot be used: {error.strerror}") from error
 
     def _read(self) -> None:
         status, state = self._path.stat(), stamp_of_file(self._path)

@@ -17,6 +17,7 @@ from harness.problem.module import ProblemError
 from kernelbench import EvaluationError, Evaluator
 from kernelbench.integrations import tasks
 from kernelbench.service.app import MAX_BODY_BYTES
+from kernelbench.service.server import StoreError, _make_private
 
 # A second instead of half a minute for slow clients.
 QUICK = "from kernelbench.service import app, server; app.BODY_S = 1.0; server._HEAD_S = 1.0"
@@ -291,3 +292,21 @@ def test_a_proxy_whose_service_is_gone_is_no_sign_of_it(proxy, status):
 def test_an_answer_of_something_else_says_so(proxy, content):
     with pytest.raises(ValueError, match="does not answer as an evaluation service does"):
         Evaluator(proxy(200, content), "0" * 64).reward("1/19", GOOD)
+
+
+def test_a_folder_of_others_is_not_closed_to_them(tmp_path):
+    """`kb serve-eval .` took the rights of everybody else away, of any folder."""
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o755)
+    with pytest.raises(StoreError, match="others can enter .*/shared: choose a new folder, or chmod 700"):
+        _make_private(shared)
+    assert shared.stat().st_mode & 0o777 == 0o755
+    (shared / "queue.sqlite").touch()
+    _make_private(shared)
+    assert shared.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_new_folder_is_its_owners_alone(tmp_path):
+    _make_private(tmp_path / "above" / "new")
+    assert (tmp_path / "above" / "new").stat().st_mode & 0o777 == 0o700

@@ -55,3 +55,10 @@ def test_a_file_that_is_being_written_makes_nobody_a_stranger(tmp_path, written)
         tokens.client("1" * 32)
     path.write_bytes(whole)
     assert tokens.client(whole.split()[-1].decode()) == "default"
+
+
+def test_a_file_that_cannot_be_made_is_told_as_such(tmp_path):
+    """It was told as a port that could not be listened on."""
+    (tmp_path / "tokens").symlink_to(tmp_path / "gone" / "tokens")
+    with pytest.raises(TokenError, match="tokens cannot be used: File exists"):
+        Tokens(tmp_path / "tokens")
