@@ -55,17 +55,18 @@ def kernels(
     judge = kernel_scorer(
         kind=kind, device=device, workload=workload, precision=precision, timeout_s=timeout_s, track=track
     )
-    return Task(dataset=MemoryDataset(samples, name="kernelbench"), solver=_solver(device, tools), scorer=judge)
+    solver = _solver(device, timeout_s, track) if tools else [generate()]
+    return Task(dataset=MemoryDataset(samples, name="kernelbench"), solver=solver, scorer=judge)
 
 
-def _solver(device: str | None, tools: bool) -> list[Solver]:
-    if not tools:
-        return [generate()]
+def _solver(device: str | None, timeout_s: float, track: str | None) -> list[Solver]:
+    """Return solvers with the tools of ``kb mcp``, which judge by the rules of the scorer."""
     folder = tempfile.mkdtemp(prefix="kb-inspect-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     # a model has no files but those that it keeps: what tools say of others would tell it their lines
     python, *arguments = command_of("kernelbench")
-    arguments += ["mcp", "--files", folder, *(["--device", device] if device else [])]
+    arguments += ["mcp", "--files", folder, "--timeout", str(timeout_s), *(["--device", device] if device else [])]
+    arguments += {"open": ["--allow-library"], "kernels": ["--own-kernels"]}.get(track, [])
     server = mcp_server_stdio(name="kernelbench", command=python, args=arguments, env=dict(os.environ))
     return [use_tools(keep(folder), mcp_tools(server)), generate()]
 

@@ -20,6 +20,8 @@ from inspect_ai.tool import ToolError
 
 from kernelbench import EvaluationError
 from kernelbench.attempt import warm_client
+from kernelbench.cli.agents.mcp import command as mcp_command
+from kernelbench.integrations import inspect_ai as adapter
 from kernelbench.integrations import tasks
 from kernelbench.integrations.inspect_ai import keep, kernels
 
@@ -76,6 +78,17 @@ def test_a_model_may_ask_the_judge_before_it_answers(tmp_path, tmp_path_factory,
     assert "secret" not in str(log.samples[0].messages)
     (score,) = scores(log)
     assert score.value["correct"] == 1
+
+
+@pytest.mark.parametrize("track", [None, "open", "kernels"])
+def test_the_tools_judge_by_the_rules_of_the_scorer(monkeypatch, track):
+    """They took the default track and timeout, so that what they called rejected was right, or the reverse."""
+    told = []
+    monkeypatch.setattr(adapter, "mcp_server_stdio", lambda args, **_: told.extend(args))
+    monkeypatch.setattr(adapter, "mcp_tools", lambda server: [])
+    kernels(problems="1/19", device="cpu", timeout_s=7.5, track=track, tools=True)
+    given = mcp_command.make_context("kb mcp", told[told.index("mcp") + 1 :]).params
+    assert (given["device"], given["timeout"], given["track"]) == ("cpu", 7.5, track)
 
 
 def test_a_source_that_cannot_be_kept_is_told_to_the_model(tmp_path):
