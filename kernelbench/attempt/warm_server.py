@@ -136,11 +136,19 @@ class _WarmServer:
             try:
                 connection, _ = self._listener.accept()
             except BlockingIOError:
-                self._place.remove()
+                if not self._is_replaced():
+                    self._place.remove()
                 self._listener.close()
                 return True
             self._listener.settimeout(_LOOK_S)
             self._start(connection)
+            return False
+
+    def _is_replaced(self) -> bool:
+        """Return whether another server has this place, with a token of its own."""
+        try:
+            return self._place.token.read_bytes() != self._token
+        except FileNotFoundError:
             return False
 
     def close(self) -> None:

@@ -13,6 +13,7 @@ from conftest import wait_until_gone
 from kernelbench.attempt import warm_client, warm_place
 from kernelbench.attempt.request import Request
 from kernelbench.attempt.warm_place import NoPlace, Place
+from kernelbench.attempt.warm_server import _WarmServer
 
 pytestmark = pytest.mark.slow  # nearly each starts a server of its own
 
@@ -134,6 +135,29 @@ def test_a_server_ends_when_nobody_calls(attempted, runtime, tmp_path):
     wait_until_gone(runtime)
     os.waitpid(pid, 0)  # a child of this process, as its starter: it has ended
     assert not list(runtime.glob("*.token")) and not warm_client.stop()
+
+
+def served(place):
+    """A listener in the place, with a new token."""
+    place.write_token()
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(place.socket))
+    return listener
+
+
+def test_a_server_that_was_replaced_leaves_its_successor_where_it_is(runtime):
+    """It took socket and token of the successor away, which then ended, too."""
+    place = Place.here()
+    first = _WarmServer(served(place), runtime)
+    place.remove()
+    with served(place):
+        token = place.token.read_bytes()
+        first._listener.listen()
+        assert first._leave() and place.socket.exists() and place.token.read_bytes() == token
+    place.remove()
+    last = _WarmServer(served(place), runtime)
+    last._listener.listen()
+    assert last._leave() and not place.socket.exists() and not place.token.exists()
 
 
 @pytest.mark.parametrize("call", ["sched_setaffinity", "nice"])
