@@ -91,7 +91,7 @@ class Run:
         """A new run; RunError where ``path`` holds one already, or anything else, which would be taken for its own."""
         if os.path.exists(path) and not os.path.isdir(path):  # of a closed folder Python 3.11's own raise
             raise RunError(f"{path} is a file, and a run is a directory; choose another --out")
-        if (path / CONFIG).exists():
+        if os.path.exists(path / CONFIG):
             raise RunError(f"{path} holds a run already; continue it with --resume, or choose another --out")
         if os.path.lexists(path / LOG):
             raise RunError(f"{path} has a {LOG} and no {CONFIG} that says of what; choose another --out")
@@ -114,7 +114,7 @@ class Run:
 
         So where a solver has worked for it: what it asked and measured is of that configuration too.
         """
-        if not (path / CONFIG).exists():
+        if not os.path.exists(path / CONFIG):
             return cls.create(path, config)
         run = cls.load(path)
         different = [key for key in _IDENTITY if not _same(key, _of(run.config, key), _of(config, key))]
@@ -139,7 +139,7 @@ class Run:
         config = {**config, "started": started, "kernelbench": __version__}
         if others := foreign(path):
             raise RunError(f"{others}: choose another --out")
-        run = None if resume and (path / CONFIG).exists() else cls.create(path, config)
+        run = None if resume and os.path.exists(path / CONFIG) else cls.create(path, config)
         writer = only_writer(path / LOG)
         run = run or cls.resume(path, config)
         run._writer = writer

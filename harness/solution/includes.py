@@ -10,6 +10,7 @@ import codecs
 import contextlib
 import errno
 import hashlib
+import io
 import os
 import re
 import stat
@@ -273,6 +274,7 @@ def read_head(path: Path, most: int, in_place: bool = False) -> tuple[bytes, int
 def open_plain(path: Path, in_place: bool = False) -> BinaryIO:
     """Open a plain file; OSError for a pipe, which would keep us waiting, and for a device, which may act on it.
 
+    One that keeps its reader waiting nevertheless, as some of /proc, is opened, and reading it raises OSError.
     With ``in_place`` the path must be the real one, which a candidate that owns its folders may make a link to
     somewhere else at any time.
     """
@@ -288,12 +290,21 @@ def open_plain(path: Path, in_place: bool = False) -> BinaryIO:
         if reason:
             raise OSError(errno.EINVAL, reason, str(path))
         try:
-            flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC  # some files of /proc keep who reads them waiting
-            return open(os.open(f"/proc/self/fd/{place}", flags), "rb")
+            flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+            return io.BufferedReader(_Unwaiting(os.open(f"/proc/self/fd/{place}", flags)))
         except OSError as error:
             raise OSError(error.errno, os.strerror(error.errno), str(path)) from None
     finally:
         os.close(place)
+
+
+class _Unwaiting(io.FileIO):
+    """A file whose reads raise OSError where they would wait: to its reader a None looks like the end."""
+
+    def readinto(self, buffer) -> int:
+        if (count := super().readinto(buffer)) is None:
+            raise BlockingIOError(errno.EAGAIN, "it keeps its reader waiting")
+        return count
 
 
 def too_large(size: int, cap: int) -> str:

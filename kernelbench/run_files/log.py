@@ -79,7 +79,7 @@ def append_line(path: Path, record: dict[str, Any]) -> None:
             if written < len(line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             os.fsync(descriptor)
-            _counted[_identity(descriptor)] = (size + len(line), lines + line.count(b"\n"))
+            _counted[_identity(descriptor)] = (size + len(line), lines + 1)
         except OSError as error:
             with contextlib.suppress(OSError):  # EINVAL: it is a pipe
                 os.ftruncate(descriptor, size)

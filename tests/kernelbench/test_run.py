@@ -574,3 +574,89 @@ def test_of_two_who_begin_a_run_at_once_one_does(tmp_path):
         thread.join()
     (winner,) = filter(None, ends)
     assert Run.load(tmp_path / "run").config["device"] == winner.config["device"]
+
+
+@pytest.mark.parametrize("name", ["calls.jsonl", "trajectory.jsonl", "facts.jsonl"])
+def test_another_configuration_is_refused_where_a_solver_has_worked(tmp_path, name):
+    """Of a run that ended before its first result, answers of another model were taken for those of the new one."""
+    run = Run.create(tmp_path, CONFIGURATION | {"model": "one"})
+    (tmp_path / name).touch()
+    Run.resume(tmp_path, CONFIGURATION | {"model": "two"})
+    (tmp_path / name).write_text("{}\n")
+    with pytest.raises(RunError, match="another configuration: model was 'two' and is 'one'"):
+        Run.resume(tmp_path, run.config)
+    assert Run.resume(tmp_path, CONFIGURATION | {"model": "two"}).config["model"] == "two"
+
+
+def test_a_folder_that_cannot_be_looked_into_is_an_error_that_says_so(tmp_path):
+    """Python before 3.12 raises for what is asked whether it is there, and `kb` asked to report a fault of its own."""
+    place = tmp_path / ("x" * 300)
+    for resume in (False, True):
+        with pytest.raises(WriteError, match="cannot make a run directory in .*: File name too long"):
+            Run.open(place, CONFIGURATION, resume)
+    with pytest.raises(RunError, match="cannot be read: File name too long"):
+        Run.load(place)
+
+
+def on(workload, name="a.py", status=Status.OK):
+    return replace(result(name=name, status=status), workload={"name": workload})
+
+
+TWO = CONFIGURATION | {"workload": "small, full"}
+
+
+@pytest.mark.parametrize("read", [Run.whole, Run.measured_first])
+def test_a_solution_is_whole_once_it_is_evaluated_on_all_workloads_of_the_run(tmp_path, read):
+    """A run that was killed between two workloads told a solution of which half was known as right and 3.00x."""
+    run = Run.create(tmp_path, TWO)
+    run.append(on("small"))
+    assert read(run) == [] and run.solutions() == [] and len(run.latest()) == 1
+    assert run.missing([(solution(), "small"), (solution(), "full")]) == [(solution(), "full")]
+    run.append(on("full"))
+    assert len(read(run)) == 2 and len(run.solutions()) == 1
+
+
+def test_what_is_wrong_on_one_workload_is_whole_without_the_others(tmp_path):
+    run = Run.create(tmp_path, TWO)
+    run.append(on("full", status=Status.WRONG_VALUE))
+    assert [one.status for one in run.solutions()] == [Status.WRONG_VALUE] and len(run.measured_first()) == 1
+
+
+@pytest.mark.parametrize("workload", [None, "all", "small"])
+def test_one_workload_is_whole_where_the_run_names_no_others(tmp_path, workload):
+    run = Run.create(tmp_path, CONFIGURATION | {"workload": workload})
+    run.append(on("small"))
+    assert run.whole() == run.measured_first() == run.results
+
+
+def test_first_measurements_are_none_of_what_was_skipped_on_a_workload(tmp_path):
+    """A lineage and a replay had 3.00x of a solution that a leaderboard counted as unsolved."""
+    run = Run.create(tmp_path, CONFIGURATION | {"workload": "all"})
+    for name in ("a.py", "b.py"):
+        run.append(on("small", name))
+    skip = {"kind": "skipped", "problem": "1/1", "problem_name": "x", "solution": "a.py", "sample": 0,
+            "workload": "full", "reason": "the GPU was lost", "after": 2}  # fmt: skip
+    unevaluated.append(tmp_path, run.unevaluated, skip)
+    assert run.measured_first() == run.whole() == run.results[1:]
+
+
+def test_the_latest_results_of_one_solution_are_those_among_the_latest_of_all(tmp_path):
+    """For each check of a gate those of all were looked through: 25,000 took hours."""
+    run = Run.create(tmp_path, CONFIGURATION)
+    assert run.latest_of("1/1", "a.py") == []
+    for one in (on("small"), on("full"), on("small", "b.py"), result("1/2")):
+        run.append(one)
+    assert run.latest_of("1/1", "a.py") == run.results[:2] and run.latest_of("1/2", "a.py") == run.results[3:]
+    run.append(on("small"))
+    assert run.latest_of("1/1", "a.py") == [run.results[4], run.results[1]]
+    withdrawn = {"kind": "withdrawn", "problem": "1/1", "solution": "a.py", "after": 5}
+    unevaluated.append(tmp_path, run.unevaluated, withdrawn)
+    assert run.latest_of("1/1", "a.py") == [] and run.latest_of("1/1", "b.py") == run.results[2:3]
+
+
+def test_results_of_one_solution_are_found_without_a_look_at_those_of_all(tmp_path, monkeypatch):
+    run = Run.create(tmp_path, CONFIGURATION)
+    run.append(result())
+    run.latest_of("1/1", "a.py")
+    monkeypatch.setattr(Run, "latest", None)
+    assert run.latest_of("1/1", "a.py") == run.results

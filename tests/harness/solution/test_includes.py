@@ -1,11 +1,21 @@
 """The local files that a source reaches through its includes."""
 
 import os
+import threading
 from pathlib import Path
 
 import pytest
 
-from harness.solution.includes import DEVICES, local_includes, reached, real_path
+from harness.solution.includes import (
+    DEVICES,
+    digest_of,
+    local_includes,
+    open_plain,
+    reached,
+    read_bytes,
+    read_head,
+    real_path,
+)
 
 
 def names(files):
@@ -124,3 +134,26 @@ def test_of_what_is_not_there_the_path_is_that_of_the_folder_which_is(own):
 def test_lines_of_any_length_take_time_in_proportion(tmp_path):
     for text in ("#" + "<" * 2_000_000, '#"' + " " * 2_000_000, "#\n" * 500_000):
         assert local_includes(text, tmp_path, [tmp_path]) == {}
+
+
+@pytest.mark.parametrize(
+    "read", [read_bytes, digest_of, lambda path: read_head(path, 10), lambda path: open_plain(path).readline()]
+)
+def test_a_plain_file_that_keeps_its_reader_waiting_is_refused_at_once(tmp_path, monkeypatch, read):
+    """A solution named `kmsg` in a run over `/proc` had `kb report` wait for ever."""
+    (tmp_path / "kmsg").touch()
+    os.mkfifo(tmp_path / "waits")
+    waits = os.open(tmp_path / "waits", os.O_RDWR)
+    end = threading.Timer(3, os.close, [waits])  # who waits sees the end of the file then
+    end.start()
+    opened = os.open
+
+    def of_proc(path, flags, *more, **others):  # as /proc/kmsg, which only root can open
+        return opened(tmp_path / "waits" if str(path).startswith("/proc/self/fd/") else path, flags, *more, **others)
+
+    monkeypatch.setattr(os, "open", of_proc)
+    with pytest.raises(BlockingIOError):
+        read(tmp_path / "kmsg")
+    assert end.is_alive()
+    end.cancel()
+    os.close(waits)

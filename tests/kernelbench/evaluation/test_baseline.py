@@ -27,6 +27,7 @@ from kernelbench.evaluation.stored_baselines import (
     default_file,
     parse,
 )
+from kernelbench.run import WriteError
 
 PROBLEM = """
 import torch
@@ -303,3 +304,20 @@ def test_a_file_that_nobody_named_is_not_written_through_a_link(tmp_path, link):
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100)
     assert done.returncode != 0 and f"{link} is a link; name the file with -o" in done.stderr, done.stderr
     assert not list((tmp_path / "elsewhere").iterdir())
+
+
+@pytest.mark.parametrize("made", [True, False])
+def test_a_file_in_a_run_of_others_is_not_written_through_a_link(tmp_path, made):
+    """`kb baseline -o theirs/b.jsonl` wrote into the file of ours that this led to, or made it."""
+    theirs, ours = tmp_path / "theirs", tmp_path / "ours.jsonl"
+    theirs.mkdir()
+    for name in ("config.json", "results.jsonl"):
+        (theirs / name).touch()
+    if made:
+        ours.touch()
+    (theirs / "b.jsonl").symlink_to(ours)
+    with pytest.raises(WriteError, match="b.jsonl: a link in a run leads there; choose another file with -o"):
+        measure(write(tmp_path / "problems", p001="pass"), theirs / "b.jsonl")
+    assert ours.exists() == made and not (made and ours.read_text())
+    BaselineFile(theirs / "own.jsonl").create()
+    assert (theirs / "own.jsonl").exists()

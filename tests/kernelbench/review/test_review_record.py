@@ -65,3 +65,15 @@ def test_nothing_is_written_into_a_pipe(tmp_path):
         os.close(reader)
     with pytest.raises(ReviewError, match="cannot be written"):
         append(tmp_path, REVIEW)
+
+
+def test_a_last_review_that_lacks_its_end_only_is_one_of_those_that_are_read(tmp_path, monkeypatch):
+    """It was not counted, and with one more no review of the run could be read."""
+    for _ in range(2):
+        append(tmp_path, REVIEW)
+    os.truncate(tmp_path / LOG, (tmp_path / LOG).stat().st_size - 1)
+    for module in ("review.record", "run_files.folder"):
+        monkeypatch.setattr(f"kernelbench.{module}.MOST_LINES", 2)
+    with pytest.raises(ReviewError, match=f"{LOG} cannot be written: no more is read of one"):
+        append(tmp_path, REVIEW)
+    assert load(tmp_path) == [REVIEW, REVIEW]
