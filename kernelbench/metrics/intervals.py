@@ -126,6 +126,7 @@ def log_sides(result: Result, baseline: str | None = None) -> tuple[float, float
     Of several workloads each side on its own, by the shares of ``log_speedup_variance``.
     """
     if parts := getattr(result, "parts", None):
+        baseline = baseline or result.over
         sides = [log_sides(part, baseline) for part in parts]
         if None in sides:
             return None
@@ -155,7 +156,7 @@ def log_speedup_variance(result: Result, baseline: str | None = None) -> float |
     the square of its share of the total time, the mean of its shares on either side.
     """
     if parts := getattr(result, "parts", None):
-        return _log_variance_of_totals(parts, baseline)
+        return _log_variance_of_totals(parts, baseline or result.over)
     theirs = _baseline(result, baseline)
     if (theirs or {}).get("interval"):
         low, high = theirs["interval"]

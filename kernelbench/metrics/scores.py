@@ -51,7 +51,8 @@ class Best:
         if found is None or not speedup:
             return found
         middle = math.log(speedup)
-        logs = (middle + (math.log(max(end, 1e-9)) - middle) * self._widening for end in found)
+        ends = (math.log(end) if end > 0 else -_LARGEST_LOG for end in found)
+        logs = (middle + (end - middle) * self._widening for end in ends)
         return Interval(*(math.exp(min(log, _LARGEST_LOG)) for log in logs))
 
     @property

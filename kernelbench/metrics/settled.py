@@ -31,7 +31,7 @@ def verdict(result: Result, baseline: str | None = None) -> str | None:
     if raw_speedup(result, baseline) is None:
         return None
     if parts := getattr(result, "parts", None):
-        if any(verdict(part, baseline) in (UNSTABLE, None) for part in parts):
+        if any(verdict(part, baseline or result.over) in (UNSTABLE, None) for part in parts):
             return UNSTABLE
     elif recorded := (_timing(result, baseline) or {}).get("verdict"):
         return recorded
@@ -118,13 +118,13 @@ def speedup_text(result: Result, baseline: str | None = None) -> str:
     return "1.00x (tie)" if found == TIE else f"{raw_speedup(result, baseline):.2f}x"
 
 
-def to_json(result: Result, baseline: str | None = None) -> dict[str, Any]:
+def to_json(result: Result) -> dict[str, Any]:
     """Return the figures that go wherever a speedup goes: settled, raw, verdict, interval, why there is none."""
-    low, high = interval(result, baseline) or (None, None)
+    low, high = interval(result) or (None, None)
     return {
-        "settled_speedup": settled_speedup(result, baseline),
-        "speedup": raw_speedup(result, baseline),
-        "verdict": verdict(result, baseline),
+        "settled_speedup": settled_speedup(result),
+        "speedup": result.speedup,
+        "verdict": verdict(result),
         "interval": {"low": low, "high": high},
         "no_speedup": why_no_speedup(result) or None,
     }

@@ -23,9 +23,13 @@ UNKNOWN = "unknown"  # the workload of a result of another tool that does not sa
 
 @dataclass
 class CombinedResult(Result):
-    """The results of one solution on several workloads as one; ``parts`` are those that are timed, in order."""
+    """The results of one solution on several workloads as one; ``parts`` are those that are timed, in order.
+
+    ``over`` is the baseline of its speedup where the parts' own are not all over that one; else None.
+    """
 
     parts: list[Result] = field(default_factory=list)
+    over: str | None = None
 
 
 def are_several(wanted: str | None) -> bool:
@@ -56,28 +60,40 @@ def _merged(parts: list[Result]) -> CombinedResult:
     """Times are sums over the workloads that are timed; the status is the first of all that is not ``ok``."""
     every, parts = parts, [part for part in parts if part.workload.get("timed", True)] or parts
     failed = next((part for part in every if not part.correct), None)
-    told = failed or parts[-1]
+    told, over = failed or parts[-1], _over(parts)
     fields = {f.name: getattr(told, f.name) for f in dataclasses.fields(Result)}
     fields |= {
         "workload": {"name": ", ".join(part.workload.get("name", "?") for part in every)},
         "message": f"{failed.workload.get('name', '?')}: {failed.message}" if failed else "",
         "timing": _total([part.timing for part in parts]),
         "baselines": _baselines(parts),
-        "speedup": _speedup(parts),
+        "speedup": _speedup(parts, over),
         "seconds": sum(part.seconds for part in every),
         "sol": _speed_of_light(parts),
         "gflops": gflops_of_totals(parts) if not failed else None,
         "gbps": None,
         "stages_s": {},
     }
-    return CombinedResult(**fields, parts=parts)
+    return CombinedResult(**fields, parts=parts, over=over or None)
+
+
+def led_by(result: Result, baseline: str) -> Result:
+    """Return a result with its speedup over one of its baselines, as if that had been asked for first."""
+    if (fast_p.baseline_of(result) or ("",))[0] == baseline:
+        return result
+    timing = result.baselines[baseline]
+    over = {"over": baseline} if isinstance(result, CombinedResult) else {}
+    return dataclasses.replace(
+        result, baselines={baseline: timing, **result.baselines}, speedup=timing.get("speedup"), **over
+    )
 
 
 def geometric_mean(result: Result) -> float | None:
     """Return that of the settled speedups on each workload; None for one workload, or where one has none."""
-    parts = getattr(result, "parts", [])
-    speedups = [settled.settled_speedup(part) if fast_p.counts(part) else None for part in parts]
-    return fast_p.geometric_mean(speedups) if parts and None not in speedups else None
+    if not isinstance(result, CombinedResult) or result.speedup is None:
+        return None
+    speedups = [settled.settled_speedup(part, result.over) if fast_p.counts(part) else None for part in result.parts]
+    return fast_p.geometric_mean(speedups) if None not in speedups else None
 
 
 def why_incomparable(before: Result, after: Result) -> str:
@@ -120,12 +136,18 @@ def _runtimes(part: Result) -> tuple[float, float]:
     return ours * part.speedup, ours
 
 
-def _speedup(parts: Sequence[Result]) -> float | None:
-    """Return it over the baseline that each part leads with; where these differ, over the first that ran on all."""
+def _over(parts: Sequence[Result]) -> str | None:
+    """Return None where all speedups are over one baseline; else the first baseline that ran on all, or ''."""
+    if len({(fast_p.baseline_of(part) or ("",))[0] for part in parts}) == 1:
+        return None
+    return next(iter(_baselines(parts)), "")
+
+
+def _speedup(parts: Sequence[Result], over: str | None) -> float | None:
     if not _timed(parts):
         return None
-    if len({(fast_p.baseline_of(part) or ("",))[0] for part in parts}) > 1:
-        return next((one.get("speedup") for one in _baselines(parts).values()), None)
+    if over is not None:
+        return _baselines(parts)[over].get("speedup") if over else None
     return fast_p.ratio_of_total_runtimes(*zip(*map(_runtimes, parts)))
 
 

@@ -135,7 +135,7 @@ def _kernels(rows: Sequence[Row]):
             _times(row.claim.speedup),
             row.status,
             (row.result.rule or "") if row.result else "",
-            settled.speedup_text(row.result, row.over) if row.result else "",
+            settled.speedup_text(row.result) if row.result else "",
             f"{row.inflation:.2f}" if row.inflation else "",
             row.label.band if row.label.band != "unreviewed" else "",
             ", ".join(row.traits),

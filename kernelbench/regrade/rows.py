@@ -12,6 +12,7 @@ from harness.result import Result, first_line
 from kernelbench.formats import claims
 from kernelbench.formats.claims import Claim, ClaimsError
 from kernelbench.metrics import held_out, settled
+from kernelbench.metrics.workloads import led_by
 from kernelbench.regrade.traits import OWN_KERNELS, traits
 from kernelbench.review import labels
 from kernelbench.review.labels import NONE, Label
@@ -24,7 +25,10 @@ NOT_EVALUATED = "not evaluated"
 
 @dataclass(frozen=True)
 class Row:
-    """One claim, and the result of the same source; ``result`` is None where there is none, and ``why`` says why."""
+    """One claim, and the result of the same source; ``result`` is None where there is none, and ``why`` says why.
+
+    Its speedup is over the baseline that the claim leads with, where that was measured here too.
+    """
 
     claim: Claim
     result: Result | None
@@ -37,14 +41,9 @@ class Row:
         return self.result.status.value if self.result else NOT_EVALUATED
 
     @property
-    def over(self) -> str | None:
-        """The baseline that the claim leads with, where it was measured here too; None is the run's first."""
-        return self.claim.over if self.result and self.claim.over in self.result.baselines else None
-
-    @property
     def settled(self) -> float | None:
         """The settled speedup; of a rejected result what it would have been; None where it was not measured."""
-        return settled.settled_speedup(self.result, self.over) if self.result else None
+        return settled.settled_speedup(self.result) if self.result else None
 
     @property
     def inflation(self) -> float | None:
@@ -73,7 +72,7 @@ class Row:
             "status": self.status,
             "rule": result.rule if result else None,
             "message": first_line(result.message) if result else self.why,
-            **(settled.to_json(result, self.over) if result else {"settled_speedup": None, "verdict": None}),
+            **(settled.to_json(result) if result else {"settled_speedup": None, "verdict": None}),
             "inflation": self.inflation,
             "label": self.label.band,
             "category": self.label.category,
@@ -112,5 +111,7 @@ def _row(run: Run, claim: Claim, result: Result | None, known: dict, reasons: di
         return Row(claim, None, why=reasons.get(key, "the run has no result of it"))
     if claim.sha256 and result.solution["sha256"] != claim.sha256:
         return Row(claim, None, why="the run has a result of another content of this file")
+    if claim.over in result.baselines:
+        result = led_by(result, claim.over)
     label = known.get(key, NONE)
     return Row(claim, result, label, traits(run, result, claim, label))

@@ -1,5 +1,7 @@
 """Figures of a search from its lineage, against figures worked out by hand."""
 
+import math
+
 import pytest
 from logs import judged, result
 
@@ -82,3 +84,22 @@ def test_levels_are_grouped_as_the_paper_does_where_there_are_five(found):
     assert list(view.figures(found, ["1/1", "4/2"])["quality"]) == ["L1-2", "L4-5", "all"]
     text = view.text({"mine": view.figures(found, ["1/1", "4/2"])})
     assert "Strategies" in text and "tiling" in text and "L4-5" in text
+
+
+def test_within_all_that_the_dearest_problem_cost_its_last_attempt_counts(monkeypatch):
+    """From Python 3.12 on `sum` rounds otherwise than one addition after the other: the last was beyond 100 %."""
+    monkeypatch.setattr(view, "sum", math.fsum, raising=False)
+    costs = [0.1, 0.2, 0.3]
+    assert math.fsum(costs) < 0.1 + 0.2 + 0.3
+    steps = lineage.steps(
+        [measured(n, 8.0 / n) for n in range(1, 4)], [line(n, None, usd=usd) for n, usd in enumerate(costs, 1)]
+    )
+    (budget, mean) = view.figures(steps, ["1/1"])["over_usd"][-1]
+    assert budget == lineage.usd(steps) and mean == pytest.approx(3.0)
+
+
+def test_no_attempt_beyond_the_first_that_a_budget_does_not_hold_counts():
+    steps = lineage.steps(
+        [measured(n, 8.0 / n) for n in range(1, 4)], [line(n, None, usd=usd) for n, usd in enumerate([1, 9, 1], 1)]
+    )
+    assert lineage.over_usd(steps, ["1/1"], [0.5, 2.0, 11.0]) == pytest.approx([1.0, 1.0, 3.0])

@@ -107,3 +107,24 @@ def test_the_best_of_ten_that_change_nothing_is_not_faster_once_it_is_confirmed(
     assert fast_p.share(chosen.raw_beats(1.0)) > 0.9 and fast_p.share(confirmed.beats(1.0)) <= 0.02
     assert fast_p.geometric_mean(confirmed.settled) == pytest.approx(1.0, abs=0.002)
     assert winners.bias(results.values())["bias"] > 1
+
+
+def test_an_interval_that_no_double_holds_ends_where_doubles_end():
+    """A record of others, whose interval was wide and widened for a choice among a hundred, ended every table."""
+    odd = judged("1/1", 1e-100)
+    odd.baselines["eager"]["interval"] = [0.0, 1e300]
+    others = [judged("1/1", 1e-101, sample=number) for number in range(1, 100)]
+    best = best_of_each_problem([odd, *others])["1/1"]
+    assert best.result is odd and best.verdict == "tie"
+    assert best.interval.low == 0 and 1e300 < best.interval.high < float("inf")
+
+
+def test_an_interval_that_is_widened_holds_the_speedup_however_low_that_is():
+    """Both ends were taken for at least 1e-9, and so the lower one of a speedup of 1e-12 was above it."""
+    best = best_of_each_problem([judged("1/1", 1e-12, sample=number) for number in range(10)])["1/1"]
+    assert 0.9e-12 < best.interval.low < 1e-12 < best.interval.high < 1.1e-12 and best.verdict == "slower"
+
+
+def test_an_interval_that_is_not_widened_is_the_one_of_the_record():
+    (best,) = best_of_each_problem([judged("1/1", 1.5, half=0.1)]).values()
+    assert tuple(best.interval) == pytest.approx((1.35, 1.65))

@@ -214,3 +214,50 @@ def test_a_workload_that_a_problem_lacks_ends_the_run_before_anything_runs(folde
     done = kb_eval(folder, "--workload", "small,llm")
     assert done.returncode == 2 and "problem 1/1 has no workload 'llm'; it has: small, ragged" in done.stderr
     assert not (folder / "run").exists()
+
+
+def timed(workload, **speedups):
+    """A result of 2 ms on a workload, with its speedup over each baseline; None is one that failed."""
+    made = on(workload, "1/1")
+    made.timing, made.baselines = {"median_ms": 2.0}, {}
+    for name, speedup in speedups.items():
+        interval = speedup and [speedup * 0.9, speedup * 1.1]
+        facts = {"median_ms": 2.0 * speedup, "speedup": speedup, "interval": interval} if speedup else {"error": "no"}
+        made.baselines[name] = facts
+    made.speedup = next(filter(None, speedups.values()), None)
+    return made
+
+
+def test_a_speedup_over_workloads_is_over_one_baseline(tmp_path):
+    """10 over eager and 2 over compile, as eager failed on one of them, were told as 6 over compile."""
+    parts = timed("full", eager=10.0, compile=2.0), timed("llm", eager=None, compile=2.0)
+    (both,) = run(tmp_path, *parts).solutions()
+    assert fast_p.baseline_of(both)[0] == "compile" and both.speedup == pytest.approx(2.0)
+    assert workloads.geometric_mean(both) == pytest.approx(2.0)
+    for interval in (settled.interval(both), settled.interval(both, "compile")):
+        assert interval.low == pytest.approx(2.0 * 0.9 ** 0.5**0.5) and interval.high < 2.2
+    assert "2.00x" in leaderboard.result_table(both.parts).splitlines()[-1]
+
+
+def test_the_verdict_over_workloads_is_that_over_the_baseline_of_the_speedup(tmp_path):
+    parts = timed("full", eager=10.0, compile=2.0), timed("llm", eager=None, compile=2.0)
+    parts[0].baselines["compile"]["verdict"] = "unstable"
+    (both,) = run(tmp_path, *parts).solutions()
+    assert settled.verdict(both) == "unstable" and settled.settled_speedup(both) is None
+    assert workloads.geometric_mean(both) is None
+
+
+def test_without_a_baseline_on_all_workloads_there_is_no_speedup_over_them(tmp_path):
+    parts = timed("full", eager=10.0, compile=None), timed("llm", eager=None, compile=2.0)
+    (both,) = run(tmp_path, *parts).solutions()
+    assert both.correct and both.speedup is None and workloads.geometric_mean(both) is None
+    assert settled.verdict(both) is None and settled.why_no_speedup(both)
+
+
+def test_a_result_can_be_led_by_another_of_its_baselines(tmp_path):
+    one = timed("full", eager=4.0, compile=2.0)
+    (both,) = run(tmp_path, one, timed("llm", eager=4.0, compile=2.0)).solutions()
+    assert workloads.led_by(one, "eager") is one and workloads.led_by(both, "eager") is both
+    for led in (workloads.led_by(one, "compile"), workloads.led_by(both, "compile")):
+        assert list(led.baselines) == ["compile", "eager"] and led.speedup == settled.settled_speedup(led) == 2.0
+        assert settled.interval(led).high < 2.3

@@ -237,3 +237,37 @@ def test_shares_at_a_ratio_count_what_reaches_it(run):
     assert shares["claimed "] == ["1.000"] * 4 + ["0.500", "0.000"]
     assert shares["measured"] == ["0.500"] * 4 + ["0.000", "0.000"]
     assert shares["speed of light"] == ["0.500"] * 6
+
+
+@pytest.fixture
+def two_baselines(archive):
+    """A kernel with a claim of 3 over compile, that is 2 times as fast as compile and 8 times as eager."""
+    one = archive.add("1/1", 4.0, 8.0)
+    compiled = {"speedup": 2.0, "interval": [1.98, 2.02], "median_ms": one.timing["median_ms"] * 2}
+    one.baselines["compile"] = {**one.baselines["eager"], **compiled}
+    archive.made[0] = Claim(**{**vars(archive.made[0]), "speedups": {"compile": 3.0}})
+    return archive
+
+
+def test_figures_of_a_row_are_over_the_baseline_of_the_claim(two_baselines):
+    """Speedup and interval were over the run's first baseline, beside a settled speedup over the claim's."""
+    (row,) = regraded(two_baselines)
+    data = row.to_json()
+    assert row.inflation == 1.5 and row.settled == data["settled_speedup"] == data["speedup"] == 2.0
+    assert (data["interval"], data["verdict"]) == ({"low": 1.98, "high": 2.02}, "faster")
+
+
+def test_figures_of_all_rows_are_over_the_baselines_of_the_claims(two_baselines):
+    """Curves had claims over one baseline beside measurements over another."""
+    rows = regraded(two_baselines)
+    found = summary(rows)
+    assert found["curves"]["claimed"][-1][0] == 3.0
+    assert found["curves"]["measured"][-1][0] == found["curves"]["filtered"][-1][0] == 2.0
+    for figures in (*found["filterings"].values(), *best_of_all([rows]).values()):
+        assert figures["geometric_mean"] == pytest.approx(2.0)
+
+
+def test_a_claim_over_a_baseline_that_was_not_measured_here_is_beside_the_runs_first(two_baselines):
+    two_baselines.made[0] = Claim(**{**vars(two_baselines.made[0]), "speedups": {"tensorrt": 3.0}})
+    (row,) = regraded(two_baselines)
+    assert row.settled == row.to_json()["speedup"] == 8.0

@@ -4,14 +4,16 @@ import csv
 import io
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from logs import judged, result, run
 
 from harness.result import Status
 from kernelbench.run import Run
+from kernelbench.run_files import unevaluated
 from kernelbench.views import comparison
-from kernelbench.views.ranking import counted, render, standings
+from kernelbench.views.ranking import counted, labels, render, standings
 
 
 def of_ten(path, fast):
@@ -189,3 +191,23 @@ def test_the_bias_of_a_choice_is_told(tmp_path):
     data = standings([run(tmp_path / "r", judged("1/1", 1.1), confirmed)])
     assert data["groups"]["all"][0]["confirmed_best"] == {"solutions": 1, "bias": pytest.approx(1.25)}
     assert "the first measurement was 1.250 times the second" in render(data, "terminal")
+
+
+def test_a_problem_of_which_all_results_were_withdrawn_does_not_count(tmp_path):
+    """`kb eval` said 1 of 1, and `kb leaderboard` of the same run 1 of 2."""
+    made = run(tmp_path / "r", result("1/1", 0.5), result("1/2", 0.5, name="changed.py"))
+    withdrawn = {"kind": "withdrawn", "problem": "1/2", "solution": "changed.py", "after": 2}
+    unevaluated.append(made.path, made.unevaluated, withdrawn)
+    assert counted([made]) == counted([Run.load(made.path)]) == ["1/1"]
+
+
+def test_each_run_has_a_name_of_its_own(tmp_path, monkeypatch):
+    """Of a link `latest` to `mine`, `mine` and another `latest` two were called so, and a chart lost one of them."""
+    monkeypatch.chdir(tmp_path)
+    for path in ("mine", "old/latest"):
+        run(Path(path), result("1/1", 0.5))
+    Path("latest").symlink_to("mine")
+    runs = [Run.load(Path(path)) for path in ("latest", "mine", "old/latest")]
+    assert labels(runs) == [f"{tmp_path}/latest", "mine", f"{tmp_path}/old/latest"]
+    assert len(standings(runs)["curves"]) == 3
+    assert labels(runs[1:]) == ["mine", "latest"]
