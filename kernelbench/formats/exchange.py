@@ -41,7 +41,8 @@ def import_kernelbench(
     config = {
         "solutions": str(path), "problem_dir": None, "problems": _all_of(level),
         "device": names.pop() if len(names) == 1 else None,
-        "workload": ",".join(sorted(workloads)) or None, "precision": "fp32",
+        # None for several: a run of ours would have evaluated each solution on all that it names
+        "workload": workloads.pop() if len(workloads) == 1 else None, "precision": "fp32",
     }  # fmt: skip
     is_new = not out.exists()
     run = Run.open(out, config, resume=False)
@@ -63,7 +64,8 @@ def import_kernelbench(
 def export(runs: Sequence[Run], form: str, out: Path, level: int | None = None) -> None:
     """Write ``runs`` to ``out`` in one of ``FORMATS``; KernelBench's take one run, and its results one level.
 
-    Raises ExchangeError where there is no result, the form cannot hold them, or a package is missing.
+    Raises ExchangeError where there is no result, the form cannot hold them, or a package is missing; also FormatError,
+    and for TritonBench what ``ranking.counted`` raises.
     """
     if not any(run.latest() for run in runs):
         raise ExchangeError(f"no result in {', '.join(str(run.path) for run in runs)}")

@@ -74,7 +74,7 @@ def read_eval_results(
         if not problem.isdigit():
             raise FormatError(f"{path}: '{problem}' is no problem number")
         for entry in entries if isinstance(entries, list) else [entries]:
-            if len(results) > _MOST_ENTRIES:
+            if len(results) >= _MOST_ENTRIES:
                 raise FormatError(f"{path} has more than {_MOST_ENTRIES:,} results")
             if not isinstance(entry, dict):
                 raise FormatError(f"{path}: an entry of problem {problem} is no object")

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from harness.integrity.library_only import TRACKS
+from harness.problem.module import ProblemError
 from kernelbench.cli import UNFIT, WRONG_USAGE, OutputFile, fail, say
 from kernelbench.formats import exchange
 from kernelbench.formats.kernelbench import FormatError
@@ -52,7 +53,7 @@ def command(runs: tuple[Path, ...], form: str, level: int | None, problems: str 
         exchange.export([Run.load(path) for path in runs], form, out, level)
     except OSError as error:
         fail(error, UNFIT)
-    except (RunError, FormatError, exchange.ExchangeError) as error:
+    except (RunError, FormatError, SelectorError, ProblemError, exchange.ExchangeError) as error:
         fail(error, WRONG_USAGE)
 
 

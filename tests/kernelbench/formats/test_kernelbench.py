@@ -374,3 +374,70 @@ def test_a_baseline_beside_a_rejected_solution_is_not_taken():
     honest, rejected = result("1/1", 1.0), result("1/1", 1.0, status=Status.REJECTED, sample=1, baseline_ms=9.0)
     (times,) = kernelbench.baseline([honest, rejected])["level1"].values()
     assert times["mean"] == pytest.approx(1.0, rel=0.1) and kernelbench.baseline([rejected]) == {}
+
+
+def test_a_baseline_that_failed_beside_a_later_sample_leaves_the_one_that_ran(tmp_path):
+    """An entry without times took its place, and `kb import` refused the whole file."""
+    ran, failed = sized("1/19", 0.5), sized("1/19", 0.5)
+    failed.solution |= {"sample": 1, "name": "other.py"}
+    failed.baselines, failed.speedup = {"eager": {"error": "out of memory"}}, None
+    _, again = exported(tmp_path, ran, failed)
+    assert [result.baselines["eager"]["mean_ms"] for result in again.results] == [ran.baselines["eager"]["mean_ms"]] * 2
+    assert kernelbench.baseline([failed]) == {}
+
+
+def test_a_baseline_file_holds_one_workload_of_a_problem(tmp_path):
+    """The last one was in it without a word."""
+    made = run(tmp_path / "r", sized("1/19", 0.5, "small"), sized("1/19", 0.5, "full"), sized("1/20", 0.5, "full"))
+    out = tmp_path / "baseline.json"
+    done = kb("export", made.path, "--to", "baseline", "-o", out)
+    assert done.returncode == 2 and "1/19 has timings of small and full, and the format holds one" in done.stderr
+    assert "Traceback" not in done.stderr and not out.exists()
+    assert len(kernelbench.baseline(made.results[1:])["level1"]) == 2
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_so_many_results_are_read(tmp_path, monkeypatch, at_once):
+    """Those of one problem were not counted: a file of 6 MB with a million of them took gigabytes."""
+    entries = [{**EVALUATED["19"][0], "sample_id": number} for number in range(3)]
+    data = {"19": entries} if at_once else {str(number): [entry] for number, entry in enumerate(entries, 1)}
+    (tmp_path / "eval_results.json").write_text(json.dumps(data))
+    monkeypatch.setattr(kernelbench, "_MOST_ENTRIES", 3)
+    assert len(kernelbench.read_eval_results(tmp_path / "eval_results.json", 1)) == 3
+    monkeypatch.setattr(kernelbench, "_MOST_ENTRIES", 2)
+    with pytest.raises(kernelbench.FormatError, match="has more than 2 results"):
+        kernelbench.read_eval_results(tmp_path / "eval_results.json", 1)
+
+
+def test_a_level_of_which_the_run_has_nothing_is_an_error_and_no_file(tmp_path):
+    """The file was written, and empty."""
+    both = run(tmp_path / "run", result("1/1", 0.5), result("3/1", 0.5))
+    with pytest.raises(exchange.ExchangeError, match="the run has no result of level 2, but of 1, 3"):
+        exchange.export([both], "kernelbench", tmp_path / "out.json", level=2)
+    assert not (tmp_path / "out.json").exists()
+
+
+def test_imported_results_of_different_workloads_are_each_whole(tmp_path):
+    """The run named both workloads, as if each solution was to be evaluated on both, and none of them counted."""
+    results = [sized("1/19", 0.5, "small"), sized("1/20", 0.5, "full")]
+    _, again = exported(tmp_path, *results)
+    assert [one.problem for one in again.solutions()] == ["1/19", "1/20"] and again.config["workload"] is None
+
+
+def test_tritonbenchs_figures_are_over_the_problems_that_count(tmp_path):
+    """Of four problems that were asked for one was tried and solved, and both accuracies were 1."""
+    solved = result("1/1", 0.5)
+    solved.correctness = {"allclose": {"passes": True}}
+    made = run(tmp_path / "run", solved, problems="1/1-4")
+    exchange.export([made], "tritonbench", tmp_path / "out.json")
+    figures = json.loads((tmp_path / "out.json").read_text())
+    assert figures["problems"] == 4 and figures["execution_accuracy"] == figures["ok"] == 0.25
+    (row,) = standings([made])["groups"]["all"]
+    assert row["problems"] == 4 and row["solved"] == 1
+
+
+def test_figures_over_problems_that_cannot_be_found_are_refused(tmp_path):
+    """`kb export` asked to report a fault of its own, where `kb leaderboard` said what was missing."""
+    made = run(tmp_path / "run", result("1/1", 0.5), problems="all", problem_dir=str(tmp_path / "gone"))
+    done = kb("export", made.path, "--to", "tritonbench", "-o", tmp_path / "out.json")
+    assert done.returncode == 2 and "no problems in" in done.stderr and "Traceback" not in done.stderr

@@ -276,3 +276,11 @@ def test_the_page_follows_the_run(tmp_path):
         wait(browser, "document.querySelector('#live').textContent === 'the server has stopped'")
         errors = [e for e in browser.get_log("browser") if e["level"] == "SEVERE" and "ERR_CONN" not in e["message"]]
         assert not errors, errors
+
+
+@pytest.mark.parametrize(("host", "status"), [("127.0.0.1", 200), ("localhost", 200), ("evil.example", 403), ("", 403)])
+def test_a_browser_names_no_port_where_it_is_80(tmp_path, host, status):
+    """`kb serve --port 80` answered nobody."""
+    made = run(tmp_path / "r", result("1/1", 0.5))
+    with serving(made.path) as (_, url):
+        assert get(url, Host=host)[0] == status

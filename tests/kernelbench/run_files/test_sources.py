@@ -127,3 +127,10 @@ def test_what_no_path_can_be_has_no_source(tmp_path, field, value):
     result.solution |= {"helpers": "", field: value}
     run = logs.run(tmp_path / "run", result)
     assert sources.source_of(run, result) is None and not sources.helpers_of(run, result)
+
+
+@pytest.mark.parametrize(("prompt", "kept"), [("a text", 0), (["a text"], 0), ([{"role": "user"}], 1), (None, 1)])
+def test_an_attempt_has_the_messages_that_its_model_was_asked_with(prompt, kept):
+    """With a text in their place the whole panel of a result could not be shown."""
+    line = json.dumps({"problem": "1/19", "sample": 0, "prompt": prompt})
+    assert len(sources.attempts_in([line.encode()])) == kept
