@@ -257,7 +257,9 @@ class Run:
 
     def _in_part(self, latest: list[Result]) -> set[tuple[str, str]]:
         """Return problem and name of solutions that have results on a part of their workloads only, all right."""
-        wanted = {name.strip() for name in (self.config.get("workload") or "").split(",")}
+        # imported results have one workload each, and in earlier versions a configuration that names all of them
+        evaluated = self.config.get("workload") if "track" in self.config else None
+        wanted = {name.strip() for name in (evaluated or "").split(",")}
         done: dict[tuple[str, str], set[str]] = {}
         for result in latest:
             done.setdefault((result.problem, result.solution["name"]), set()).add(result.workload.get("name", ""))

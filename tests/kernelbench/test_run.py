@@ -602,7 +602,7 @@ def on(workload, name="a.py", status=Status.OK):
     return replace(result(name=name, status=status), workload={"name": workload})
 
 
-TWO = CONFIGURATION | {"workload": "small, full"}
+TWO = CONFIGURATION | {"workload": "small, full", "track": "open"}
 
 
 @pytest.mark.parametrize("read", [Run.whole, Run.measured_first])
@@ -627,6 +627,14 @@ def test_one_workload_is_whole_where_the_run_names_no_others(tmp_path, workload)
     run = Run.create(tmp_path, CONFIGURATION | {"workload": workload})
     run.append(on("small"))
     assert run.whole() == run.measured_first() == run.results
+
+
+def test_imported_results_have_one_workload_each(tmp_path):
+    """A configuration that an earlier version wrote for them names all of their workloads."""
+    run = Run.create(tmp_path, CONFIGURATION | {"workload": "full,small"})
+    for workload, name in (("small", "a.py"), ("full", "b.py")):
+        run.append(on(workload, name))
+    assert run.whole() == run.latest() == run.results
 
 
 def test_first_measurements_are_none_of_what_was_skipped_on_a_workload(tmp_path):
