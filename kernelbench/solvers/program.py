@@ -55,12 +55,12 @@ program = os.fork()
 if program == 0:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.execvp(sys.argv[1], sys.argv[1:])
+signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a program may send it to all of its group
 ended = os.pidfd_open(program)
 if ended not in select.select([0, ended], [], [])[0]:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     os.killpg(0, signal.SIGTERM)
-    if not select.select([ended], [], [], {_GOODBYE_S})[0]:
-        os.killpg(0, signal.SIGKILL)
+    select.select([ended], [], [], {_GOODBYE_S})
+    os.killpg(0, signal.SIGKILL)  # also what outlived the program
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(program, 0)[1]) & 0xFF)
 """
 

@@ -126,7 +126,7 @@ def command(
             plan, selector, options, out, resume=resume, problem_dir=problem_dir, watcher=display
         )
     _print(outcome, as_json)
-    if outcome.failures:
+    if outcome.failures or outcome.unconfirmed:
         sys.exit(UNFIT)
 
 
@@ -142,5 +142,9 @@ def _print(outcome: Outcome, as_json: bool) -> None:
     if outcome.failures:
         lines = [f"    {problem}: {reason}" for problem, reason in outcome.failures.items()]
         parts.append(f"Not finished ({len(lines)}); continue with --resume:\n" + "\n".join(lines))
+    if outcome.unconfirmed:
+        lines = [f"    {s.solution.problem} {s.solution.name}: {s.reason}" for s in outcome.unconfirmed]
+        text = f"Best of several attempts, not measured again ({len(lines)}); continue with --resume:"
+        parts.append("\n".join([text, *lines]))
     parts += [leaderboard.fast_p_table(data), f"Results: {outcome.run.path}"]
     say("\n\n".join(parts))

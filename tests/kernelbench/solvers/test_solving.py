@@ -9,22 +9,27 @@ import subprocess
 import time
 import types
 from concurrent.futures import Future
+from pathlib import Path
 
 import pytest
 from candidates import RIGHT, ROOT, STRATEGIES, WRONG, candidate
+from click.testing import CliRunner
 from logs import NO_LOGS, no_log
-from warm_kb import KB
+from warm_kb import KB, REAL_KB
 
+from harness.solution.discover import read_solution
 from harness.solution.private_copy import private_copies
+from kernelbench.cli import main
 from kernelbench.evaluation.chosen import Selection
 from kernelbench.evaluation.directory import evaluate_directory
-from kernelbench.evaluation.executor import Options
+from kernelbench.evaluation.executor import Options, Skipped
 from kernelbench.run import Run, RunError
 from kernelbench.solvers import script
 from kernelbench.solvers.backend.interface import Work
 from kernelbench.solvers.backend.local import LocalBackend
-from kernelbench.solvers.plan import SolverError
-from kernelbench.solvers.program import Program, _candidate, _opened, _put, _tail
+from kernelbench.solvers.orchestrator import solve_on
+from kernelbench.solvers.plan import Plan, SolverError
+from kernelbench.solvers.program import _SETTLED_S, Program, _attempt, _candidate, _opened, _put, _tail
 from kernelbench.solvers.script import Script
 from kernelbench.solvers.task import Candidate
 
@@ -342,6 +347,98 @@ echo "it is all over"; exit 7
     assert attempt["tokens"] == {"prompt": 1, "completion": 2}
 
 
+@pytest.fixture
+def run_program(tmp_path, pipeline, write, monkeypatch):
+    """Run a script of a shell as the solver of 1/19, in this process; it has little time to see the end."""
+    monkeypatch.setattr("kernelbench.solvers.program._GOODBYE_S", 0.2)
+
+    def run_program(script):
+        plan = Plan(Program(str(write(f"#!/bin/sh\n{script}", "solver.sh"))), 1, None)
+        return solve_on(pipeline, plan, "1/19", tmp_path / "run")
+
+    return run_program
+
+
+def has_ended(pid, within_s):
+    """Return whether a process ends in time; one that nobody has waited for has."""
+    deadline = time.monotonic() + within_s
+    while time.monotonic() < deadline:
+        try:
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+                return True
+        except OSError:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+STUBBORN = "(trap '' TERM INT HUP; echo x > begun; while :; do sleep 0.1; done) & echo $! > pid\n"
+STUBBORN += "while [ ! -e begun ]; do sleep 0.05; done\n"
+
+
+@pytest.mark.parametrize("end", ["exit 0", "echo '{' > attempt_1.json; echo > attempt_1.py; wait"])
+def test_what_a_program_started_ends_with_it(run_program, tmp_path, end):
+    """It went on, wrote into the workspace and spent."""
+    outcome = run_program(STUBBORN + end)
+    assert ("is no description of an attempt" in str(outcome.failures)) == ("attempt_1" in end)
+    assert has_ended((tmp_path / "run/workspaces/1_19/pid").read_text().strip(), 2)
+
+
+@pytest.mark.slow
+def test_what_a_program_started_ends_where_kb_is_killed(write, tmp_path, request):
+    """The kernel told the first process alone that its parent was gone."""
+    script = write(f"#!/bin/sh\n{STUBBORN}wait\n", "solver.sh")
+    command = [*REAL_KB, "solve", "--device", "cpu", "--problems", "1/19", "--solver-command", str(script)]
+    process = subprocess.Popen([*command, "-o", str(tmp_path / "run")])
+    request.addfinalizer(process.kill)
+    begun, deadline = tmp_path / "run/workspaces/1_19/begun", time.monotonic() + 60
+    while not begun.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    assert has_ended(begun.with_name("pid").read_text().strip(), 8)
+
+
+def test_a_program_may_end_its_group(run_program):
+    """A script that begins with `trap 'kill 0' EXIT` ends so, and its launcher must outlive it."""
+    assert not run_program("trap 'exit 0' TERM; sleep 100 &\nkill 0; wait\n").failures
+
+
+def test_an_attempt_with_a_time_in_the_future_is_taken_once_it_is_left_alone(tmp_path):
+    """It was never: one that was copied, or a clock of another machine, and both waited for ever."""
+    path, seen = tmp_path / "attempt_1.py", {}
+    path.write_text("half")
+    os.utime(path, (time.time() + 10**6,) * 2)
+    assert _attempt(tmp_path, 1, False, seen) is None
+    time.sleep(_SETTLED_S)
+    path.write_text("whole")
+    assert _attempt(tmp_path, 1, False, seen) is None
+    time.sleep(_SETTLED_S)
+    assert _attempt(tmp_path, 1, False, seen) == path
+
+
+def test_the_last_attempt_of_a_program_that_has_ended_is_taken_at_once(tmp_path):
+    """Seen half written, and whole after the end, it was lost: nobody looked again."""
+    path, seen = tmp_path / "attempt_1.py", {}
+    path.write_text("half")
+    assert _attempt(tmp_path, 1, False, seen) is None
+    path.write_text("whole")
+    assert _attempt(tmp_path, 1, True, seen) == path
+
+
+def test_a_program_may_be_a_script_on_its_command_line():
+    """One of more than 255 characters, which no file name has, could not be read; one of other bytes was no text."""
+    scripts = [f"sh -c '{'true; ' * 100}{end}'" for end in ("", "# other", "# \udcff")]
+    assert len({Program(script).sha256 for script in scripts}) == 3
+
+
+def test_a_command_with_an_open_quote_is_told_as_such(kb_solve, tmp_path):
+    """It ended with a traceback."""
+    process = kb_solve(tmp_path / "run", "--solver-command", "sh -c 'true", "--problems", "1/19")
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 2 and "--solver-command is no command line: No closing quotation" in err, err
+
+
 @pytest.mark.parametrize("name", ["attempt_1.py", "attempt_1.json"])
 @pytest.mark.parametrize("kind", NO_LOGS)
 def test_what_a_program_leaves_that_is_no_plain_file_is_its_error(tmp_path, name, kind):
@@ -413,6 +510,19 @@ def test_a_solve_is_a_run_like_any_other(solved, write):
     shown = subprocess.run([*KB, "leaderboard", str(outcome.run.path)], capture_output=True, text=True)
     assert shown.returncode == 0 and "fast_1" in shown.stdout, shown.stderr
     assert Run.load(outcome.run.path).config["budget"] == 1 and Candidate("").kind == "py"
+
+
+def test_best_attempts_that_could_not_be_measured_again_are_told(solved, write, monkeypatch):
+    """Nothing was said of them, and the exit status was 0."""
+    outcome = solved(write(f"def solve(task):\n    yield {candidate('x')!r}\n"))
+    found = read_solution(outcome.run.path / "solutions/level1/19_s1.py", outcome.run.path / "solutions")
+    outcome.unconfirmed = [Skipped(found, "its device is gone")]
+    monkeypatch.setattr("kernelbench.cli.generate.solve.solve", lambda *_, **__: outcome)
+    command = ["solve", "--solver", "template", "--problems", "1/19", "--device", "cpu", "-o", str(outcome.run.path)]
+    done = CliRunner().invoke(main, command)
+    assert done.exit_code == 3 and "not measured again (1); continue with --resume:" in done.output
+    assert "1/19 level1/19_s1.py: its device is gone" in done.output
+    assert CliRunner().invoke(main, [*command, "--json"]).exit_code == 3
 
 
 def test_an_attempt_is_evaluated_as_it_was_first_read(tmp_path):
