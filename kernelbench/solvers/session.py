@@ -151,9 +151,9 @@ class _Session:
         )  # fmt: skip
         return task
 
-    def _charged_for(self, problem: str, call: Call) -> None:
+    def _charged_for(self, problem: str, spent: Call | Attempt) -> None:
         with self._lock:  # samples of one problem are asked for at once
-            _charge(self._standings[problem], call)
+            _charge(self._standings[problem], spent)
 
     @staticmethod
     def _enter(task: Task, after_last: bool) -> None:
@@ -196,7 +196,7 @@ class _Session:
         )  # fmt: skip
         path, known = self._journal.add_attempt(attempt, kind, source)
         if candidate.talk and not known:
-            _charge(self._standings[task.id], attempt)
+            self._charged_for(task.id, attempt)
         work = Work(task.id, sample, kind, source, path, failure, self._phase(task, sample))
         task.works[sample] = work
         ended: Future = Future()

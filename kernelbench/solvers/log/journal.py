@@ -212,7 +212,7 @@ class Journal:
             if known is None:
                 self._append(MEMORY, note)
                 self.notes.append(note)
-            elif known != note:
+            elif digest(dataclasses.asdict(known)) != digest(dataclasses.asdict(note)):  # a nan is not itself
                 raise Diverged(f"note {note.number} is not the one in {MEMORY}: {_REPEAT}")
 
     def grant(self, problem: str, unit: int, seconds: float) -> None:

@@ -15,6 +15,8 @@ from kernelbench.solvers.log.journal import Journal
 from kernelbench.solvers.schedule.limits import Limits
 from kernelbench.solvers.schedule.order import Schedule, Standing
 
+_NOTED_S = 30.0  # wall time that a life loses at most where it is killed
+
 
 class Stopped(Exception):
     """The problem gets no further unit of work; not an error, but the end of its solver. The message says why."""
@@ -118,7 +120,8 @@ class Dispatcher:
     def _grant_one(self) -> bool:
         """Wait for a free place and grant one unit, or stop those that wait; return whether anything is left."""
         with self._changed:
-            self._changed.wait_for(self._may_decide)
+            while not self._changed.wait_for(self._may_decide, _NOTED_S):
+                self._journal.note_seconds(self.seconds)
             if self._error:
                 raise self._error
             waiting = self._candidates()

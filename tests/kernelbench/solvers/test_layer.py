@@ -1,22 +1,28 @@
 """What a strategy has from its task: trials, profiles, memory, tools, tags, schedules, limits, starts."""
 
+import dataclasses
 import hashlib
 import json
 import os
 import textwrap
+import threading
+import time
 
 import pytest
 from candidates import RIGHT, WRONG, answer, candidate
 from logs import NO_LOGS, no_log
+from simulated import Facts, SimulatedBackend
 
 from harness.solution.discover import discover
 from kernelbench.endpoint import MOST_CALLS
 from kernelbench.metrics import settled
 from kernelbench.run import RunError
-from kernelbench.solvers import orchestrator
-from kernelbench.solvers.log.journal import Attempt, Diverged, Journal, Note, numbered
+from kernelbench.solvers import orchestrator, session
+from kernelbench.solvers.log.journal import Attempt, Call, Diverged, Journal, Note, numbered
+from kernelbench.solvers.model.tools import Tool, answer_of
 from kernelbench.solvers.orchestrator import starting_kernels
-from kernelbench.solvers.plan import SolverError
+from kernelbench.solvers.plan import Plan, SolverError, Watcher
+from kernelbench.solvers.schedule import dispatcher
 from kernelbench.solvers.schedule.limits import Limits
 from kernelbench.solvers.schedule.order import BreadthFirst, DepthFirst, Standing, UnknownSchedule, schedule_of
 
@@ -307,6 +313,107 @@ def test_a_note_that_is_another_one_than_before_is_told():
     journal.add_note(Note("1/1", 1, "tiles"))
     with pytest.raises(Diverged, match="note 1 is not the one"):
         journal.add_note(Note("1/1", 1, "warps"))
+
+
+CALL = Call("1/19", 1, "digest", [], {}, "fine", "stop", {"prompt": 1}, None, 0.0, 1)
+TRIED = Attempt("1/19", 1, None, 1, [], "", {}, None, 0.0)
+
+
+def deep(levels):
+    return [deep(levels - 1)] if levels else []
+
+
+@pytest.mark.parametrize(
+    "name, add",
+    [
+        ("calls.jsonl", lambda to: to.add_call(dataclasses.replace(CALL, tags=5))),
+        ("trajectory.jsonl", lambda to: to.add_attempt(dataclasses.replace(TRIED, turn=2**63), "py", "")),
+        ("trajectory.jsonl", lambda to: to.add_attempt(dataclasses.replace(TRIED, parent="a"), "py", "")),
+        ("trajectory.jsonl", lambda to: to.add_attempt(dataclasses.replace(TRIED, tags={"iteration": "1"}), "py", "")),
+        ("facts.jsonl", lambda to: to.fact("1/19", "deep", lambda: deep(300))),
+        ("memory.jsonl", lambda to: to.add_note(Note("1/19", 1, 5))),
+    ],
+)  # fmt: skip
+def test_what_a_journal_could_not_read_again_is_refused_before_anything_is_written(tmp_path, name, add):
+    """It was written, and the run was damaged for good."""
+    with pytest.raises(ValueError, match=f"this cannot be kept in {name}"):
+        add(Journal(tmp_path))
+    assert not (tmp_path / "solutions").exists() and not (tmp_path / name).read_text()
+    with pytest.raises(ValueError, match=f"this cannot be kept in {name}"):
+        add(Journal())
+
+
+@pytest.mark.parametrize("data", [{"sizes": (64, 128)}, {64: "warps"}, {"loss": float("nan")}])
+def test_notes_are_kept_as_a_resumed_run_reads_them(tmp_path, data):
+    """A tuple in the data of a note was a list in the log: the same solver was told that it does something else."""
+    for _ in range(2):
+        journal = Journal(tmp_path)
+        journal.add_note(Note("1/1", 1, "tiles", data))
+        journal.add_note(Note("1/1", 1, "tiles", data))
+        assert [json.dumps(note.data) for note in journal.notes] == [json.dumps(data)]
+
+
+@pytest.mark.parametrize("tool", ["says", "refuses", "is unknown"])
+def test_what_a_tool_says_is_cut(tool):
+    """An error, which quoted the call, was not: a million characters went to the model."""
+    def run(text):
+        if tool == "says":
+            return text
+        raise ValueError(text)
+
+    name = "x" * 10**6 if tool == "is unknown" else "look"
+    said = answer_of({"name": name, "arguments": json.dumps({"text": "y" * 10**6})}, [Tool("look", "", run)])
+    assert len(said) < 21_000 and said.endswith("[the rest is left out]")
+
+
+def test_what_is_wrong_with_an_answer_is_cut(solved, write, stand_in):
+    """It may quote the answer: four million characters were sent back."""
+    solver = write("""
+        from kernelbench.solvers.model.json_answers import ask_json
+        def solve(task):
+            def read(found):
+                raise ValueError(found["text"])
+            assert ask_json(task, task.prompt(), read, repairs=1) is None
+    """)
+    with stand_in.StandIn(lambda request, number: json.dumps({"text": "x" * 900_000})) as server:
+        assert not solved(solver, server).failures
+    assert len(server.requests[1]["messages"][-1]["content"]) < 3000
+
+
+def test_costs_of_samples_that_are_asked_for_at_once_all_count():
+    """One thread wrote its sum over another's, and a limit came too late."""
+    class Slow(dict):
+        def values(self):
+            time.sleep(0.01)
+            return super().values()
+
+    made = session._Session(Plan(None, 1, None), [Facts(19)], SimulatedBackend(), session.Store(), Watcher())
+    call = dataclasses.replace(CALL, tokens=Slow(prompt=1, completion=2))
+    threads = [threading.Thread(target=made._charged_for, args=("1/19", call)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert made._standings["1/19"].tokens == 24
+
+
+def test_the_wall_time_of_a_life_counts_after_its_last_grant(solved, write):
+    """A solver that is granted all at once had the whole limit again in each life."""
+    solver = write(f"import time\ndef solve(task):\n    time.sleep(0.5)\n    yield {candidate('x')!r}\n")
+    assert Journal(solved(solver).run.path).seconds_before >= 0.5
+
+
+def test_the_wall_time_of_a_life_that_is_killed_counts(solved, write, tmp_path, monkeypatch):
+    monkeypatch.setattr(dispatcher, "_NOTED_S", 0.05)
+    solver = write(f"""
+        import json, time
+        def solve(task):
+            time.sleep(0.5)
+            with open({str(tmp_path / "run" / "schedule.jsonl")!r}) as log:
+                assert max(json.loads(line)["seconds"] for line in log) > 0.2
+            yield {candidate("x")!r}
+    """)
+    assert not solved(solver).failures
 
 
 TOOLS = f"""
