@@ -6,6 +6,8 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from harness.result import Status
+
 if TYPE_CHECKING:
     from kernelbench.solvers.task import Task
 
@@ -20,9 +22,8 @@ class Measurement:
     profile: str
 
     def to_markdown(self) -> str:
-        best = "none is correct yet" if self.sample is None else f"attempt {self.sample}, {self.best_ms:.4g} ms"
-        baseline = "unknown" if self.baseline_ms is None else f"{self.baseline_ms:.4g} ms"
-        return f"Best kernel: {best}\n\nPyTorch: {baseline}\n\n{self.profile}".strip()
+        best = "none is correct yet" if self.sample is None else f"attempt {self.sample}, {milliseconds(self.best_ms)}"
+        return f"Best kernel: {best}\n\nPyTorch: {milliseconds(self.baseline_ms)}\n\n{self.profile}".strip()
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ class Outcome:
         return self.before_ms / self.best_ms if self.before_ms and self.best_ms else None
 
     def to_markdown(self) -> str:
-        speedup = "nothing correct" if self.best_ms is None else "no time to compare with"
+        speedup = "no time to compare with" if Status.OK in self.statuses else "nothing correct"
         if self.speedup is not None:
             speedup = f"{self.speedup:.3g}x ({self.before_ms:.4g} ms to {self.best_ms:.4g} ms)"
         attempts = ", ".join(f"{s}: {status}" for s, status in zip(self.samples, self.statuses))
@@ -112,6 +113,11 @@ class Summary:
 
     def to_markdown(self) -> str:
         return "\n".join([*(f"- {lesson}" for lesson in self.lessons), self.next]).strip() or "Nothing was learned."
+
+
+def milliseconds(ms: float | None) -> str:
+    """Return a time as text; a workload may be one that is not timed."""
+    return "time unknown" if ms is None else f"{ms:.4g} ms"
 
 
 def keep(task: Task, iteration: int, name: str, record: Any) -> None:

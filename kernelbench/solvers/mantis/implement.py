@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from harness.result import Result
 from kernelbench.endpoint import Message
+from kernelbench.metrics import fast_p
 from kernelbench.solvers.mantis import prompts
 from kernelbench.solvers.mantis.artefacts import Analysis, Hypothesis, Outcome, keep
 from kernelbench.solvers.model.llm import Answer
@@ -24,13 +25,14 @@ def run(
 ) -> Outcome:
     """Make the attempts of one hypothesis, the first from the best kernel, each further one from the one before."""
     base = task.best
-    before_ms = base.timing["median_ms"] if base else task.baseline["median_ms"]
+    before_ms = fast_p.typical_ms(base.timing) if base else task.baseline["median_ms"]
     results: list[Result] = []
     for number in range(1, min(settings.attempts, task.budget) + 1):
         latest = results[-1] if results else None
         asked = prompts.implement(task, settings, hypothesis, analysis, base, latest)
         results.append(attempt(task, settings, asked, latest or base, {"attempt": number}))
-    best_ms = min((r.timing["median_ms"] for r in results if r.correct), default=None)
+    times = [fast_p.typical_ms(result.timing) for result in results if result.correct]
+    best_ms = min((ms for ms in times if ms is not None), default=None)
     samples = [result.solution["sample"] for result in results]
     outcome = Outcome(hypothesis, samples, [str(result.status) for result in results], before_ms, best_ms)
     keep(task, iteration, f"5_implement_{hypothesis.id.replace('.', '_')}", outcome)

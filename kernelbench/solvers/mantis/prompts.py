@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from harness.result import Result
 from kernelbench.endpoint import Message
-from kernelbench.metrics import settled
+from kernelbench.metrics import fast_p, settled
 from kernelbench.solvers.log.journal import Note
-from kernelbench.solvers.mantis.artefacts import Analysis, Hypothesis, Measurement, Outcome, Summary
+from kernelbench.solvers.mantis.artefacts import Analysis, Hypothesis, Measurement, Outcome, Summary, milliseconds
 from kernelbench.solvers.prompting import profile_text
 from kernelbench.solvers.prompting.task_prompt import sizes_of
 
@@ -70,7 +70,7 @@ def implement(
         parts.append(_attempt(task, latest))
     elif base is not None:
         source = task.sources[base.solution["sample"]].strip()
-        parts.append(task.render("mantis/base", source=source, time=f"{base.timing['median_ms']:.4g} ms"))
+        parts.append(task.render("mantis/base", source=source, time=milliseconds(fast_p.typical_ms(base.timing))))
     return _conversation(task, settings, [*parts, settings.representation.instructions(task)])
 
 

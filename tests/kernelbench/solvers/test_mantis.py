@@ -129,6 +129,26 @@ def test_the_guardrail_clauses_are_a_switch(solved, stand_in, switch):
         assert (clause in text) == (switch == "on")
 
 
+@pytest.mark.slow
+def test_a_workload_that_is_not_timed_is_solved_too(solved, stand_in, tmp_path):
+    """Its best kernel has no time, and a TypeError ended the problem."""
+    (tmp_path / "level1").mkdir()
+    (tmp_path / "level1" / "001_own.py").write_text(
+        "import torch\nWORKLOADS = {'few': dict(size=4096)}\nUNTIMED = ['few']\n"
+        "class Model(torch.nn.Module):\n    def forward(self, x): return torch.relu(x)\n"
+        "def get_inputs(size=4096): return [torch.randn(size)]\ndef get_init_inputs(size=4096): return []\n"
+    )
+    settings = {"iterations": "2", "attempts": "1"}
+    with stand_in.StandIn(model) as server:
+        outcome = solved("mantis", server, budget=3, selector="1/1", workload="few", problem_dir=tmp_path,
+                         settings=settings)  # fmt: skip
+    assert not outcome.failures, outcome.failures
+    assert [(result.status, result.timing) for result in outcome.run.results] == [("ok", None)] * 3
+    asked = [message["content"] for request in server.requests for message in request["messages"]]
+    assert any("Best kernel: attempt 1, time unknown" in text for text in asked)
+    assert any("got no time to compare with" in text for text in asked)
+
+
 def test_malformed_answers_cost_turns_and_never_the_run(solved, stand_in):
     """Prose, broken JSON, wrong numbers, no code: told what was wrong, the model is asked again, then done without."""
     broken = iter(["I think that ...", '```json\n{"bottlenecks": 3}\n```', said(ANALYSIS)])
