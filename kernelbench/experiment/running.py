@@ -70,8 +70,8 @@ def _on_device(experiment: Experiment, store: Store, progress: Progress) -> Iter
             progress.unfinished[cell] = f"{len(ended.failures)} problem(s), first {problem}: {reason}"
             begun[cell] = on_device.spent_in(store.run_folder(cell))
             continue
-        del begun[cell]
-        yield Finished(cell, ended.traces, round(time.monotonic() - begin, 3))
+        seconds = begun.pop(cell)["seconds"] + time.monotonic() - begin  # of all its lives
+        yield Finished(cell, ended.traces, round(seconds, 3))
 
 
 def _check_problems(experiment: Experiment, store: Store) -> None:

@@ -10,14 +10,16 @@ from types import SimpleNamespace
 import pytest
 from click.testing import CliRunner
 from logs import NO_LOGS, judged, no_log
+from logs import run as run_directory
 
 from kernelbench.cli import main
-from kernelbench.experiment import figures, outcomes
+from kernelbench.experiment import figures, on_device, outcomes, running
 from kernelbench.experiment.outcomes import Finished
-from kernelbench.experiment.plan import Cell, ExperimentError, parse, read
+from kernelbench.experiment.plan import LIMITS, Cell, ExperimentError, parse, read
 from kernelbench.experiment.running import spent
 from kernelbench.experiment.store import DEFINITION, Store, _read, finished
 from kernelbench.metrics.scheduling import Trace, Unit
+from kernelbench.solvers.log.journal import Attempt, Call, Journal
 
 LANDSCAPE = """
 name = "try"
@@ -295,19 +297,85 @@ def test_a_landscape_is_not_continued_beside_runs_of_other_problems(kb, tmp_path
     assert cells.read_text() == before
 
 
+@pytest.fixture
+def begun(tmp_path):
+    """Open the store of a plan with these variants, as its runs would be made."""
+
+    def begun(*variants, resume=True):
+        (tmp_path / "experiment.toml").write_text(LANDSCAPE[: LANDSCAPE.index("[[variant]]")] + "".join(variants))
+        with contextlib.closing(Store(tmp_path / "out", read(tmp_path / "experiment.toml"), resume)):
+            pass
+
+    return begun
+
+
+def variant(name, solver, more=""):
+    return f'[[variant]]\nname = "{name}"\nsolver = "{solver}"\n{more}\n'
+
+
+@pytest.mark.parametrize("other", [variant("b", "one_shot"), variant("b", "best_of_n", "budget = 3")])
+def test_a_variant_that_was_left_out_does_not_come_back_as_another(begun, other):
+    """Its finished runs stood under the name of the new one, as its figures."""
+    a, b = variant("a", "refine"), variant("b", "best_of_n")
+    begun(a, b, resume=False)
+    for plan in ([a], [a], [a, b], [a]):  # what was left out before stays so, and comes back as it was
+        begun(*plan)
+    with pytest.raises(ExperimentError, match="variant b.* changed; choose another --out"):
+        begun(a, other)
+
+
+def test_a_variant_that_was_left_out_does_not_come_back_with_another_solver_of_that_name(begun, tmp_path):
+    solver = tmp_path / "own.py"
+    solver.write_text("def solve(task):\n    yield task.llm.ask(task.prompt())\n")
+    a, b = variant("a", "refine"), variant("b", solver)
+    begun(a, b, resume=False)
+    begun(a)
+    solver.write_text(solver.read_text() + "# another\n")
+    with pytest.raises(ExperimentError, match="the solver of b changed; choose another --out"):
+        begun(a, b)
+
+
+@pytest.mark.slow
+def test_a_solver_is_found_from_where_the_command_runs_also_by_workers(kb, tmp_path, monkeypatch):
+    """From 16 runs on they looked for it in the root of all folders."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(running, "_WORTH_WORKERS", 2)
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
+    (tmp_path / "own.py").write_text("def solve(task):\n    yield task.llm.ask(task.prompt())\n")
+    done = kb(LANDSCAPE.replace('"best_of_n"', '"own.py"'))
+    assert done.exit_code == 0 and len(finished(tmp_path / "out")) == 8, done.output
+
+
+def test_a_look_at_what_an_empty_folder_has_cost_begins_no_logs(tmp_path):
+    """A run that was killed between its folder and its configuration could then never be begun."""
+    assert on_device.spent_in(tmp_path) == on_device.spent_in(tmp_path / "none") == dict.fromkeys(LIMITS, 0.0)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_a_program_says_that_its_attempts_cost_counts_before_its_run_is_finished(tmp_path):
+    """Only calls of our own counted: 5 USD were 0."""
+    made = run_directory(tmp_path / "run")
+    journal = Journal(made.path)
+    journal.add_attempt(Attempt("1/19", 1, None, 1, [], "", {"prompt": 10, "completion": 1}, 5.0, 0.0), "py", "")
+    journal.add_attempt(Attempt("1/20", 1, None, 1, [], "", {"prompt": 7}, 1.0, 0.0), "py", "")
+    journal.add_call(Call("1/20", 1, "", [], {}, "", None, {"prompt": 7}, 1.0, 0.0, 1))  # which its attempt has too
+    journal.note_seconds(3.0)
+    assert on_device.spent_in(made.path) == {"attempts": 2, "tokens": 18, "usd": 6.0, "seconds": 3.0}
+
+
 def test_another_experiment_is_not_continued(kb):
     kb(LANDSCAPE)
     done = kb(LANDSCAPE.replace("budget = 4", "budget = 5"), "--resume")
     assert done.exit_code == 2 and "budget changed" in done.output
 
 
-@pytest.mark.parametrize("key", ["solvers", "variant"])
+@pytest.mark.parametrize("key", ["solvers", "variant", "left_out"])
 def test_an_experiment_with_a_null_in_the_place_of_what_it_may_lack_is_read(kb, tmp_path, key):
     kb(LANDSCAPE)
     definition = tmp_path / "out" / "experiment.json"
     definition.write_text(json.dumps(json.loads(definition.read_text()) | {key: None}))
     done = kb(LANDSCAPE, "--resume")
-    assert done.exit_code == (0 if key == "solvers" else 2) and "please report this" not in done.output
+    assert done.exit_code == (2 if key == "variant" else 0) and "please report this" not in done.output
 
 
 @pytest.mark.slow
@@ -471,6 +539,20 @@ def test_what_runs_that_failed_have_spent_counts_against_the_limits(kb, tmp_path
         again = kb(text, "--resume")
         assert again.exit_code == 3 and "limit of 1 attempts is reached" in again.output, again.output
         assert attempts_in(tmp_path / "out") == 2
+
+
+@pytest.mark.slow
+def test_the_time_of_a_run_is_that_of_all_its_lives(kb, tmp_path, stand_in):
+    """It was that of the last, and a limit of seconds forgot the others."""
+    refusal = stand_in.Fault(400, "no")
+    with stand_in.StandIn(lambda request, number: refusal if number == 1 else "no code") as server:
+        text = FAILING.format(address=server.base_url).replace("attempts = 2", "").replace(", 1, 2, 3]", "]")
+        assert kb(text).exit_code == 3
+        with open(tmp_path / "out/runs/a/s0_r0/schedule.jsonl", "a") as log:
+            log.write(json.dumps({"problem": "", "unit": 0, "seconds": 1000.0}) + "\n")
+        assert kb(text, "--resume").exit_code == 0
+    (one,) = finished(tmp_path / "out").values()
+    assert 1000 < one.seconds < 1500
 
 
 @pytest.mark.slow
