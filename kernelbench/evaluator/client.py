@@ -14,7 +14,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -157,15 +157,33 @@ class Asked(Protocol):
         """Put the answer to each job into ``answers`` by its number; raises Closed or OSError where it dies."""
 
 
+Outcome = Result | EvaluationError | SolutionError
+
+
+class _Answers(dict[int, dict[str, Any]]):
+    """Answers by the numbers of their jobs; ``told`` hears of each as it comes."""
+
+    def __init__(self, told: Callable[[int, Outcome], None]):
+        self._told = told
+
+    def __setitem__(self, index: int, answer: dict[str, Any]) -> None:
+        super().__setitem__(index, answer)
+        self._told(index, outcome_of(answer))
+
+
 def evaluate_all(
-    jobs: Sequence[Job], conditions: Conditions, evaluator: Asked | None = None
-) -> list[Result | EvaluationError | SolutionError]:
+    jobs: Sequence[Job],
+    conditions: Conditions,
+    evaluator: Asked | None = None,
+    told: Callable[[int, Outcome], None] = lambda index, outcome: None,
+) -> list[Outcome]:
     """Evaluate all jobs, several at once; return the result of each, or the error that it ended with, in their order.
 
     A fault of the machine in one job does not end the others. Without ``evaluator`` it is the one of this process.
+    ``told`` hears of each job by its place, as soon as it has ended, and raises no OSError: that is the evaluator's.
     """
     evaluator = evaluator or _evaluator
-    answers: dict[int, dict[str, Any]] = {}
+    answers = _Answers(told)
     death = ""
     for _ in range(_TRIES):
         left = [index for index in range(len(jobs)) if index not in answers]
@@ -176,11 +194,13 @@ def evaluate_all(
         except (protocol.Closed, OSError) as error:
             death = f": {error}" if str(error) else ""
     message = f"the evaluator ended {_TRIES} times without an answer{death}; `kb doctor` says what is missing"
-    lost = {"unevaluated": message, "unavailable": True}
-    return [outcome_of(answers.get(index, lost)) for index in range(len(jobs))]
+    for index in range(len(jobs)):
+        if index not in answers:
+            answers[index] = {"unevaluated": message, "unavailable": True}
+    return [outcome_of(answers[index]) for index in range(len(jobs))]
 
 
-def outcome_of(answer: dict[str, Any]) -> Result | EvaluationError | SolutionError:
+def outcome_of(answer: dict[str, Any]) -> Outcome:
     """Return what an evaluator's answer stands for."""
     if "result" in answer:
         return Result.from_json(answer["result"])

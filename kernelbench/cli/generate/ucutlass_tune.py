@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import click
 from tabulate import tabulate
 
+from harness.faults import with_disk_room
 from kernelbench.cli import UNFIT, WRONG_USAGE, device_option, fail, json_option, precision_option, say, say_json
 from kernelbench.cli.generate.ucutlass_request import (
     checked,
@@ -19,9 +21,11 @@ from kernelbench.cli.generate.ucutlass_request import (
     workload_option,
 )
 from kernelbench.run_files.folder import foreign, linked
+from kernelbench.run_files.log import WriteError, append_line, write_whole
 
 _LISTED = 20
 _TUNED = Path("tuned")
+_RECORDS = "results.jsonl"
 
 
 @click.command("tune")
@@ -72,8 +76,11 @@ def command(file, problem, workload, problem_dir, precision, device, builds, onl
         _tune(program, asked, device, builds, out, predict, as_json)
     except tuning.NotTunable as error:
         fail(error, WRONG_USAGE)
-    except (FileExistsError, PermissionError, NotADirectoryError) as error:
-        fail(f"cannot write {error.filename}: {error.strerror}", UNFIT)
+    except WriteError as error:
+        fail(f"cannot write {out / _RECORDS}: {getattr(error.__cause__, 'strerror', error)}", UNFIT)
+    except OSError as error:
+        status = WRONG_USAGE if error.errno == errno.ENAMETOOLONG else UNFIT
+        fail(f"cannot write {error.filename or out}: {error.strerror or error}", status)
 
 
 def named_problem(file: Path) -> str | None:
@@ -134,7 +141,6 @@ def _tune(program, asked, device, builds: int, out: Path, predict, as_json: bool
     from harness.problem.module import ProblemError
     from kernelbench.api import load_problem
     from kernelbench.evaluator.client import Conditions, problem_file
-    from kernelbench.run_files.log import write_whole
     from kernelbench.ucutlass import tuning
     from kernelbench.ucutlass.canonical import source_text
     from kernelbench.ucutlass.tuning.measure import Evaluations
@@ -144,7 +150,12 @@ def _tune(program, asked, device, builds: int, out: Path, predict, as_json: bool
         problem = problem_file(load_problem(asked.problem, asked.problem_dir), conditions)
     except (ValueError, ProblemError) as error:
         fail(error, WRONG_USAGE)
-    measure = Evaluations(problem, conditions, out / "variants", predict, _tell)
+    write_whole(out / _RECORDS, "")  # of this search alone
+
+    def keep(record: Any) -> None:
+        with_disk_room(lambda: append_line(out / _RECORDS, record.to_json()))
+
+    measure = Evaluations(problem, conditions, out / "variants", predict, _tell, keep)
     found = tuning.tune(program, predict, measure, builds)
     summary = {
         "ok": found.best.ms is not None, "problem": asked.problem, "precision": asked.precision, "builds": builds,
@@ -154,8 +165,6 @@ def _tune(program, asked, device, builds: int, out: Path, predict, as_json: bool
     best = f"# kb: problem={asked.problem}\n{source_text(found.best.program)}\n"
     write_whole(out / "best.dsl", best)
     write_whole(out / "tuning.json", json.dumps(summary, indent=1) + "\n")
-    records = "".join(json.dumps(one.to_json()) + "\n" for one in measure.records)
-    write_whole(out / "results.jsonl", records)
     if as_json:
         say_json(summary)
     elif found.best.ms is None:

@@ -15,18 +15,28 @@ from kernelbench.ucutlass.tuning.search import Measured
 
 
 class Evaluations:
-    """Evaluates variants as ``.dsl`` files in a folder, and keeps every record."""
+    """Evaluates variants as ``.dsl`` files in a folder; ``keep`` takes every record as it comes."""
 
-    def __init__(self, problem: ProblemFile, conditions: Conditions, folder: Path, predict: Callable, told: Callable):
+    def __init__(
+        self, problem: ProblemFile, conditions: Conditions, folder: Path, predict: Callable, told: Callable,
+        keep: Callable[[Result], None] = lambda record: None,
+    ):  # fmt: skip
         self._problem, self._conditions, self._folder = problem, conditions, folder
-        self._predict, self._told = predict, told
-        self.records: list[Result] = []
+        self._predict, self._told, self._keep = predict, told, keep
 
     def __call__(self, programs: Sequence[ir.Program]) -> list[Measured]:
-        """Build and measure the programs, several builds at once; their order is kept."""
+        """Build and measure the programs, several builds at once; their order is kept.
+
+        Raises what ``keep`` raises, and OSError where a variant cannot be written.
+        """
         jobs = [Job(self._problem, self._write(program)) for program in programs]
-        return [self._measured(program, answer)
-                for program, answer in zip(programs, evaluate_all(jobs, self._conditions))]  # fmt: skip
+        found: dict[int, Measured] = {}
+
+        def take(place: int, answer: Result | Exception) -> None:
+            found[place] = self._measured(programs[place], answer)
+
+        evaluate_all(jobs, self._conditions, told=take)
+        return [found[place] for place in range(len(jobs))]
 
     def _write(self, program: ir.Program) -> Path:
         path = self._folder / f"{digest(program)}.dsl"
@@ -38,7 +48,7 @@ class Evaluations:
         if isinstance(answer, Exception):
             found = Measured(program, None, "not evaluated", str(answer), predicted)
         else:
-            self.records.append(answer)
+            self._keep(answer)
             ms = answer.timing["median_ms"] if answer.correct and answer.timing else None
             found = Measured(program, ms, str(answer.status), first_line(answer.message), predicted)
         self._told(found)

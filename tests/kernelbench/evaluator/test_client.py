@@ -1,4 +1,4 @@
-"""The evaluator's process, from outside."""
+"""The evaluator from outside: its process, and who asks hears of each job as soon as it has ended."""
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
@@ -6,7 +6,14 @@ from threading import Event
 import pytest
 
 from kernelbench.evaluator import client
-from kernelbench.evaluator.client import Conditions, EvaluatorProcess, EvaluatorUnavailable, evaluate_all
+from kernelbench.evaluator.client import (
+    Conditions,
+    EvaluationError,
+    EvaluatorProcess,
+    EvaluatorUnavailable,
+    Job,
+    evaluate_all,
+)
 from kernelbench.rl import job_of
 
 
@@ -32,3 +39,26 @@ def test_one_that_is_closed_while_it_evaluates_starts_no_other(monkeypatch):
     assert isinstance(outcome, EvaluatorUnavailable) and isinstance(later, EvaluatorUnavailable)
     assert "it was closed" in str(later)
     assert len(starts) == 1 and starts[0].poll() is not None
+
+
+class Dying:
+    """An evaluator that answers one job a call, and then is gone; ``heard`` has what was told before each."""
+
+    def __init__(self, told):
+        self.told, self.heard = told, []
+
+    def ask(self, jobs, conditions, answers):
+        self.heard.append(list(self.told))
+        answers[jobs[-1][0]] = {"unevaluated": "no room"}
+        raise OSError("gone")
+
+
+def test_each_job_is_told_as_it_ends_and_those_that_nobody_answers_at_last():
+    told = []
+    evaluator = Dying(told)
+    jobs = [Job(None), Job(None), Job(None)]
+    answers = evaluate_all(jobs, Conditions(), evaluator, told=lambda place, answer: told.append((place, answer)))
+    assert [len(before) for before in evaluator.heard] == [0, 1]
+    assert [place for place, _ in told] == [2, 1, 0]
+    assert [type(answer) for answer in answers] == [EvaluatorUnavailable, EvaluationError, EvaluationError]
+    assert [str(answers[place]) for place, _ in told] == [str(answer) for _, answer in told]

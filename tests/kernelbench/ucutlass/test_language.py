@@ -353,6 +353,17 @@ def test_bind_names_tensors_parameters_and_numbers():
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("number", ["20000000001", "1e999", "9" * 5000, "1" + "0" * 400 + ".0"])
+def test_a_number_that_no_operand_has_is_refused_and_not_cut(number):
+    """`stride=20000000001` was 200000000 without a word, and `1e999` infinite."""
+    (finding,) = [one for one in refused(f"gemm() bind(stride={number})") if one.rule == "bind-form"]
+    assert "9 digits" in finding.fix and len(finding.what) < 200
+
+
+def test_a_number_of_nine_digits_is_bound_as_it_is():
+    assert parse("gemm() bind(stride=999999999)").bindings[0].value == 999999999
+
+
 @pytest.mark.parametrize("source", ["bind(x)", "bind(A='x')", "bind(3)"])
 def test_bind_takes_names_with_tensors(source):
     (finding,) = refused(f"{GEMM90} {source}")

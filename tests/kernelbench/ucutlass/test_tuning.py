@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from logs import no_room, result
 from ucutlass_programs import CONV80, CONV90, GEMM80, GEMM90, SM90, TYPES
 
 from harness.sol.hardware import limits_of
 from kernelbench.cli import main
+from kernelbench.cli.generate import ucutlass_tune
 from kernelbench.evaluator.client import Conditions, problem_file
 from kernelbench.ucutlass import check, ir
 from kernelbench.ucutlass.canonical import digest, source_text
@@ -19,6 +21,7 @@ from kernelbench.ucutlass.tuning import (
     Measured,
     NotTunable,
     Size,
+    measure,
     order_variants,
     predicted_ms,
     ranked,
@@ -254,6 +257,62 @@ def test_tune_lists_variants_without_a_gpu(tmp_path):
 def test_tune_says_what_it_lacks(tmp_path, source, arguments, status, message):
     done = kb_tune(tmp_path, source, *arguments)
     assert done.exit_code == status and message in done.output, done.output
+
+
+@pytest.fixture
+def evaluated(monkeypatch):
+    """Let variants have a result without a GPU, until ``after`` of them; then comes what ends a search."""
+    monkeypatch.setattr(ucutlass_tune, "_limits", lambda *_: limits_of("h100-sxm"))
+
+    def evaluated(after, end):
+        def evaluate_all(jobs, conditions, told):
+            for place in range(min(after, len(jobs))):
+                told(place, result("2/76", 1.0 + place, name=jobs[place].path.name))
+            if after < len(jobs):
+                raise end
+
+        monkeypatch.setattr(measure, "evaluate_all", evaluate_all)
+
+    return evaluated
+
+
+def test_what_was_measured_is_kept_where_a_search_does_not_come_to_its_end(tmp_path, evaluated):
+    """Records were written at the end: of 200 builds of 45 s each nothing was left."""
+    out = tmp_path / "tuned"
+    evaluated(after=3, end=RuntimeError("the machine fails"))
+    kb_tune(tmp_path, f"{GEMM90} >> bias() >> relu()", "--problem", "2/76", "-o", str(out))
+    records = [json.loads(line) for line in (out / "results.jsonl").read_text().splitlines()]
+    assert len(records) == 3 and all((out / "variants" / one["solution"]["name"]).exists() for one in records)
+
+
+def test_a_search_keeps_its_own_records_alone_and_every_one(tmp_path, evaluated):
+    out = tmp_path / "tuned"
+    evaluated(after=99, end=None)
+    for _ in range(2):
+        done = kb_tune(tmp_path, f"{GEMM90} >> bias() >> relu()", "--problem", "2/76", "--builds", "3", "-o", str(out))
+        assert done.exit_code == 0, done.output
+        tried = json.loads((out / "tuning.json").read_text())["tried"]
+        assert 3 < len((out / "results.jsonl").read_text().splitlines()) <= len(tried) + 2
+
+
+def test_a_full_disk_is_told_as_such(tmp_path, evaluated, monkeypatch):
+    """It ended with a traceback."""
+    monkeypatch.setattr("harness.faults._WAIT_S", 0)
+    evaluated(after=3, end=None)
+    with monkeypatch.context() as patch:
+        no_room(patch)
+        done = kb_tune(tmp_path, f"{GEMM90} >> bias() >> relu()", "--problem", "2/76", "-o", str(tmp_path / "tuned"))
+    assert done.exit_code == 3 and "results.jsonl: No space left on device" in done.output
+    assert "please report" not in done.output and "--resume" not in done.output
+
+
+@pytest.mark.parametrize(
+    "out, status, message", [("x" * 300, 2, "File name too long"), ("/proc/none", 3, "No such file")]
+)
+def test_a_folder_that_no_file_system_takes_is_told_as_such(tmp_path, evaluated, out, status, message):
+    evaluated(after=0, end=None)
+    done = kb_tune(tmp_path, f"{GEMM90} >> bias() >> relu()", "--problem", "2/76", "-o", str(tmp_path / out))
+    assert done.exit_code == status and f"cannot write {tmp_path / out}: {message}" in done.output, done.output
 
 
 @pytest.mark.gpu
