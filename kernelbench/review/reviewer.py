@@ -106,12 +106,13 @@ class Reviewer:
 
     def _reserve(self, messages: list[dict], sampling: dict) -> float:
         """Return what the next answer may cost at most; raise Unanswered where that is over the limit."""
-        allowed = [sampling[name] for name in _LIMITS if type(sampling.get(name)) in (int, float)]
+        given = [sampling[name] for name in _LIMITS if type(sampling.get(name)) in (int, float)]
+        allowed = [most for most in given if most > 0]  # -1 stands for no limit
         # no tokenizer makes more of a text than it has bytes, and a candidate may be written to come near that
         tokens = sum(len(message["content"].encode(errors="replace")) for message in messages)
         most = self.endpoint.cost_usd(tokens, max(allowed, default=0))
         if most is not None and not allowed:
-            raise Unanswered(f"what its answer may cost is not known: give {' or '.join(_LIMITS)} as a number")
+            raise Unanswered(f"what its answer may cost is not known: give {' or '.join(_LIMITS)} as a number above 0")
         most = most or 0.0
         if self.spent + most > self.max_usd:
             raise Unanswered(f"{self.spent:.4f} USD are spent and the next answer may cost {most:.4f}: over the limit")

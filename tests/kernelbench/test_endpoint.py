@@ -12,6 +12,7 @@ import tracemalloc
 
 import pytest
 
+from kernelbench import bounded_reply
 from kernelbench.endpoint import MOST_CALLS, Endpoint, ModelError
 
 HELLO = [{"role": "user", "content": "How are you"}]
@@ -174,6 +175,34 @@ def test_an_error_in_a_stream_is_told_when_patience_ends(served, stand_in):
     endpoint.tries = 1
     with pytest.raises(ModelError, match="an error in the middle of its answer: .*overloaded"):
         endpoint.complete(HELLO, {})
+
+
+@pytest.mark.parametrize("end", ["\n\n", "\r\n\r\n"])
+def test_a_stream_may_hold_what_ends_a_line_of_text(raw, end):
+    """Each of eight answers with U+2028 was cut there, paid for and lost."""
+    content = "a\u2028b\u2029c\x85d"
+    pieces = [{"choices": [{"index": 0, "delta": {"content": content}, "finish_reason": None}]}]
+    pieces.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+    body = "".join(f"data: {json.dumps(piece, ensure_ascii=False)}{end}" for piece in pieces) + f"data: [DONE]{end}"
+    done = Endpoint("model", raw(lambda handler: handler.wfile.write(body.encode())), stream=True).complete(HELLO, {})
+    assert (done.text, done.tries) == (content, 1)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 100])
+def test_lines_of_a_stream_are_the_same_wherever_it_is_cut(size):
+    body = "first \u2028 é\r\n\nsecond\rthird".encode()
+    pieces = [body[place : place + size] for place in range(0, len(body), size)]
+    assert [*filter(None, bounded_reply.lines(pieces))] == ["first \u2028 é", "second", "third"]
+
+
+@pytest.mark.parametrize("status", [400, 500])
+def test_of_a_long_error_the_begin_is_told(served, stand_in, status):
+    """Three million characters of one were in a message, and in the failures of a run."""
+    _, endpoint = served(stand_in.Fault(status, "so " * 1_000_000))
+    endpoint.tries = 1
+    with pytest.raises(ModelError, match="so so so .* characters") as caught:
+        endpoint.complete(HELLO, {})
+    assert len(str(caught.value)) < 3000
 
 
 def test_an_answer_nested_too_deep_is_asked_for_again(served, stand_in):

@@ -242,6 +242,40 @@ def test_what_an_endpoint_without_usage_may_have_cost_is_spent(run, endpoint, st
     assert reviewer.spent <= 0.02
 
 
+@pytest.mark.parametrize(
+    "field, message",
+    [
+        ("max_tokens=50000", "the next answer may cost 5.0.*over the limit"),
+        ("max_completion_tokens=50000", "the next answer may cost 5.0.*over the limit"),
+        ("max_tokens=null", "give max_tokens or max_completion_tokens as a number"),
+        ("max_tokens=-1", "give max_tokens or max_completion_tokens as a number"),
+    ],
+)
+def test_the_budget_holds_for_as_many_tokens_as_a_field_of_the_user_s_allows(run, endpoint, field, message):
+    """Room was kept for 1,500 whatever the request said: --max-usd 1 spent 5."""
+    done = review(run, endpoint, "--price", "1,100", "--max-usd", "1", "--model-field", field)
+    assert done.exit_code == 3 and re.search(message, done.output) and not endpoint.requests
+
+
+def test_without_a_price_any_number_of_tokens_may_be_asked_for(run, endpoint):
+    assert review(run, endpoint, "--model-field", "max_tokens=null").exit_code == 0
+
+
+def test_an_answer_is_kept_where_the_cache_cannot_be_written(run, endpoint, tmp_path):
+    """It had been paid for, and the command ended with a traceback before it was in the run."""
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "reviews").write_text("no folder")
+    assert review(run, endpoint).exit_code == 0 and len(load(run.path)) == 3
+
+
+@pytest.mark.parametrize("kind", logs.NO_LOGS)
+def test_a_run_whose_labels_cannot_be_read_asks_nobody(run, endpoint, kind):
+    """All was asked and paid for, and what ended it then was a traceback."""
+    logs.no_log(run.path / "trajectory.jsonl", kind)
+    done = review(run, endpoint)
+    assert done.exit_code == 2 and "trajectory.jsonl" in done.output and not endpoint.requests
+
+
 def test_the_budget_holds_for_a_source_of_which_every_byte_is_a_token(run, endpoint):
     """Rare characters of four bytes are four tokens."""
     text = "\U00013000" * 1000

@@ -89,6 +89,19 @@ def test_a_problem_without_attempts_is_empty():
     assert replay([course(trace)], FIXED).attempts.tolist() == [0]
 
 
+def test_calls_of_a_problem_without_an_attempt_count():
+    """Answers without a solution were free once their run was finished."""
+    (trace,) = traces([], [], [call(30), call(5, unit=2)], ["1/19"])
+    assert [(unit.attempts, unit.tokens) for unit in trace.units] == [((), 35)]
+    assert trace.units[0].usd == pytest.approx(0.0035)
+    assert replay([course(trace)], FIXED).attempts.tolist() == [0]
+
+
+def test_calls_of_results_without_a_trajectory_count_beside_them():
+    (trace,) = traces(RESULTS, [], [call(30)], ["1/19"])
+    assert shape(trace) == [4] and trace.units[0].tokens == 30
+
+
 @pytest.mark.parametrize("kind", NO_LOGS)
 def test_calls_that_are_no_plain_file_are_refused_at_once(tmp_path, kind):
     made = run(tmp_path / "r")
