@@ -79,8 +79,9 @@ def command(file, problem, workload, problem_dir, precision, device, builds, onl
     except WriteError as error:
         fail(f"cannot write {out / _RECORDS}: {getattr(error.__cause__, 'strerror', error)}", UNFIT)
     except OSError as error:
-        status = WRONG_USAGE if error.errno == errno.ENAMETOOLONG else UNFIT
-        fail(f"cannot write {error.filename or out}: {error.strerror or error}", status)
+        if error.errno == errno.ENAMETOOLONG:
+            raise  # which every command tells alike
+        fail(f"cannot write {error.filename or out}: {error.strerror or error}", UNFIT)
 
 
 def named_problem(file: Path) -> str | None:

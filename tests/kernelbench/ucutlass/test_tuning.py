@@ -307,12 +307,13 @@ def test_a_full_disk_is_told_as_such(tmp_path, evaluated, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "out, status, message", [("x" * 300, 2, "File name too long"), ("/proc/none", 3, "No such file")]
+    "out, status, message", [("x" * 300, 2, "...: File name too long"), ("/proc/none", 3, "/proc/none: No such file")]
 )
 def test_a_folder_that_no_file_system_takes_is_told_as_such(tmp_path, evaluated, out, status, message):
+    """A folder that could not be made ended in a traceback."""
     evaluated(after=0, end=None)
     done = kb_tune(tmp_path, f"{GEMM90} >> bias() >> relu()", "--problem", "2/76", "-o", str(tmp_path / out))
-    assert done.exit_code == status and f"cannot write {tmp_path / out}: {message}" in done.output, done.output
+    assert done.exit_code == status and message in done.output and "please report" not in done.output, done.output
 
 
 @pytest.mark.gpu
