@@ -400,7 +400,7 @@ def test_what_a_program_started_ends_where_kb_is_killed(write, tmp_path, request
 
 
 def test_a_program_may_end_its_group(run_program):
-    """A script that begins with `trap 'kill 0' EXIT` ends so, and its launcher must outlive it."""
+    """A script with `trap 'kill 0' EXIT` ended what had started it, and its problem failed."""
     assert not run_program("trap 'exit 0' TERM; sleep 100 &\nkill 0; wait\n").failures
 
 
