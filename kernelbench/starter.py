@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from harness.compile.toolchain import host_compiler, nvcc
@@ -52,13 +53,19 @@ def of(workload: Workload, kind: str, precision: str = "fp32") -> str:
     return _native(workload, signature, kind)
 
 
-def description(problem: str, workload_name: str | None = None, root: Path | None = None) -> str:
-    """Source, workloads, work and signature of a problem, as text."""
+def description(
+    problem: str, workload_name: str | None = None, root: Path | None = None, shown: Callable[[str], str] | None = None
+) -> str:
+    """Source, workloads, work and signature of a problem, as text.
+
+    ``shown`` makes of its module what an agent gets to see; without it all is told, also what helps to cheat.
+    """
     loaded = load_problem(problem, root)
     workload = loaded.workload(workload_name or next(iter(loaded.workloads)))
     signature = derive_signature(workload)
     work = _work(workload)
     groups = {"input": signature.inputs, "parameter": signature.parameters, "output": signature.outputs}
+    text = loaded.path.read_text(encoding="utf-8")
     tensors = [
         f"  {role:<10} {t.name:<24} {str(t.dtype).removeprefix('torch.'):<9} {list(t.shape)}"
         for role, group in groups.items()
@@ -67,12 +74,13 @@ def description(problem: str, workload_name: str | None = None, root: Path | Non
     sizes = [f"  {name:<10} {values}" for name, values in loaded.workloads.items()]
     parts = [
         f"{loaded.id} {loaded.name}",
-        loaded.path.read_text(encoding="utf-8").rstrip(),
+        (shown(text) if shown else text).rstrip(),
         "\n".join(["Workloads:", *sizes]),
         "\n".join([f"Workload {workload.name}:", *(f"  {line}" for line in work), *tensors]),
         "Signature of a .cu or .cpp solution:\n\n" + signature.declaration() + ";",
     ]
-    if exploits := getattr(loaded.module, "EXPLOITS", None):
+    exploits = getattr(loaded.module, "EXPLOITS", None)
+    if exploits and not shown:
         parts.append("\n".join(["Shortcuts that the published inputs allow:", *(f"  - {line}" for line in exploits)]))
     return "\n\n".join(parts)
 

@@ -182,6 +182,19 @@ DONE, GATE_FAILED, WRONG_USAGE, UNFIT = 0, 1, 2, 3  # exit statuses
 INTERRUPTED = 130
 
 
+def _open_standard_streams() -> None:
+    """Have something in the place of streams that are closed: what is opened next would take their numbers."""
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        if getattr(sys, name) is None:
+            with contextlib.suppress(OSError):
+                os.fstat(number)
+                continue  # of another kind, such as a folder
+            if (null := os.open(os.devnull, os.O_RDWR)) != number:
+                os.dup2(null, number)
+                os.close(null)
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))
+
+
 class _LazyGroup(click.Group):
     def list_commands(self, context):
         return list(COMMANDS)
@@ -193,6 +206,7 @@ class _LazyGroup(click.Group):
         return importlib.import_module(f"kernelbench.cli.{COMMANDS[name]}.{module}").command
 
     def main(self, *arguments, **options):
+        _open_standard_streams()
         with contextlib.suppress(AttributeError):  # of a stream that is none, or another one
             sys.stdout.reconfigure(errors="backslashreplace")  # text of candidates may be in no Latin letters
         try:

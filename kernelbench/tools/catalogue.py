@@ -57,9 +57,10 @@ class Tools:
     def show(self, problem: str, workload: str | None = None) -> dict[str, Any]:
         """Show a problem: its reference in PyTorch, sizes, work, and the signature of a .cu or .cpp solution."""
         from kernelbench import starter  # imports torch
+        from kernelbench.solvers.problem_facts import starting_point
 
         with _mistakes():
-            return {"text": starter.description(problem, workload, self.problem_dir)}
+            return {"text": starter.description(problem, workload, self.problem_dir, starting_point)}
 
     def starter(self, problem: str, kind: Kind | None = None, precision: Precision = "fp32") -> dict[str, Any]:
         """Return a source that builds as it is and awaits the kernel; without a kind, of one that runs here."""

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -262,6 +263,17 @@ def test_what_a_terminal_has_no_letters_for_is_escaped(tmp_path):
     command = [*REAL_KB, "try", str(tmp_path / "1_19.py"), "--device", "cpu", "--no-server"]
     done = subprocess.run(command, capture_output=True, env=os.environ | {"PYTHONIOENCODING": "latin-1"})
     assert done.returncode == 1 and b"RuntimeError: \\u4e2d" in done.stdout, done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_closed_stream_keeps_nothing_from_being_evaluated(tmp_path, closed):
+    """Without standard error nothing was, and sockets of the judge got the numbers of closed streams."""
+    (tmp_path / "1_19.py").write_text("raise SystemExit(0)")
+    command = f"{shlex.join(REAL_KB)} eval --solutions {tmp_path} --device cpu -o {tmp_path / 'run'} {closed}"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
+    assert len((tmp_path / "run" / "results.jsonl").read_text().splitlines()) == 1
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")

@@ -75,6 +75,8 @@ async def test_an_agent_goes_from_the_problem_to_a_verdict(client, tmp_path):
         {"problem": "1/19", "name": "relu", "summary": listed["problems"][0]["summary"], "grade": "A"}
     ]
     assert "class Model" in (await call(client, "show", problem="1/19"))["text"]
+    trivial = (await call(client, "show", problem="2/80"))["text"]  # whose outputs do not depend on the inputs
+    assert "class Model" in trivial and not any(word in trivial for word in ("EXPLOITS", "Shortcuts", "TOLERANCE"))
     started = await call(client, "starter", problem="1/19", kind="cpp")
     assert started["kind"] == "cpp" and "void solution(" in started["source"]
     path = tmp_path / "1_19.py"
