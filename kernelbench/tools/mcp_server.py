@@ -9,7 +9,7 @@ from typing import Any
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 
-from kernelbench import __version__
+from kernelbench import __version__, escaping
 from kernelbench.tools.catalogue import Tools
 
 _INSTRUCTIONS = (
@@ -43,6 +43,6 @@ def _told(tool: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
         try:
             return tool(*arguments, **named)
         except (ValueError, RuntimeError, OSError) as error:
-            raise ToolError(str(error)) from error
+            raise ToolError(escaping.terminal(str(error))) from error  # half a character would end the server
 
     return called

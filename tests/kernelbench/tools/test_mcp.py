@@ -27,15 +27,20 @@ def runtime(tmp_path_factory):
         warm_client.stop()
 
 
+def client_of(*options):
+    """A client of a new server."""
+    arguments = ["-m", "kernelbench", "mcp", "--device", "cpu", "--timeout", "60", *options]
+    parameters = StdioServerParameters(command=sys.executable, args=arguments, env=dict(os.environ), cwd=ROOT)
+    return Client(stdio_client(parameters))
+
+
 def with_client(test):
     """Run an asynchronous test with a client of a new server."""
 
     @functools.wraps(test)
     def run(tmp_path):
         async def main():
-            arguments = ["-m", "kernelbench", "mcp", "--device", "cpu", "--timeout", "60"]
-            parameters = StdioServerParameters(command=sys.executable, args=arguments, env=dict(os.environ), cwd=ROOT)
-            async with Client(stdio_client(parameters)) as client:
+            async with client_of() as client:
                 await test(client, tmp_path)
 
         anyio.run(main)
@@ -117,6 +122,21 @@ async def test_mistakes_are_told_and_the_server_goes_on(client, tmp_path):
     missing = await call(client, "try", file=str(tmp_path / "gone.py"))
     assert missing["exit_status"] == 2 and missing["status"] == "not_evaluated"
     assert (await call(client, "check", file=str(tmp_path / "gone.py")))["passes"] is None
+
+
+@pytest.mark.slow
+def test_an_error_with_a_name_that_is_no_text_is_told_and_the_server_goes_on(tmp_path):
+    """The server ended: half a character is no JSON."""
+    folder = tmp_path / "bad\udcff"
+    folder.mkdir()
+
+    async def main():
+        with anyio.fail_after(60):
+            async with client_of("--files", str(folder)) as client:
+                assert "bad\\udcff, and no other files are taken" in await refused(client, "findings", file=str(ROOT))
+                assert (await call(client, "problems", selector="1/19"))["problems"]
+
+    anyio.run(main)
 
 
 @pytest.mark.parametrize("name", ["findings", "try_", "check", "time", "profile"])
