@@ -13,7 +13,11 @@ _FULL_BYTES = 16 << 20  # less than what one small build writes
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 _TRIES, _WAIT_S = 10, 1.0  # a candidate that takes too much of the disk is ended within seconds
 _TYPES = {"OutOfMemoryError", "MemoryError", "AcceleratorError"}
-_TEXTS = ("can't allocate memory", "CUDA error", "CUDA driver error", "No space left on device")
+_TEXTS = (
+    "can't allocate memory", "Cannot allocate memory", "Resource temporarily unavailable", "No space left on device",
+    "Disk quota exceeded", "CUDA error", "CUDA driver error", "cuDNN error", "unable to find an engine",
+    "valid cuDNN algorithm",
+)  # fmt: skip
 
 T = TypeVar("T")
 

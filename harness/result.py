@@ -54,6 +54,7 @@ class Status(str, Enum):
         return self.value
 
 
+_LEFT_OUT_BYTES = 64  # that say how much of a text is left out
 _MOST_MARKS = 2  # on one letter; of those in use, Vietnamese has two
 # Characters that Python calls printable and that show nothing: fillers, joiners, variation selectors, an empty pattern.
 _UNSEEN = re.compile(
@@ -85,7 +86,7 @@ def escape(character: str) -> str:
     return character.encode("unicode_escape").decode()
 
 
-def _shown(text: str, most: int) -> str:
+def shown(text: str, most: int) -> str:
     """Return it printable, and without its middle where it has more than ``most`` bytes in a record.
 
     How it begins and how it ends says most.
@@ -94,7 +95,7 @@ def _shown(text: str, most: int) -> str:
         text = printable(text)
     if len(json.dumps(text)) <= most:
         return text
-    half = most // 2
+    half = (most - _LEFT_OUT_BYTES) // 2
     begin, end = _begin(printable(text[:half]), half), _begin(printable(text[-half:])[::-1], half)[::-1]
     return f"{begin}\n[{len(text) - len(begin) - len(end)} characters left out]\n{end}"
 
@@ -122,8 +123,8 @@ class CandidateFailure(Exception):
     def __init__(self, status: Status, message: str, log: str = "", rule: str | None = None):
         super().__init__(message)
         self.status = status
-        self.message = _shown(message, MAX_MESSAGE_BYTES) or "no reason was given"
-        self.log = _shown(log, MAX_LOG_BYTES)
+        self.message = shown(message, MAX_MESSAGE_BYTES) or "no reason was given"
+        self.log = shown(log, MAX_LOG_BYTES)
         self.rule = rule
         self.killed_by = ""
 

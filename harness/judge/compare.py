@@ -268,14 +268,15 @@ def _chunks(
 
 def root_mean_square(tensor: torch.Tensor) -> float:
     """Root mean square of the finite elements, by the modulus of complex ones."""
-    total, count = 0.0, 0
+    norm_of_all, count = 0.0, 0
     for chunk in tensor.reshape(-1).split(CHUNK):
         norm = _norm(chunk)
         if not math.isfinite(norm):
             chunk = chunk[finite_elements(chunk)]
-            norm = _norm(chunk)
-        total, count = total + norm**2, count + chunk.numel()
-    return math.sqrt(total / count) if count else 0.0
+            unit = largest_value(chunk)  # whose squares FP64 holds
+            norm = unit * _norm(chunk / unit) if chunk.numel() else 0.0
+        norm_of_all, count = math.hypot(norm_of_all, norm), count + chunk.numel()
+    return norm_of_all / math.sqrt(count) if count else 0.0
 
 
 def largest_value(tensor: torch.Tensor) -> float:

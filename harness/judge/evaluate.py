@@ -11,7 +11,7 @@ import contextlib
 import dataclasses
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ import torch
 from harness import device as devices
 from harness.compile.artefact import Artefact, BuildContext
 from harness.compile.extension.build import ExtensionBuilder
+from harness.faults import MachineFault
 from harness.integrity.plausibility import check_plausible
 from harness.job import encode_problem
 from harness.judge import record
@@ -35,7 +36,7 @@ from harness.judge.session import EvaluationSession, number
 from harness.judge.time_alone import time_alone
 from harness.judge.time_candidate import Timed, time_in_turn
 from harness.problem.math_modes import pin_math_modes
-from harness.problem.module import Workload
+from harness.problem.module import ProblemError, Workload
 from harness.process.fork_server import ForkServer
 from harness.process.worker_process import Builder, Worker
 from harness.result import CandidateFailure, Result, Status
@@ -82,6 +83,18 @@ def evaluate(
     return result
 
 
+@contextlib.contextmanager
+def _beside_candidate() -> Iterator[None]:
+    """Raise MachineFault for a problem that fails while a candidate is there, which may have made it fail.
+
+    Or may be wrong only where the reference has no value: it is tried again, and beside the reference in its place.
+    """
+    try:
+        yield
+    except ProblemError as error:
+        raise MachineFault(str(error)) from error
+
+
 @dataclasses.dataclass(frozen=True)
 class Evaluation:
     """One candidate's way through check and timing."""
@@ -107,7 +120,7 @@ class Evaluation:
             self.stages.begin("load")
             worker = self.start_worker(prepared, [rehearsal.fd], builder)
             try:
-                with worker:
+                with _beside_candidate(), worker:
                     timed = self._judge(EvaluationSession(prepared, conditions, worker), rehearsal, result)
                     self.stages.begin("close")
             finally:
@@ -125,7 +138,8 @@ class Evaluation:
         prepared = prepare(workload, self.conditions, is_library=self.artefact.library is not None)
         with contextlib.closing(prepared.outbox), self.start_worker(prepared, [], self.builder()) as worker:
             session = EvaluationSession(prepared, self.conditions, worker)
-            self._check(session, result)
+            with _beside_candidate():
+                self._check(session, result)
             result.correctness |= session.errors.to_json()
 
     def _judge(self, session: EvaluationSession, rehearsal: Rehearsal, result: Result) -> Timed:

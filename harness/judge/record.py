@@ -12,9 +12,10 @@ import torch
 from harness import device as devices
 from harness.integrity.static import findings
 from harness.judge.conditions import Conditions
+from harness.limits import MAX_LOG_BYTES, MAX_MESSAGE_BYTES
 from harness.problem.inputs import DTYPES
 from harness.problem.module import Workload
-from harness.result import CandidateFailure, Result, Status
+from harness.result import CandidateFailure, Result, Status, shown
 from harness.sol.headroom import REACHED, headroom
 from harness.solution.discover import Solution
 
@@ -78,8 +79,9 @@ def failed_result(workload: Workload, solution: Solution, conditions: Conditions
 def add_failure(result: Result, solution: Solution, failure: CandidateFailure) -> None:
     """Write the candidate's failure into its record."""
     result.status, result.rule = failure.status, failure.rule
-    result.message = _without_folders(failure.message, solution)
-    result.log = _without_folders(failure.log, solution)
+    # words were added to them since they were made
+    result.message = shown(_without_folders(failure.message, solution), MAX_MESSAGE_BYTES)
+    result.log = shown(_without_folders(failure.log, solution), MAX_LOG_BYTES)
     if failure.killed_by:
         result.conditions["killed_by"] = failure.killed_by
 

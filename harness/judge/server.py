@@ -115,6 +115,7 @@ class _Judge:
         self._conditions, self._server, self._connection = conditions, server, connection
         self._held_out, self._held_out_seed = held_out, held_out_seed
         self._problems: dict[str, Problem] = {}
+        self._killed = False  # by a signal on a held-out workload: the machine may have done that
 
     def answer(self, job: dict[str, Any]) -> dict[str, Any]:
         """{"result": record}, {"measured": record}, {"profile": record}, or {"unevaluated": reason}.
@@ -139,7 +140,7 @@ class _Judge:
                 result = self._evaluated(workload, solution, artefact, check_only=job.get("only") == "check")
             if not result.correct:
                 self._check_machine()
-            return {"result": result.to_json(), "again": "killed_by" in result.conditions}
+            return {"result": result.to_json(), "again": self._killed or "killed_by" in result.conditions}
         except (ProblemError, NoRoom) as error:
             return {"unevaluated": str(error)}
         except MachineFault as fault:
@@ -159,10 +160,15 @@ class _Judge:
 
     def _evaluated(self, workload: Workload, solution: Solution, artefact: Artefact, check_only: bool) -> Result:
         """Evaluate one candidate; if it is correct, on held-out workloads too, where they were asked for."""
+        self._killed = False
         result = evaluate(workload, solution, artefact, self._conditions, self._server, self._phase, check_only)
         if result.correct and self._held_out and not check_only:
             def again(other: Workload, conditions: Conditions) -> Result:
-                return evaluate(other, solution, artefact, conditions, self._server, self._phase)
+                found = evaluate(other, solution, artefact, conditions, self._server, self._phase)
+                if not found.correct:
+                    self._check_machine()
+                self._killed = self._killed or "killed_by" in found.conditions
+                return found
 
             begin = time.monotonic()
             result.held_out = evaluate_held_out(

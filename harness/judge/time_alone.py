@@ -21,26 +21,31 @@ _ROUNDS_ALONE, _ROUNDS_ALONE_ON_CPU = 5, 3  # whose median counts; chosen: one o
 def time_alone(judge: ReferenceSession, result: Result, timed: Timed) -> None:
     """Time baselines alone, and write it into ``result``.
 
-    On a CPU, and where launches are in the times, the lower of the two figures counts. On a GPU a baseline that is
-    faster alone wherever its tensors lie raises CandidateFailure, rule ``slowed_baseline``.
+    On a CPU, and where launches are in the times, the lower of the two figures counts, and of compiled baselines
+    everywhere. On a GPU an eager one that is faster alone wherever its tensors lie raises CandidateFailure, rule
+    ``slowed_baseline``.
     """
     if judge.conditions.device.type == "cpu":
         if judge.prepared.cores_rest:  # else others work there, who may stay
             wait_for_idle_cores(_PATIENCE_S)
         _lower(result, timed, {name: _alone_on_cpu_ms(judge, timed, name) for name in timed.baselines})
         return
-    name = next(iter(judge.conditions.baselines), None)
-    if name != EAGER:
+    alone = {name: _alone_ms(judge, timed, name, _ROUNDS_ALONE) for name in timed.baselines}
+    if EAGER not in alone:
+        _lower(result, timed, alone)
         return
-    beside = timed.interleaved.series[name]
-    beside_ms, alone_ms = statistics.median(beside.full_means_ms), _alone_ms(judge, timed, _ROUNDS_ALONE)
+    beside = timed.interleaved.series[EAGER]
+    beside_ms, alone_ms = statistics.median(beside.full_means_ms), alone[EAGER]
     if slowed_baseline.slowed(beside_ms, alone_ms):  # by where its tensors lay, or by its host, maybe
         alone_ms = max(alone_ms, *(_alone_elsewhere_ms(judge, timed) for _ in range(PLACES)))
         judge.release_caches()
-    if EAGER in timed.interleaved.waits:
-        _lower(result, timed, {name: alone_ms})
+    alone[EAGER] = alone_ms
+    counts = EAGER in timed.interleaved.waits
+    if lower := {name: ms for name, ms in alone.items() if counts or name != EAGER}:
+        _lower(result, timed, lower)
+    if counts:
         return
-    result.baselines[name]["alone_ms"] = alone_ms
+    result.baselines[EAGER]["alone_ms"] = alone_ms
     if any(beside.full):  # else the host was busy then, and launches are in its times
         slowed_baseline.check(beside_ms, alone_ms)
 
@@ -67,17 +72,19 @@ def _alone_on_cpu_ms(judge: ReferenceSession, timed: Timed, name: str) -> float:
     return statistics.median(means_ms)
 
 
-def _alone_ms(judge: ReferenceSession, timed: Timed, rounds: int) -> float:
-    """Return ms of a call of the eager baseline, in so many rounds like those beside the candidate."""
-    alone = Series()
+def _alone_ms(judge: ReferenceSession, timed: Timed, name: str, rounds: int) -> float:
+    """Return ms of a call of a baseline, in so many rounds like those beside the candidate."""
+    alone, held = Series(), name not in timed.interleaved.waits
     for _ in range(rounds):
-        seeds = fresh_seeds(len(timed.interleaved.series[EAGER].rounds_ms[0]))
-        played = judge.time_reference(seeds, EAGER not in timed.interleaved.waits).release()
+        seeds = fresh_seeds(len(timed.interleaved.series[name].rounds_ms[0]))
+        is_eager = name == EAGER
+        played = judge.time_reference(seeds, held) if is_eager else judge.time_model(timed.baselines[name], seeds, held)
+        played.release()
         alone.add(net_times_ms(played, judge.timer.overhead_ms(played.empty_ms)), played.queue_full, False)
     return statistics.median(alone.full_means_ms)
 
 
 def _alone_elsewhere_ms(judge: ReferenceSession, timed: Timed) -> float:
     judge.reshuffle()
-    _alone_ms(judge, timed, 1)  # allocates
-    return _alone_ms(judge, timed, _ROUNDS_ALONE)
+    _alone_ms(judge, timed, EAGER, 1)  # allocates
+    return _alone_ms(judge, timed, EAGER, _ROUNDS_ALONE)

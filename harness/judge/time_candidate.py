@@ -6,8 +6,10 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import torch
+
 from harness.baselines import BASELINES, COMPILING_CALLS, EAGER, describe_error
-from harness.faults import check_disk
+from harness.faults import check_disk, is_of_machine
 from harness.judge.session import EvaluationSession
 from harness.problem.inputs import fresh_seeds, tensors_of
 from harness.result import CandidateFailure, Result
@@ -75,6 +77,8 @@ def _runs(session: EvaluationSession, name: str, model: Callable, result: Result
     except CandidateFailure:
         raise
     except Exception as error:
+        if is_of_machine(error) and not isinstance(error, torch.OutOfMemoryError):  # whose device has been looked at
+            raise
         check_disk()  # the candidate, which has files meanwhile, may have filled it: another baseline would be slower
         result.baselines[name] = {"error": describe_error(error)}
         return False

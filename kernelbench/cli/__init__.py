@@ -192,6 +192,7 @@ def _open_standard_streams() -> None:
             if (null := os.open(os.devnull, os.O_RDWR)) != number:
                 os.dup2(null, number)
                 os.close(null)
+            os.set_inheritable(number, True)
             setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))
 
 

@@ -316,7 +316,7 @@ def _told(judge: Judge, job: dict[str, Any], phase: Callable[[str], None]) -> di
     try:
         if "result" in answer:
             answer["read"] = Result.from_json(answer["result"])
-    except ValueError as error:
+    except (ValueError, LookupError, TypeError) as error:
         return {"unevaluated": f"its record cannot be read, please report this: {error}", "again": True}
     return answer
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -86,7 +87,8 @@ def _on_cpu(session: EvaluationSession) -> dict[str, Any]:
     if not all(isinstance(value, (int, float)) and 0 <= value < 1e12 for value in counted.values()):
         return {"tool": "none", "note": "the candidate's process gave no counters"}
     facts = {name: round(value / _CALLS, 6) for name, value in counted.items()}
-    facts["cores_used"] = round(counted["cpu_s"] / counted["wall_s"], 3) if counted["wall_s"] else None
+    cores = counted["cpu_s"] / counted["wall_s"] if counted["wall_s"] else None
+    facts["cores_used"] = round(cores, 3) if cores is not None and math.isfinite(cores) else None
     return {"tool": "cpu", "facts": facts, "note": "a CPU has no counters here: times and faults of one call"}
 
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from harness.judge import compare as compare_module
-from harness.judge.compare import Errors, check_kind, check_values, is_right_at_once, largest_value
+from harness.judge.compare import Errors, check_kind, check_values, is_right_at_once, largest_value, root_mean_square
 from harness.judge.criterion import Criterion
 from harness.result import CandidateFailure, Status
 
@@ -235,3 +235,11 @@ def test_at_once_nothing_is_said_of_parts_with_units_of_their_own(one_pass):
 
 def test_on_a_cpu_nothing_is_compared_at_once():
     assert not at_once(torch.ones(3), torch.ones(3))[0]
+
+
+def test_the_size_of_an_output_is_known_where_its_squares_are_beyond_a_double():
+    """It was infinite, so that -1e200 passed for 1e200."""
+    expected = torch.tensor([1e200, -3e200, float("inf")], dtype=torch.float64)
+    assert root_mean_square(expected) == pytest.approx(5**0.5 * 1e200)
+    with pytest.raises(CandidateFailure):
+        check_values(-expected[:2], expected[:2], STRICT, "the output", Errors())

@@ -1,21 +1,30 @@
 """Every status of the contract, reached by a real candidate; the honest ones pass; forged ones do not."""
 
 import errno
+import json
 import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from harness.faults import MachineFault
+from harness.job import encode_problem
+from harness.judge import evaluate as evaluate_module
+from harness.judge import record
+from harness.judge import server as server_module
+from harness.judge.conditions import Conditions
 from harness.judge.cross_check.base import NotRead
 from harness.judge.cross_check.cpu import CpuWallClockCheck
-from harness.problem.module import ProblemError
+from harness.judge.time_candidate import _runs
+from harness.limits import MAX_LOG_BYTES, MAX_MESSAGE_BYTES
+from harness.problem.module import ProblemError, find_problems
 from harness.process.procfs import usable_cores
 from harness.process.worker_process import Worker
-from harness.result import Result, Status
+from harness.result import CandidateFailure, Result, Status
 from harness.timing.convergence import REASONS
 
 RELU = """
@@ -903,3 +912,59 @@ def test_a_slow_kernel_is_no_tie_by_claims_of_single_rounds(judged, problem):
     result = judged(problem("1/19"), CLAIMS_TO_VARY)
     assert result.status is Status.REJECTED or result.baselines["eager"]["verdict"] in ("slower", "unstable")
     assert result.timing["queue_full"] and not result.timing["interrupted_rounds"]
+
+
+def test_a_problem_that_fails_beside_a_candidate_is_tried_again():
+    """A candidate that was wrong only where the reference has no value, or had it fail, withdrew by that."""
+    with pytest.raises(MachineFault, match="it returns NaN"), evaluate_module._beside_candidate():
+        raise ProblemError("it returns NaN")
+
+
+@pytest.mark.parametrize("text", ["\x1b[2J\x01" * 70_000, "a" * 250_000, "\u4e2d" * 100_000])
+def test_a_message_and_a_log_to_which_words_were_added_keep_their_limits(tmp_path, text):
+    """A log had 393,173 bytes and raw escapes in its record."""
+    failure = CandidateFailure(Status.CRASHED, text)
+    failure.message += text
+    failure.log = text
+    result = SimpleNamespace(conditions={})
+    record.add_failure(result, SimpleNamespace(root=tmp_path), failure)
+    assert len(json.dumps(result.message)) <= MAX_MESSAGE_BYTES and len(json.dumps(result.log)) <= MAX_LOG_BYTES
+    assert "\x1b" not in result.message + result.log and "characters left out" in result.log
+
+
+@pytest.mark.parametrize(
+    "error",
+    [MemoryError(), OSError(28, "No space left on device"), BlockingIOError(11, "Resource temporarily unavailable"),
+     RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED")],
+)  # fmt: skip
+def test_a_compiled_baseline_for_which_the_machine_is_too_small_is_not_left_out(error):
+    """The speedup was over the next one, which is slower: a candidate can take the disk, or all processes."""
+
+    def fails(*_):
+        raise error
+
+    session = SimpleNamespace(worker=SimpleNamespace(check_limits=lambda **_: None), time_model=fails)
+    with pytest.raises(type(error)):
+        _runs(session, "compile", None, SimpleNamespace(baselines={}), lambda text: None)
+
+
+@pytest.mark.parametrize("killed", [True, False])
+def test_who_fails_on_a_held_out_workload_as_the_machine_may_have_is_evaluated_once_more(monkeypatch, killed):
+    """Nobody looked at the machine there, and a candidate that the system had killed counted as broken."""
+    made, looked = [], []
+
+    def evaluated(*_):
+        first = not made
+        made.append(1)
+        status = Status.OK if first else Status.CRASHED
+        one = Result("1/19", "relu", {"name": "small"}, {"name": "a", "sample": 0}, status)
+        one.conditions |= {"killed_by": "SIGKILL"} if killed and not first else {}
+        return one
+
+    for name, stand_in in {"evaluate": evaluated, "decode_solution": id, "decode_artefact": id}.items():
+        monkeypatch.setattr(server_module, name, stand_in)
+    judge = server_module._Judge(Conditions(torch.device("cpu")), None, None, 2, 7)
+    monkeypatch.setattr(judge, "_check_machine", lambda: looked.append(1))
+    file = next(one for one in find_problems(Path(__file__).parents[3] / "problems") if str(one.id) == "1/19")
+    answer = judge.answer({"problem": encode_problem(file), "workload": "small", "solution": 1, "artefact": 1})
+    assert answer["again"] is killed and len(looked) == 2 == len(answer["result"]["held_out"])

@@ -104,3 +104,27 @@ def test_with_launches_in_its_times_nobody_is_accused_and_nobody_gains(timed_alo
 def test_with_launches_in_its_times_a_host_that_is_as_slow_again_costs_nothing(timed_alone):
     record = timed_alone([1.0] * (5 + 6) + [1.45] * 6 + [1.0], waits={EAGER})
     assert record["lowered_ms"] == 0 and record["speedup"] == pytest.approx(BESIDE_MS)
+
+
+@pytest.mark.parametrize("names", [["compile"], ["compile", EAGER], [EAGER, "compile"]])
+def test_on_a_gpu_each_baseline_is_timed_again_whichever_comes_first(names):
+    """A candidate that slowed a compiled one was told ten times as fast."""
+
+    def play(calls, first, waiting):
+        times = {CANDIDATE: 1.0, EAGER: 1.0, "compile": 10.0}
+        return {name: Round([], [], [times[name]] * calls) for name in (CANDIDATE, *names)}
+
+    judge = SimpleNamespace(
+        timer=WallClock(CPU),
+        conditions=SimpleNamespace(device=torch.device("cuda"), baselines=names),
+        time_reference=lambda seeds, held: Round([], [], [1.0] * len(seeds), held),
+        time_model=lambda model, seeds, held: Round([], [], [1.0] * len(seeds), held),
+    )
+    interleaved = InterleavedTiming(play, judge.timer, CPU, 0.01)
+    interleaved.run(calls=2)
+    timed = Timed(interleaved, dict.fromkeys(names))
+    result = written(timed)
+    time_alone(judge, result, timed)
+    compiled = result.baselines["compile"]
+    assert compiled["speedup"] == pytest.approx(1.0) and compiled["lowered_ms"] == pytest.approx(9.0)
+    assert all(result.baselines[name]["alone_ms"] == 1.0 for name in names)
