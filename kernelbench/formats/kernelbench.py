@@ -130,7 +130,7 @@ def read_baseline(path: Path) -> dict[str, dict[str, Any]]:
 def baseline(results: Iterable[Result], name: str = "eager") -> dict[str, dict[str, Any]]:
     """The content of a baseline file: the timings of baseline ``name`` that the results hold.
 
-    Not those beside what was rejected: it may have slowed them. Raises FormatError for several workloads of a problem.
+    Not those beside what was rejected: it may have slowed them. Of several workloads of a problem the first is in it.
     """
     data: dict[str, dict[str, Any]] = {}
     workloads: dict[str, str] = {}
@@ -138,8 +138,8 @@ def baseline(results: Iterable[Result], name: str = "eager") -> dict[str, dict[s
         timing = result.baselines.get(name)
         if result.status is not Status.REJECTED and timing and not timing.get("error"):
             workload = result.workload.get("name", UNKNOWN)
-            if (other := workloads.setdefault(result.problem, workload)) != workload:
-                raise FormatError(f"{result.problem} has timings of {other} and {workload}, and the format holds one")
+            if workloads.setdefault(result.problem, workload) != workload:
+                continue
             level, _, number = result.problem.partition("/")
             file = timing.get("file", f"{number}_{result.problem_name}.py")
             sizes = {_WORKLOAD: timing[_WORKLOAD]} if _WORKLOAD in timing else _workload(result)

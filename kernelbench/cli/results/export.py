@@ -10,7 +10,6 @@ from harness.integrity.library_only import TRACKS
 from harness.problem.module import ProblemError
 from kernelbench.cli import UNFIT, WRONG_USAGE, OutputFile, fail, say
 from kernelbench.formats import exchange
-from kernelbench.formats.kernelbench import FormatError
 from kernelbench.run import Run, RunError
 from kernelbench.suite import SelectorError
 
@@ -53,7 +52,7 @@ def command(runs: tuple[Path, ...], form: str, level: int | None, problems: str 
         exchange.export([Run.load(path) for path in runs], form, out, level)
     except OSError as error:
         fail(error, UNFIT)
-    except (RunError, FormatError, SelectorError, ProblemError, exchange.ExchangeError) as error:
+    except (RunError, SelectorError, ProblemError, exchange.ExchangeError) as error:
         fail(error, WRONG_USAGE)
 
 

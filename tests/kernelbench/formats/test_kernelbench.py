@@ -387,13 +387,10 @@ def test_a_baseline_that_failed_beside_a_later_sample_leaves_the_one_that_ran(tm
 
 
 def test_a_baseline_file_holds_one_workload_of_a_problem(tmp_path):
-    """The last one was in it without a word."""
-    made = run(tmp_path / "r", sized("1/19", 0.5, "small"), sized("1/19", 0.5, "full"), sized("1/20", 0.5, "full"))
-    out = tmp_path / "baseline.json"
-    done = kb("export", made.path, "--to", "baseline", "-o", out)
-    assert done.returncode == 2 and "1/19 has timings of small and full, and the format holds one" in done.stderr
-    assert "Traceback" not in done.stderr and not out.exists()
-    assert len(kernelbench.baseline(made.results[1:])["level1"]) == 2
+    """It was the last one that a sample was evaluated on, whichever that was."""
+    results = sized("1/19", 0.5, "small"), sized("1/19", 0.5, "full"), sized("1/19", 0.5, "small")
+    (entry,) = kernelbench.baseline(results)["level1"].values()
+    assert entry["workload"]["name"] == "small"
 
 
 @pytest.mark.parametrize("at_once", [True, False])
