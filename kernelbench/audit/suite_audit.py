@@ -10,6 +10,7 @@ from functools import partial
 import torch
 
 from harness import device as devices
+from harness.faults import MachineFault, is_of_machine
 from harness.problem.module import ProblemError, ProblemFile, load_problem
 from harness.solution.includes import digest_of
 from kernelbench import working_directory
@@ -53,15 +54,25 @@ def on_gpu(device: str | None) -> bool:
 
 
 def audit_all(chosen: list[tuple[ProblemFile, str]], device: str | None, jobs: int) -> Iterator[Audit]:
-    """Records as they become known, in any order; a problem that does not run has one that says why."""
+    """Records as they become known, in any order; a problem that does not run has one that says why.
+
+    Raises MachineFault after all others, which names those on which the machine failed: they have no record.
+    """
     context = multiprocessing.get_context("spawn")
     threads = max(1, torch.get_num_threads() // jobs)
     at_once = jobs * _PROBLEMS_A_PROCESS
+    faults = []
     for begin in range(0, len(chosen), at_once):
         with working_directory.left():  # where its processes start
             pool = context.Pool(jobs, _start, (threads,))
         with pool:
-            yield from pool.imap_unordered(partial(_audit_one, device=device), chosen[begin : begin + at_once])
+            for found in pool.imap_unordered(partial(_audit_one, device=device), chosen[begin : begin + at_once]):
+                if isinstance(found, Audit):
+                    yield found
+                else:
+                    faults.append(found)
+    if faults:
+        raise MachineFault("the machine failed, and these were not audited:\n" + "\n".join(faults))
 
 
 def _start(threads: int) -> None:
@@ -69,10 +80,13 @@ def _start(threads: int) -> None:
     torch.set_num_threads(threads)
 
 
-def _audit_one(pair: tuple[ProblemFile, str], device: str | None) -> Audit:
+def _audit_one(pair: tuple[ProblemFile, str], device: str | None) -> Audit | str:
+    """A record; where the machine failed, words that say so."""
     file, workload = pair
     try:
         return audit(load_problem(file).workload(workload), devices.select(device))
     except (Exception, SystemExit) as error:  # whatever a reference does
         reason = f"{type(error).__name__}: {error}"
+        if is_of_machine(error) or (error.__cause__ and is_of_machine(error.__cause__)):
+            return f"{file.id} {file.name}, {workload}: {reason}"
         return Audit(str(file.id), file.name, digest_of(file.path), workload, {}, error=reason)

@@ -9,6 +9,7 @@ from typing import Any
 import click
 from tqdm import tqdm
 
+from harness.faults import MachineFault
 from harness.problem.module import ProblemError, ProblemFile
 from harness.process.procfs import usable_cores
 from kernelbench import escaping, suite
@@ -165,6 +166,7 @@ def audit(selector, workload, device, jobs, out, again, as_json, problem_dir) ->
     Trivial answers (zeros, the mean, an input, the output for other inputs) and mutants of the reference
     (a dropped bias, a skipped tile, half-precision sums) take the place of a candidate. What passes
     is listed. Records are kept as they are made; what has one that still holds is not audited again.
+    The exit status is 3 where the machine failed on one, which has no record then.
 
     \b
     Examples:
@@ -181,6 +183,7 @@ def audit(selector, workload, device, jobs, out, again, as_json, problem_dir) ->
     known = _audits(out, problem_dir)
     todo = chosen if again else suite_audit.stale(chosen, known)
     jobs = jobs or (1 if suite_audit.on_gpu(device) else usable_cores())
+    failed = ""
     try:
         if kept := len(chosen) - len(todo):
             say(f"{kept} record(s) in {known.path} still hold and are kept; --again audits anew", err=True)
@@ -191,6 +194,8 @@ def audit(selector, workload, device, jobs, out, again, as_json, problem_dir) ->
             for record in suite_audit.audit_all(todo, device, jobs):
                 known.put(record)
                 bar.update()
+    except MachineFault as fault:
+        failed = str(fault)
     except KeyboardInterrupt:
         say(f"interrupted; what was audited is kept in {known.path}", err=True)
         sys.exit(INTERRUPTED)
@@ -199,8 +204,10 @@ def audit(selector, workload, device, jobs, out, again, as_json, problem_dir) ->
     records = [record for file, name in chosen if (record := known.get(file, name))]
     if as_json:
         say("\n".join(escaping.json_line(record.to_json()) for record in records))
-    else:
+    elif records:
         say(table.table(records) if len(records) > 1 else table.details(records[0]))
+    if failed:
+        fail(failed, UNFIT)
     if any(record.grade == "F" for record in records):
         sys.exit(GATE_FAILED)
 

@@ -132,6 +132,21 @@ def test_a_problem_that_does_not_run_is_recorded_and_fails_the_command(tmp_path)
 
 
 @pytest.mark.slow
+def test_where_the_machine_fails_on_a_problem_it_has_no_record_and_the_others_have_theirs(tmp_path):
+    """A lack of memory was a grade F that was kept, and the problem was not audited again."""
+    level = tmp_path / "level1"
+    level.mkdir()
+    (level / "1_much.py").write_text(PROBLEM.format(forward="x.new_empty(1 << 50)"))
+    (level / "2_import.py").write_text("raise MemoryError('no room')")
+    (level / "3_fine.py").write_text(PROBLEM.format(forward="torch.relu(self.used(x)) + y"))
+    done = kb("audit", "all", "--problem-dir", tmp_path, "--device", "cpu")
+    assert done.returncode == 3 and "grade A" in done.stdout
+    assert "1/1 much, full: RuntimeError" in done.stderr and "1/2 import, full: ProblemError" in done.stderr
+    records = (tmp_path / "audit.jsonl").read_text().splitlines()
+    assert [json.loads(line)["problem"] for line in records] == ["1/3"]
+
+
+@pytest.mark.slow
 def test_the_command_names_what_is_wrong_with_a_reference_beside_those_that_are_graded(tmp_path):
     level = tmp_path / "level1"
     level.mkdir()
