@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import signal
 from collections.abc import Iterator
-from functools import partial
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 
 import torch
 
@@ -58,21 +60,47 @@ def audit_all(chosen: list[tuple[ProblemFile, str]], device: str | None, jobs: i
 
     Raises MachineFault after all others, which names those on which the machine failed: they have no record.
     """
-    context = multiprocessing.get_context("spawn")
-    threads = max(1, torch.get_num_threads() // jobs)
     at_once = jobs * _PROBLEMS_A_PROCESS
     faults = []
     for begin in range(0, len(chosen), at_once):
-        with working_directory.left():  # where its processes start
-            pool = context.Pool(jobs, _start, (threads,))
-        with pool:
-            for found in pool.imap_unordered(partial(_audit_one, device=device), chosen[begin : begin + at_once]):
+        lost = []
+        for pair, found in _apart(chosen[begin : begin + at_once], device, jobs):
+            if isinstance(found, Audit):
+                yield found
+            elif found is None:
+                lost.append(pair)
+            else:
+                faults.append(found)
+        for pair in lost:  # one at a time: an end of one process ends those beside it
+            for _, found in _apart([pair], device, 1):
                 if isinstance(found, Audit):
                     yield found
                 else:
-                    faults.append(found)
+                    faults.append(found or _fault(pair, "its process ended"))
     if faults:
         raise MachineFault("the machine failed, and these were not audited:\n" + "\n".join(faults))
+
+
+def _apart(pairs: list[tuple], device: str | None, jobs: int) -> Iterator[tuple[tuple, Audit | str | None]]:
+    """Pairs with what ``_audit_one`` returns in processes of its own; None where one of them ended."""
+    others = multiprocessing.active_children()
+    threads = max(1, torch.get_num_threads() // jobs)
+    executor = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), _start, (threads,))
+    try:
+        futures = {}
+        with working_directory.left():  # where its processes start
+            for pair in pairs:
+                with contextlib.suppress(BrokenProcessPool):
+                    futures[executor.submit(_audit_one, pair, device)] = pair
+        yield from ((pair, None) for pair in pairs if pair not in futures.values())
+        for future in as_completed(futures):
+            ended = isinstance(future.exception(), BrokenProcessPool)
+            yield futures[future], None if ended else future.result()
+    finally:
+        for process in multiprocessing.active_children():
+            if process not in others:
+                process.kill()
+        executor.shutdown(cancel_futures=True)
 
 
 def _start(threads: int) -> None:
@@ -88,5 +116,10 @@ def _audit_one(pair: tuple[ProblemFile, str], device: str | None) -> Audit | str
     except (Exception, SystemExit) as error:  # whatever a reference does
         reason = f"{type(error).__name__}: {error}"
         if is_of_machine(error) or (error.__cause__ and is_of_machine(error.__cause__)):
-            return f"{file.id} {file.name}, {workload}: {reason}"
+            return _fault(pair, reason)
         return Audit(str(file.id), file.name, digest_of(file.path), workload, {}, error=reason)
+
+
+def _fault(pair: tuple[ProblemFile, str], reason: str) -> str:
+    file, workload = pair
+    return f"{file.id} {file.name}, {workload}: {reason}"

@@ -147,6 +147,18 @@ def test_where_the_machine_fails_on_a_problem_it_has_no_record_and_the_others_ha
 
 
 @pytest.mark.slow
+def test_a_process_that_ends_takes_no_other_problem_with_it(tmp_path):
+    """The command waited for ever for what the process would have found."""
+    level = tmp_path / "level1"
+    level.mkdir()
+    (level / "1_killed.py").write_text("import os\nos.kill(os.getpid(), 9)")
+    (level / "2_fine.py").write_text(PROBLEM.format(forward="torch.relu(self.used(x)) + y"))
+    done = kb("audit", "all", "--problem-dir", tmp_path, "--device", "cpu", "--jobs", 2)
+    assert done.returncode == 3 and "grade A" in done.stdout
+    assert "1/1 killed, full: its process ended" in done.stderr
+
+
+@pytest.mark.slow
 def test_the_command_names_what_is_wrong_with_a_reference_beside_those_that_are_graded(tmp_path):
     level = tmp_path / "level1"
     level.mkdir()
