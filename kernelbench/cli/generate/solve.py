@@ -11,7 +11,7 @@ import click
 from tabulate import tabulate
 
 from harness.record.shape import LARGEST_COUNT
-from kernelbench.cli import UNFIT, say, say_json
+from kernelbench.cli import UNFIT, Number, say, say_json
 from kernelbench.cli.evaluation_options import condition_options, exit_statuses, options_of
 from kernelbench.cli.grouped import GroupedCommand
 from kernelbench.cli.model_options import model_options, read_pairs
@@ -47,9 +47,9 @@ def limit_options(command):
     options = [
         click.option("--max-attempts", "attempts", type=click.IntRange(min=1), help="Attempts, over all problems."),
         click.option("--max-tokens", "tokens", type=click.IntRange(min=1), help="Tokens, over all problems."),
-        click.option("--max-usd", "usd", type=click.FloatRange(min=0, min_open=True),
+        click.option("--max-usd", "usd", type=Number(min=0, min_open=True),
                      help="Dollars; needs --price."),
-        click.option("--max-seconds", "seconds", type=click.FloatRange(min=0, min_open=True),
+        click.option("--max-seconds", "seconds", type=Number(min=0, min_open=True),
                      help="Wall time, with all resumptions."),
     ]  # fmt: skip
 

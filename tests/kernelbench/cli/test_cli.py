@@ -236,9 +236,11 @@ def test_nothing_to_evaluate_is_wrong_usage_and_says_why(solutions, tmp_path):
 @pytest.mark.parametrize(
     "arguments",
     [["eval", "--solutions", "s", option, value] for option in ("--timeout", "--memory") for value in ("nan", "inf")]
-    + [["check", "--solutions", "s", "--min-speedup", "nan"], ["sol", "1/1", "--clock", "nan"]],
+    + [["check", "--solutions", "s", "--min-speedup", "nan"], ["sol", "1/1", "--clock", "nan"]]
+    + [["solve", "--problems", "1/1", "-o", "r", option, "nan"] for option in ("--max-usd", "--max-seconds")],
 )
 def test_no_number_is_wrong_usage(arguments):
+    """A run of `kb solve` with nan as its limit spent without end."""
     done = kb(*arguments)
     assert done.returncode == 2 and re.search("must be a finite number.*, got (nan|inf)", done.stderr), done.stderr
 
