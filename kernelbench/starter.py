@@ -110,7 +110,7 @@ def _native(workload: Workload, signature: Signature, kind: str) -> str:
     )
     return (
         f"// kb: problem={problem.id}\n"
-        f"// {_summary(workload)}\n"
+        f"// {problem.summary}\n"
         f"//\n"
         f"// All pointers are contiguous {where} memory. Shapes of the workload '{workload.name}':\n{shapes}\n\n"
         + "".join(f"#include {header}\n" for header in headers)
@@ -128,17 +128,13 @@ def _python(workload: Workload) -> str:
         docstring = isinstance(node, ast.Expr)
         if docstring or name in FACTS | _FUNCTIONS:
             continue
-        part = ast.get_source_segment(text, node)
+        decorators = [f"@{ast.get_source_segment(text, one)}\n" for one in getattr(node, "decorator_list", [])]
+        part = "".join(decorators) + ast.get_source_segment(text, node)
         if name == "Model":
             part = re.sub(r"\bModel\b", "ModelNew", part)
         imports = isinstance(node, (ast.Import, ast.ImportFrom))
         parts.append(part if imports else f"\n\n{part}")
-    return f"# kb: problem={problem.id}\n# {_summary(workload)}\n\n" + "\n".join(parts) + "\n"
-
-
-def _summary(workload: Workload) -> str:
-    docstring = workload.problem.module.__doc__ or workload.problem.name
-    return docstring.strip().splitlines()[0]
+    return f"# kb: problem={problem.id}\n# {problem.summary}\n\n" + "\n".join(parts) + "\n"
 
 
 def _tensors(signature: Signature):

@@ -143,6 +143,11 @@ class Problem:
     sha256: str = ""  # of the file
 
     @property
+    def summary(self) -> str:
+        """First line of the module's docstring; the name where there is no text in it."""
+        return next(iter((self.module.__doc__ or "").strip().splitlines()), self.name)
+
+    @property
     def workloads(self) -> dict[str, dict[str, Any]]:
         """Workload name -> sizes; KernelBench's modules have one, ``full``, without sizes."""
         return getattr(self.module, "WORKLOADS", {"full": {}})

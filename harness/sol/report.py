@@ -67,11 +67,11 @@ def markdown(analysis: Analysis, limits: Limits, clock: Clock | None = None) -> 
     clock = clock or choose(limits)
     data = to_json(analysis, limits, clock)
     tf32, fp16 = _bounds(analysis, limits, clock)
-    workload = analysis.workload
-    summary = (workload.problem.module.__doc__ or workload.problem.name).strip().splitlines()[0]
+    workload, problem = analysis.workload, analysis.workload.problem
     sections = [
-        f"# Speed of light: {workload.problem.id} {workload.problem.name}",
-        f"{summary}\n\nWorkload `{workload.name}` ({_sizes(workload.sizes)}), {data['dtype']}, on {limits.title}.",
+        f"# Speed of light: {problem.id} {problem.name}",
+        f"{problem.summary}\n\n"
+        f"Workload `{workload.name}` ({_sizes(workload.sizes)}), {data['dtype']}, on {limits.title}.",
         _characterisation(data),
         _hardware(limits, tf32, fp16, data),
         _minimum_time(tf32, data),

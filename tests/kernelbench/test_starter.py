@@ -4,6 +4,7 @@ import os
 import subprocess
 
 import pytest
+import torch
 from warm_kb import KB
 
 from harness.result import Status
@@ -13,6 +14,23 @@ from kernelbench import starter
 pytestmark = pytest.mark.usefixtures("warm_evaluator")
 
 TWELVE = ["1/1", "1/19", "1/23", "1/36", "1/40", "1/95", "2/63", "2/76", "2/86", "3/1", "3/43", "3/48"]
+
+
+DECORATED = """'  '
+import torch
+def doubled(function):
+    return lambda x: 2 * function(x)
+@doubled
+def twice(x):
+    return 2 * x
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return twice(x)
+def get_inputs():
+    return [torch.rand(2)]
+def get_init_inputs():
+    return []
+"""
 
 
 @pytest.mark.parametrize("problem_id", TWELVE)
@@ -27,6 +45,18 @@ def test_python_starter_is_the_reference_renamed_and_ok(problem_id, judged, prob
     assert "WORKLOADS" not in text and "def get_" not in text
     result = judged(problem(problem_id), text)
     assert result.status is Status.OK, result.message
+
+
+def test_python_starter_of_another_problem_keeps_decorators_and_needs_no_docstring(tmp_path):
+    """A decorator was left out, so the starter computed another function; a blank docstring was an IndexError."""
+    level = tmp_path / "level1"
+    level.mkdir()
+    (level / "1_twice.py").write_text(DECORATED)
+    text = starter.source("1/1", "py", root=tmp_path)
+    assert text.startswith("# kb: problem=1/1\n# twice\n")
+    names = {}
+    exec(text, names)
+    assert names["ModelNew"]()(torch.ones(2)).tolist() == [4, 4]
 
 
 def test_cu_starter_of_half_precision_includes_its_header():

@@ -121,5 +121,7 @@ class TestReport:
 
     def test_a_problem_that_moves_nothing_has_a_report_too(self, workload):
         analysis = analyse(workload("return x", "torch.rand(9)"))
-        assert "no intensity" in markdown(analysis, limits_of("t4"))
+        analysis.workload.problem.module.__doc__ = " "  # an IndexError before
+        text = markdown(analysis, limits_of("t4"))
+        assert "no intensity" in text and f"\n\n{analysis.workload.problem.name}\n\nWorkload" in text
         assert to_json(analysis, limits_of("t4"))["arithmetic_intensity"] is None
