@@ -33,8 +33,10 @@ class _Numbers(click.ParamType):
     name = "N,..."
 
     def convert(self, value, parameter, context) -> set[int]:
-        numbers = {int(part) for part in str(value).split(",") if part.strip().isdigit()}
-        if not numbers or numbers - set(CLASSES) or len(numbers) < str(value).count(",") + 1:
+        known = {str(number): number for number in CLASSES}
+        parts = [part.strip() for part in str(value).split(",")]
+        numbers = {known[part] for part in parts if part in known}
+        if len(numbers) < len(parts):
             self.fail(f"'{value}' is not a list of classes from 1 to {max(CLASSES)}", parameter, context)
         return numbers
 

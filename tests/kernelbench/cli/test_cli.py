@@ -14,6 +14,7 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 from warm_kb import KB, REAL_KB
 
 from harness.compile.cache import Cache
@@ -231,6 +232,13 @@ def test_nothing_to_evaluate_is_wrong_usage_and_says_why(solutions, tmp_path):
     (tmp_path / "s" / "relu.py").write_text(GOOD)
     done = evaluate(tmp_path / "s", tmp_path / "run")
     assert done.returncode == 2 and "relu.py: maps to no problem" in done.stderr and not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("value", ["²", "1,²", "1" * 5000, "0", "99", ""])
+def test_what_is_no_class_of_the_red_team_is_wrong_usage(value):
+    """A digit that is no number was a traceback, and so was a number of thousands of digits."""
+    done = CliRunner().invoke(main, ["redteam", "--class", value])
+    assert done.exit_code == 2 and "is not a list of classes from 1 to" in done.output
 
 
 @pytest.mark.parametrize(
