@@ -172,9 +172,9 @@ def _of_a_second(rate, inputs, unit):
     """The work in a call that takes one second: ``rate`` takes the time in ms, and returns a rate in ``unit``."""
     try:
         work = rate(inputs, 1000.0)
-    except Exception:
+        return round(work * unit) if isinstance(work, (int, float)) else None
+    except Exception:  # there is no formula, or what it gives is no finite number
         return None
-    return round(work * unit) if isinstance(work, (int, float)) else None
 
 
 class Operator(torch.nn.Module):

@@ -61,13 +61,16 @@ def entries(root: Path) -> list[Entry]:
 def find(root: Path) -> list[ProblemFile]:
     """Return the problems of a checkout, in order of their ids; those without a golden or a perf file are left out.
 
-    What a perf file makes is found out once, without data, in a process of its own. Raises ProblemError.
+    What a perf file makes is found out once, without data, in a process of its own; each time anew where that failed,
+    which another version of PyTorch or Triton may change. Raises ProblemError.
     """
     found = _complete(root)
     missing = [entry for entry in found if not _module_path(entry).exists()]
     for entry, facts in zip(missing, _apart("facts", missing) if missing else ()):
-        write_whole(_made(_module_path(entry)), generated.module(entry, facts))
-    return [ProblemFile(entry.id, entry.name, _module_path(entry)) for entry in found]
+        path = _module_path(entry) if facts["work"] else _without_shapes(entry)
+        write_whole(_made(path), generated.module(entry, facts))
+    paths = [path if (path := _module_path(entry)).exists() else _without_shapes(entry) for entry in found]
+    return [ProblemFile(entry.id, entry.name, path) for entry, path in zip(found, paths)]
 
 
 def listed(root: Path) -> list[ProblemFile]:
@@ -93,8 +96,16 @@ def unloadable(root: Path, wanted: set[str]) -> dict[str, str]:
 
 
 def _module_path(entry: Entry) -> Path:
-    folder = cache_root() / "tritonbench" / entry.key
-    return folder / f"level{entry.id.level}" / f"{entry.id.number}_{entry.name}.py"
+    return _path_in(entry.key, entry)
+
+
+def _without_shapes(entry: Entry) -> Path:
+    """The module of a problem whose shapes could not be found out; it has its test alone."""
+    return _path_in(f"{entry.key}_test", entry)
+
+
+def _path_in(folder: str, entry: Entry) -> Path:
+    return cache_root() / "tritonbench" / folder / f"level{entry.id.level}" / f"{entry.id.number}_{entry.name}.py"
 
 
 def _made(path: Path) -> Path:

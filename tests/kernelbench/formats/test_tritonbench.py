@@ -206,6 +206,28 @@ def test_perf_files_of_others_are_one_clear_error_or_left_out(tmp_path, perf):
         assert "TritonBench's files cannot be read" in str(error)
 
 
+def test_shapes_that_could_not_be_found_out_are_looked_for_again(tmp_path):
+    """What lacked something on this machine had its test alone for ever, also where that was there later."""
+    other = written.write(tmp_path / "other")
+    perf = other / checkout.PERF / "scale_perf.py"
+    perf.write_text(f"open({str(tmp_path / 'needed')!r})\n" + perf.read_text())
+    assert suite.find("scale", other)[0].workload_names() == ["test"]
+    (tmp_path / "needed").write_text("")
+    assert suite.find("scale", other)[0].workload_names() == ["0", "1", "2", "3", "test"]
+
+
+def test_a_formula_that_gives_no_finite_number_keeps_the_shapes(tmp_path):
+    """The problem had its test alone, and nobody was told."""
+    other = written.write(tmp_path / "other")
+    perf = other / checkout.PERF / "scale_perf.py"
+    text = perf.read_text().replace("return inputs[0].numel() / (", "return float('nan') / (")
+    perf.write_text(text.replace("return inputs[0].numel() * 8 / (", "return float('inf') / ("))
+    (scale,) = suite.find("scale", other)
+    assert scale.workload_names() == ["0", "1", "2", "3", "test"]
+    workload = load_problem(scale).workload("2")
+    assert workload.flops is None and workload.declared_bytes is None
+
+
 def test_answers_are_mapped_by_their_instruction(root, tmp_path):
     lines = [
         {
