@@ -29,7 +29,6 @@ from harness.problem.module import Workload
 from harness.problem.signature import Signature, derive_signature
 from harness.result import CandidateFailure
 from harness.sol.operators import trace
-from harness.solution.includes import digest_of
 from harness.tensors.dtypes import is_finite
 from harness.tensors.outputs import as_tensor, flatten
 from harness.timing.rounds import RunConfig
@@ -107,7 +106,7 @@ class _Examination:
         return Audit(
             problem=str(self._problem.id),
             name=self._problem.name,
-            sha256=digest_of(self._problem.path),
+            sha256=self._problem.sha256,
             workload=workload.name,
             sizes=workload.sizes,
             operators=dict(Counter(recorder.operators)),

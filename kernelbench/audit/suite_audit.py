@@ -111,13 +111,16 @@ def _start(threads: int) -> None:
 def _audit_one(pair: tuple[ProblemFile, str], device: str | None) -> Audit | str:
     """A record; where the machine failed, words that say so."""
     file, workload = pair
+    sha256 = digest_of(file.path)  # before it is imported: a text that replaces it has no record
     try:
-        return audit(load_problem(file).workload(workload), devices.select(device))
+        problem = load_problem(file)
+        sha256 = problem.sha256
+        return audit(problem.workload(workload), devices.select(device))
     except (Exception, SystemExit) as error:  # whatever a reference does
         reason = f"{type(error).__name__}: {error}"
         if is_of_machine(error) or (error.__cause__ and is_of_machine(error.__cause__)):
             return _fault(pair, reason)
-        return Audit(str(file.id), file.name, digest_of(file.path), workload, {}, error=reason)
+        return Audit(str(file.id), file.name, sha256, workload, {}, error=reason)
 
 
 def _fault(pair: tuple[ProblemFile, str], reason: str) -> str:

@@ -10,9 +10,11 @@ import torch
 from warm_kb import KB
 
 from harness.problem.module import ProblemError, ProblemFile, ProblemId, load_problem
+from harness.solution.includes import digest_of
 from kernelbench import suite
 from kernelbench.audit.examination import audit
 from kernelbench.audit.record import Audit, AuditFile
+from kernelbench.audit.suite_audit import _audit_one
 
 CPU = torch.device("cpu")
 
@@ -79,6 +81,15 @@ def test_mutants_that_compute_the_same_function_do_not_count(tmp_path):
 def test_a_reference_that_no_candidate_can_be_held_to_is_named_instead_of_graded(tmp_path, forward, reason):
     with pytest.raises(ProblemError, match=reason):
         audited(tmp_path, forward)
+
+
+@pytest.mark.parametrize("forward", ["torch.relu(self.used(x)) + y", "x @ y"], ids=["graded", "does not run"])
+def test_a_record_is_of_the_text_that_was_audited(tmp_path, forward):
+    """It was of the text that the file had at the end, so a file changed meanwhile was graded by its old text."""
+    path = tmp_path / "1_x.py"
+    path.write_text(PROBLEM.format(forward=forward) + "open(__file__, 'a').write('# changed')")
+    digest = digest_of(path)
+    assert _audit_one((ProblemFile(ProblemId(1, 1), "x", path), "full"), "cpu").sha256 == digest != digest_of(path)
 
 
 def test_a_reference_with_complex_outputs_is_audited(tmp_path):
