@@ -64,8 +64,8 @@ def import_kernelbench(
 def export(runs: Sequence[Run], form: str, out: Path, level: int | None = None) -> None:
     """Write ``runs`` to ``out`` in one of ``FORMATS``; KernelBench's take one run, and its results one level.
 
-    Raises ExchangeError where there is no result, the form cannot hold them, or a package is missing; also FormatError,
-    and for TritonBench what ``ranking.counted`` raises.
+    Raises ExchangeError where there is no result, the form cannot hold them, or a package is missing, and for
+    TritonBench what ``ranking.counted`` raises.
     """
     if not any(run.latest() for run in runs):
         raise ExchangeError(f"no result in {', '.join(str(run.path) for run in runs)}")
