@@ -8,7 +8,6 @@ mean square.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import importlib
 import math
@@ -102,7 +101,7 @@ def is_right_at_once(
 
     False where that does not tell: ``check_values`` does.
     """
-    one_pass = _one_pass(expected.device.type)
+    one_pass = _one_pass(expected.device)
     if criterion.independent or not one_pass or expected.dtype not in one_pass.DTYPES or not expected.numel():
         return False
     expected = expected.contiguous()
@@ -116,12 +115,21 @@ def is_right_at_once(
 
 
 @functools.cache
-def _one_pass(device_type: str) -> ModuleType | None:
-    """Import what compares in one pass; None without Triton. That takes a second, so not before it is needed."""
-    if device_type == "cuda":
-        with contextlib.suppress(ImportError):
-            return importlib.import_module("harness.tensors.one_pass")
-    return None
+def _one_pass(device: torch.device) -> ModuleType | None:
+    """Import what compares in one pass, which takes a second, so not before it is needed; None where it does not work.
+
+    There may be no Triton, or it may fail when it compiles: it needs a C compiler, and a folder that it can write.
+    """
+    if device.type != "cuda":
+        return None
+    try:
+        one_pass = importlib.import_module("harness.tensors.one_pass")
+        few = torch.ones(32, device=device)
+        one_pass.root_mean_square(few)
+        one_pass.largest_errors(few, few, 1.0, 1.0)
+    except Exception:  # whatever Triton, its compiler or a driver raises: the other way to compare needs none of them
+        return None
+    return one_pass
 
 
 def in_own_units(

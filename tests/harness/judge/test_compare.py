@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+import sys
 from dataclasses import replace
 
 import pytest
@@ -243,3 +244,20 @@ def test_the_size_of_an_output_is_known_where_its_squares_are_beyond_a_double():
     assert root_mean_square(expected) == pytest.approx(5**0.5 * 1e200)
     with pytest.raises(CandidateFailure):
         check_values(-expected[:2], expected[:2], STRICT, "the output", Errors())
+
+
+@pytest.mark.parametrize("lack", [None, RuntimeError("Failed to find C compiler"), OSError("Read-only file system")])
+def test_nothing_is_compared_at_once_where_triton_fails_at_its_first_launch(monkeypatch, lack):
+    """Only a missing Triton was looked for: without a C compiler every evaluation ended as a failure of the judge."""
+
+    class Kernels(OnePass):
+        def largest_errors(self, *arguments):
+            if lack:
+                raise lack
+            return super().largest_errors(*arguments)
+
+    kernels, ones = Kernels(), torch.ones
+    monkeypatch.setitem(sys.modules, "harness.tensors.one_pass", kernels)
+    monkeypatch.setattr(torch, "ones", lambda *shape, device: ones(*shape))  # there may be no GPU
+    found = compare_module._one_pass.__wrapped__(torch.device("cuda", 0))
+    assert found is (None if lack else kernels)
