@@ -53,9 +53,8 @@ def own_kernels(profile: dict[str, Any], origin: Origin | None = None) -> tuple[
     return own, sum(own.values())
 
 
-def check(profile: dict[str, Any], origin: Origin | None = None) -> None:
-    """Raises CandidateFailure where no kernel of its own did a share of the work."""
-    _, share = own_kernels(profile, origin)
+def check(profile: dict[str, Any], share: float) -> None:
+    """Raises CandidateFailure where its own kernels, as of ``own_kernels``, did no ``share`` of the work."""
     if share < LEAST_SHARE:
         names = ", ".join(kernel["name"][:60] for kernel in profile["kernels"][:3]) or "no kernel at all"
         raise _library_only(

@@ -23,21 +23,20 @@ def check_plausible(
     below_floor.check(median_ms, result.sol)
     result.integrity["faster_than_direct"] = below_floor.between_bounds(median_ms, result.sol)
     if profile:
-        origin = _origin(solution, artefact, built)
-        own, share = library_only.own_kernels(profile, origin)
+        own, share = library_only.own_kernels(profile, _origin(solution, artefact, built))
         result.integrity |= {"own_kernels": own, "own_share": share}
     if device_type == "cpu":
         result.integrity["built_own"] = bool(built) or artefact.library is not None
     if not needs_own_kernels:
         return
     if device_type == "cuda" and profile:
-        library_only.check(profile, origin)
+        library_only.check(profile, share)
     elif device_type == "cpu":
         library_only.check_on_cpu(result.integrity["built_own"])
 
 
 def _origin(solution: Solution, artefact: Artefact, built: list[Path]) -> Origin | None:
-    """Return what can be the solution's own; None where that is gone by now, and names have to do."""
+    """Return what can be the solution's own; None where its source is gone by now, and names have to do."""
     try:
         return Origin.of(solution, [*built, *filter(None, [artefact.library])])
     except OSError:

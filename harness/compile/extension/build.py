@@ -100,8 +100,9 @@ class ExtensionBuilder:
                     cache.put(key, [built / name], read)
                     delivered = _deliver(built / name, scratch, key)  # it may have left the cache already
                 self.compiled += 1
-        self.keys.append(key)
-        self.libraries.append(cache.path(key) / name)
+        if key not in self.keys:  # it may ask for the same one at every call
+            self.keys.append(key)
+            self.libraries.append(cache.path(key) / name)
         return {"library": str(delivered), "output": output}
 
     def _take_room(self, cache: Cache, library: Path) -> None:

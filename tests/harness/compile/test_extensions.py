@@ -207,6 +207,14 @@ def test_the_libraries_of_one_candidate_leave_others_room_in_the_cache(builder, 
     assert "its extensions have more than 67,108,864 bytes together" in builder(second, scratch)["message"]
 
 
+def test_a_library_that_is_asked_for_again_is_noted_once(builder, tmp_path):
+    """The judge read it as often as it was asked for, up to a thousand times."""
+    for _ in range(3):
+        assert "library" in builder(inline(no_implicit_headers=True), tmp_path)
+    assert (builder.compiled, builder.reused) == (1, 2)
+    assert len(builder.libraries) == len(builder.keys) == 1
+
+
 @pytest.mark.parametrize(
     "arguments, message",
     [({"extra_include_paths": ["/usr/include"] * 501}, "extra_include_paths of an extension has more than 500 items"),

@@ -1,15 +1,20 @@
 """Which kernels can be a solution's own, told by their names."""
 
+import itertools
 import subprocess
+import time
+import tracemalloc
 
 import pytest
 from linear_time import MEGABYTE, in_linear_time
 
 from harness.integrity import library_only
+from harness.integrity import origin as origin_module
 from harness.integrity.origin import Origin, identifier
 from harness.problem.module import ProblemId
 from harness.result import CandidateFailure
 from harness.solution.discover import read_solution
+from harness.solution.includes import open_plain
 
 INLINE = """
 from torch.utils.cpp_extension import load_inline
@@ -64,13 +69,53 @@ def test_what_the_binary_defines_is_its_own(tmp_path):
     assert not origin.has("void cub::DeviceScanKernel<int>(int)") and not origin.has("plai") and not origin.has("")
 
 
+def test_binaries_are_read_piece_by_piece_and_each_once(tmp_path, monkeypatch):
+    """A candidate that asked for one library a thousand times had the judge hold it a thousand times."""
+    library, opened = tmp_path / "a.so", []
+    library.write_bytes(b"\1" * (40 << 20) + b"9reduce_sm")
+    monkeypatch.setattr(origin_module, "open_plain", lambda path: opened.append(path) or open_plain(path))
+    tracemalloc.start()
+    try:
+        origin = Origin([], [library] * 20)
+        assert origin.has("reduce_sm(float*)") and not origin.has("reduce_sn(float*)")
+        assert tracemalloc.get_traced_memory()[1] < 60 << 20
+    finally:
+        tracemalloc.stop()
+    assert opened == [library] * 2, "once for each name"
+
+
+@pytest.mark.parametrize("place", [0, 1, 7, 8, 9, 15, 16, 23])
+@pytest.mark.parametrize("text", [b"7reducer", b"\0reducer\0"])
+def test_a_name_is_found_wherever_pieces_of_the_binary_meet(tmp_path, monkeypatch, place, text):
+    monkeypatch.setattr(origin_module, "_PIECE_BYTES", 8)
+    (library := tmp_path / "a.so").write_bytes(b"\1" * place + text + b"\1" * 5)
+    assert Origin([], [library]).has("reducer(float*)") and not Origin([], [library]).has("reduced(float*)")
+
+
+def test_the_search_of_binaries_ends_in_time_after_which_names_have_to_do(tmp_path, monkeypatch):
+    """A hundred names were looked for in two gigabytes, for minutes."""
+    (library := tmp_path / "a.so").write_bytes(bytes(1 << 10))
+    origin, late = Origin([INLINE], [library]), Origin([INLINE], [library])
+    late._left_s = -1.0
+    assert not origin.has("unknown(float*)") and late.has("unknown(float*)")
+    names = [{"name": "unknown(float*)", "ms": 1.0}, {"name": "nvjet_tst", "ms": 1.0}, {"name": "relu4()", "ms": 2.0}]
+    assert library_only.own_kernels({"kernels": names}, late) == ({"unknown(float*)": 0.25, "relu4()": 0.5}, 0.75)
+    clock = itertools.count(0, 6)
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
+    assert not origin.has("other(float*)") and origin.has("third(float*)"), "each took 6 s, or more"
+
+
+def test_where_a_binary_is_gone_names_have_to_do(tmp_path):
+    assert Origin([INLINE], [tmp_path / "gone.so"]).has("unknown(float*)")
+
+
 @pytest.mark.parametrize("kernel", ["vendors_new_sgemm_128x64", "void flashier<float>::forward_kernel(P)"])
 def test_a_librarys_kernel_that_no_pattern_knows_is_not(kernel):
     profile = {"kernels": [{"name": kernel, "ms": 1.0}]}
     assert library_only.own_kernels(profile) == ({kernel: 1.0}, 1.0)
     assert library_only.own_kernels(profile, Origin([INLINE])) == ({}, 0)
     with pytest.raises(CandidateFailure, match="none of its sources and binaries name") as error:
-        library_only.check(profile, Origin([INLINE]))
+        library_only.check(profile, library_only.own_kernels(profile, Origin([INLINE]))[1])
     assert error.value.rule == "library_only"
 
 
