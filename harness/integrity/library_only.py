@@ -4,6 +4,13 @@ Decided by the names of the kernels that CUPTI saw. A kernel with a library's na
 none of the solution's sources and binaries names is not its own either. To pass library kernels off as its own a
 solution must launch kernels of its own that do a share of the work. On a CPU no kernels are seen: a solution there has
 its own if it is C++ or built an extension.
+
+Some names are a library's whatever the sources say: those in its namespaces, those with types of its own among their
+arguments, and those that only its authors give. To define an unused kernel with such a name frees no call. Types that
+extensions pass, as ``c10::Half``, say nothing. A name that is merely like a library's, as ``flash_fwd_kernel``, is
+the solution's own where its sources define a kernel of that name; a word in a comment or a string does not. So an
+unused kernel, or the text of one, passes off as own a library's kernel with a name merely alike, and a word one that
+no pattern knows.
 """
 
 from __future__ import annotations
@@ -11,30 +18,55 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from harness.integrity.origin import Origin
+from harness.integrity.origin import Origin, qualified
 from harness.result import CandidateFailure, Status
 
 RULE = "library_only"
 TRACKS = ("kernels", "open")
 LEAST_SHARE = 0.005  # of the time of all kernels; chosen: a kernel that does no work takes less
 
-# Kernels of PyTorch, cuBLAS, cuDNN, and what Inductor generates; names as CUPTI gives them, demangled.
+# Names of PyTorch, cuBLAS, cuDNN and NCCL, without their arguments; as CUPTI gives them, demangled.
 _LIBRARY = re.compile(
     r"""
-    \bat::(native|cuda|)\b | \bat_cuda_detail:: | \bc10:: | \btorch::(?!executor) | \bpytorch_flash::
-  | \bcudnn | \bcublas | \bcublasLt | \bcask | \bxmma_ | _xmma_ | \bcudnn_generated | \bnvjet_ | \bnccl
-  | \bcutlass_?\d*_(tensorop|simt|wmma|\d+) | \bcutlass::Kernel2?<cutlass_ | \bcutlass__ | fmha_cutlass
-  | \bflash_(fwd|bwd)
-  | \b(ampere|volta|turing|maxwell|hopper|blackwell|sm\d+)_\w*(gemm|conv|fprop|dgrad|wgrad|xmma|cudnn)
-  | \b(gemm|gemv)\w*(NSP|2T|2N|SN|_kernel_val|k1_kernel) | \bsplitKreduce_kernel | \bdot_kernel<
-  | \breduce_1Block_kernel<
+    \bat:: | \bat_cuda_detail:: | \bc10:: | \btorch::(?!executor) | \bpytorch_flash:: | \bcublas(Lt)?::
+  | \bcudnn | \bcask | \bxmma_ | _xmma_ | \bnvjet_ | \bnccl[A-Z]
+  | \bcutlass_?\d*_(tensorop|simt|wmma|\d+) | \bcutlass__ | \bfmha_cutlass[FB]_
+  | convolve_sgemm\b | \bfft2d_(r2c|c2r|c2c)_\d | \b[dw]grad2d_(alg|grouped|c1)
+  | \bRNN_blockPersist | \bpersistRNN | \belem(ent)?WiseRNNcell | \b(LSTM|GRU)_elementWise
+    """,
+    re.VERBOSE,
+)
+# What nobody else's kernel has among its arguments: types of these libraries, and what cuBLAS calls its instances.
+_TYPES = re.compile(
+    r"""
+    \bcublas[A-Z] | \bcudnn([A-Z]|::) | \bkernel_(conv|grad)_params\b
+  | \bat::native\b | \bat_cuda_detail:: | \bat::cuda::detail::enable_\dx_kernel | \bpytorch_flash::
+  | \bcutlass::Kernel2?<cutlass_
+    """,
+    re.VERBOSE,
+)
+# Names of assemblers, of what Inductor generates, and of copies: these come without arguments.
+_BARE = re.compile(
+    r"""
+    (ampere|volta|turing|maxwell|hopper|blackwell|sm\d+)_(?=\w*(gemm|conv|fprop|dgrad|wgrad|cudnn))\w*_\d+x\d+\w*
+  | triton_[a-z]{3}_(fused_\w*)?_\d+
+  | mem(cpy|set)
+    """,
+    re.VERBOSE,
+)
+# Names that others give their kernels, too.
+_ALIKE = re.compile(
+    r"""
+    \b(ampere|volta|turing|maxwell|hopper|blackwell|sm\d+)_\w*(gemm|conv|fprop|dgrad|wgrad)
+  | \bcublas | \bnccl | fmha_cutlass | \bflash_(fwd|bwd) | \bsoftmax_warp_(for|back)ward\b
+  | \b(gemm|gemv)\w*(NSP|2T|2N|SN|_kernel_val|k1_kernel) | \bsplitKreduce_kernel
+  | \breduce_1Block_kernel$
   | \b(implicit_convolve|explicit_convolve|winograd|fft2d|pooling_fw|bn_fw|conv2d_grouped|dgrad2d|wgrad2d)
   | \bscalePackedTensor
-  | \bnhwcToNchw | \bnchwToNhwc | \bconvolve_ | \bRNN_\w+ | \belementWiseRNNcell | \bLSTM_ | \bGRU_ | \bpersistRNN
+  | \bnhwcToNchw | \bnchwToNhwc | \bconvolve_ | \bRNN_\w+ | \bLSTM_ | \bGRU_
   | ^triton_(poi|red|per|tem|for|mm|fused)
-  | ^mem(cpy|set)$
     """,
-    re.VERBOSE | re.IGNORECASE,
+    re.VERBOSE,
 )
 
 
@@ -48,9 +80,18 @@ def own_kernels(profile: dict[str, Any], origin: Origin | None = None) -> tuple[
     own = {
         kernel["name"]: kernel["ms"] / whole_ms
         for kernel in kernels
-        if whole_ms and not _LIBRARY.search(kernel["name"]) and (origin is None or origin.has(kernel["name"]))
+        if whole_ms
+        and not _has_a_librarys_name(kernel["name"], origin)
+        and (origin is None or origin.has(kernel["name"]))
     }
     return own, sum(own.values())
+
+
+def _has_a_librarys_name(kernel: str, origin: Origin | None) -> bool:
+    name = qualified(kernel)
+    if _LIBRARY.search(name) or _TYPES.search(kernel) or _BARE.fullmatch(kernel):
+        return True
+    return bool(_ALIKE.search(name)) and not (origin and origin.defines(kernel))
 
 
 def check(profile: dict[str, Any], share: float) -> None:

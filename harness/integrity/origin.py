@@ -32,6 +32,7 @@ class Origin:
             {name for text in texts for name in re.findall(rf"^[ \t]*{keyword}[ \t]+(\w+)", text, re.MULTILINE)}
             for keyword in ("def", "class")
         )
+        self._kernels = {name for text in texts for name in _kernels_of_cuda(text)}
         self._words = {word for text in texts for word in re.findall(r"\w+", text)}
         self._parts = {part for word in self._words for part in _parts(word)}
         self._binaries = list(dict.fromkeys(binaries))  # a candidate may ask for the same library again and again
@@ -57,6 +58,16 @@ class Origin:
             return True
         return self._may_be_compiled(name)
 
+    def defines(self, kernel: str) -> bool:
+        """Return whether the sources define a kernel of this name, or the function of Python that it is made of.
+
+        A string of Python may hold it, as ``load_inline`` compiles such; a comment may not.
+        """
+        name = identifier(kernel)
+        if name in self._kernels or name in self._functions:
+            return True
+        return bool(self._owns and self._owns(name, self._functions, self._classes))
+
     def _may_be_compiled(self, name: str) -> bool:
         """Return whether a library has a function of this name: mangled, as of the Itanium C++ ABI, or plain."""
         wanted = [f"{len(name)}{name}".encode(), f"\0{name}\0".encode()]
@@ -74,8 +85,21 @@ class Origin:
 
 def identifier(kernel: str) -> str:
     """The function's own name: without its namespaces, template arguments, parameters and type."""
-    head = re.split(r"[<(]", kernel.replace("(anonymous namespace)::", ""), maxsplit=1)[0]
-    return (re.findall(r"\w+", head) or [""])[-1]
+    return (re.findall(r"\w+", qualified(kernel)) or [""])[-1]
+
+
+def qualified(kernel: str) -> str:
+    """The function's own name and its namespaces, but unnamed ones; behind its type, if it has one."""
+    return re.split(r"[<(]", kernel.replace("(anonymous namespace)::", ""), maxsplit=1)[0]
+
+
+def _kernels_of_cuda(text: str) -> Iterator[str]:
+    """Names of the kernels that a text defines: what stands before parentheses between ``__global__`` and a body."""
+    text = re.sub(r"/\*.*?(?:\*/|\Z)|//[^\n]*|#[^\n]*", " ", text, flags=re.DOTALL)
+    for piece in text.split("__global__")[1:]:
+        head, body, _ = piece.partition("{")
+        if body and ";" not in head:
+            yield from re.findall(r"\b(\w+)\s*\(", head)
 
 
 def _pieces(binaries: Iterable[bytes | Path], overlap: int) -> Iterator[bytes]:
