@@ -8,13 +8,14 @@ from __future__ import annotations
 import glob
 import json
 import os
+import signal
 import subprocess
 from collections.abc import Sequence
 
 from harness.compile.toolchain import program
 from harness.job import encode_problem, encode_solution
 from harness.problem.module import ProblemFile
-from harness.process.spawn import command_of
+from harness.process.spawn import command_of, environment
 from harness.solution.discover import Solution
 from kernelbench.ucutlass.codegen.build.translate import translators
 
@@ -37,7 +38,10 @@ def find(name: str, places: Sequence[str], package: str) -> str:
 def run(
     tool: Sequence[str], problem: ProblemFile, solution: Solution, workload: str, precision: str, device: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run one call of a solution under the command ``tool``; raise ToolError where that does not start or end."""
+    """Run one call of a solution under the command ``tool``; raise ToolError where that does not start or end.
+
+    It has no keys that this process may have in its environment, and its whole group ends where the tool has to be.
+    """
     job = {
         "problem": encode_problem(problem),
         "solution": encode_solution(solution),
@@ -48,9 +52,20 @@ def run(
     }
     command = [*tool, *command_of("harness.worker.profile_target"), json.dumps(job)]
     name = os.path.basename(tool[0])
+    pipe = subprocess.PIPE
     try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        raise ToolError(f"{name} was not done within {_TIMEOUT_S} s") from None
+        process = subprocess.Popen(
+            command, stdout=pipe, stderr=pipe, encoding="utf-8", errors="backslashreplace", env=environment(),
+            start_new_session=True,
+        )  # fmt: skip
     except OSError as error:
         raise ToolError(f"{tool[0]} does not start: {error.strerror}") from error
+    with process:
+        try:
+            out, err = process.communicate(timeout=_TIMEOUT_S)
+        except BaseException as error:
+            os.killpg(process.pid, signal.SIGKILL)
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise ToolError(f"{name} was not done within {_TIMEOUT_S} s") from None
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
