@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from harness.json_text import parse_json
+from harness.problem.module import ProblemId
 from kernelbench.formats.archive import Archive, ArchiveError, Kernel, ReadOptions, first_line, lines_of
 from kernelbench.formats.tritonbench import checkout
-from kernelbench.formats.tritonbench.generated import Entry
 
 _FENCE = "```"
 _MOST_CHARACTERS = 100_000  # of an answer's instruction: the longest of the benchmark has 3,300
@@ -40,21 +40,25 @@ def read(path: Path, options: ReadOptions) -> Archive:
         raise ArchiveError(f"{path} names its problems by TritonBench's instructions: give its checkout, --problem-dir")
     entries = checkout.entries(options.problem_dir)
     archive = Archive(names={entry.id: entry.name for entry in entries})
-    by_instruction = {text: entry for entry in entries for text in entry.instructions if text}
+    instructions = [(text, entry.id) for entry in entries for text in entry.instructions if text]
     for place, line in lines_of(path):
-        _add(archive, by_instruction, _object(line), f"{path}, line {place}", f"line {place}")
+        _add(archive, instructions, _object(line), f"{path}, line {place}", f"line {place}")
     return archive
 
 
-def _add(archive: Archive, by_instruction: dict[str, Entry], answer: Any, where: str, origin: str) -> None:
+def _add(archive: Archive, instructions: list[tuple[str, ProblemId]], answer: Any, where: str, origin: str) -> None:
     if not _is_answer(answer):
         raise ArchiveError(f"{where} is no answer: expected an object with the texts instruction and predict")
     asked = " ".join(answer["instruction"][:_MOST_CHARACTERS].split())
-    entry = next((entry for instruction, entry in by_instruction.items() if instruction in asked), None)
-    if entry is None:
+    given = [(text, problem) for text, problem in instructions if text in asked]
+    # one instruction may be a part of another, which then is the one that was given
+    problems = sorted({problem for text, problem in given if not any(text in other != text for other, _ in given)})
+    if len(problems) == 1:
+        archive.add(Kernel(problems[0], code_of(answer["predict"]), origin=origin))
+    elif problems:
+        archive.left_out.append((origin, f"its instruction is that of several: {', '.join(map(str, problems))}"))
+    else:
         archive.left_out.append((origin, "its instruction is none of the checkout's"))
-        return
-    archive.add(Kernel(entry.id, code_of(answer["predict"]), origin=origin))
 
 
 def code_of(answer: str) -> str:

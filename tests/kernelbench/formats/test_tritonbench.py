@@ -23,6 +23,7 @@ from kernelbench.formats.tritonbench import accuracy, answers, checkout, suites
 from kernelbench.run import Run
 
 CPU = torch.device("cpu")
+FILL_ASKED = "Write a value into every element of a tensor. Nothing is returned."
 
 
 @pytest.fixture(scope="module")
@@ -234,7 +235,7 @@ def test_answers_are_mapped_by_their_instruction(root, tmp_path):
             "instruction": "Use Triton. Multiply every element by a number.",
             "predict": f"Here:\n```python\n{written.SCALE}```",
         },
-        {"instruction": "Write a value into every element of a tensor. Nothing is returned.", "predict": written.FILL},
+        {"instruction": FILL_ASKED, "predict": written.FILL},
         {"instruction": "Sort it.", "predict": "x"},
         {"instruction": "Use Triton. A kernel: multiply every element by a number.", "predict": "y"},  # the long one
     ]  # fmt: skip
@@ -247,6 +248,28 @@ def test_answers_are_mapped_by_their_instruction(root, tmp_path):
     assert (tmp_path / "out" / "solutions" / "level2" / "3_scale_s0.py").read_text().strip() == written.SCALE.strip()
     with pytest.raises(ArchiveError, match="--problem-dir"):
         importing.import_archive(path, tmp_path / "other")
+
+
+@pytest.mark.parametrize(
+    "asked, imported, left_out",
+    [
+        (f"Use Triton. {FILL_ASKED} Twice.", ["level2/3_scale_s0.py"], []),
+        (f"Use Triton. {FILL_ASKED}", ["level1/1_fill_s0.py"], []),
+        (f"{FILL_ASKED} Twice. A layer with a weight for each element.", [],
+         [("line 1", "its instruction is that of several: 2/3, 4/2")]),
+    ],
+)  # fmt: skip
+def test_an_answer_is_of_the_longest_instruction_that_it_was_given(tmp_path, asked, imported, left_out):
+    """An answer went to the first problem whose instruction is a part of what was asked."""
+    other = written.write(tmp_path / "other")
+    records = json.loads((other / checkout.STATISTICS).read_text())
+    (scale,) = [record for record in records if record["file"] == "scale.py"]
+    scale["simp_instru"] = f"{FILL_ASKED} Twice."
+    (other / checkout.STATISTICS).write_text(json.dumps(records))
+    (tmp_path / "answers.jsonl").write_text(json.dumps({"instruction": asked, "predict": "x = 1"}) + "\n")
+    options = ReadOptions(problem_dir=other)
+    made = importing.import_archive(tmp_path / "answers.jsonl", tmp_path / "out", options=options)
+    assert [claim.solution for claim in made.claims] == imported and made.left_out == left_out
 
 
 def test_a_checkout_can_be_imported_as_solutions(root, tmp_path):
