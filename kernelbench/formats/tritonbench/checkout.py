@@ -118,7 +118,10 @@ def _apart(function: str, wanted: list[Entry]):
     sources = [{"name": e.name, "golden": e.golden, "perf": e.perf, "test": e.test} for e in wanted]
     command = [*command_of("kernelbench.formats.tritonbench.inspection"), function]
     print(f"reading {len(wanted)} files of TritonBench", file=sys.stderr)
-    done = subprocess.run(command, input=json.dumps(sources), capture_output=True, text=True, env=environment())
+    done = subprocess.run(
+        command, input=json.dumps(sources), capture_output=True, encoding="utf-8", errors="backslashreplace",
+        env=environment(),
+    )  # fmt: skip
     try:
         answer = parse_json(done.stdout) if done.returncode == 0 else None
     except ValueError:  # a file of the benchmark wrote there, or ended the process
@@ -132,9 +135,11 @@ def _statistics(root: Path) -> list[dict]:
     path = root / STATISTICS
     try:
         records = parse_writable_json(_text(root, path))
-        assert len(records) <= _MOST_FILES, f"it names {len(records):,} files, and at most {_MOST_FILES:,} are read"
-        assert all(type(record["file"]) is str and 1 <= int(record["difficulty"]) <= 5 for record in records)
-    except (ValueError, TypeError, KeyError, AssertionError, OverflowError) as error:
+        if len(records) > _MOST_FILES:
+            raise ValueError(f"it names {len(records):,} files, and at most {_MOST_FILES:,} are read")
+        if not all(type(record["file"]) is str and 1 <= int(record["difficulty"]) <= 5 for record in records):
+            raise ValueError("a file is no text, or a difficulty not from 1 to 5")
+    except (ValueError, TypeError, KeyError, OverflowError) as error:
         raise ProblemError(
             f"{path} is not TritonBench's statistics, a list of objects with file and difficulty: {error!r}"
         ) from None

@@ -195,9 +195,14 @@ def test_statistics_that_are_none_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "perf", ["x = " + "-" * 100_000 + "1", "import os\nos._exit(0)", "import sys\nsys.__stdout__.write('x')", "\0"]
-)
+    "perf",
+    [
+        "x = " + "-" * 100_000 + "1", "import os\nos._exit(0)", "import sys\nsys.__stdout__.write('x')", "\0",
+        "import os\nos.write(1, b'\\xff')", "import os\nos.write(2, b'\\xff')",
+    ],
+)  # fmt: skip
 def test_perf_files_of_others_are_one_clear_error_or_left_out(tmp_path, perf):
+    """What one prints may be no text, which was a UnicodeDecodeError."""
     other = written.write(tmp_path / "other")
     path = next((other / checkout.PERF).glob("*_perf.py"))
     path.write_text(perf + "\n" + path.read_text())
@@ -227,6 +232,16 @@ def test_a_formula_that_gives_no_finite_number_keeps_the_shapes(tmp_path):
     assert scale.workload_names() == ["0", "1", "2", "3", "test"]
     workload = load_problem(scale).workload("2")
     assert workload.flops is None and workload.declared_bytes is None
+
+
+def test_statistics_are_checked_where_python_leaves_assertions_out(tmp_path):
+    """A difficulty of 9 was a level with python -O, which many images set."""
+    other = written.write(tmp_path / "other")
+    (other / checkout.STATISTICS).write_text('[{"file": "scale.py", "difficulty": 9}]')
+    program = f"from pathlib import Path\nfrom kernelbench.formats.tritonbench import checkout\n" \
+              f"checkout.names(Path({str(other)!r}))"
+    done = subprocess.run([sys.executable, "-O", "-c", program], capture_output=True, text=True)
+    assert "is not TritonBench's statistics" in done.stderr and "difficulty not from 1 to 5" in done.stderr
 
 
 def test_answers_are_mapped_by_their_instruction(root, tmp_path):
