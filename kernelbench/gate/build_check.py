@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from harness.compile import BuildContext, build
 from harness.compile.artefact import ToolchainError
@@ -18,7 +19,16 @@ from harness.solution.private_copy import Changed, PrivateCopies, private_copies
 from kernelbench import suite
 from kernelbench.ucutlass.codegen.build.translate import translators
 
-Build = tuple[bool | None, str]  # whether it builds (None: not tried), and what there is to say
+
+class Build(NamedTuple):
+    """``built`` says whether a solution builds (None: not tried), ``message`` what there is to say."""
+
+    built: bool | None
+    message: str
+
+
+class NotMade(Build):
+    """A build that this machine should have made and could not: another try may end otherwise."""
 
 
 def build_only(
@@ -50,21 +60,21 @@ def _build(original: Solution, copies: PrivateCopies, context: BuildContext, pro
     try:
         solution = copies.of(original)
     except Changed:
-        return None, "not built: one of its files changed meanwhile"
+        return NotMade(None, "not built: one of its files changed meanwhile")
     except OSError as error:
-        return None, f"not built: its files cannot be copied: {error.strerror}"
+        return NotMade(None, f"not built: its files cannot be copied: {error.strerror}")
     if solution.kind == "py" and solution.language == "cuda":
         # its import would build against the PyTorch that is here, which may be one without CUDA
         return _parse(solution)
     try:
         build(solution, context, problem)
     except CandidateFailure as failure:
-        return False, failure.message
+        return Build(False, failure.message)
     except ToolchainError as error:  # a language of Python's that is not installed here still has its syntax
-        return _parse(solution) if solution.kind == "py" else (None, f"not built: {error}")
+        return _parse(solution) if solution.kind == "py" else Build(None, f"not built: {error}")
     except MachineFault as error:
-        return None, f"not built: {error}"
-    return True, "built only" if solution.kind in ("cu", "dsl") else "only its syntax was checked"
+        return NotMade(None, f"not built: {error}")
+    return Build(True, "built only" if solution.kind in ("cu", "dsl") else "only its syntax was checked")
 
 
 def _parse(solution: Solution) -> Build:
@@ -72,4 +82,4 @@ def _parse(solution: Solution) -> Build:
         error = apart("harness.solution.source_facts:python", str(solution.path), str(solution.root))["error"]
     except (TooMuch, ApartError) as failed:  # what parsing takes is the candidate's affair
         error = f"it cannot be read: {failed}"
-    return (False, error) if error else (True, "only its syntax was checked")
+    return Build(False, error) if error else Build(True, "only its syntax was checked")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from harness.result import Result, Status
 from harness.solution.discover import Solution, readable
 from kernelbench.evaluation.directory import Outcome
-from kernelbench.gate.build_check import Build
+from kernelbench.gate.build_check import Build, NotMade
 from kernelbench.metrics import fast_p, held_out, settled, workloads
 from kernelbench.metrics.intervals import Interval, ratio_interval
 from kernelbench.run import Run
@@ -97,7 +97,7 @@ def check_outcome(
     for skipped in outcome.skipped:
         check = Check(str(skipped.solution.problem), skipped.solution.name)
         if skipped.elsewhere:
-            _add_build(check, skipped.reason, *next(reports))
+            _add_build(check, skipped.reason, next(reports))
             if (solution := skipped.solution).by_comment:
                 check.undecided.append(f"its comment, device={solution.device}, keeps it from being evaluated here")
             elif solution.device == "cpu":  # which a machine with a GPU has, too
@@ -236,10 +236,13 @@ def _incomparable(result: Result, before: Result | None) -> str:
     return workloads.why_incomparable(before, result)
 
 
-def _add_build(check: Check, reason: str, built: bool | None, message: str) -> None:
+def _add_build(check: Check, reason: str, build: Build) -> None:
+    built, message = build
     check.built = built is not None
     if built is False:
         check.broken.append(f"{Status.BUILD_ERROR}: {message}")
+    elif isinstance(build, NotMade):
+        check.undecided.append(f"{reason}; {message}")
     else:
         check.unchecked.append(f"{reason}; {message}")
 

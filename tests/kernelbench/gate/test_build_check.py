@@ -1,7 +1,16 @@
 """Builds of what a machine without a GPU cannot run."""
 
+import pytest
+from logs import run
+
+from harness.compile.artefact import ToolchainError
+from harness.faults import MachineFault
 from harness.solution.discover import discover
+from kernelbench.evaluation.directory import Outcome
+from kernelbench.evaluation.executor import Skipped
+from kernelbench.gate import build_check
 from kernelbench.gate.build_check import build_only
+from kernelbench.gate.thresholds import Limits, check_outcome, exit_status
 
 NAMES_ALL = """# kb: problem=1/19 device=cuda
 import os
@@ -28,3 +37,27 @@ def test_what_changed_since_it_was_found_is_not_built(tmp_path):
     (tmp_path / "1_19.py").write_text(NAMES_ALL + "# more\n")
     ((built, message),) = build_only(solutions, "9.0", None, precision="fp32", timeout_s=60, memory_bytes=None)
     assert built is None and message == "not built: one of its files changed meanwhile"
+
+
+@pytest.mark.parametrize(
+    "error, status",
+    [(MachineFault("no room"), 3), (ToolchainError("no nvcc"), 0), (None, 0), ("changed", 3)],
+    ids=["machine", "no tool", "built", "changed"],
+)
+def test_a_gate_does_not_hold_where_the_machine_failed_to_build(tmp_path, monkeypatch, error, status):
+    """It did, beside another solution that was built: a source that does not compile passed while a disk was full."""
+    for number in (1, 2):
+        (tmp_path / f"1_{number}.cu").write_text("")
+    solutions = discover(tmp_path).solutions
+    if error == "changed":
+        (tmp_path / "1_2.cu").write_text("int x;")
+
+    def build(solution, *_):
+        if solution.name == "1_2.cu" and isinstance(error, Exception):
+            raise error
+
+    monkeypatch.setattr(build_check, "build", build)  # there may be no nvcc here
+    builds = build_only(solutions, "9.0", None, precision="fp32", timeout_s=60, memory_bytes=None)
+    skipped = [Skipped(solution, "needs a GPU", elsewhere=True) for solution in solutions]
+    outcome = Outcome(run(tmp_path / "run"), {"type": "cpu"}, 1, ["1/1", "1/2"], skipped=skipped)
+    assert exit_status(check_outcome(outcome, Limits(), builds=builds)) == status
