@@ -8,16 +8,20 @@ NVIDIA, Compute Sanitizer User Manual: https://docs.nvidia.com/compute-sanitizer
 from __future__ import annotations
 
 import re
+import tempfile
+from pathlib import Path
 from typing import Any
 
 from harness.problem.module import ProblemFile
 from harness.solution.discover import Solution
+from harness.solution.includes import read_source
 from kernelbench.machine import under_tool
 from kernelbench.machine.under_tool import ToolError
 
 CHECKS = ("memcheck", "racecheck", "initcheck")
 _PLACES = ("/usr/local/cuda/bin/compute-sanitizer", "/usr/local/cuda-*/bin/compute-sanitizer")
 _MOST_ERRORS = 20
+_MOST_LOG_BYTES = 64 << 20
 _MARK = "========="
 _AT = re.compile(r"\bat ")
 _OFFSET = re.compile(r"\+0x[0-9a-f]+(?: in (?P<place>\S+:\d+))?")
@@ -36,16 +40,26 @@ def errors(
     tool = under_tool.find("compute-sanitizer", _PLACES, "Compute Sanitizer")
     found = []
     for check in CHECKS:
-        done = under_tool.run([tool, "--tool", check], problem, solution, workload, precision, device)
-        found += read(check, done.stdout + "\n" + done.stderr)
+        with tempfile.TemporaryDirectory() as folder:
+            log = Path(folder) / "log"  # what the program prints is kept out of it
+            command = [tool, "--tool", check, "--log-file", str(log)]
+            done = under_tool.run(command, problem, solution, workload, precision, device)
+            try:
+                output = read_source(log, _MOST_LOG_BYTES) if log.exists() else ""
+            except OSError as error:
+                raise ToolError(f"the log of compute-sanitizer cannot be read: {error.strerror}") from error
+        found += read(check, output, f"{done.stdout}\n{done.stderr}")
     return found
 
 
-def read(check: str, output: str) -> list[dict[str, Any]]:
-    """Return the errors in what the tool printed, equal ones once; raise ToolError where it did not get to the end."""
+def read(check: str, output: str, printed: str = "") -> list[dict[str, Any]]:
+    """Return the errors in the log of the tool, equal ones once; raise ToolError where it did not get to the end.
+
+    ``printed`` is what it and its program printed besides.
+    """
     lines = [line[len(_MARK) :] for line in output.splitlines() if line.startswith(_MARK)]
     if not any(_SUMMARY.search(line) for line in lines):
-        told = [line for line in output.splitlines() if line.strip()][-8:]
+        told = [line for line in f"{output}\n{printed}".splitlines() if line.strip()][-8:]
         raise ToolError("\n  ".join([f"compute-sanitizer --tool {check} came to no end; it says:", *told]))
     counted: dict[tuple[str, str, str], int] = {}
     for title, details in _blocks(lines):

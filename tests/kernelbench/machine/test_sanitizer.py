@@ -79,16 +79,43 @@ def arguments(tmp_path, examples):
     return suite.find("1/19")[0], read_solution(path, problem=ProblemId(1, 19)), "small", "fp32", "cpu"
 
 
-def test_it_is_run_once_for_each_check_over_the_solution(arguments, tmp_path, monkeypatch):
-    tool = tmp_path / "bin" / "compute-sanitizer"  # a program in its place, which keeps what it was asked to do
-    tool.parent.mkdir()
-    tool.write_text(f"#!{sys.executable}\nimport sys\nopen({str(tmp_path / 'asked')!r}, 'a').write(repr(sys.argv) + "
-                    f"'\\n')\nprint({MEMCHECK!r} if 'memcheck' in sys.argv else {CLEAN!r})\n")  # fmt: skip
-    tool.chmod(tool.stat().st_mode | stat.S_IXUSR)
-    monkeypatch.setenv("PATH", str(tool.parent))
+@pytest.fixture
+def tool(tmp_path, monkeypatch):
+    """A program in the place of the tool, which keeps what it was asked to do; ``tool(LOG, ...)`` is what it says."""
+
+    def tool(memcheck, others, printed=""):
+        path = tmp_path / "bin" / "compute-sanitizer"
+        path.parent.mkdir()
+        path.write_text(
+            f"#!{sys.executable}\nimport sys\nopen({str(tmp_path / 'asked')!r}, 'a').write(repr(sys.argv) + '\\n')\n"
+            "where = sys.argv.index('--log-file') + 1 if '--log-file' in sys.argv else None\n"
+            "log = open(sys.argv[where], 'w') if where else sys.stdout\n"
+            f"log.write({memcheck!r} if 'memcheck' in sys.argv else {others!r})\nprint({printed!r})\n"
+        )
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+        monkeypatch.setenv("PATH", str(path.parent))
+
+    return tool
+
+
+def test_it_is_run_once_for_each_check_over_the_solution(arguments, tmp_path, tool):
+    tool(MEMCHECK, CLEAN)
     assert [error["check"] for error in sanitizer.errors(*arguments)] == ["memcheck"]
     asked = (tmp_path / "asked").read_text().splitlines()
     assert len(asked) == 3 and all("harness.worker.profile_target" in line and "1/19" in line for line in asked)
+
+
+def test_what_a_candidate_prints_is_no_word_of_the_tool(arguments, tool):
+    """Errors that it printed were told as its kernels'."""
+    tool(CLEAN, CLEAN, printed=MEMCHECK)
+    assert sanitizer.errors(*arguments) == []
+
+
+def test_a_candidate_that_prints_the_tools_end_has_none(arguments, tool):
+    """One that printed it, and ended before its kernels, had no error."""
+    tool("========= COMPUTE-SANITIZER\n", CLEAN, printed=CLEAN)
+    with pytest.raises(ToolError, match="memcheck came to no end"):
+        sanitizer.errors(*arguments)
 
 
 def test_without_it_the_message_says_what_to_install(arguments, tmp_path, monkeypatch):
