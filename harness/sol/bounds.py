@@ -102,7 +102,7 @@ def analyse(workload: Workload, dtype: torch.dtype = torch.float32) -> Analysis:
     """
     traced = trace(workload, dtype)
     facts = Facts(traced, domains(workload.problem))
-    demand = Demand(traced, facts)
+    demand, least = Demand(traced, facts), Demand(traced, facts, least=True)
     views = _distinct({**traced.inputs, **traced.parameters})
     read = {name: demand.elements(view) for name, view in views.items()}
     written = _written(traced)
@@ -114,8 +114,9 @@ def analyse(workload: Workload, dtype: torch.dtype = torch.float32) -> Analysis:
         sum(count * views[name].dtype.itemsize for name, count in read.items()),
         written,
     )
-    flops, discounts = least_flops(traced, facts, demand)
-    reads, read_discounts = _least_reads(traced, facts, views, read)
+    flops, discounts = least_flops(traced, facts, least)
+    certain = {name: min(least.elements(view), read[name]) for name, view in views.items()}
+    reads, read_discounts = _least_reads(traced, facts, views, read, certain)
     if workload.declared_bytes is not None:  # the problem knows better
         direct = Work(direct.contraction, direct.elementwise, workload.declared_bytes - written, written)
         reads = min(reads, direct.reads)
@@ -199,33 +200,22 @@ def _written(traced: Trace) -> int:
     return sum(largest.values())
 
 
-def _least_reads(traced: Trace, facts: Facts, views: dict[str, View], read: dict) -> tuple[float, list[Discount]]:
-    """Bytes that must be read: of triangular and symmetric inputs one half, of a gathered table a row."""
-    total, discounts, tables = 0.0, [], _tables(traced)
+def _least_reads(
+    traced: Trace, facts: Facts, views: dict[str, View], read: dict[str, float], certain: dict[str, float]
+) -> tuple[float, list[Discount]]:
+    """Bytes that must be read: of triangular and symmetric inputs one half, and what no index or mask decides on."""
+    total, discounts = 0.0, []
     for name, view in views.items():
         structure = facts.of(view).structure if name in traced.inputs else None
         share = structured_share(structure, view.shape) if structure in STRUCTURES else 1.0
         if share < 1:
             rest = "the other half is equal" if structure not in STRUCTURES[:3] else "the rest is zero"
             discounts.append(Discount(f"reading {name}", share, f"{structure}: {rest}"))
-        total += read[name] * share * view.dtype.itemsize
-        if view.storage in tables:
-            row, before = view.bytes / view.shape[0], read[name] * view.dtype.itemsize
-            if before > row:
-                discounts.append(Discount(f"reading {name}", row / before, "indices may repeat: a row at least"))
-                total -= before - row
+        if certain[name] < read[name]:
+            why = "indices may repeat, and a mask may choose nothing of it"
+            discounts.append(Discount(f"reading {name}", certain[name] / read[name], why))
+        total += certain[name] * share * view.dtype.itemsize
     return total, discounts
-
-
-def _tables(traced: Trace) -> set[int]:
-    """Storages of which operators only pick rows."""
-    picked, read = set(), set()
-    for operator in traced.operators:
-        table = operator.inputs[:1] if operator.name in ("embedding", "index_select", "index") else []
-        picked |= {view.storage for view in table}
-        if not operator.is_view:
-            read |= {view.storage for view in operator.inputs[len(table) :]}
-    return picked - read
 
 
 def _notes(traced: Trace, views: dict[str, View], read: dict[str, float], live) -> list[str]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from harness.problem.meta_recurrent import GATES
-from harness.sol.facts import Facts, masked_to, structured_share
+from harness.sol.facts import Facts, certain_share, masked_to, structured_share
 from harness.sol.operators import Operator, Trace, View
 from harness.sol.regions import Box, Convolution, Interval, Window, pooling
 
@@ -37,9 +37,9 @@ class Need:
 
 
 class Demand:
-    """Work that one call must do, and elements that it must read."""
+    """Work that one call must do, and elements that it must read; the ``least`` is that whatever indices pick."""
 
-    def __init__(self, trace: Trace, facts: Facts):
+    def __init__(self, trace: Trace, facts: Facts, least: bool = False):
         self._facts = facts
         self._reads: dict[int, list[Read]] = defaultdict(list)  # of each storage, by operators
         self._returned: dict[int, list[Read]] = defaultdict(list)  # of each storage, by the caller
@@ -51,7 +51,10 @@ class Demand:
             self._needs[id(operator)] = need
             if need and not operator.is_view:
                 for view, box in _operands(operator, need, facts):
-                    if not facts.of(view).constant:
+                    certain = certain_share(operator, view, facts) if least else 1.0
+                    if certain < 1:
+                        box = replace(Box.whole(view.shape), share=min(box.share, certain), scattered=True)
+                    if certain and not facts.of(view).constant:
                         self._reads[view.storage].append(Read.of(view, box))
 
     def elements(self, view: View) -> float:

@@ -66,6 +66,11 @@ _SOFTMAX = {"_softmax": 1.0, "_safe_softmax": 1.0, "_log_softmax": 0.0}
 _ZERO_TO_ZERO = {"relu", "mul", "div", "tanh", "abs", "sqrt", "neg", "gelu", "silu", "leaky_relu", "hardtanh", "elu"}
 _INFINITY_TO_ZERO = {"_softmax", "_safe_softmax", "exp", "sigmoid"}
 
+# Indices pick elements of the first operand, or say where something is put.
+_PICKED = {"index_select", "index", "gather", "take", "grid_sampler_2d", "grid_sampler_3d", "_embedding_bag",
+           "_embedding_bag_forward_only"}  # fmt: skip
+_PLACED = {"scatter", "index_put", "index_copy", "index_fill", "masked_scatter", "put"}
+
 
 class Facts:
     """Facts about every tensor of a trace."""
@@ -238,6 +243,22 @@ def masked_to(operator: Operator, facts: Facts) -> str | None:
         return None
     known = facts.of(operator.output)
     return known.masked or known.structure
+
+
+def certain_share(operator: Operator, view: View, facts: Facts) -> float:
+    """The part of an operand that is read whatever indices and masks hold, which may repeat or choose nothing of it."""
+    name = operator.name.removesuffix("_")
+    if name in ("where", "masked_fill"):
+        mask = operator.arguments[name == "masked_fill"]
+        known = facts.of(mask).constant and masked_to(operator, facts)
+        return 1.0 if known or view == mask else 0.0
+    if name == "embedding" and view is operator.inputs[0]:
+        return 1 / max(view.shape[0], 1)
+    if name in _PICKED:
+        return float(view is not operator.inputs[0])
+    if name in _PLACED:  # into places that something else may be put into later
+        return float(not view.dtype.is_floating_point)
+    return 1.0
 
 
 def _same_corner(source: View, output: View) -> bool:

@@ -118,6 +118,30 @@ class TestTraffic:
                             arguments="x, i")  # fmt: skip
         assert analysis.direct.reads == 100 * 8 + 100 * 4
 
+    @pytest.mark.parametrize("body, inputs, bytes_", [
+        ("return x.gather(1, i)", "torch.rand(100, 50), torch.zeros(100, 9, dtype=torch.int64)", 900 * 8),
+        ("return x.exp().take(i)", "torch.rand(100, 50), torch.zeros(10, dtype=torch.int64)", 10 * 8),
+        ("return F.embedding_bag(i, x)", "torch.rand(100, 50), torch.zeros(9, 4, dtype=torch.int64)", 36 * 8),
+        ("return F.grid_sample(x, i, align_corners=False)", "torch.rand(1, 3, 9, 9), torch.rand(1, 8, 8, 2)", 128 * 4),
+        ("return torch.where(i, x, x.exp())", "torch.rand(100, 50), torch.ones(100, 1, dtype=torch.bool)", 100),
+        ("return x.exp().masked_fill(i, 0.0)", "torch.rand(100, 50), torch.ones(100, 50, dtype=torch.bool)", 5000),
+        ("return x.scatter(1, i, 2 * x)", "torch.rand(100, 50), torch.zeros(100, 50, dtype=torch.int64)", 5000 * 8),
+        ("return x.scatter_add(1, i, x)", "torch.rand(100, 50), torch.zeros(100, 50, dtype=torch.int64)", 5000 * 12),
+        ("return torch.where(x > 0, x, i)", "torch.rand(100, 50), torch.rand(100, 50)", 5000 * 4),
+        ("return (x * 2)[i]", "torch.rand(100, 50), torch.zeros(10, dtype=torch.int64)", 10 * 8),
+        ("return x.index_select(1, i)", "torch.rand(1, 5000), torch.zeros(10, dtype=torch.int64)", 10 * 8),
+    ])  # fmt: skip
+    def test_what_an_index_or_a_mask_decides_on_is_no_part_of_the_floor(self, analysed, body, inputs, bytes_):
+        """Honest kernels that read no more than was picked were below a floor that had the whole table."""
+        analysis = analysed(body, inputs, arguments="x, i")
+        assert analysis.least.reads == pytest.approx(bytes_)
+        assert analysis.direct.reads > bytes_ or "indices may repeat" not in reasons(analysis)
+
+    def test_a_product_of_which_a_mask_chooses_may_be_left_out(self, analysed):
+        analysis = analysed("return torch.where(m, x @ x, 0.0)", "torch.rand(64, 64), torch.ones(64, 64).bool()",
+                            arguments="x, m")  # fmt: skip
+        assert analysis.direct.contraction == 2 * 64**3 and analysis.least.flops == 0
+
     def test_strided_reads_touch_some_elements(self, analysed):
         assert analysed("return x[::4] + 1", "torch.rand(100)").direct.reads == 25 * 4
         assert analysed(
