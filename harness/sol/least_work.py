@@ -184,8 +184,8 @@ class _Folding:
     def _compose(self, operator: Operator) -> None:
         """Compose products where a result is used by further products only, all with parameters or all without."""
         fixed = self._with_parameters(operator)
-        products = self._products_of(operator.output, frozenset(), fixed)
-        for product in products or ():
+        products = self._products_of(operator.output, frozenset(), fixed, {})
+        for product in (products or {}).values():
             shorter = min(1.0, _length(operator) / _length(product))
             known = self._composed if fixed else self._reordered
             known[id(product)] = min(shorter, known.get(id(product), 1.0))
@@ -216,19 +216,26 @@ class _Folding:
                 return view.numel
         return total
 
-    def _products_of(self, view: View, path: frozenset[int], fixed: bool) -> list[Operator] | None:
+    def _products_of(
+        self, view: View, path: frozenset[int], fixed: bool, known: dict[int, dict[int, Operator] | None]
+    ) -> dict[int, Operator] | None:
         """The products, with parameters if ``fixed``, that all of a tensor goes into; None where it goes elsewhere."""
+        if view.storage not in known:  # paths may meet again, and each meeting would double what there is to follow
+            known[view.storage] = self._followed(view, path | {view.storage}, fixed, known)
+        return known[view.storage]
+
+    def _followed(self, view: View, path: frozenset[int], fixed: bool, known: dict) -> dict[int, Operator] | None:
         if view.storage in self._returned or not self._readers[view.storage]:
             return None
-        path, found = path | {view.storage}, []
+        found = {}
         for reader in self._readers[view.storage]:
             if _is_product(reader) and self._with_parameters(reader) == fixed and self._one_operand(reader, path):
-                found.append(reader)
+                found[id(reader)] = reader
             elif self._linear_in(reader, path) and reader.output.storage not in path:
-                more = self._products_of(reader.output, path, fixed)
+                more = self._products_of(reader.output, path, fixed, known)
                 if more is None:
                     return None
-                found += more
+                found |= more
             else:
                 return None
         return found

@@ -203,6 +203,12 @@ class TestLeastWork:
         analysis = analysed("return self.norm(self.conv(x)).mean((2, 3))", "torch.rand(2, 4, 9, 9)", init)
         assert least(analysis) == 1 and analysis.direct.elementwise == 2 * 8 * 81 * (1 + 7 + 1)
 
+    def test_paths_that_part_and_meet_between_two_products_are_followed_once(self, analysed):
+        """Each time doubled what was followed: 40 of them would have taken years."""
+        init = "self.a, self.b = nn.Linear(8, 64), nn.Linear(64, 8)"
+        body = "y = self.a(x)\n        for _ in range(40): y = y * 2 + y * 3\n        return self.b(y)"
+        assert analysed(body, "torch.rand(100, 8)", init).least.flops == pytest.approx(2 * 100 * 8 * 8)
+
     def test_two_linear_layers_in_a_row_are_composed(self, analysed):
         init = "self.a, self.b = nn.Linear(8, 512), nn.Linear(512, 8)"
         composed = analysed("return self.b(self.a(x))", "torch.rand(100, 8)", init)
