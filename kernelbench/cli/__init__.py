@@ -77,16 +77,28 @@ _DEVICE = re.compile(r"cpu|cuda|cuda:\d+")
 _ALL_DEVICES = "cuda:all"
 
 
+_LARGEST_NUMBER = 1e9
+
+
 class Number(click.FloatRange):
-    """A finite number from ``min`` on; help does not show the range, a wrong value does."""
+    """A finite number from ``min`` on; help does not show the range, a wrong value does.
+
+    None of seconds, gigabytes or dollars is larger than a billion: the system's clocks and counters end some way above.
+    """
+
+    def __init__(self, **bounds):
+        super().__init__(**{"max": _LARGEST_NUMBER, **bounds})
 
     def _describe_range(self) -> str:
         return ""
 
     def convert(self, value, parameter, context) -> float:
-        number = super().convert(value, parameter, context)
+        number = click.FLOAT.convert(value, parameter, context)
         if not math.isfinite(number):
             self.fail(f"must be a finite number, got {value}", parameter, context)
+        if not self.min <= number <= self.max or (self.min_open and number == self.min):
+            least = f"above {self.min:g}" if self.min_open else f"from {self.min:g}"
+            self.fail(f"{value} is no number {least} to {self.max:g}", parameter, context)
         return number
 
 
@@ -220,9 +232,14 @@ class _LazyGroup(click.Group):
                 os._exit(INTERRUPTED)
             raise
 
+    def make_context(self, *arguments, **options):
+        with writing():  # help, and the version
+            return super().make_context(*arguments, **options)
+
     def invoke(self, context):
         try:
-            return super().invoke(context)
+            with writing(errors=BrokenPipeError):  # the help of a command; others are perhaps not of the output
+                return super().invoke(context)
         except KeyboardInterrupt:
             say("interrupted", err=True)
             context.exit(INTERRUPTED)
@@ -270,11 +287,11 @@ def say_json(data: Any) -> None:
 
 
 @contextlib.contextmanager
-def writing(err: bool = False) -> Iterator[None]:
-    """End this process with a status that is no verdict where the output cannot be written."""
+def writing(err: bool = False, errors: type[OSError] = OSError) -> Iterator[None]:
+    """End this process with a status that is no verdict where the output cannot be written, which ``errors`` say."""
     try:
         yield
-    except OSError as error:
+    except errors as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2 if err else 1)  # what is left of it goes there in the end
         if not err and not isinstance(error, BrokenPipeError):  # who reads no further, as `head`, knows
             say(f"error: standard output cannot be written: {error.strerror}", err=True)

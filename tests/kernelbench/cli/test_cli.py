@@ -286,6 +286,23 @@ def test_a_closed_stream_keeps_nothing_from_being_evaluated(tmp_path, closed):
     assert len((tmp_path / "run" / "results.jsonl").read_text().splitlines()) == 1
 
 
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["eval", "--help"], ["problems", "list"]])
+def test_output_that_nobody_reads_is_no_verdict(arguments):
+    """It ended with 1, as a gate that fails."""
+    receiver, sender = os.pipe()
+    os.close(receiver)
+    with open(sender, "w") as nobody:
+        done = subprocess.run([*REAL_KB, *arguments], stdout=nobody, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 3 and done.stderr == ""
+
+
+@pytest.mark.parametrize(("option", "value"), [("--timeout", "1e15"), ("--memory", "1e300"), ("--timeout", "0")])
+def test_a_number_beyond_what_clocks_and_counters_hold_is_wrong_usage(tmp_path, option, value):
+    """The judge failed, and asked to be reported."""
+    done = kb("eval", "--solutions", str(tmp_path), option, value)
+    assert done.returncode == 2 and f"{value} is no number" in done.stderr and "1e+09" in done.stderr
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
 def test_output_that_cannot_be_written_is_no_verdict():
     """It ended with 1, as a gate that fails."""
