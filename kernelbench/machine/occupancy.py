@@ -3,6 +3,7 @@
 References
 ----------
 NVIDIA, CUDA C++ Programming Guide, "Occupancy Calculator" and table "Technical Specifications per Compute Capability".
+NVIDIA, cuda_occupancy.h of the CUDA toolkit: the parts of an SM.
 Registers are given to a warp in units of 256, shared memory to a block in units of 128 bytes (since compute
 capability 8.0; 256 before), and 1 KiB of each block's shared memory is the system's from 8.0 on.
 """
@@ -15,6 +16,7 @@ from harness.sol.datasheet import ARCHITECTURES, Architecture
 
 _WARP = 32  # threads
 _REGISTER_UNIT = 256  # registers of one warp
+_PARTS = 4  # of an SM, each with a quarter of its registers: no warp has some of two
 _SYSTEM_SHARED = 1024  # bytes a block, from 8.0 on
 
 
@@ -50,7 +52,7 @@ def _by_registers(limits: Architecture, warps: int, registers: int) -> int:
     if registers < 1:
         return limits.blocks_per_sm
     a_warp = math.ceil(registers * _WARP / _REGISTER_UNIT) * _REGISTER_UNIT
-    return (limits.registers_per_sm // a_warp) // warps
+    return limits.registers_per_sm // _PARTS // a_warp * _PARTS // warps
 
 
 def _by_shared_memory(limits: Architecture, capability: str, shared_bytes: int) -> int:

@@ -15,6 +15,7 @@ from kernelbench.machine.occupancy import occupancy_percent
         ("9.0", 32, 32, 0, 50.0),  # 32 blocks of one warp
         ("8.6", 1024, 32, 0, 200 / 3),  # 48 warps: one block of 32
         ("7.5", 64, 255, 0, 25.0),  # 8,192 registers a warp: 8 of 32 warps
+        ("9.0", 160, 80, 0, 31.25),  # 2,560 a warp: 6 in each of four parts, not 25 in all: 4 blocks of 5
         ("9.0", 1, 16, 0, 50.0),  # a block of one thread has a warp
     ],
 )
