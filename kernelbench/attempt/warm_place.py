@@ -100,6 +100,7 @@ def _key() -> str:
     passed = sorted((k, v) for k, v in environment().items() if not k.startswith(_SESSION))
     sources = [path for package in ("harness", "kernelbench") for path in (ROOT / package).rglob("*.py")]
     newest = max(path.stat().st_ctime_ns for path in sources)  # an archive gives files any other time
-    process = os.nice(0), sorted(os.sched_getaffinity(0)), resource.getrlimit(resource.RLIMIT_AS)
+    limits = [resource.getrlimit(getattr(resource, name)) for name in dir(resource) if name.startswith("RLIMIT_")]
+    process = os.nice(0), sorted(os.sched_getaffinity(0)), limits
     state = repr((sys.executable, str(ROOT), passed, named_paths(private_places()), len(sources), newest, process))
     return hashlib.sha256(state.encode()).hexdigest()[:16]

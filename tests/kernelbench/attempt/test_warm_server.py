@@ -2,6 +2,7 @@
 
 import ast
 import os
+import resource
 import signal
 import socket
 import struct
@@ -160,17 +161,25 @@ def test_a_server_that_was_replaced_leaves_its_successor_where_it_is(runtime):
     assert last._leave() and not place.socket.exists() and not place.token.exists()
 
 
-@pytest.mark.parametrize("call", ["sched_setaffinity", "nice"])
-def test_who_has_other_cores_or_another_priority_has_another_server(runtime, call):
-    """One that `taskset` started judged the calls of all others, too."""
+CALLS = {
+    "cores": lambda: os.sched_setaffinity(0, {max(os.sched_getaffinity(0))}),
+    "priority": lambda: os.nice(1),
+    "files": lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256)),
+    "size of a file": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20)),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_who_has_other_cores_limits_or_another_priority_has_another_server(runtime, call):
+    """One that `taskset` or `ulimit` started judged the calls of all others, too."""
     here, (read, write) = Place.here().socket, os.pipe()
     if (pid := os.fork()) == 0:
-        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))}) if call == "sched_setaffinity" else os.nice(1)
+        CALLS[call]()
         os.write(write, bytes(Place.here().socket))
         os._exit(0)
     os.waitpid(pid, 0)
     there = os.fsdecode(os.read(read, 4096))
-    assert there != str(here) or call == "sched_setaffinity" and len(os.sched_getaffinity(0)) == 1
+    assert there != str(here) or call == "cores" and len(os.sched_getaffinity(0)) == 1
     assert Place.here().socket == here
 
 
