@@ -17,7 +17,9 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import re
 import secrets
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -36,6 +38,8 @@ EXECUTORS = {  # by name: one of them needs Ray
     "local": "kernelbench.evaluation.local_executor:Pipeline",
     "ray": "kernelbench.evaluation.ray_cluster.driver:Cluster",
 }
+
+_FOR_COMPILERS = re.compile(r"""["#$'`\\();&|<>*?!{}\[\]\x00-\x1f]""")
 
 Pair = tuple[ProblemFile, Solution]
 Status = Callable[[str, str], None]
@@ -141,6 +145,11 @@ def open_executor(options: Options, builds: bool) -> Executor:
 
     What earlier runs left that were killed is removed first.
     """
+    if builds and (sign := _FOR_COMPILERS.search(folder := tempfile.gettempdir())):
+        raise EnvironmentUnfit(
+            f"the folder of temporary files, {folder}, has {sign[0]!r} in its path, which compilers or their shells "
+            "take for a sign of theirs: set TMPDIR to another folder"
+        )
     sweep()
     with contextlib.suppress(CacheError):  # without a cache, who needs it says so
         Cache().sweep()

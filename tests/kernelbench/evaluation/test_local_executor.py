@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import signal
+import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +25,7 @@ from kernelbench import suite
 from kernelbench.evaluation import local_executor
 from kernelbench.evaluation.chosen import Selection
 from kernelbench.evaluation.directory import evaluate_directory
-from kernelbench.evaluation.executor import EnvironmentUnfit, Evaluated, Options, Skipped
+from kernelbench.evaluation.executor import EnvironmentUnfit, Evaluated, Options, Skipped, open_executor
 from kernelbench.evaluation.host_limits import MemoryBudget, TimingLock
 from kernelbench.evaluation.judge_process import Judge, open_judges
 from kernelbench.evaluation.local_executor import BuildQueue, Pipeline, builds_at_once
@@ -188,6 +189,17 @@ def test_a_slip_of_ours_ends_one_solution_and_no_thread(solutions, monkeypatch):
     assert "please report this" in slipped.reason and "a slip" in slipped.reason
     assert queue.submit(file, solution).result(timeout=30) == "done"
     queue.close()
+
+
+@pytest.mark.parametrize("name", ["a#b", "a$b", "it's", "a(b", "a;b"])
+def test_a_folder_of_temporary_files_that_compilers_misread_is_told_before_anything_is_built(
+    tmp_path, monkeypatch, name
+):
+    """Each inline extension was a load_error of its candidate there, and each .cu a build_error."""
+    (tmp_path / name).mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / name))
+    with pytest.raises(EnvironmentUnfit, match="set TMPDIR to another folder"):
+        open_executor(Options(device="cpu"), builds=True)
 
 
 @pytest.fixture
