@@ -144,7 +144,7 @@ class Cache:
         """
         folder = self.path(key)
         self._trim_now_and_then()  # before it writes: the disk may be full
-        with self._writing(), self._work_folder() as work:
+        with self._writing(), self.work_folder() as work:
             digests = {}
             for file in files:
                 copy = work / "entry" / file.name
@@ -178,7 +178,7 @@ class Cache:
         """
         if self.path(key).is_dir():
             return
-        with self._writing(), self._work_folder() as work:
+        with self._writing(), self.work_folder() as work:
             files = {name: data for name, data in contents.items() if name != _MANIFEST}
             for name, data in files.items():
                 (work / name).write_bytes(data)
@@ -309,11 +309,12 @@ class Cache:
 
     def _remove(self, folder: Path) -> None:
         """Remove an entry in one step; a reader that has it open keeps what it has."""
-        with contextlib.suppress(OSError), self._work_folder() as work:
+        with contextlib.suppress(OSError), self.work_folder() as work:
             os.rename(folder, work / "removed")
 
     @contextlib.contextmanager
-    def _work_folder(self) -> Iterator[Path]:
+    def work_folder(self) -> Iterator[Path]:
+        """A folder on the cache's file system, which goes at the end; other processes leave it alone."""
         work, lock = make_folder(self.root / _WORK)
         try:
             yield work

@@ -1,17 +1,20 @@
-"""The reference in the place of a candidate: whose fault it is where the machine fails again and again with one.
+"""What keeps a candidate from withdrawing by a machine that fails with it: the reference in its place, and its library.
 
 Of a candidate that may build extensions the reference builds one too, which no cache has: a full disk fails both.
 """
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import os
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
+import shutil
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from harness.compile import Artefact
+from harness.compile.cache import Cache
 from harness.compile.python import runs_when_built
 from harness.job import encode_artefact, encode_solution
 from harness.problem.module import ProblemFile
@@ -30,7 +33,7 @@ cpp_extension.load_inline("kb_control", source, no_implicit_headers=True, is_pyt
 """
 
 
-@contextmanager
+@contextlib.contextmanager
 def reference_as_candidate(
     job: dict[str, Any], file: ProblemFile, solution: Solution
 ) -> Iterator[dict[str, Any]]:
@@ -46,13 +49,31 @@ def reference_as_candidate(
         yield job | {"solution": encode_solution(reference), "artefact": encode_artefact(Artefact())}
 
 
-def lacks_its_library(job: dict[str, Any], reason: str) -> bool:
-    """Return whether a job failed for the ``reason`` that what was built for it had left the cache.
+def holding(built: Callable[[], Artefact], held: contextlib.ExitStack) -> Callable[[], Artefact]:
+    """Return ``built`` with a library that stays where it says until the end of ``held``.
 
-    Somebody clears that meanwhile. That it is gone is not enough: a candidate can have more built than it may hold.
+    A candidate can have so much built that its own leaves the cache, from where the judge copies it again and again.
     """
-    library = (job.get("artefact") or {}).get("library")
-    return bool(library) and os.path.basename(library) in reason and not os.path.exists(library)
+
+    def stays() -> Artefact:
+        with contextlib.suppress(FileNotFoundError):  # somebody clears the cache
+            return _held(built(), held)
+        return _held(built(), held)
+
+    return stays
+
+
+def _held(artefact: Artefact, held: contextlib.ExitStack) -> Artefact:
+    if not artefact.library:
+        return artefact
+    name = held.enter_context(Cache().work_folder()) / artefact.library.name
+    try:
+        os.link(artefact.library, name)
+    except FileNotFoundError:
+        raise
+    except OSError:  # a file system without second names
+        shutil.copyfile(artefact.library, name)
+    return dataclasses.replace(artefact, library=name)
 
 
 def worked(answer: dict[str, Any]) -> bool:

@@ -24,7 +24,7 @@ from harness.process.deadline import Page
 from harness.process.spawn import start_server
 from harness.result import CandidateFailure, Result, Status
 from harness.solution.discover import Solution, SolutionError
-from kernelbench.evaluation.control import lacks_its_library, reference_as_candidate, told_of_tries, worked
+from kernelbench.evaluation.control import holding, reference_as_candidate, told_of_tries, worked
 from kernelbench.evaluation.executor import EnvironmentUnfit, Evaluated, Options, Skipped
 
 OUR_OWN = "kernelbench failed, please report this"
@@ -261,12 +261,15 @@ def judged(
 
     Where the machine failed, or may have, the same is tried once more; a third time where it works for the reference.
     """
-    return _asked(judge, file, solution, {"workload": workload}, built, phase)
+    with contextlib.ExitStack() as held:
+        return _asked(judge, file, solution, {"workload": workload}, holding(built, held), phase)
 
 
 def asked(judge: Judge, order: Any, workload: str | None, built: Callable[[], Artefact], phase) -> Any:
     """Return the judge's answer to a ``local_executor.Order``: Evaluated, or the record of another job, or Skipped."""
-    return _asked(judge, order.file, order.solution, {"workload": workload, **order.job}, built, phase)
+    job = {"workload": workload, **order.job}
+    with contextlib.ExitStack() as held:
+        return _asked(judge, order.file, order.solution, job, holding(built, held), phase)
 
 
 def _asked(judge: Judge, file: ProblemFile, solution: Solution | None, job: dict[str, Any], built, phase) -> Any:
@@ -288,12 +291,11 @@ def _asked(judge: Judge, file: ProblemFile, solution: Solution | None, job: dict
             failed = {"unevaluated": reason, "again": True}
     tries = [failed or _told(judge, job, phase)]
     if tries[0].get("again") and not judge.lost and not failed:
-        job = _built_again(job, built)
         tries.append(_told(judge, job, phase))
         if "unevaluated" in tries[1]:  # whatever it says now, the first try may have made it so
             tries[1]["again"] = True
     if _blames_the_machine(judge, tries[-1]) and job.get("artefact") and job.get("only") != _PROFILE:
-        tries.append(_once_more_beside_a_control(judge, file, solution, job, built, tries[-1], phase))
+        tries.append(_once_more_beside_a_control(judge, file, solution, job, tries[-1], phase))
     answer = tries.pop()
     if result := answer.get("read"):
         result.conditions = result.conditions | told_of_tries(tries)
@@ -301,13 +303,6 @@ def _asked(judge: Judge, file: ProblemFile, solution: Solution | None, job: dict
     if record := answer.get("measured") or answer.get("profile"):
         return record
     return Skipped(solution, answer["unevaluated"], every=answer.get("every", False))
-
-
-def _built_again(job: dict[str, Any], built: Callable[[], Artefact]) -> dict[str, Any]:
-    """Return the job with what was built, which may have left the cache meanwhile; as it was if that fails."""
-    with contextlib.suppress(Exception):
-        return job | {"artefact": encode_artefact(built())} if "artefact" in job else job
-    return job
 
 
 def _told(judge: Judge, job: dict[str, Any], phase: Callable[[str], None]) -> dict[str, Any]:
@@ -326,8 +321,8 @@ def _blames_the_machine(judge: Judge, answer: dict[str, Any]) -> bool:
 
 
 def _once_more_beside_a_control(
-    judge: Judge, file: ProblemFile, solution: Solution, job: dict[str, Any], built: Callable[[], Artefact],
-    answer: dict[str, Any], phase: Callable[[str], None],
+    judge: Judge, file: ProblemFile, solution: Solution, job: dict[str, Any], answer: dict[str, Any],
+    phase: Callable[[str], None],
 ) -> dict[str, Any]:  # fmt: skip
     """Return what a third try gives, if the machine works with the reference in the candidate's place; else ``answer``.
 
@@ -341,8 +336,8 @@ def _once_more_beside_a_control(
                 return answer
     except (OSError, SolutionError):
         return answer
-    answer = _told(judge, job := _built_again(job, built), phase)
-    if not _blames_the_machine(judge, answer) or lacks_its_library(job, answer["unevaluated"]):
+    answer = _told(judge, job, phase)
+    if not _blames_the_machine(judge, answer):
         return answer
     message = f"the machine failed three times with it, not with the reference in its place: {answer['unevaluated']}"
     return _told(judge, job | {"failure": {"status": Status.CRASHED.value, "message": message, "log": ""}}, phase)

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from harness.compile.cache import Cache
 from harness.faults import MachineFault
 from harness.isolated_call import TooMuch
 from harness.problem.module import ProblemId
@@ -126,19 +127,35 @@ def test_what_a_third_try_gives_stands(solution, right):
     assert "machine_failed_before" not in found.result.conditions
 
 
-@pytest.mark.parametrize("reason, is_skipped", [("no such file: /gone/solution.so", True), ("no room", False)])
-def test_who_has_its_library_leave_the_cache_does_not_withdraw_by_that(solution, right, tmp_path, reason, is_skipped):
-    """A wrong .cpp asked for so many builds that its own was removed, and was not evaluated."""
-    fault, failed = FULL | {"unevaluated": reason}, right | {"status": "crashed", "speedup": None, "message": "as told"}
-    answers = [fault, fault, {"result": right}, fault, {"result": failed}][: 4 if is_skipped else 5]
-    found, _ = answered(solution, answers, built=lambda: Artefact(library=tmp_path / "solution.so"))
-    assert isinstance(found, Skipped if is_skipped else Evaluated)
+def test_a_library_stays_where_the_judge_looks_for_it_until_it_has_answered(solution, right, tmp_path):
+    """A wrong .cpp asked for so many builds that its own left the cache, and withdrew where it would have failed."""
+    cache, seen, builds = Cache(), [], []
+
+    def built():
+        builds.append(1)
+        (tmp_path / "solution.so").write_bytes(b"it")
+        return Artefact(library=cache.put("9" * 40, [tmp_path / "solution.so"]) / "solution.so")
+
+    def ask(job, phase):
+        cache.clear()
+        seen.append(None if is_of_reference(job) else Path(job["artefact"]["library"]))
+        assert is_of_reference(job) or seen[-1].read_bytes() == b"it"
+        return [FULL, FULL, {"result": right}, {"result": right}][len(seen) - 1]
+
+    order = SimpleNamespace(file=suite.find("1/19")[0], solution=solution, job={})
+    found = asked(SimpleNamespace(ask=ask, lost=None), order, "small", built, lambda text: None)
+    assert isinstance(found, Evaluated) and len(seen) == 4 and len(builds) == 1
+    assert not any(place.exists() for place in seen if place)
 
 
-def test_each_try_has_its_library_built_again_where_it_left_the_cache(solution, right):
-    builds = []
-    answered(solution, [FULL, FULL, {"result": right}, {"result": right}], built=lambda: builds.append(1) or Artefact())
-    assert len(builds) == 3
+def test_a_library_that_left_the_cache_before_it_was_held_is_built_once_more(solution, right, tmp_path):
+    """And where somebody clears it again and again, nobody is to blame."""
+    (kept := tmp_path / "solution.so").write_bytes(b"it")
+    places = [tmp_path / "gone.so", kept]
+    found, _ = answered(solution, [{"result": right}], built=lambda: Artefact(library=places.pop(0)))
+    assert isinstance(found, Evaluated) and not places
+    found, jobs = answered(solution, [], built=lambda: Artefact(library=tmp_path / "gone.so"))
+    assert isinstance(found, Skipped) and not jobs
 
 
 def no_room():
