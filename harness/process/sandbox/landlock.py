@@ -31,6 +31,7 @@ _READABLE = (
 # read. Not what the kernel says of processes, below kernel/debug, kernel/tracing and fs/cgroup.
 _LISTED = ("/sys/devices", "/sys/class", "/sys/bus", "/sys/module", "/sys/dev", "/sys/kernel/mm", "/proc/sys")
 _OF_ITSELF = ("/proc/self", "/proc/thread-self")
+_THROUGH_ALL_PAGES = ("smaps", "smaps_rollup", "numa_maps", "pagemap")
 _SETTINGS = ("/proc/sys/kernel", "/proc/sys/kernel/random", "/proc/sys/vm")
 _OF_OTHERS = ("locks", "keys", "key-users", "sched_debug", "timer_list")  # below /proc
 _READABLE_IN_ETC = (
@@ -75,13 +76,14 @@ def restrict(confinement: Confinement) -> str:
             _allow(ruleset, path, rights & (_EXECUTE | _READ_FILE | _READ_DIR), in_place=True)
         for folder in {os.path.dirname(path) for path in confinement.readable if path.endswith(".py")}:
             _allow(ruleset, folder, rights & _READ_DIR, in_place=True)  # a module is imported by looking for its name
-        for path in (*proc_paths(), *(gpu_descriptions() if confinement.devices else ())):
+        itself = _OF_ITSELF if confinement.devices else _quick_files()  # what CUDA reads there is not known in full
+        for path in (*itself, *proc_paths(), *(gpu_descriptions() if confinement.devices else ())):
             _allow(ruleset, path, rights & (_READ_FILE | _READ_DIR))
         for path in (*_DEVICES, *(gpu_devices() if confinement.devices else ())):
             _allow(ruleset, path, rights & (_READ_FILE | _WRITE_FILE | _READ_DIR | _TRUNCATE))
         # CUDA names its threads in their comm files, and does not start where it cannot. Nobody else has to, and
         # oom_score_adj lies beside them: no rule can name files of threads that do not exist yet.
-        task_rights = _READ_FILE | _READ_DIR | (_WRITE_FILE | _TRUNCATE if confinement.devices else 0)
+        task_rights = _READ_DIR | (_READ_FILE | _WRITE_FILE | _TRUNCATE if confinement.devices else 0)
         _allow(ruleset, "/proc/self/task", rights & task_rights)
         for path in confinement.writable:
             _allow(ruleset, path, rights)
@@ -142,11 +144,24 @@ def _around(paths: Iterable[str], private: Iterable[str]) -> list[str]:
 
 
 def proc_paths() -> list[str]:
-    """Return what /proc tells any user of the machine, and of this process: of others it may know nothing."""
+    """Return what /proc tells any user of the machine; of other processes nobody may know anything."""
     found = []
     for folder in ("/proc", *_SETTINGS):  # files alone: those of the superuser lie beside and below them
         found += [f"{folder}/{name}" for name in os.listdir(folder) if os.path.isfile(f"{folder}/{name}")]
-    return [*_OF_ITSELF, *(path for path in found if os.path.basename(path) not in _OF_OTHERS and _is_for_all(path))]
+    return [path for path in found if os.path.basename(path) not in _OF_OTHERS and _is_for_all(path)]
+
+
+def _quick_files() -> list[str]:
+    """Return what /proc tells of this process and its first thread, but for what looks through all that is mapped.
+
+    Such a look takes half a second where some gigabytes are mapped, and no signal ends it: nobody could end, or stop,
+    a thousand threads that take it.
+    """
+    found = []
+    for folder in _OF_ITSELF:
+        places = (f"{folder}/{name}" for name in os.listdir(folder) if name not in (*_THROUGH_ALL_PAGES, "task"))
+        found += [place for place in places if not os.path.islink(place)]  # which lead to any file
+    return found
 
 
 def _is_for_all(path: str) -> bool:

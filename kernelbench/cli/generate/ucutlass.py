@@ -108,6 +108,7 @@ def compile_(file, problem, workload, problem_dir, precision, as_json, out: Path
       kb ucutlass compile gemm.dsl --header-only --json
     """
     program, _, _ = checked(request(file, problem, workload, precision, problem_dir), as_json)
+    from harness.faults import MachineFault
     from kernelbench.run_files.log import write_whole
     from kernelbench.ucutlass import codegen
     from kernelbench.ucutlass.canonical import digest
@@ -124,7 +125,7 @@ def compile_(file, problem, workload, problem_dir, precision, as_json, out: Path
                      "seconds": round(made.seconds, 3)}  # fmt: skip
     except (codegen.BuildError, codegen.Unsupported) as error:
         refuse(as_json, {"ok": False, "findings": [], "error": str(error)}, str(error), GATE_FAILED)
-    except (codegen.ToolchainMissing, OSError) as error:
+    except (codegen.ToolchainMissing, MachineFault, OSError) as error:
         refuse(as_json, {"ok": False, "findings": [], "error": str(error)}, str(error), UNFIT)
     if as_json:
         say_json({"ok": True, "hash": digest(program)} | built)

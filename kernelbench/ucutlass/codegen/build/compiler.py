@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import subprocess
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.compile.toolchain import nvcc
+from harness.limits import MAX_BUILT_BYTES
+from harness.process.fork_server import fork_server
+from harness.process.procfs import default_memory_bytes
+from harness.process.worker_process import Worker
+from harness.result import CandidateFailure
+from harness.solution.includes import read_bytes
 from kernelbench.run_files.log import write_whole
 from kernelbench.ucutlass import ir
 from kernelbench.ucutlass.codegen.assembly.header import generate, name_of
@@ -74,7 +78,11 @@ def architecture_flags(arch: ir.Arch, device: str | None = None) -> tuple[str, .
 
 
 def build(program: ir.Program, out: Path, device: str | None = None, keep_ptx: bool = False) -> Built:
-    """Write ``ucutlass_<hash>.h`` and ``.so`` into ``out``; raises BuildError, ToolchainMissing, Unsupported."""
+    """Write ``ucutlass_<hash>.h`` and ``.so`` into ``out``.
+
+    The compiler is confined as that of a candidate is. Raises BuildError, ToolchainMissing, Unsupported, and
+    MachineFault where no process can be started.
+    """
     begin = time.perf_counter()
     text, name = generate(program), name_of(program)
     compiler, folders = nvcc(), include_folders()
@@ -84,30 +92,32 @@ def build(program: ir.Program, out: Path, device: str | None = None, keep_ptx: b
     header, library = out / f"{name}.h", out / f"{name}.so"
     write_whole(header, text)  # who wrote the program knows its name
     ptx = out / f"{name}.ptx" if keep_ptx else None
-    with tempfile.TemporaryDirectory(prefix="ucutlass_") as scratch:
-        source = Path(scratch) / f"{name}.cu"
-        source.write_text(f'#include "{header.resolve()}"\n', encoding="utf-8")
+    with fork_server().fork({}, default_memory_bytes(), readable=[folder.resolve() for folder in folders]) as worker:
+        source = worker.scratch / f"{name}.cu"
+        (worker.scratch / header.name).write_text(text, encoding="utf-8")
+        source.write_text(f'#include "{header.name}"\n', encoding="utf-8")
         command = [os.path.abspath(compiler.path), *architecture_flags(program.arch, device)]
         command += [*_LANGUAGE_FLAGS, *TEMPLATE_FLAGS, *_LIBRARY_FLAGS]
         command += [f"-I{folder.resolve()}" for folder in folders]
         if keep_ptx:
-            command += ["-keep", "-keep-dir", scratch]
-        built = Path(scratch) / "library.so"
-        log = _run([*command, str(source), "-o", str(built)], scratch)
-        write_whole(library, built.read_bytes())
+            command += ["-keep", "-keep-dir", str(worker.scratch)]
+        built = worker.scratch / "library.so"
+        log = _run(worker, [*command, str(source), "-o", str(built)])
+        write_whole(library, read_bytes(built, MAX_BUILT_BYTES, in_place=True))
         if ptx:
-            write_whole(ptx, next(Path(scratch).glob("*.ptx")).read_bytes())
+            write_whole(ptx, read_bytes(next(worker.scratch.glob("*.ptx")), MAX_BUILT_BYTES, in_place=True))
     return Built(header, library, time.perf_counter() - begin, log, ptx)
 
 
-def _run(command: list[str], folder: str) -> str:
-    """Run it in a ``folder`` of ours: the linker takes a library of GCC's from the working directory."""
+def _run(worker: Worker, command: list[str]) -> str:
+    """Return what the compiler prints; raises BuildError."""
     try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
-    except subprocess.TimeoutExpired:
-        raise BuildError(f"nvcc took longer than {_TIMEOUT_S:g} s") from None
-    log = done.stdout + done.stderr
-    if done.returncode:
+        answer = worker.request({"op": "compile", "command": command}, _TIMEOUT_S)
+    except CandidateFailure as failure:  # by a limit of time, memory or disk
+        raise BuildError(f"nvcc was ended: {failure.message}") from None
+    worker.end()
+    log = answer["log"]
+    if answer["code"]:
         errors = [line for line in log.splitlines() if "error" in line] or log.splitlines()
         raise BuildError("nvcc failed:\n" + "\n".join(errors)[:_ERROR_CHARACTERS])
     return log

@@ -46,6 +46,13 @@ ATTEMPTS = {
         "open(f'/proc/{{judge}}/cmdline').read()",
         "open('/proc/1/status').read()",
         "open('/proc/locks').read()",
+        # what looks through all pages, and ends at no signal
+        "open('/proc/self/smaps').read()",
+        "open('/proc/self/smaps_rollup').read()",
+        "open('/proc/self/numa_maps').read()",
+        "open('/proc/self/pagemap', 'rb').read(8)",
+        "open('/proc/thread-self/smaps_rollup').read()",
+        "open(f'/proc/self/task/{{os.getpid()}}/smaps_rollup').read()",
         "open('/proc/slabinfo').read()",
         "os.listdir('/sys/kernel')  # debug and tracing, which tell root of all processes",
         "os.listdir('/sys/fs/cgroup')",

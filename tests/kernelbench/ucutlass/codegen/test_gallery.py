@@ -1,6 +1,7 @@
 """Every program of the gallery: what is generated for it, what it should return, and, slowly, what nvcc makes of it."""
 
 import json
+import os
 import re
 import sys
 from pathlib import Path
@@ -8,9 +9,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from harness.compile.toolchain import nvcc
+from harness.compile.toolchain import Compiler, nvcc
 from kernelbench.ucutlass import check
-from kernelbench.ucutlass.codegen import ToolchainMissing, build, coverage, generate, name_of
+from kernelbench.ucutlass.codegen import BuildError, ToolchainMissing, build, coverage, generate, name_of
 from kernelbench.ucutlass.codegen.assembly.program import program_extents
 from kernelbench.ucutlass.codegen.build import compiler, instructions, reference
 from kernelbench.ucutlass.operands import Role, operands
@@ -146,3 +147,32 @@ def test_nvcc_makes_the_instructions_that_the_schedule_promises(source, tmp_path
     built = build(program, tmp_path, keep_ptx=True)
     assert built.library.stat().st_size > 0
     assert instructions.missing(program, built.ptx.read_text()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("does", "told"), [
+    (f"head -c 1 {ROOT}/README.md >/dev/null && echo error read; echo error end; exit 1", r"failed:\nerror end"),
+    ("sleep 60 & echo $! >pid; sleep 60", "took longer than|was ended"),
+    ("head -c 100 /dev/zero >${@: -1}", ""),
+])  # fmt: skip
+def test_the_compiler_of_a_program_is_confined_and_ends_with_all_that_it_started(tmp_path, monkeypatch, does, told):
+    """It ran with the user's rights and without limits, and went on with 3 GB where `kb` was ended."""
+    (tmp_path / "nvcc").write_text(f"#!/bin/bash\n{does}\n")
+    (tmp_path / "nvcc").chmod(0o755)
+    monkeypatch.setattr(compiler, "nvcc", lambda: Compiler(str(tmp_path / "nvcc"), "13.0"))
+    monkeypatch.setattr(compiler, "include_folders", lambda: [tmp_path])
+    monkeypatch.setattr(compiler, "_TIMEOUT_S", 5.0)
+    program = check((GALLERY / "folded_layer_norm.dsl").read_text())
+    if told:
+        with pytest.raises(BuildError, match=told):
+            build(program, tmp_path / "out")
+    else:
+        assert build(program, tmp_path / "out").library.read_bytes() == bytes(100)
+    assert not [name for name in os.listdir("/proc") if name.isdigit() and _command(name) == b"sleep\x0060\x00"]
+
+
+def _command(process):
+    try:
+        return Path(f"/proc/{process}/cmdline").read_bytes()
+    except OSError:  # gone meanwhile
+        return b""
