@@ -203,7 +203,10 @@ class Evaluation:
     def start_worker(
         self, prepared: Prepared, fds: list[int], builder: Builder, readable: Sequence[Path] = ()
     ) -> Worker:
-        """Start the candidate's process, with the descriptors ``fds`` behind those of its outbox."""
+        """Start the candidate's process, with the descriptors ``fds`` behind those of its outbox.
+
+        For a library nothing is built: it has no way to ask, but by messages of its own.
+        """
         problem = prepared.reference.setting.workload.problem
         others = [path.resolve() for path in (problem.path, *readable)]
         source, *files = own_files(self.solution)
@@ -212,7 +215,7 @@ class Evaluation:
             self.artefact.env | devices.environment_of_one(self.conditions.device),
             self.conditions.memory_bytes,
             [*prepared.outbox.fds, *fds],
-            builder,
+            None if self.artefact.library else builder,
             readable=[*own, *others],
             writable=self.artefact.writable,
             devices=self._on_gpu,

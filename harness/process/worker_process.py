@@ -327,7 +327,7 @@ class Worker:
         self._signal(signal.SIGSTOP)  # a crowd would grow while it is looked at
         family = descendants(self._pid)
         begun_ns, self.left["processes"] = cpu_times_ns(family), max(0, len(family) - 1)
-        self._killed = not is_ending(self._pid)
+        self._killed = self._killed or not is_ending(self._pid)  # also where it did not end the first time
         try:
             os.killpg(self._pid, signal.SIGKILL)
         except ProcessLookupError:  # it has no group of its own yet

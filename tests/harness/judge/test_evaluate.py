@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from harness.compile import Artefact
 from harness.faults import MachineFault
 from harness.job import encode_problem
 from harness.judge import evaluate as evaluate_module
@@ -25,6 +26,7 @@ from harness.problem.module import ProblemError, find_problems
 from harness.process.procfs import usable_cores
 from harness.process.worker_process import Worker
 from harness.result import CandidateFailure, Result, Status
+from harness.solution.discover import read_solution
 from harness.timing.convergence import REASONS
 
 RELU = """
@@ -968,3 +970,18 @@ def test_who_fails_on_a_held_out_workload_as_the_machine_may_have_is_evaluated_o
     file = next(one for one in find_problems(Path(__file__).parents[3] / "problems") if str(one.id) == "1/19")
     answer = judge.answer({"problem": encode_problem(file), "workload": "small", "solution": 1, "artefact": 1})
     assert answer["again"] is killed and len(looked) == 2 == len(answer["result"]["held_out"])
+
+
+@pytest.mark.parametrize("library", [None, Path("solution.so")])
+def test_nothing_is_built_for_a_library(tmp_path, library):
+    """Its native code wrote a request of its own, and had so much built that its library left the cache."""
+    (path := tmp_path / "1_19.py").write_text("")
+    server = SimpleNamespace(fork=lambda env, memory, fds, builder, **more: builder)
+    problem = SimpleNamespace(path=path)
+    setting = SimpleNamespace(workload=SimpleNamespace(problem=problem))
+    prepared = SimpleNamespace(reference=SimpleNamespace(setting=setting), outbox=SimpleNamespace(fds=[]))
+    evaluation = evaluate_module.Evaluation(
+        read_solution(path), Artefact(library=library), Conditions(torch.device("cpu")), server, print, None
+    )
+    builder = object()
+    assert evaluation.start_worker(prepared, [], builder) is (None if library else builder)

@@ -16,7 +16,7 @@ import time
 import pytest
 
 from harness.faults import MachineFault
-from harness.process import worker_rest
+from harness.process import worker_process, worker_rest
 from harness.process.fork_server import ForkServer
 from harness.process.procfs import at_rest, descendants, identities, tasks_that_stop
 from harness.process.spawn import ROOT, scrubbed_environment
@@ -622,3 +622,14 @@ def test_a_worker_that_could_not_be_started_leaves_no_descriptor():
         with pytest.raises(OSError, match="no process"):
             Worker(start, WorkerOptions({}, 1 << 30, []))
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_who_did_not_end_at_our_first_signal_was_killed_by_nobody_else(server, monkeypatch):
+    """Our second look took it for somebody else's kill, and the candidate was evaluated once more."""
+    worker = server.fork({}, GIB)
+    with monkeypatch.context() as patch:
+        patch.setattr(worker_process, "GONE_S", 0.0)
+        with pytest.raises((MachineFault, CandidateFailure), match="SIGKILL"):
+            worker.end()
+    worker.close()
+    assert worker.killed_by == ""
