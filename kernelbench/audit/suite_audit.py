@@ -85,13 +85,13 @@ def _apart(pairs: list[tuple], device: str | None, jobs: int) -> Iterator[tuple[
     """Pairs with what ``_audit_one`` returns in processes of its own; None where one of them ended."""
     others = multiprocessing.active_children()
     threads = max(1, torch.get_num_threads() // jobs)
-    executor = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), _start, (threads,))
-    try:
+    with working_directory.left():  # where its processes start, and one that looks after them
+        executor = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), _start, (threads,))
         futures = {}
-        with working_directory.left():  # where its processes start
-            for pair in pairs:
-                with contextlib.suppress(BrokenProcessPool):
-                    futures[executor.submit(_audit_one, pair, device)] = pair
+        for pair in pairs:
+            with contextlib.suppress(BrokenProcessPool):
+                futures[executor.submit(_audit_one, pair, device)] = pair
+    try:
         yield from ((pair, None) for pair in pairs if pair not in futures.values())
         for future in as_completed(futures):
             ended = isinstance(future.exception(), BrokenProcessPool)
