@@ -51,6 +51,7 @@ from harness.timing.rounds import InputCase, outputs_of
 # proportion, where times need not be as precise as by default; but nobody is rejected for a busy machine.
 _TRIES, _PATIENCE_S, _PATIENCE_BEFORE_REJECTION_S = 9, 2.0, 5.0
 _LEAST_TRIES = 3  # readings before the time counts
+_SHARE_OF_CALLS = 0.1  # of the seconds after which fewer readings are enough, that long calls take at least
 _LEAST_READINGS = 2  # where others come to the cores, the overhead in one of them may hide what a candidate does
 _WARM_UP_CALLS, _LEAST_REHEARSALS = 2, 8  # calls; the median of eight bears three that others disturb
 _PATIENCE_FOR_KERNEL_S = 1.0  # seconds before each burst, where the cores came to rest before the candidate
@@ -112,7 +113,10 @@ class CpuWallClockCheck(WallClockCheck):
 
         enough = max(_LEAST_READINGS, -(-CALLS_OF_A_MEAN // calls))
         most = max(enough, _LEAST_TRIES)
-        for done in tries(self.session.conditions.cv_target, lambda: claim() is Claim.FORGED, most):
+        def called_s() -> float:
+            return sum(call.took_ms for calls in work.values() for call in calls) / 1e3
+
+        for done in tries(self.session.conditions.cv_target, lambda: claim() is Claim.FORGED, most, called_s):
             for case in input_cases(self.setting):
                 reading, called = self._burst(case, calls, held, views, work[case])
                 for call in called:
@@ -231,9 +235,16 @@ def _median(values: list[float]) -> float | None:
 
 
 def tries(
-    cv_target: float = CV_TARGET, is_forged: Callable[[], bool] = lambda: False, enough: int = _LEAST_TRIES
+    cv_target: float = CV_TARGET,
+    is_forged: Callable[[], bool] = lambda: False,
+    enough: int = _LEAST_TRIES,
+    called_s: Callable[[], float] = lambda: math.inf,
 ) -> Iterator[int]:
-    """Count them from 1: ``enough``, and for long enough; fewer where each is long, as a forged clock can make it."""
+    """Count them from 1: ``enough``, and for long enough; fewer where each is long, as a forged clock can make it.
+
+    But only where the calls are, ``called_s`` of all until now: who sleeps between them, when a call was lucky, would
+    choose which calls count.
+    """
     begin, share = time.perf_counter(), min(1.0, CV_TARGET / cv_target)
     for done in itertools.count():
         took_s = time.perf_counter() - begin
@@ -241,6 +252,8 @@ def tries(
             least, patience_s = _TRIES, _PATIENCE_BEFORE_REJECTION_S
         else:
             least, patience_s = max(enough, round(share * _TRIES)), share * _PATIENCE_S
-        if done >= least and took_s > patience_s or done >= _LEAST_TRIES and took_s > MOST_S:
+        if done >= least and took_s > patience_s:
+            return
+        if done >= _LEAST_TRIES and took_s > MOST_S and called_s() > _SHARE_OF_CALLS * MOST_S:
             return
         yield done + 1
