@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import select
 import socket
 import tempfile
 from collections.abc import Callable
@@ -143,6 +142,4 @@ def _answer(ended: Future) -> dict[str, Any]:
 
 def _hung_up(connection: socket.socket) -> bool:
     """Return whether the other end is closed: after its jobs it sends nothing more."""
-    look = select.poll()  # select.select takes no descriptor from 1024 on
-    look.register(connection, select.POLLIN)
-    return bool(look.poll(0))
+    return protocol.has_more(connection, 0.0)
