@@ -1,4 +1,4 @@
-"""What keeps a candidate from withdrawing by a machine that fails with it: the reference in its place, and its library.
+"""Keep a candidate from withdrawing by a machine that fails with it: the reference in its place, and its library.
 
 Of a candidate that may build extensions the reference builds one too, which no cache has: a full disk fails both.
 """

@@ -1,4 +1,4 @@
-"""What a judge's process is started with."""
+"""The environment that a judge's process is started with."""
 
 import os
 from pathlib import Path

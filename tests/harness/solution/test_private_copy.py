@@ -180,7 +180,7 @@ def test_where_a_copy_can_have_no_more_names_the_next_one_takes_them(folder, mon
 
 
 def test_the_copy_of_one_solution_goes_and_leaves_its_room_to_the_next(folder, monkeypatch):
-    """Those of a solver's attempts stayed, until each further one ended its problem."""
+    """Copies of a solver's attempts stayed, until each further one ended its problem."""
     monkeypatch.setattr(private_copy, "free_bytes", lambda folder: 4 << 20)
     (folder / "level1/data/table.txt").write_bytes(b"1" * (1_500 << 10))
     (folder / "level1/2_other.py").write_text("open('data/table.txt')\nclass ModelNew: pass\n")

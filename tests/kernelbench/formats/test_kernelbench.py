@@ -395,7 +395,7 @@ def test_a_baseline_file_holds_one_workload_of_a_problem(tmp_path):
 
 @pytest.mark.parametrize("at_once", [True, False])
 def test_so_many_results_are_read(tmp_path, monkeypatch, at_once):
-    """Those of one problem were not counted: a file of 6 MB with a million of them took gigabytes."""
+    """Entries of one problem were not counted: a file of 6 MB with a million of them took gigabytes."""
     entries = [{**EVALUATED["19"][0], "sample_id": number} for number in range(3)]
     data = {"19": entries} if at_once else {str(number): [entry] for number, entry in enumerate(entries, 1)}
     (tmp_path / "eval_results.json").write_text(json.dumps(data))
@@ -422,7 +422,7 @@ def test_imported_results_of_different_workloads_are_each_whole(tmp_path):
 
 
 def test_tritonbenchs_figures_are_over_the_problems_that_count(tmp_path):
-    """Of four problems that were asked for one was tried and solved, and both accuracies were 1."""
+    """Both accuracies were 1 where one of four problems that were asked for was tried and solved."""
     solved = result("1/1", 0.5)
     solved.correctness = {"allclose": {"passes": True}}
     made = run(tmp_path / "run", solved, problems="1/1-4")

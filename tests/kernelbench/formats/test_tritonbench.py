@@ -202,7 +202,7 @@ def test_statistics_that_are_none_are_refused(tmp_path):
     ],
 )  # fmt: skip
 def test_perf_files_of_others_are_one_clear_error_or_left_out(tmp_path, perf):
-    """What one prints may be no text, which was a UnicodeDecodeError."""
+    """A candidate may print what is no text, which was a UnicodeDecodeError."""
     other = written.write(tmp_path / "other")
     path = next((other / checkout.PERF).glob("*_perf.py"))
     path.write_text(perf + "\n" + path.read_text())
@@ -213,7 +213,7 @@ def test_perf_files_of_others_are_one_clear_error_or_left_out(tmp_path, perf):
 
 
 def test_shapes_that_could_not_be_found_out_are_looked_for_again(tmp_path):
-    """What lacked something on this machine had its test alone for ever, also where that was there later."""
+    """A problem that lacked something on this machine had its test alone for ever, also where that was there later."""
     other = written.write(tmp_path / "other")
     perf = other / checkout.PERF / "scale_perf.py"
     perf.write_text(f"open({str(tmp_path / 'needed')!r})\n" + perf.read_text())

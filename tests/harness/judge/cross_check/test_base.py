@@ -72,7 +72,7 @@ def test_a_cpu_is_read_often_enough_for_others_to_leave_and_not_for_ever_where_a
 
 @pytest.mark.parametrize(("called_s", "tries"), [(0.5, 9), (5.0, 3)])
 def test_who_is_slow_between_calls_is_read_as_often_as_others(monkeypatch, called_s, tries):
-    """Who slept before a burst, when calls had been lucky, chose which counted: 3 to 9 of a kind, and told those."""
+    """A candidate slept before a burst, when calls had been lucky, and so chose which counted: 3 to 9 of a kind."""
     moments = itertools.count(step=30.0)
     monkeypatch.setattr(cpu, "time", SimpleNamespace(perf_counter=lambda: next(moments)))
     assert sum(1 for _ in cpu.tries(0.01, called_s=lambda: called_s)) == pytest.approx(tries, abs=1)
