@@ -578,7 +578,7 @@ def test_of_two_who_begin_a_run_at_once_one_does(tmp_path):
 
 @pytest.mark.parametrize("name", ["calls.jsonl", "trajectory.jsonl", "facts.jsonl"])
 def test_another_configuration_is_refused_where_a_solver_has_worked(tmp_path, name):
-    """Of a run that ended before its first result, answers of another model were taken for those of the new one."""
+    """Answers of another model, in a run that ended before its first result, were taken for the new one's."""
     run = Run.create(tmp_path, CONFIGURATION | {"model": "one"})
     (tmp_path / name).touch()
     Run.resume(tmp_path, CONFIGURATION | {"model": "two"})

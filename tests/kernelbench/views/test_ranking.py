@@ -202,7 +202,7 @@ def test_a_problem_of_which_all_results_were_withdrawn_does_not_count(tmp_path):
 
 
 def test_each_run_has_a_name_of_its_own(tmp_path, monkeypatch):
-    """Of a link `latest` to `mine`, `mine` and another `latest` two were called so, and a chart lost one of them."""
+    """A link `latest` to `mine` and another `latest` had one name beside `mine`, and a chart lost one of them."""
     monkeypatch.chdir(tmp_path)
     for path in ("mine", "old/latest"):
         run(Path(path), result("1/1", 0.5))
