@@ -234,9 +234,7 @@ class Run:
 
     def measured_first(self) -> list[Result]:
         """Return the results of ``latest`` as they were before a second measurement, in the order of the log."""
-        first = _last(result for result in self._counted() if result.confirms is None)
-        parts = self._in_part(first)
-        return [result for result in first if (result.problem, result.solution["name"]) not in parts]
+        return self._without_parts(_last(result for result in self._counted() if result.confirms is None))
 
     def _counted(self) -> list[Result]:
         """Return the results but those of an older content of the file than its last, and those that were withdrawn."""
@@ -251,9 +249,11 @@ class Run:
 
     def whole(self) -> list[Result]:
         """Return ``latest`` without the solutions that were skipped on one of their workloads, or not evaluated yet."""
-        latest = self.latest()
-        parts = self._in_part(latest)
-        return [r for r in latest if (r.problem, r.solution["name"]) not in parts]
+        return self._without_parts(self.latest())
+
+    def _without_parts(self, results: list[Result]) -> list[Result]:
+        parts = self._in_part(results)
+        return [result for result in results if (result.problem, result.solution["name"]) not in parts]
 
     def _in_part(self, latest: list[Result]) -> set[tuple[str, str]]:
         """Return problem and name of solutions that have results on a part of their workloads only, all right."""
