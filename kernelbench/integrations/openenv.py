@@ -93,10 +93,13 @@ class KernelEnvironment(Environment[KernelAction, KernelObservation, KernelState
     def _grade(self, problem: str, action: KernelAction) -> tasks.Grade:
         from harness import device as devices  # imports torch
 
-        kinds = tasks.KINDS_ON[devices.select(self._conditions.get("device")).type]
+        device = devices.select(self._conditions.get("device")).type
+        kinds = tasks.KINDS_ON[device]
         if action.kind not in kinds:  # the agent chose it: it uses up an attempt
             return tasks.Grade(0.0, tasks.NO_CODE, f"kind must be one of {', '.join(kinds)}, not {action.kind!r:.80}")
-        return tasks.grade(problem, action.source, action.kind, **self._conditions)
+        # said openly: a service may have another one, which takes other kinds than the task says
+        conditions = {**self._conditions, "device": self._conditions.get("device") or device}
+        return tasks.grade(problem, action.source, action.kind, **conditions)
 
     def _left(self) -> int:
         return max(0, self._attempts - self._state.step_count)

@@ -7,6 +7,7 @@ import sys
 import urllib.request
 
 import pytest
+import torch
 from relu_candidates import CONDITIONS, GOOD, WRONG
 
 pytest.importorskip("openenv.core", reason="pip install 'kernelbench[openenv]'")
@@ -78,3 +79,17 @@ def test_a_fault_of_the_machine_has_no_reward_and_costs_no_attempt(monkeypatch):
     seen = environment.step(KernelAction(source=GOOD))
     assert (seen.status, seen.reward, seen.done, seen.attempts_left) == ("unscored", None, False, 1)
     assert "lost" in seen.feedback
+
+
+def test_an_attempt_is_judged_on_the_device_that_its_task_is_for(monkeypatch):
+    asked = []
+
+    def lost(*_, **conditions):
+        asked.append(conditions["device"])
+        raise EvaluationError("the GPU was lost")
+
+    monkeypatch.setattr(tasks, "reward", lost)
+    environment = KernelEnvironment("1/19")
+    environment.reset()
+    environment.step(KernelAction(source=GOOD))
+    assert asked == ["cuda" if torch.cuda.is_available() else "cpu"]
