@@ -337,7 +337,7 @@ def _once_more_beside_a_control(
     except (OSError, SolutionError):
         return answer
     answer = _told(judge, job, phase)
-    if not _blames_the_machine(judge, answer):
+    if "unevaluated" not in answer or judge.lost:
         return answer
     message = f"the machine failed three times with it, not with the reference in its place: {answer['unevaluated']}"
     return _told(judge, job | {"failure": {"status": Status.CRASHED.value, "message": message, "log": ""}}, phase)

@@ -196,6 +196,8 @@ def test_what_does_not_fit_after_it_had_the_machine_fail_may_be_its_doing(soluti
     found, jobs = answered(solution, [FULL, no_room, {"result": right}, {"result": failed}])
     assert isinstance(found, Evaluated) and not found.result.correct
     assert [is_of_reference(job) for job in jobs] == [False, False, True, False]
+    found, jobs = answered(solution, [FULL, FULL, {"result": right}, {"unevaluated": "no memory"}, {"result": failed}])
+    assert isinstance(found, Evaluated) and "no memory" in jobs[-1]["failure"]["message"]
 
 
 def test_a_profile_has_no_verdict_to_withdraw_from(solution):
