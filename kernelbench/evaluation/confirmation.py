@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager
 
 from harness.compile.cost import compiles
 from harness.result import Result
+from harness.solution.private_copy import Changed, PrivateCopies
 from kernelbench.evaluation.executor import (
     Evaluated,
     Executor,
@@ -31,6 +32,7 @@ from kernelbench.run import Run
 def confirm_best(
     run: Run,
     pair_of: Callable[[Result], Pair | None],
+    copies: PrivateCopies,
     opened: Callable[[bool], AbstractContextManager[Executor]],
     record: Callable[[Evaluated], None],
     started: Callable[[int], None],
@@ -42,6 +44,8 @@ def confirm_best(
     ----------
     pair_of
         Returns problem and solution of a result of the run; None where they are not at hand any more.
+    copies
+        Where they are copied for this. What others leave no room for is measured after them.
     opened
         Opens an executor, as ``fresh`` does; is told whether there is anything to build.
     record
@@ -52,7 +56,7 @@ def confirm_best(
         Is told what goes on, as by an executor.
     """
     skipped: list[Skipped] = []
-    if not (todo := _todo(run, pair_of, skipped)):
+    if not (todo := _todo(run, pair_of, copies, skipped)):
         return skipped
     with opened(any(compiles(solution) for _, (_, solution) in todo)) as executor:
         while todo:
@@ -69,7 +73,7 @@ def confirm_best(
                         item.result.confirms = winners.first_measurement(part)
                         item.result.held_out = part.held_out
                         record(item)
-            todo = _todo(run, pair_of, skipped)
+            todo = _todo(run, pair_of, copies, skipped)
     return skipped
 
 
@@ -85,14 +89,29 @@ def fresh(options: Options, builds: bool) -> Iterator[Executor]:
 
 
 def _todo(
-    run: Run, pair_of: Callable[[Result], Pair | None], skipped: list[Skipped]
+    run: Run, pair_of: Callable[[Result], Pair | None], copies: PrivateCopies, skipped: list[Skipped]
 ) -> list[tuple[Result, Pair]]:
-    """Return what is to be measured again: each workload of each best solution, with problem and solution."""
+    """Return what is to be measured again now: each workload of each best solution, with problem and solution.
+
+    A solution whose copy finds no room beside the others' has its turn once they are measured. If there is no other, it
+    is among the ``skipped``.
+    """
+    copies.release()
     given_up = {(str(one.solution.problem), one.solution.name) for one in skipped}
-    found = []
+    found, without_room = [], []
     for best in winners.unconfirmed(run.solutions()):
         pair = pair_of(best)
         if pair is None or (best.problem, best.solution["name"]) in given_up:
             continue
+        file, solution = pair
+        try:
+            pair = file, copies.of(solution)
+        except Changed:
+            continue
+        except OSError as error:
+            without_room.append(Skipped(solution, f"its files cannot be copied: {error.strerror}"))
+            continue
         found += [(part, pair) for part in getattr(best, "parts", [best]) if part.confirms is None]
+    if not found:
+        skipped += without_room
     return found

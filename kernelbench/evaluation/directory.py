@@ -144,14 +144,10 @@ def _evaluate(
 
     def pair_of(result: Result) -> Pair | None:
         pair = pairs.get((result.problem, result.solution["name"], result.solution["sha256"]))
-        if pair is None or not is_unchanged(pair[1], chosen.stamps[pair[1]]):
-            return None
-        with contextlib.suppress(Changed, OSError):
-            return pair[0], copies.of(pair[1])
-        return None
+        return None if pair is None or not is_unchanged(pair[1], chosen.stamps[pair[1]]) else pair
 
     outcome.unconfirmed = confirm_best(
-        run, pair_of, partial(fresh, options), record, watcher.confirming, watcher.status
+        run, pair_of, copies, partial(fresh, options), record, watcher.confirming, watcher.status
     )
     # a gate takes results for what is there: one whose file changed after its record was written has none now
     told = {one.solution for one in outcome.skipped}

@@ -17,7 +17,7 @@ from harness.problem.module import ProblemFile, ProblemId
 from harness.result import Result
 from harness.solution.discover import SolutionError, discover, read_solution, readable
 from harness.solution.includes import read_bytes
-from harness.solution.private_copy import Changed, PrivateCopies, private_copies
+from harness.solution.private_copy import PrivateCopies, private_copies
 from kernelbench import suite
 from kernelbench.evaluation.confirmation import confirm_best, fresh
 from kernelbench.evaluation.executor import Evaluated, Options, Pair, closed_or_killed
@@ -156,11 +156,8 @@ def _finish(outcome: Outcome, opened, selector: str, problem_dir: Path | None, w
         except (OSError, ValueError, SolutionError):  # a log of others may have a name that no file has
             return None
         file = files.get(result.problem)  # a run that goes on with fewer problems has results of others
-        if file is None or solution.sha256 != result.solution["sha256"]:
-            return None
-        with contextlib.suppress(Changed, OSError):
-            return file, copies.of(solution)
-        return None
+        measured = result.solution["sha256"], result.solution.get("helpers", "")
+        return None if file is None or (solution.sha256, solution.helpers) != measured else (file, solution)
 
     def record(item: Evaluated) -> None:
         file, measured = files[item.result.problem], item.result.problem_sha256
@@ -170,7 +167,7 @@ def _finish(outcome: Outcome, opened, selector: str, problem_dir: Path | None, w
 
     with private_copies() as copies:
         outcome.unconfirmed = confirm_best(
-            outcome.run, pair_of, opened, record, watcher.confirming, lambda what, text: None
+            outcome.run, pair_of, copies, opened, record, watcher.confirming, lambda what, text: None
         )
     leaderboard.write(outcome.run, outcome.problems)
     outcome.run.close()

@@ -11,6 +11,7 @@ from warm_kb import KB
 
 from harness.result import Status
 from harness.solution.discover import read_solution
+from harness.solution.private_copy import PrivateCopies
 from kernelbench.evaluation.confirmation import confirm_best
 from kernelbench.evaluation.executor import Evaluated
 from kernelbench.metrics import settled, winners
@@ -93,8 +94,9 @@ def test_measurements_go_on_until_the_best_of_all_has_been_repeated(tmp_path, sa
     solutions = {name: read_solution(samples[1] / name, samples[1]) for name in names}
     executor = Repeats({"1_1_s0.py": 1.3, "1_1_s1.py": 1.4})
     skipped = confirm_best(
-        made, lambda found: (None, solutions[found.solution["name"]]), lambda builds: nullcontext(executor),
-        lambda item: made.append(item.result), lambda count: None, lambda what, text: None,
+        made, lambda found: (None, solutions[found.solution["name"]]), PrivateCopies(tmp_path / "copies"),
+        lambda builds: nullcontext(executor), lambda item: made.append(item.result), lambda count: None,
+        lambda what, text: None,
     )  # fmt: skip
     assert executor.asked == ["1_1_s0.py", "1_1_s1.py"] and not skipped
     assert scores(made.solutions(), ["1/1"]).settled.tolist() == [1.4]
@@ -124,7 +126,36 @@ def test_a_second_best_has_its_turn_where_the_confirmation_of_the_first_is_lower
 def test_what_is_not_at_hand_any_more_is_left_as_it_is(tmp_path):
     made = run(tmp_path / "r", judged("1/1", 2.0), judged("1/1", 1.5, sample=1))
     refuse = lambda *_: pytest.fail("there is nothing to do")  # noqa: E731
-    assert confirm_best(made, lambda result: None, refuse, refuse, refuse, refuse) == []
+    copies = PrivateCopies(tmp_path / "copies")
+    assert confirm_best(made, lambda result: None, copies, refuse, refuse, refuse, refuse) == []
+
+
+@pytest.mark.parametrize("free_mb", [200, 40])
+def test_who_finds_no_room_beside_others_is_measured_after_them(tmp_path, monkeypatch, free_mb):
+    """Whose best named large files kept those of others, or a second of its own, from being measured again."""
+    monkeypatch.setattr("harness.solution.private_copy.free_bytes", lambda folder: free_mb << 20)
+    names = ["1_1_s0.py", "1_2_s0.py"]
+    measured = [judged(p, 2.0, name=n) for p, n in zip(("1/1", "1/2"), names)]
+    made = run(tmp_path / "r", *measured, *(judged(p, 1.5, sample=1) for p in ("1/1", "1/2")))
+    (folder := tmp_path / "solutions").mkdir()
+    for name in names:
+        (folder / name).write_text(f"import torch\nclass ModelNew(torch.nn.Module): data = '{name}.bin'\n")
+        (folder / f"{name}.bin").write_bytes(os.urandom(15 << 20))
+    solutions = {name: read_solution(folder / name, folder) for name in names}
+
+    class Executor:
+        def evaluate(self, pairs, status, workload):
+            for at, solution in pairs:
+                assert not solution.path.is_relative_to(folder)
+                yield Evaluated(solution, judged(at, 2.0, name=solution.name))
+
+    counts = []
+    skipped = confirm_best(
+        made, lambda found: (found.problem, solutions[found.solution["name"]]), PrivateCopies(tmp_path / "copies"),
+        lambda builds: nullcontext(Executor()), lambda item: made.append(item.result), counts.append,
+        lambda what, text: None,
+    )  # fmt: skip
+    assert (counts, len(skipped)) == ([1, 1] if free_mb == 40 else [2], 0)
 
 
 def test_a_record_keeps_what_it_confirms(tmp_path):
