@@ -59,8 +59,9 @@ class PrivateCopies:
         if solution not in self._made and not solution.refused:
             if not self._made:
                 self._folder.mkdir(parents=True, exist_ok=True)
-                self._most_bytes = free_bytes(self._folder) // 2
-                self._left = self._most_bytes, free_files(self._folder) // 2
+                free = free_bytes(self._folder)
+                self._most_bytes = max(self._most_bytes, free // 2)  # what had room is not too large later
+                self._left = min(self._most_bytes, free), free_files(self._folder) // 2
             folder, left = self._folder / str(next(self._numbers)), self._left
             try:
                 copy = self._copied(solution, folder)

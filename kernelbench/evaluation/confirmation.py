@@ -105,12 +105,16 @@ def _todo(
             continue
         file, solution = pair
         try:
-            pair = file, copies.of(solution)
+            copy = copies.of(solution)
         except Changed:
             continue
         except OSError as error:
             without_room.append(Skipped(solution, f"its files cannot be copied: {error.strerror}"))
             continue
+        if copy.refused and not solution.refused:  # there was room when it was measured first
+            without_room.append(Skipped(solution, copy.refused))
+            continue
+        pair = file, copy
         found += [(part, pair) for part in getattr(best, "parts", [best]) if part.confirms is None]
     if not found:
         skipped += without_room

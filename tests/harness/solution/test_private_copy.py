@@ -137,6 +137,21 @@ def test_copies_take_half_of_the_room_and_leave_the_rest_to_builds(folder, monke
         assert copies.of(other).path.is_file()
 
 
+def test_what_had_room_once_is_not_too_large_when_builds_have_taken_some(folder, monkeypatch):
+    """Libraries of others filled the cache, and a correct neighbour was refused at its second measurement."""
+    monkeypatch.setattr(private_copy, "_ROOM_OF_ANY", 1 << 20)
+    (folder / "level1/data/table.txt").write_bytes(b"1" * (3 << 20))
+    only = solution(folder)
+    with private_copies() as copies:
+        for free_mb in (8, 4):
+            monkeypatch.setattr(private_copy, "free_bytes", lambda folder: free_mb << 20)
+            assert not copies.of(only).refused
+            copies.release()
+        monkeypatch.setattr(private_copy, "free_bytes", lambda folder: 2 << 20)
+        with pytest.raises(OSError, match="No space left"):
+            copies.of(only)
+
+
 def test_copies_take_half_of_the_inodes_too(folder, monkeypatch):
     monkeypatch.setattr(private_copy, "free_files", lambda folder: 16)
     with private_copies() as copies:

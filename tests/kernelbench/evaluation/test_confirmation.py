@@ -158,6 +158,17 @@ def test_who_finds_no_room_beside_others_is_measured_after_them(tmp_path, monkey
     assert (counts, len(skipped)) == ([1, 1] if free_mb == 40 else [2], 0)
 
 
+def test_who_had_room_in_an_earlier_life_of_the_run_is_told_as_not_measured_again(tmp_path, monkeypatch):
+    monkeypatch.setattr("harness.solution.private_copy.free_bytes", lambda folder: 200 << 20)
+    made = run(tmp_path / "r", judged("1/1", 2.0, name="1_1_s0.py"), judged("1/1", 1.5, sample=1))
+    (path := tmp_path / "1_1_s0.py").write_text("import torch\nclass ModelNew(torch.nn.Module): data = 'data.bin'\n")
+    (tmp_path / "data.bin").write_bytes(os.urandom(120 << 20))
+    refuse = lambda *_: pytest.fail("there is nothing to do")  # noqa: E731
+    copies, solution = PrivateCopies(tmp_path / "copies"), read_solution(path, tmp_path)
+    skipped = confirm_best(made, lambda found: ("1/1", solution), copies, refuse, refuse, refuse, refuse)
+    assert ["copies of them may take half of what is free" in one.reason for one in skipped] == [True]
+
+
 def test_a_record_keeps_what_it_confirms(tmp_path):
     again = judged("1/1", 1.2)
     again.confirms = winners.first_measurement(judged("1/1", 2.0))
