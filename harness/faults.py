@@ -16,7 +16,7 @@ _TYPES = {"OutOfMemoryError", "MemoryError", "AcceleratorError"}
 _TEXTS = (
     "can't allocate memory", "Cannot allocate memory", "Resource temporarily unavailable", "No space left on device",
     "Disk quota exceeded", "CUDA error", "CUDA driver error", "cuDNN error", "unable to find an engine",
-    "valid cuDNN algorithm",
+    "valid cuDNN algorithm", "can't start new thread",
 )  # fmt: skip
 
 T = TypeVar("T")

@@ -153,7 +153,7 @@ class Evaluation:
         """Load the candidate and compare its outputs."""
         self.phase("load")
         loaded = self.load(session)
-        weights_copied = loaded.get("weights") == "copied"
+        weights_copied = self.artefact.library is not None or loaded.get("weights") == "copied"
         self.stages.begin("check")
         if session.reference.setting.workload.problem.allclose:
             result.correctness = {"allclose": allclose(session)}

@@ -115,7 +115,7 @@ class _Judge:
         self._conditions, self._server, self._connection = conditions, server, connection
         self._held_out, self._held_out_seed = held_out, held_out_seed
         self._problems: dict[str, Problem] = {}
-        self._killed = False  # by a signal on a held-out workload: the machine may have done that
+        self._killed = ""  # by this signal on a held-out workload: the machine may have done that
 
     def answer(self, job: dict[str, Any]) -> dict[str, Any]:
         """{"result": record}, {"measured": record}, {"profile": record}, or {"unevaluated": reason}.
@@ -123,7 +123,8 @@ class _Judge:
         The last is where not the candidate is at fault.
 
         With ``again`` the machine is, or may be: it is worth another try. With ``broken`` it is this process that
-        failed, which should not go on. A record with ``again`` stands if the same happens again.
+        failed, which should not go on. A record with ``again`` stands if the same happens again; ``killed`` names the
+        signal that ended one of its processes.
         """
         try:
             workload = self._workload(job["problem"], job["workload"])
@@ -138,9 +139,10 @@ class _Judge:
                 if job.get("only") == "profile":
                     return self._profiled(workload, solution, artefact, job.get("ncu"))
                 result = self._evaluated(workload, solution, artefact, check_only=job.get("only") == "check")
-            if not result.correct:
+            if not result.correct and not job.get("confirmed"):
                 self._check_machine()
-            return {"result": result.to_json(), "again": self._killed or "killed_by" in result.conditions}
+            killed = self._killed or result.conditions.get("killed_by", "")
+            return {"result": result.to_json(), "again": bool(killed), "killed": killed}
         except (ProblemError, NoRoom) as error:
             return {"unevaluated": str(error)}
         except MachineFault as fault:
@@ -160,14 +162,14 @@ class _Judge:
 
     def _evaluated(self, workload: Workload, solution: Solution, artefact: Artefact, check_only: bool) -> Result:
         """Evaluate one candidate; if it is correct, on held-out workloads too, where they were asked for."""
-        self._killed = False
+        self._killed = ""
         result = evaluate(workload, solution, artefact, self._conditions, self._server, self._phase, check_only)
         if result.correct and self._held_out and not check_only:
             def again(other: Workload, conditions: Conditions) -> Result:
                 found = evaluate(other, solution, artefact, conditions, self._server, self._phase)
                 if not found.correct:
                     self._check_machine()
-                self._killed = self._killed or "killed_by" in found.conditions
+                self._killed = self._killed or found.conditions.get("killed_by", "")
                 return found
 
             begin = time.monotonic()

@@ -9,12 +9,24 @@ from harness.faults import MachineFault
 from harness.process.procfs import cpu_times_ns, wait_until_gone
 from harness.result import CandidateFailure, Status
 
+NOT_BEGUN = 77  # the exit code of a worker that failed before it read anything of its judge's
 OUTPUT_BYTES = 64 << 10  # that are kept of what a worker prints
 _MESSAGE_CHARACTERS = 20_000
 _DEATH_LINES = 10
 _DYING_S = 300.0  # chosen; a million pieces of 4 KiB took over a minute on a disk that is told of each (2026-11-26)
 _WORKS = 0.05  # of the time; on that disk it was 0.2, and beside one that hangs it is none
 _ANSWER_STATUSES = {s.value: s for s in Status if s is not Status.OK}
+
+
+def death(code: int, output: str) -> Exception:
+    """Return what the end of a worker means, by its exit code and what it printed.
+
+    One that could not begin is the machine's fault. A candidate may say so, and is tried again then: it fails where the
+    machine works with the reference in its place.
+    """
+    if code == NOT_BEGUN:
+        return MachineFault(f"a worker cannot be started or confined: {(output.strip().splitlines() or ['?'])[-1]}")
+    return CandidateFailure(Status.CRASHED, describe_death(code, output), output)
 
 
 def describe_death(code: int, output: str) -> str:

@@ -26,7 +26,7 @@ from harness.process import memory_cgroup, protocol, worker_limits
 from harness.process.owned_folders import KeptFolders, disk_use, make_folder, remove_tree
 from harness.process.procfs import cpu_times_ns, descendants, identities, in_group, is_ending, wait_until_gone
 from harness.process.spawn import pipe_of_others, scrubbed_environment, what_is_there
-from harness.process.worker_failures import OUTPUT_BYTES, describe_death, endless, reported_failure
+from harness.process.worker_failures import OUTPUT_BYTES, death, endless, reported_failure
 from harness.process.worker_limits import CHECK_EVERY_S, WorkerLimits
 from harness.process.worker_rest import WorkerRest
 from harness.result import CandidateFailure, Status
@@ -142,7 +142,7 @@ class Worker:
                 if self._ran_out():
                     message = f"it took all of the {self._memory_bytes / 1e9:.1f} GB of host memory that it may have"
                     raise CandidateFailure(Status.OUT_OF_MEMORY, message, self._text())
-                raise CandidateFailure(Status.CRASHED, describe_death(self._exit_code, self._text()), self._text())
+                raise death(self._exit_code, self._text())
             if time.monotonic() > deadline:
                 self._kill()
                 message = f"no answer within {timeout_s:g} s: it hangs, or needs a larger time limit"

@@ -28,6 +28,7 @@ from harness.process.owned_folders import remove_tree
 from harness.process.procfs import descendants, end_with_parent, go_first, tasks_that_stop
 from harness.process.sandbox.import_path import private_places
 from harness.process.spawn import close_all_but
+from harness.process.worker_failures import NOT_BEGUN
 
 _PR_SET_CHILD_SUBREAPER = 36
 _MAX_FDS = 17
@@ -133,16 +134,9 @@ def _answer(
 
 def _become_worker(request: dict, fds: list[int], layers: list[str]) -> None:
     """Become a worker in the child: own group, scrubbed environment, confined. Never returns."""
-    code = 1
+    code = NOT_BEGUN
     try:
         end_with_parent()
-        if request["group"]:
-            memory_cgroup.join(request["group"])
-        go_first(_FIRST_TO_GO)
-        if request["background"]:
-            _leave_the_cores()
-        else:
-            os.setsid()
         channel_fd, output_fd, status_fd, *inherited = fds
         os.close(status_fd)
         null = os.open(os.devnull, os.O_RDONLY)
@@ -152,6 +146,13 @@ def _become_worker(request: dict, fds: list[int], layers: list[str]) -> None:
         sys.stdout = open(1, "w", encoding="utf-8", buffering=1, closefd=False, errors="replace")
         sys.stderr = open(2, "w", encoding="utf-8", buffering=1, closefd=False, errors="replace")
         os.close(output_fd)
+        if request["group"]:
+            memory_cgroup.join(request["group"])
+        go_first(_FIRST_TO_GO)
+        if request["background"]:
+            _leave_the_cores()
+        else:
+            os.setsid()
         private = tuple(private_places())  # as long as the environment and the folder are the server's
         os.environ.clear()
         os.environ.update(request["env"])
@@ -164,6 +165,7 @@ def _become_worker(request: dict, fds: list[int], layers: list[str]) -> None:
         process_memory.give(channel)  # which nobody can who is confined
         selectors.DefaultSelector = selectors.PollSelector  # for asyncio: calls of the other one are refused
         sandbox.enter(layers, sandbox.Confinement(**request["confinement"], private=private))
+        code = 1
         main.run(channel, inherited)
         code = 0
     except BaseException:

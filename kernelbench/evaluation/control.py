@@ -83,6 +83,6 @@ def worked(answer: dict[str, Any]) -> bool:
 
 def told_of_tries(tries: list[dict[str, Any]]) -> dict[str, Any]:
     """Return what a record says of tries before: each may be the candidate's doing, which chose another."""
-    killed = [signal for one in tries if (signal := one.get("result", {}).get("conditions", {}).get("killed_by"))]
+    killed = [one["killed"] for one in tries if one.get("killed")]
     failures = sum("unevaluated" in one for one in tries)
     return {"killed_before": killed[0]} if killed else {"machine_failed_before": failures} if failures else {}

@@ -340,4 +340,5 @@ def _once_more_beside_a_control(
     if "unevaluated" not in answer or judge.lost:
         return answer
     message = f"the machine failed three times with it, not with the reference in its place: {answer['unevaluated']}"
-    return _told(judge, job | {"failure": {"status": Status.CRASHED.value, "message": message, "log": ""}}, phase)
+    failure = {"status": Status.CRASHED.value, "message": message, "log": ""}
+    return _told(judge, job | {"failure": failure, "confirmed": True}, phase)

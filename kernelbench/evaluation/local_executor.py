@@ -33,8 +33,11 @@ from kernelbench.evaluation.judge_process import EVALUATE, OUR_OWN, Judge, asked
 from kernelbench.ucutlass.codegen.build.translate import translators
 
 _MEMORY_SHARE = 0.75  # of what is available at the start, for compilers; the rest for judges and candidates
-# As compilers say that there is no room, and that no process can be started.
-_TAKEN_BY_OTHERS = ("No space left on device", "Disk quota exceeded", "Resource temporarily unavailable")
+# As compilers say that there is no room, and that no process can be started. Some limits are a share of what is free.
+_TAKEN_BY_OTHERS = (
+    "No space left on device", "Disk quota exceeded", "Resource temporarily unavailable", "out of memory",
+    "Cannot allocate memory", "the limit is",
+)  # fmt: skip
 _UNFIT_S = 60.0  # what waits is told at once; a queue may last for days, and the machine may have been at fault
 _COMPILERS = 2  # of a CUDA extension, side by side
 
@@ -316,9 +319,9 @@ class BuildQueue:
 
 
 def _may_be_of_others(failure: CandidateFailure | MachineFault) -> bool:
-    """Return whether a build may have failed for want of cores, room or processes, which others took."""
+    """Return whether a build may have failed for want of cores, memory, room or processes, which others took."""
     by_the_machine = isinstance(failure, MachineFault) or isinstance(failure.__cause__, MachineFault)  # each time
-    if by_the_machine or failure.status is Verdict.TIMEOUT:
+    if by_the_machine or failure.status is Verdict.TIMEOUT or failure.killed_by:
         return True
     return any(text in failure.message + failure.log for text in _TAKEN_BY_OTHERS)
 

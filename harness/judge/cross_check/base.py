@@ -7,12 +7,13 @@ must be where the judge reads them.
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import math
 import os
 import random
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -123,6 +124,15 @@ Check = Callable[[Called], None]
 Fork = Callable[[list[int]], Worker]  # a worker that is never given a candidate, and inherits these descriptors
 
 
+@contextlib.contextmanager
+def of_no_candidate() -> Iterator[None]:
+    """Raise NotRead for a failure of a worker that holds no candidate: it is the machine's."""
+    try:
+        yield
+    except CandidateFailure as failure:
+        raise NotRead(f"a worker without a candidate failed: {failure.message}") from failure
+
+
 class Rehearsal:
     """Overhead of a burst, measured with a worker that is never given a candidate.
 
@@ -139,10 +149,8 @@ class Rehearsal:
 
     def ask_idle(self, idle: Worker, **request: Any) -> dict[str, Any]:
         """Ask the worker without a candidate; a failure there is the machine's."""
-        try:
+        with of_no_candidate():
             return idle.request(request, self.timeout_s)
-        except CandidateFailure as failure:
-            raise NotRead(f"a worker without a candidate failed: {failure.message}") from failure
 
     def fit(self) -> int:
         """Return how many calls a burst may have by the memory that is free now."""

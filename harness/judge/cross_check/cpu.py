@@ -19,6 +19,7 @@ from typing import Any
 
 import torch
 
+from harness.faults import MachineFault
 from harness.judge.cross_check.base import (
     CALLS_OF_A_MEAN,
     MOST_S,
@@ -34,6 +35,7 @@ from harness.judge.cross_check.base import (
     input_cases,
     longest,
     mean_of_undisturbed,
+    of_no_candidate,
     order_in_memory,
 )
 from harness.judge.idle_cores import share_of_others, wait_for_idle_cores
@@ -67,17 +69,21 @@ class CpuRehearsal(Rehearsal):
         self._ask = functools.partial(self.ask_idle, self.idle)
 
     def close(self) -> None:
-        self.idle.close()
         super().close()
+        try:
+            self.idle.close()
+        except CandidateFailure as failure:
+            raise MachineFault(f"a worker without a candidate failed: {failure.message}") from failure
 
     def calls(self, count: int, threads: int) -> list[_Call]:
         """Make ``count`` such calls; after each all of so many ``threads`` have to stop, at most one a core.
 
         More would wait for a core, for which those of a candidate need not be in its way, and nor are processes.
         """
-        self._ask(op="hold", threads=min(threads, usable_cores()))
-        self.idle.rest()
-        return [self._empty_call(seed) for seed in fresh_seeds(count)]
+        with of_no_candidate():
+            self._ask(op="hold", threads=min(threads, usable_cores()))
+            self.idle.rest()
+            return [self._empty_call(seed) for seed in fresh_seeds(count)]
 
     def _empty_call(self, seed: int) -> _Call:
         """Make one; what Python takes in its process is no part of it, as a candidate may do without."""

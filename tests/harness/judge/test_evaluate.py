@@ -970,6 +970,42 @@ def test_who_fails_on_a_held_out_workload_as_the_machine_may_have_is_evaluated_o
     file = next(one for one in find_problems(Path(__file__).parents[3] / "problems") if str(one.id) == "1/19")
     answer = judge.answer({"problem": encode_problem(file), "workload": "small", "solution": 1, "artefact": 1})
     assert answer["again"] is killed and len(looked) == 2 == len(answer["result"]["held_out"])
+    assert answer["killed"] == ("SIGKILL" if killed else "")
+
+
+def test_the_verdict_on_who_had_the_machine_fail_does_not_depend_on_the_machine(monkeypatch):
+    """The reference worked in its place. With a full disk there was no record, and what was wrong was withdrawn."""
+    def full():
+        raise MachineFault("no room in /tmp: 0 MB are free")
+
+    monkeypatch.setattr(server_module, "check_disk", full)
+    monkeypatch.setattr(server_module, "decode_solution", lambda job: read_solution(path, problem=file.id))
+    file = next(one for one in find_problems(Path(__file__).parents[3] / "problems") if str(one.id) == "1/19")
+    path = file.path
+    judge = server_module._Judge(Conditions(torch.device("cpu")), None, None, 0, 7)
+    failure = {"status": "crashed", "message": "the machine failed three times with it", "log": ""}
+    job = {"problem": encode_problem(file), "workload": "small", "solution": 1, "failure": failure}
+    assert "no room" in judge.answer(job)["unevaluated"]
+    assert judge.answer(job | {"confirmed": True})["result"]["status"] == "crashed"
+
+
+def test_a_library_has_the_weights_of_the_reference_whatever_it_says():
+    """It answered that it has its own, and was compared with initial ones only."""
+    stages = record.Stages()
+    evaluation = evaluate_module.Evaluation(None, Artefact(library=Path("x.so")), None, None, print, stages)
+    asked = []
+    session = SimpleNamespace(
+        reference=SimpleNamespace(
+            setting=SimpleNamespace(workload=SimpleNamespace(problem=SimpleNamespace(allclose=False)), timed="mixed")
+        ),
+        criteria=[SimpleNamespace(tolerance=1e-4)],
+    )  # fmt: skip
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(evaluate_module.Evaluation, "load", lambda self, session: {"weights": "seeded", "setup_s": 0.1})
+        patch.setattr(evaluate_module, "check", lambda session, copied, *_: asked.append(copied) or [])
+        result = Result("1/19", "relu", {"name": "small"}, {"name": "a", "sample": 0}, Status.OK)
+        evaluation._check(session, result)
+    assert asked == [True] and result.correctness["weights"] == "copied"
 
 
 @pytest.mark.parametrize("library", [None, Path("solution.so")])

@@ -2,6 +2,7 @@
 
 import pytest
 
+from harness.faults import MachineFault
 from harness.process import memory_cgroup
 from harness.process.memory_cgroup import MemoryGroup
 from harness.result import CandidateFailure, Status
@@ -43,6 +44,19 @@ def test_a_worker_is_in_its_group_before_it_runs_anything_and_its_end_there_is_t
             worker.request({"op": "import", "solution": str(path)}, 20)
         assert (worker._group.folder / "cgroup.procs").read_text() == "0"
     assert caught.value.status is Status.OUT_OF_MEMORY
+
+
+def test_a_worker_that_cannot_join_its_group_is_no_candidates_fault(server, parent, tmp_path, monkeypatch):
+    def closed_to_it(limit_bytes):
+        group = MemoryGroup(tmp_path, limit_bytes)
+        (tmp_path / "cgroup.procs").mkdir()
+        return group
+
+    monkeypatch.setattr(memory_cgroup, "make", closed_to_it)
+    (path := tmp_path / "module.py").write_text("")
+    with pytest.raises(MachineFault, match="cannot be started or confined: IsADirectoryError"):
+        with server.fork({}, 1 << 30, readable=[path]) as worker:
+            worker.request({"op": "import", "solution": str(path)}, 20)
 
 
 @pytest.mark.parametrize("kills, status, killed_by", [(1, Status.OUT_OF_MEMORY, ""), (0, Status.CRASHED, "SIGKILL")])

@@ -7,7 +7,7 @@ import time
 
 from harness.faults import MachineFault
 from harness.process.procfs import cpu_times_ns
-from harness.process.worker_failures import endless
+from harness.process.worker_failures import NOT_BEGUN, death, endless
 from harness.result import CandidateFailure, Status
 
 
@@ -30,6 +30,13 @@ def test_a_candidate_whose_end_is_slow_is_waited_for_so_that_it_slows_nobody_aft
     time.sleep(0.5)
     assert isinstance(endless([dying.pid], before, waited_s=0.5, patience_s=30), CandidateFailure)
     assert dying.poll() is not None
+
+
+def test_who_cannot_begin_is_no_candidates_fault():
+    """No room for a namespace, or for a rule of Landlock: an honest candidate had `crashed`."""
+    failure = death(NOT_BEGUN, "Traceback (most recent call last):\nOSError: [Errno 12] Cannot allocate memory\n")
+    assert isinstance(failure, MachineFault) and "[Errno 12] Cannot allocate memory" in str(failure)
+    assert death(1, "").status is death(-9, "").status is Status.CRASHED
 
 
 def test_who_waits_for_a_driver_or_a_disk_is_the_machines():

@@ -144,7 +144,7 @@ def test_what_had_room_once_is_not_too_large_when_builds_have_taken_some(folder,
     only = solution(folder)
     with private_copies() as copies:
         for free_mb in (8, 4):
-            monkeypatch.setattr(private_copy, "free_bytes", lambda folder: free_mb << 20)
+            monkeypatch.setattr(private_copy, "free_bytes", lambda folder, mb=free_mb: mb << 20)
             assert not copies.of(only).refused
             copies.release()
         monkeypatch.setattr(private_copy, "free_bytes", lambda folder: 2 << 20)

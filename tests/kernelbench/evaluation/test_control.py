@@ -88,7 +88,7 @@ def test_who_fails_three_times_where_the_reference_does_not_has_failed(solution,
     assert isinstance(found, Evaluated) and found.result.status is Status.CRASHED
     assert [is_of_reference(job) for job in jobs] == [False, False, True, False, False]
     said = jobs[-1]["failure"]
-    assert said["status"] == "crashed"
+    assert said["status"] == "crashed" and jobs[-1]["confirmed"]
     assert said["message"] == "the machine failed three times with it, not with the reference in its place: no room"
 
 

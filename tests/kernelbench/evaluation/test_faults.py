@@ -151,7 +151,7 @@ def test_a_record_says_that_its_candidate_was_killed_before(pipeline, solution):
     problem = suite.find("1/19")[0]
     (ended,) = pipeline.evaluate([solution(WRONG)])
     record = ended.result.to_json()
-    answers = [{"result": record | {"conditions": {"killed_by": "SIGKILL"}}, "again": True}, {"result": record}]
+    answers = [{"result": record, "again": True, "killed": "SIGKILL"}, {"result": record}]
     judge = SimpleNamespace(ask=lambda job, phase: answers.pop(0), lost=False)
     order = SimpleNamespace(file=problem, solution=None, job={})
     assert asked(judge, order, "small", None, print).result.conditions["killed_before"] == "SIGKILL"

@@ -460,6 +460,12 @@ def failed_thrice():
     return failure
 
 
+def killed():
+    failure = CandidateFailure(Status.BUILD_ERROR, "c++: fatal error: Killed signal terminated program cc1plus")
+    failure.killed_by = "SIGKILL"
+    return failure
+
+
 @pytest.mark.parametrize(
     "failure",
     [
@@ -468,8 +474,11 @@ def failed_thrice():
         CandidateFailure(Status.BUILD_ERROR, "it failed", "vfork: Resource temporarily unavailable"),
         MachineFault("no room in /tmp: 0 MB are free"),
         failed_thrice(),
+        killed(),
+        CandidateFailure(Status.BUILD_ERROR, "it failed", "cc1plus: out of memory allocating 65536 bytes"),
+        CandidateFailure(Status.CRASHED, "it wrote 9 files of 0.1 GB together; the limit is 1000 and 0.1 GB"),
     ],
-    ids=["cores", "disk", "processes", "full disk", "memory"],
+    ids=["cores", "disk", "processes", "full disk", "memory", "killed", "no memory", "half of what is free"],
 )
 @pytest.mark.parametrize("alone", [True, False])
 def test_a_build_that_others_may_have_spoilt_is_tried_once_more_by_itself(solutions, monkeypatch, alone, failure):

@@ -1,5 +1,6 @@
 """How many calls the judge's clock is read over, and how often."""
 
+import functools
 import itertools
 from types import SimpleNamespace
 
@@ -7,7 +8,8 @@ import pytest
 
 from harness.integrity import forged_clock
 from harness.judge.cross_check import cpu
-from harness.judge.cross_check.base import Reading, calls_of_a_burst, longest, mean_of_undisturbed
+from harness.judge.cross_check.base import NotRead, Reading, calls_of_a_burst, longest, mean_of_undisturbed
+from harness.result import CandidateFailure, Status
 
 
 def test_a_burst_is_long_enough_to_be_told_from_what_it_costs():
@@ -83,3 +85,18 @@ def test_before_a_candidate_is_rejected_the_clock_is_read_for_longer(monkeypatch
     moments = itertools.count(step=0.1)
     monkeypatch.setattr(cpu, "time", SimpleNamespace(perf_counter=lambda: next(moments)))
     assert sum(1 for _ in cpu.tries(cv_target, lambda: True)) == pytest.approx(50, abs=1)
+
+
+@pytest.mark.parametrize("fails", ["request", "rest", "check_rest"])
+def test_what_a_worker_without_a_candidate_does_is_no_candidates_failure(fails):
+    def crashes(*_, **__):
+        raise CandidateFailure(Status.CRASHED, "2 s after its answer something still runs")
+
+    rested = SimpleNamespace(cpu_ms=0.0, busiest_ms=0.0)
+    works = {name: lambda *_, **__: 0.0 for name in ("request", "rest", "check_rest", "check_limits")}
+    idle = SimpleNamespace(rested=rested, **(works | {fails: crashes}))
+    rehearsal = object.__new__(cpu.CpuRehearsal)
+    rehearsal.idle, rehearsal.timeout_s = idle, 1.0
+    rehearsal._ask = functools.partial(rehearsal.ask_idle, idle)
+    with pytest.raises(NotRead, match="a worker without a candidate failed: 2 s after its answer"):
+        rehearsal.calls(8, 1)
