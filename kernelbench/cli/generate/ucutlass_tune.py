@@ -76,6 +76,8 @@ def command(file, problem, workload, problem_dir, precision, device, builds, onl
         _tune(program, asked, device, builds, out, predict, as_json)
     except tuning.NotTunable as error:
         fail(error, WRONG_USAGE)
+    except tuning.Unevaluated as error:
+        fail(f"{error}. {out / _RECORDS} has what was measured", UNFIT)
     except WriteError as error:
         fail(f"cannot write {out / _RECORDS}: {getattr(error.__cause__, 'strerror', error)}", UNFIT)
     except OSError as error:

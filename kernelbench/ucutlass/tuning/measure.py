@@ -11,7 +11,7 @@ from kernelbench.evaluator.client import Conditions, Job, evaluate_all
 from kernelbench.run_files.log import write_whole
 from kernelbench.ucutlass import ir
 from kernelbench.ucutlass.canonical import digest, source_text
-from kernelbench.ucutlass.tuning.search import Measured
+from kernelbench.ucutlass.tuning.search import NOT_EVALUATED, Measured
 
 
 class Evaluations:
@@ -46,7 +46,7 @@ class Evaluations:
     def _measured(self, program: ir.Program, answer: Result | Exception) -> Measured:
         predicted = self._predict(program.kernels[0])
         if isinstance(answer, Exception):
-            found = Measured(program, None, "not evaluated", str(answer), predicted)
+            found = Measured(program, None, NOT_EVALUATED, str(answer), predicted)
         else:
             self._keep(answer)
             ms = answer.timing["median_ms"] if answer.correct and answer.timing else None

@@ -14,6 +14,11 @@ from kernelbench.ucutlass.tuning.space import order_variants, ranked, structural
 
 _FIRST_SHARE = 2 / 3  # of the builds, for tiles and schedules; the rest is for orders of tiles and stages
 _KEPT = 1.005  # a variant must be faster than the program by more than the allowance between processes
+NOT_EVALUATED = "not evaluated"  # status of a variant that no judge has answered for
+
+
+class Unevaluated(Exception):
+    """A search whose answer is open, because the machine failed."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,8 @@ def tune(program: ir.Program, predict: Callable[[ir.Kernel], float], measure: Me
     measure
         Milliseconds of several programs, in their order. What was built before is not built again.
 
-    Raises NotTunable where there is nothing to choose.
+    Raises NotTunable where there is nothing to choose, and Unevaluated where no program was right and some were not
+    evaluated, or one of the last two measurements was not.
     """
     if builds < 2:
         raise ValueError(f"a search takes at least 2 builds, got {builds}")
@@ -68,17 +74,23 @@ def tune(program: ir.Program, predict: Callable[[ir.Kernel], float], measure: Me
         seen = {digest(one.program) for one in tried}
         around = [one for _, one in ranked(order_variants(leader.program), predict) if digest(one) not in seen]
         tried += measure(_spread(around, builds - len(tried)))
-    best = _best(tried)
+    best, start = _best(tried), tried[0]
     if best is None:
-        return Tuning(tried[0], tried[0], tuple(tried), len(space))
-    start = tried[0]
-    if digest(best.program) == digest(program):
-        (confirmed,) = measure([program])
-        return Tuning(confirmed, confirmed, tuple(tried), len(space))
-    again, confirmed = measure([program, best.program])
-    if start.ms and again.ms and (confirmed.ms is None or again.ms <= confirmed.ms * _KEPT):
-        return Tuning(again, again, tuple(tried), len(space))
+        _check_evaluated(tried, f"none of {len(tried)} variants was right")
+        return Tuning(start, start, tuple(tried), len(space))
+    final = {digest(one.program): one.program for one in (start, best)}
+    again, *others = measure([*final.values()])
+    confirmed = others[0] if others else again
+    _check_evaluated([again, confirmed], "the program and the best variant were to be measured once more")
+    was_wrong = start.ms is None and start.status != NOT_EVALUATED
+    if again.ms and not was_wrong and (confirmed.ms is None or again.ms <= confirmed.ms * _KEPT):
+        confirmed = again
     return Tuning(again, confirmed, tuple(tried), len(space))
+
+
+def _check_evaluated(measured: Sequence[Measured], done: str) -> None:
+    if missing := [one for one in measured if one.status == NOT_EVALUATED]:
+        raise Unevaluated(f"{done}, and {len(missing)} could not be evaluated: {missing[0].message}")
 
 
 def _best(measured: Sequence[Measured]) -> Measured | None:

@@ -13,14 +13,16 @@ from ucutlass_programs import CONV80, CONV90, GEMM80, GEMM90, SM90, TYPES
 from harness.sol.hardware import limits_of
 from kernelbench.cli import main
 from kernelbench.cli.generate import ucutlass_tune
-from kernelbench.evaluator.client import Conditions, problem_file
+from kernelbench.evaluator.client import Conditions, EvaluatorUnavailable, problem_file
 from kernelbench.ucutlass import check, ir
 from kernelbench.ucutlass.canonical import digest, source_text
 from kernelbench.ucutlass.ir import KernelSchedule, TileScheduler
 from kernelbench.ucutlass.tuning import (
+    NOT_EVALUATED,
     Measured,
     NotTunable,
     Size,
+    Unevaluated,
     measure,
     order_variants,
     predicted_ms,
@@ -220,6 +222,47 @@ def test_where_nothing_is_right_the_search_says_so():
     assert found.best.ms is None and found.gain is None and found.best.status == "wrong_value"
 
 
+@pytest.mark.parametrize("missing", ["program", "best", "program where it is the best"])
+def test_a_last_measurement_that_is_missing_leaves_the_answer_open(missing):
+    """A variant of 1.5 ms took the place of a program of 1.0 ms, and the program was told not to be right."""
+    program = check(GEMM90)
+
+    class Failing(Device):
+        def measured(self, one):
+            is_program, is_last = digest(one) == digest(program), len(self.calls) == 3
+            if is_last and is_program == (missing != "best"):
+                return Measured(one, None, NOT_EVALUATED, "the device is lost")
+            is_fast = is_program == (missing == "program where it is the best")
+            return Measured(one, 0.9 if is_fast else 1.0)
+
+    with pytest.raises(Unevaluated, match="measured once more, and . could not be evaluated: the device is lost"):
+        tune(program, predict(), Failing(), builds=6)
+
+
+def test_a_program_that_was_not_evaluated_at_first_is_replaced_by_nothing_slower():
+    program = check(GEMM90)
+
+    class Failing(Device):
+        def measured(self, one):
+            if digest(one) == digest(program):
+                return Measured(one, None, NOT_EVALUATED) if len(self.calls) == 1 else Measured(one, 1.0)
+            return Measured(one, 1.5)
+
+    found = tune(program, predict(), Failing(), builds=6)
+    assert digest(found.best.program) == digest(program) and found.gain == 1.0
+
+
+@pytest.mark.parametrize("wrong", [[], [GEMM90]])
+def test_where_the_machine_fails_nothing_is_told_to_be_wrong(wrong):
+    class Failing(Device):
+        def measured(self, one):
+            one = super().measured(one)
+            return one if one.ms is None else Measured(one.program, None, NOT_EVALUATED, "the device is lost")
+
+    with pytest.raises(Unevaluated, match="none of 3 variants was right, and . could not be evaluated: the device"):
+        tune(check(GEMM90), predict(), Failing([digest(check(one)) for one in wrong]), builds=4)
+
+
 def test_a_search_of_one_build_is_none():
     with pytest.raises(ValueError, match="at least 2 builds"):
         tune(check(GEMM90), predict(), Device(), builds=1)
@@ -293,6 +336,21 @@ def test_a_search_keeps_its_own_records_alone_and_every_one(tmp_path, evaluated)
         assert done.exit_code == 0, done.output
         tried = json.loads((out / "tuning.json").read_text())["tried"]
         assert 3 < len((out / "results.jsonl").read_text().splitlines()) <= len(tried) + 2
+
+
+def test_a_search_without_an_evaluator_is_no_verdict_and_writes_no_program(tmp_path, evaluated, monkeypatch):
+    """It was told as "no variant was right", with the status of a program that breaks a rule."""
+    evaluated(after=0, end=None)
+
+    def evaluate_all(jobs, conditions, told):
+        for place in range(len(jobs)):
+            told(place, EvaluatorUnavailable("the evaluator ended 3 times without an answer"))
+
+    monkeypatch.setattr(measure, "evaluate_all", evaluate_all)
+    out = tmp_path / "tuned"
+    done = kb_tune(tmp_path, f"{GEMM90} >> bias() >> relu()", "--problem", "2/76", "-o", str(out))
+    assert done.exit_code == 3 and "could not be evaluated: the evaluator ended 3 times" in done.output, done.output
+    assert not (out / "best.dsl").exists() and not (out / "tuning.json").exists()
 
 
 def test_a_full_disk_is_told_as_such(tmp_path, evaluated, monkeypatch):
