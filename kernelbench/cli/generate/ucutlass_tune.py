@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -21,11 +23,11 @@ from kernelbench.cli.generate.ucutlass_request import (
     workload_option,
 )
 from kernelbench.run_files.folder import foreign, linked
-from kernelbench.run_files.log import WriteError, append_line, write_whole
+from kernelbench.run_files.log import RunError, WriteError, append_line, write_whole
 
 _LISTED = 20
 _TUNED = Path("tuned")
-_RECORDS = "results.jsonl"
+_RECORDS, _BEST, _SUMMARY = "results.jsonl", "best.dsl", "tuning.json"
 
 
 @click.command("tune")
@@ -72,6 +74,8 @@ def command(file, problem, workload, problem_dir, precision, device, builds, onl
             return
         if others := foreign(out) or (linked(out) if out == _TUNED else ""):
             fail(f"{others}; choose another --out", UNFIT)
+        if used := _used(out):
+            fail(f"{used} is there already, of another search: choose another --out", WRONG_USAGE)
         (out / "variants").mkdir(parents=True, exist_ok=True)
         _tune(program, asked, device, builds, out, predict, as_json)
     except tuning.NotTunable as error:
@@ -80,10 +84,21 @@ def command(file, problem, workload, problem_dir, precision, device, builds, onl
         fail(f"{error}. {out / _RECORDS} has what was measured", UNFIT)
     except WriteError as error:
         fail(f"cannot write {out / _RECORDS}: {getattr(error.__cause__, 'strerror', error)}", UNFIT)
+    except RunError as error:
+        fail(error, WRONG_USAGE)
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
             raise  # which every command tells alike
         fail(f"cannot write {error.filename or out}: {error.strerror or error}", UNFIT)
+
+
+def _used(out: Path) -> Path | None:
+    """Return the first file that a search has left in a folder; None without one, and for records that are empty."""
+    for path in (out / _BEST, out / _SUMMARY, out / _RECORDS):
+        with contextlib.suppress(FileNotFoundError):
+            if os.lstat(path).st_size:
+                return path
+    return None
 
 
 def named_problem(file: Path) -> str | None:
@@ -144,6 +159,7 @@ def _tune(program, asked, device, builds: int, out: Path, predict, as_json: bool
     from harness.problem.module import ProblemError
     from kernelbench.api import load_problem
     from kernelbench.evaluator.client import Conditions, problem_file
+    from kernelbench.run import only_writer
     from kernelbench.ucutlass import tuning
     from kernelbench.ucutlass.canonical import source_text
     from kernelbench.ucutlass.tuning.measure import Evaluations
@@ -153,28 +169,28 @@ def _tune(program, asked, device, builds: int, out: Path, predict, as_json: bool
         problem = problem_file(load_problem(asked.problem, asked.problem_dir), conditions)
     except (ValueError, ProblemError) as error:
         fail(error, WRONG_USAGE)
-    write_whole(out / _RECORDS, "")  # of this search alone
 
     def keep(record: Any) -> None:
         with_disk_room(lambda: append_line(out / _RECORDS, record.to_json()))
 
     measure = Evaluations(problem, conditions, out / "variants", predict, _tell, keep)
-    found = tuning.tune(program, predict, measure, builds)
-    summary = {
-        "ok": found.best.ms is not None, "problem": asked.problem, "precision": asked.precision, "builds": builds,
-        "legal_variants": found.variants, "start": _row(found.start), "best": _row(found.best), "gain": found.gain,
-        "tried": [_row(one) for one in found.tried],
-    }  # fmt: skip
-    best = f"# kb: problem={asked.problem}\n{source_text(found.best.program)}\n"
-    write_whole(out / "best.dsl", best)
-    write_whole(out / "tuning.json", json.dumps(summary, indent=1) + "\n")
+    with only_writer(out / _RECORDS) or contextlib.nullcontext():
+        found = tuning.tune(program, predict, measure, builds)
+        summary = {
+            "ok": found.best.ms is not None, "problem": asked.problem, "precision": asked.precision, "builds": builds,
+            "legal_variants": found.variants, "start": _row(found.start), "best": _row(found.best), "gain": found.gain,
+            "tried": [_row(one) for one in found.tried],
+        }  # fmt: skip
+        best = f"# kb: problem={asked.problem}\n{source_text(found.best.program)}\n"
+        write_whole(out / _BEST, best)
+        write_whole(out / _SUMMARY, json.dumps(summary, indent=1) + "\n")
     if as_json:
         say_json(summary)
     elif found.best.ms is None:
         say(f"no variant was right; the first: {found.start.status} {found.start.message}", err=True)
     else:
         gain = f"{found.gain:.3f} times the program as given" if found.gain else "the program as given was not right"
-        say(f"\n{out / 'best.dsl'}: {found.best.ms:.4f} ms, {gain}; both measured again")
+        say(f"\n{out / _BEST}: {found.best.ms:.4f} ms, {gain}; both measured again")
     if found.best.ms is None:
         sys.exit(1)
 

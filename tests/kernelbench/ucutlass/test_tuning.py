@@ -14,6 +14,7 @@ from harness.sol.hardware import limits_of
 from kernelbench.cli import main
 from kernelbench.cli.generate import ucutlass_tune
 from kernelbench.evaluator.client import Conditions, EvaluatorUnavailable, problem_file
+from kernelbench.run import only_writer
 from kernelbench.ucutlass import check, ir
 from kernelbench.ucutlass.canonical import digest, source_text
 from kernelbench.ucutlass.ir import KernelSchedule, TileScheduler
@@ -328,14 +329,32 @@ def test_what_was_measured_is_kept_where_a_search_does_not_come_to_its_end(tmp_p
     assert len(records) == 3 and all((out / "variants" / one["solution"]["name"]).exists() for one in records)
 
 
-def test_a_search_keeps_its_own_records_alone_and_every_one(tmp_path, evaluated):
-    out = tmp_path / "tuned"
+def test_a_search_keeps_every_record_and_another_does_not_touch_them(tmp_path, evaluated):
+    """The second search emptied the first one's records before it had measured anything."""
     evaluated(after=99, end=None)
-    for _ in range(2):
-        done = kb_tune(tmp_path, f"{GEMM90} >> bias() >> relu()", "--problem", "2/76", "--builds", "3", "-o", str(out))
-        assert done.exit_code == 0, done.output
-        tried = json.loads((out / "tuning.json").read_text())["tried"]
-        assert 3 < len((out / "results.jsonl").read_text().splitlines()) <= len(tried) + 2
+    out, source = tmp_path / "tuned", f"{GEMM90} >> bias() >> relu()"
+    done = kb_tune(tmp_path, source, "--problem", "2/76", "--builds", "3", "-o", str(out))
+    assert done.exit_code == 0, done.output
+    tried = json.loads((out / "tuning.json").read_text())["tried"]
+    assert 3 < len((out / "results.jsonl").read_text().splitlines()) <= len(tried) + 2
+    kept = {path: path.read_text() for path in out.iterdir() if path.is_file()}
+    for left in ("best.dsl", "tuning.json", "results.jsonl"):
+        again = kb_tune(tmp_path, source, "--problem", "2/76", "--builds", "3", "-o", str(out))
+        assert again.exit_code == 2 and f"{left} is there already, of another search" in again.output
+        assert {path: path.read_text() for path in kept} == kept
+        kept.pop(out / left)
+        (out / left).unlink()
+    assert kb_tune(tmp_path, source, "--problem", "2/76", "--builds", "3", "-o", str(out)).exit_code == 0
+
+
+def test_of_two_searches_at_once_one_has_the_folder(tmp_path, evaluated):
+    evaluated(after=99, end=None)
+    out, source = tmp_path / "tuned", f"{GEMM90} >> bias() >> relu()"
+    out.mkdir()
+    with only_writer(out / "results.jsonl"):
+        done = kb_tune(tmp_path, source, "--problem", "2/76", "--builds", "3", "-o", str(out))
+    assert done.exit_code == 2 and "another kb is writing into" in done.output and not (out / "best.dsl").exists()
+    assert kb_tune(tmp_path, source, "--problem", "2/76", "--builds", "3", "-o", str(out)).exit_code == 0
 
 
 def test_a_search_without_an_evaluator_is_no_verdict_and_writes_no_program(tmp_path, evaluated, monkeypatch):
