@@ -116,13 +116,16 @@ def named_problem(file: Path) -> str | None:
 def _limits(device: str | None, gpu: str, only_list: bool) -> Any:
     import torch
 
+    from harness import device as devices
     from harness.sol.hardware import UnknownDevice, limits_at_hand, limits_of
 
     try:
         if torch.cuda.is_available() and device != "cpu":
-            return limits_at_hand(torch.device(device or "cuda"))
+            return limits_at_hand(devices.select(device))
         if only_list:
             return limits_of(gpu)
+    except devices.DeviceError as error:
+        fail(error, UNFIT)
     except UnknownDevice as error:
         fail(error, WRONG_USAGE)
     fail("there is no GPU to measure on; --list ranks the variants without one", UNFIT)

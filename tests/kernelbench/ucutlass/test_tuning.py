@@ -303,6 +303,15 @@ def test_tune_says_what_it_lacks(tmp_path, source, arguments, status, message):
     assert done.exit_code == status and message in done.output, done.output
 
 
+@pytest.mark.parametrize("arguments", [[], ["--list"]])
+def test_a_device_that_is_not_there_is_told_as_such(tmp_path, monkeypatch, arguments):
+    """An AssertionError of PyTorch's ended in a traceback."""
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
+    done = kb_tune(tmp_path, f"{GEMM90} >> bias() >> relu()", "--problem", "2/76", "--device", "cuda:9", *arguments)
+    assert done.exit_code == 3 and "no device cuda:9" in done.output and "please report" not in done.output, done.output
+
+
 @pytest.fixture
 def evaluated(monkeypatch):
     """Let variants have a result without a GPU, until ``after`` of them; then comes what ends a search."""
