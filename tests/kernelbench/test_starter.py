@@ -5,11 +5,14 @@ import subprocess
 
 import pytest
 import torch
+from click.testing import CliRunner
+from logs import short_files
 from warm_kb import KB
 
 from harness.result import Status
 from harness.solution.discover import discover
 from kernelbench import starter
+from kernelbench.cli import main
 
 pytestmark = pytest.mark.usefixtures("warm_evaluator")
 
@@ -102,6 +105,16 @@ def test_a_folder_gets_a_file_that_maps_to_the_problem_and_no_work_is_overwritte
     found.path.write_text("my work")
     again = kb("1/19", "-o", "mine", cwd=tmp_path)
     assert again.returncode == 2 and "may be your work" in again.stderr and found.path.read_text() == "my work"
+
+
+def test_a_full_disk_is_told_with_the_files_name_and_leaves_none(tmp_path):
+    """An empty file stayed, and the next try was refused for it."""
+    out = tmp_path / "relu.py"
+    with short_files(2):
+        done = CliRunner().invoke(main, ["starter", "1/19", "-o", str(out)])
+    assert done.exit_code == 3 and f"cannot write {out}: File too large" in done.output, done.output
+    assert not [*tmp_path.iterdir()]
+    assert CliRunner().invoke(main, ["starter", "1/19", "-o", str(out)]).exit_code == 0 and out.read_text()
 
 
 def test_nothing_is_written_into_a_folder_that_a_link_leads_to(tmp_path):

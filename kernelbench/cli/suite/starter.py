@@ -8,6 +8,7 @@ import click
 
 from harness.problem.module import ProblemError
 from kernelbench.cli import UNFIT, WRONG_USAGE, fail, precision_option, say
+from kernelbench.run_files.log import write_new
 
 _KINDS = ("py", "cu", "cpp")
 
@@ -46,12 +47,11 @@ def command(problem: str, kind: str | None, precision: str, problem_dir: Path | 
         fail(f"{path.parent} is a link, which nobody named: name the file itself with --out", WRONG_USAGE)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("x", encoding="utf-8") as target:
-            target.write(source)
+        write_new(path, source.encode())
     except FileExistsError:
         fail(f"{path} is there already, and may be your work: remove it first, or name another --out", WRONG_USAGE)
     except OSError as error:
-        fail(f"cannot write {error.filename}: {error.strerror}", UNFIT)
+        fail(f"cannot write {path}: {error.strerror}", UNFIT)
     say(path)
 
 
