@@ -261,11 +261,14 @@ def efficiency_gain(
 ):
     """Return (g_policy / g_fixed) (T_fixed / T_policy): speedup for each token, over that of the fixed run.
 
+    It is nan where the policy spends nothing, and the fixed run something.
+
     References
     ----------
     The muCUTLASS paper, section 5.6 (page 11).
     """
-    return retention(speedups, fixed, weights) / (1 - savings(cost, fixed_cost, weights))
+    left = 1 - savings(cost, fixed_cost, weights)
+    return retention(speedups, fixed, weights) / np.where(left > 0, left, math.nan)[()]
 
 
 def best_policy(gains: Sequence[float], retentions: Sequence[float], least: float = LEAST_RETENTION) -> int | None:

@@ -57,9 +57,9 @@ def study(variants: Sequence[Variant], grid: Grid) -> dict[str, Any]:
     fixed = [scheduling.replay(variant.courses, FIXED) for variant in variants]
     cost_of = next(
         name for name in ("usd", "tokens", "attempts")
-        if all(_cost(name, replay, variant) is not None for replay, variant in zip(fixed, variants))
+        if all(_cost(name, replay, replay, variant) is not None for replay, variant in zip(fixed, variants))
     )  # fmt: skip
-    dearest = max(_cost(cost_of, replay, variant).sum() for replay, variant in zip(fixed, variants)) or 1.0
+    dearest = max(_cost(cost_of, replay, replay, variant).sum() for replay, variant in zip(fixed, variants)) or 1.0
     return {
         "cost_of": cost_of,
         "unsolved": grid.unsolved,
@@ -68,24 +68,28 @@ def study(variants: Sequence[Variant], grid: Grid) -> dict[str, Any]:
     }
 
 
-def _cost(name: str, replay: Replay, variant: Variant) -> np.ndarray | None:
-    """Return a cost of each problem; None where it is not known, or nothing: a solver may ask no model.
+def _cost(name: str, replay: Replay, fixed: Replay, variant: Variant) -> np.ndarray | None:
+    """Return a cost of each problem; None where it is not known, or the fixed run spent none: it may ask no model.
 
     Attempts are always known, and none where a run has just begun.
     """
     if name == "attempts":
         return replay.attempts
-    cost = getattr(replay, name)
+    cost, whole = (_known_cost(name, of, variant) for of in (replay, fixed))
+    return None if whole is not None and not whole.any() else cost
+
+
+def _known_cost(name: str, replay: Replay, variant: Variant) -> np.ndarray | None:
     if name == "usd" and variant.price is not None:
-        cost = None if replay.tokens is None else replay.tokens * variant.price / 1e6
-    return None if cost is None or not cost.any() else cost
+        return None if replay.tokens is None else replay.tokens * variant.price / 1e6
+    return getattr(replay, name)
 
 
 def _variant(variant: Variant, fixed: Replay, grid: Grid, cost_of: str, dearest: float) -> dict[str, Any]:
     rows = [_row(variant, scheduling.replay(variant.courses, policy), fixed, grid.unsolved) for policy in grid.policies]
     own = _row(variant, fixed, fixed, grid.unsolved)
     for row in (own, *rows):
-        row["cost"] = None if row[cost_of] is None else row[cost_of] / dearest
+        row["cost"] = row[cost_of] / dearest
     best = scheduling.best_policy(
         [_number(row["gain"]) for row in rows], [_number(row["retention"]) for row in rows], grid.least
     )
@@ -117,7 +121,7 @@ def _row(variant: Variant, replay: Replay, fixed: Replay, unsolved: str) -> dict
         "raw_retention": figure(scheduling.retention, raw, fixed_raw),
     }
     for name in ("attempts", "tokens", "usd"):
-        cost, whole = (_cost(name, of, variant) for of in (replay, fixed))
+        cost, whole = (_cost(name, of, fixed, variant) for of in (replay, fixed))
         row[name] = None if cost is None else float(cost.sum())
         known = cost is not None and whole is not None
         row[f"{name}_saved"] = figure(scheduling.savings, cost, whole) if known else None

@@ -62,6 +62,28 @@ def test_a_solver_that_asks_no_model_spends_attempts():
     assert row["gain"]["value"] == pytest.approx(row["retention"]["value"] / (5 / 8))
 
 
+def test_a_policy_that_spends_nothing_saves_all_and_has_no_gain():
+    """It stops each problem after a first unit that asked no model, and its cost was taken for an unknown one."""
+    free, dear = (Unit((Attempt(1.0, 4.0, 4.0),), tokens, tokens / 1e6) for tokens in (0.0, 100.0))
+    variant = Variant("a", [Trace("1/1", 1.0, (free, dear)), Trace("1/2", 1.0, (free, dear))])
+    data = study([variant], Grid([Policy(eps=1.0)]))
+    (found,) = data["variants"]
+    (row,) = found["policies"]
+    assert data["cost_of"] == "usd" and row["gain_over"] == "tokens"
+    assert row["tokens"] == row["usd"] == row["cost"] == 0.0
+    assert row["tokens_saved"]["value"] == row["usd_saved"]["value"] == 1.0 and row["attempts_saved"]["value"] == 0.5
+    assert row["gain"] == {"value": None, "low": None, "high": None} and found["best"] is None
+    assert found["hull"] == [[0.0, 4.0]]
+
+
+def test_the_interval_of_a_gain_leaves_out_draws_that_cost_nothing():
+    free, dear = (Unit((Attempt(1.0, 4.0, 4.0),), tokens) for tokens in (0.0, 100.0))
+    variant = Variant("a", [Trace("1/1", 1.0, (free, dear)), Trace("1/2", 1.0, (dear, dear))])
+    (found,) = study([variant], Grid([Policy(eps=1.0)]))["variants"]
+    (row,) = found["policies"]
+    assert row["gain"] == pytest.approx({"value": 300 / 100, "low": 200 / 100, "high": 300 / 100})
+
+
 def test_a_run_without_attempts_takes_no_other_with_it():
     data = study([variants()[0], Variant("begun", [Trace("1/1", None, ())])], Grid([Policy()]))
     assert data["cost_of"] == "attempts"
