@@ -8,6 +8,7 @@ from harness.limits import MAX_SAMPLE
 from harness.record.shape import (
     FIGURE,
     FLAG,
+    FROM_0,
     LINE,
     LIST,
     NUMBER,
@@ -161,7 +162,7 @@ RESULT = shape(
         "solution.sample!": count(0, MAX_SAMPLE),
         "solution.sha256!": LINE,
         "speedup": or_none(POSITIVE),
-        "stages_s.*": NUMBER,
+        "stages_s.*": FROM_0,
         **{f"timing.{name}": of for name, of in _TIMING.items()},
         "versions.*": or_none(LINE),
         "workload.bytes": or_none(NUMBER),

@@ -294,7 +294,7 @@ def _stages(result: Result) -> str:
 
 
 def _bar_of(share: float) -> str:
-    return "█" * round(_BAR * share)
+    return "█" * round(_BAR * min(share, 1.0))
 
 
 def _shortened(name: str) -> str:

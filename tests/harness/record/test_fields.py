@@ -56,6 +56,7 @@ def test_there_are_committed_results():
         ("workload.flops", [1], "workload.flops must be a finite number"),
         ("held_out", [True], "held_out[0] must be an object"),
         ("held_out", [{"status": "ok"}], "held_out[0].baseline_ms is missing"),
+        ("stages_s", {"check": 1e6, "time": -999_999.0}, "stages_s.time must be a finite number from 0"),
         ("versions.python", [3], "versions.python must be text"),
         ("timing.calls_a_round", math.nan, "timing.calls_a_round must be a whole number"),
         ("timing.calls_a_round", True, "timing.calls_a_round must be a whole number"),

@@ -109,6 +109,13 @@ def test_a_page_has_verdicts_kernels_clocks_bounds_and_stages():
     assert re.search(r"time +3.00 s  █{36}\n?", text)
 
 
+def test_bars_of_a_page_have_a_greatest_length():
+    """A record of one kilobyte took a page of 48 million characters, and another all of the memory."""
+    made = on_a_gpu()
+    made.stages_s = {"check": 1e6, "time": -999_999.0}
+    assert max(map(len, timing_text.page(made).splitlines())) < 200
+
+
 def test_a_page_says_in_how_many_rounds_launches_count():
     made = on_a_gpu()
     made.timing |= {"queue_full": False, "underfull_rounds": 5}
