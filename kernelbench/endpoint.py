@@ -14,12 +14,13 @@ import random
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any
 
 from harness.json_text import parse_json
 from kernelbench import bounded_reply
+from kernelbench.completion import Completion, Try
 
 _MOST_CHARACTERS = 1 << 20  # of an answer, with its tool calls; a quarter of a million tokens
 MOST_CALLS = 32  # of tools in one answer; later ones are left out, as if the model had not made them
@@ -57,20 +58,11 @@ def address_of(base_url: str | None) -> str | None:
 class ModelError(Exception):
     """A model that cannot be asked, and what to do about it."""
 
+    lost_tries = 0  # of the request, that may be billed
+
 
 class RequestRefused(ModelError):
     """A model that does not take this request, and may take others: it is too long, for example."""
-
-
-@dataclass(frozen=True)
-class Completion:
-    text: str
-    finish_reason: str | None
-    prompt_tokens: int | None
-    completion_tokens: int | None
-    seconds: float  # with all tries and waits
-    tries: int
-    tool_calls: list[dict[str, Any]] = field(default_factory=list)  # id, name, arguments as JSON text
 
 
 @dataclass(frozen=True)
@@ -152,29 +144,43 @@ class Endpoint:
         """The fields of a request in which a solver asks for ``asked``."""
         return {name: value for name, value in {**asked, **self.fields}.items() if value is not None}
 
-    def complete(self, messages: list[Message], sampling: dict[str, Any], about: About | None = None) -> Completion:
+    def complete(
+        self, messages: list[Message], sampling: dict[str, Any], about: About | None = None, *,
+        most_billed: int | None = None,
+    ) -> Completion:  # fmt: skip
         """The answer, after as many tries as it takes; ModelError where more would not help.
 
-        ``about`` is for models that are simulated; nothing of it is sent.
+        ``about`` is for models that are simulated; nothing of it is sent. At most ``most_billed`` tries may be billed.
         """
+        lost: list[Try] = []
+        try:
+            return self._tried(messages, sampling, lost, most_billed)
+        except ModelError as error:
+            error.lost_tries = len(lost)
+            raise
+
+    def _tried(self, messages, sampling, lost: list[Try], most: int | None) -> Completion:
         begin = time.monotonic()
         for number in range(1, self.tries + 1):
+            one = Try()
             with self._places:
                 time.sleep(max(0.0, self._not_before - time.monotonic()))
                 try:
-                    text, finish_reason, usage, tool_calls = self._request(messages, sampling)
+                    text, finish_reason, tool_calls = self._request(messages, sampling, one)
                 except (TypeError, AttributeError, NameError):
                     raise  # ours, not the endpoint's
                 except Exception as error:
+                    lost += [one] if one.may_be_billed(error) else []
                     self._raise_if_final(error)
                     asked_s, failure = self._asked_wait_s(error), error
                 else:
-                    prompt, completion = (_tokens(usage, name) for name in ("prompt_tokens", "completion_tokens"))
                     seconds = time.monotonic() - begin
-                    return Completion(text, finish_reason, prompt, completion, seconds, number, tool_calls)
+                    return Completion(text, finish_reason, *one.tokens, seconds, number, tool_calls, lost)
+            if len(lost) == most:
+                break
             if number < self.tries:
                 self._wait_after(failure, number, asked_s)
-        raise ModelError(f"{self.base_url} gave no answer in {self.tries} tries; the last one: {_described(failure)}")
+        raise ModelError(f"{self.base_url} gave no answer in {number} tries; the last one: {_described(failure)}")
 
     def cost_usd(self, prompt_tokens: float | None, completion_tokens: float | None) -> float | None:
         """None where the tokens or the prices are unknown."""
@@ -186,27 +192,28 @@ class Endpoint:
     def close(self) -> None:
         self._client.close()
 
-    def _request(self, messages, sampling) -> tuple[str, str | None, Any, list[dict[str, Any]]]:
-        """Text, reason of its end, usage and tool calls of one reply, as an endpoint sent them.
+    def _request(self, messages, sampling, one: Try) -> tuple[str, str | None, list[dict[str, Any]]]:
+        """Text, reason of its end and tool calls of one reply, as an endpoint sent them; ``one`` gets its usage.
 
         The package's objects of a reply take 600 times its size, and some of its fields for arguments of functions.
         """
         if self._stream:
-            return self._streamed(messages, sampling)
+            return self._streamed(messages, sampling, one)
         create = self._client.chat.completions.with_raw_response.create
         text = create(model=self.model, messages=messages, extra_body=sampling).http_response.text
         try:
             answer = parse_json(text)
             choice = answer["choices"][0]
+            one.has_begun, one.usage = True, answer.get("usage")
             said = _text(choice["message"].get("content"))
             asked = (choice["message"].get("tool_calls") or [])[:MOST_CALLS]
             called = _bounded(said, [_tool_call(call) for call in asked])
-            return said, _text(choice.get("finish_reason")) or None, answer.get("usage"), called
+            return said, _text(choice.get("finish_reason")) or None, called
         except (AttributeError, LookupError, TypeError):
             raise _Garbled(f"an answer without choices: {text[:200]!r}") from None
 
-    def _streamed(self, messages, sampling) -> tuple[str, str | None, Any, list[dict[str, Any]]]:
-        pieces, finish_reason, usage = [], None, None
+    def _streamed(self, messages, sampling, one: Try) -> tuple[str, str | None, list[dict[str, Any]]]:
+        pieces, finish_reason = [], None
         called: dict[int, dict[str, Any]] = {}
         options = {"stream": True, "stream_options": {"include_usage": True}}
         create = self._client.chat.completions.with_streaming_response.create
@@ -216,8 +223,9 @@ class Endpoint:
                     chunk = parse_json(text)
                     if chunk.get("error"):
                         raise _Garbled(f"an error in the middle of its answer: {text[:200]!r}")
-                    usage = chunk.get("usage") or usage
+                    one.usage = chunk.get("usage") or one.usage
                     for choice in chunk.get("choices") or []:
+                        one.has_begun = True
                         pieces.append(_text(choice["delta"].get("content")))
                         for part in choice["delta"].get("tool_calls") or []:
                             _add_part(called, part)
@@ -228,7 +236,7 @@ class Endpoint:
             raise _Garbled("a stream that ended in the middle of its answer")
         text = "".join(pieces)
         calls = [{**call, "arguments": "".join(call["arguments"])} for _, call in sorted(called.items())]
-        return text, finish_reason, usage, _bounded(text, calls)
+        return text, finish_reason, _bounded(text, calls)
 
     def _raise_if_final(self, error: Exception) -> None:
         if isinstance(error.__cause__ or error, bounded_reply.TooMuch):
@@ -299,12 +307,6 @@ def _events(lines: Iterable[str]) -> Iterator[str]:
             if len(data) > bounded_reply.MOST_WHOLE_BYTES:
                 raise _Garbled(f"a piece of {len(data):,} characters")
             yield data
-
-
-def _tokens(usage: Any, name: str) -> int | None:
-    """Return a count of tokens; None where the endpoint gives none that can be one."""
-    count = usage.get(name) if isinstance(usage, dict) else None
-    return count if type(count) is int and 0 <= count < 1 << 53 else None
 
 
 def _tool_call(call: Any) -> dict[str, Any]:

@@ -90,14 +90,15 @@ class Reviewer:
         messages = [{"role": "system", "content": _INSTRUCTIONS}, {"role": "user", "content": _text(request)}]
         for _ in range(_TRIES):
             most = self._reserve(messages, sampling)
+            room = max(1, int((self.max_usd - self.spent) / most)) if most else None
             try:
-                done = self.endpoint.complete(messages, sampling)
-            except RequestRefused as error:
-                raise Unanswered(str(error)) from error
+                done = self.endpoint.complete(messages, sampling, most_billed=room)
             except ModelError as error:
-                raise ReviewError(str(error)) from error
-            usd = self.endpoint.cost_usd(done.prompt_tokens, done.completion_tokens)
-            self.spent += most if usd is None else usd  # an endpoint may tell no usage
+                self.spent += most * error.lost_tries
+                kind = Unanswered if isinstance(error, RequestRefused) else ReviewError
+                raise kind(str(error)) from error
+            usd = self.endpoint.cost_usd(*done.spent_tokens)
+            self.spent += most * (1 + len(done.lost)) if usd is None else usd  # an endpoint may tell no usage
             answer, problem = _parse(done.text)
             if answer is not None:
                 return answer, self.spent - before

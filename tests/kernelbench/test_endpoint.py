@@ -270,10 +270,72 @@ def test_patience_has_an_end(served, stand_in, monkeypatch):
     assert len(server.requests) == 2
 
 
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("lost", ["cut", "too late", "cut and too late"])
+def test_answers_that_were_generated_and_lost_are_spent(served, stand_in, stream, lost):
+    """Of up to eight answers that a provider bills the last one counted."""
+    faults = [stand_in.Fault(body="cut")] * ("cut" in lost) + [stand_in.Fault(after_s=1.5)] * ("late" in lost)
+    _, endpoint = served(*faults, "fine, thank you", stream=stream, timeout_s=0.5)
+    done = endpoint.complete(HELLO, {})
+    assert (done.prompt_tokens, done.completion_tokens, len(done.lost)) == (3, 3, len(faults))
+    assert done.spent_tokens == (3 + 3 * len(faults), 3 + 3 * len(faults)), "each lost one counts as much as the answer"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_of_an_answer_above_its_limit_the_usage_that_was_told_is_spent(served, stand_in, stream):
+    message = {"role": "assistant", "content": "a" * (1 << 20) + "a"}
+    choice = {"index": 0, "delta" if stream else "message": message, "finish_reason": "stop"}
+    usage = {"prompt_tokens": 4, "completion_tokens": 300_000}
+    _, endpoint = served(stand_in.Fault(body={"choices": [choice], "usage": usage}), "fine, thank you", stream=stream)
+    assert endpoint.complete(HELLO, {}).spent_tokens == (3 + 4, 3 + 300_000)
+
+
+def test_an_error_after_a_piece_of_an_answer_loses_it_and_one_before_does_not(served, stand_in, raw):
+    error = {"error": {"message": "the model is overloaded"}}
+    _, endpoint = served(stand_in.Fault(body=error), "fine, thank you", stream=True)
+    assert not endpoint.complete(HELLO, {}).lost
+    piece = {"choices": [{"index": 0, "delta": {"content": "fi"}, "finish_reason": None}]}
+    body = f"data: {json.dumps(piece)}\n\ndata: {json.dumps(error)}\n\n".encode()
+    endpoint = Endpoint("model", raw(lambda handler: handler.wfile.write(body)), stream=True)
+    endpoint.tries = 2
+    with pytest.raises(ModelError, match="gave no answer in 2 tries") as caught:
+        endpoint.complete(HELLO, {})
+    assert caught.value.lost_tries == 2
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_an_endpoint_refuses_is_not_spent(served, stand_in, stream):
+    faults = [stand_in.Fault(500, "a moment"), stand_in.Fault(429, "slowly"), stand_in.Fault(body="garbage")]
+    _, endpoint = served(*faults, "fine, thank you", stream=stream)
+    done = endpoint.complete(HELLO, {})
+    assert done.tries == 4 and not done.lost and done.spent_tokens == (3, 3)
+
+
+def test_tokens_that_an_answer_does_not_tell_are_unknown_with_lost_ones_too(served, stand_in):
+    choice = {"index": 0, "message": {"role": "assistant", "content": "fine"}, "finish_reason": "stop"}
+    _, endpoint = served(stand_in.Fault(body="cut"), stand_in.Fault(body={"choices": [choice]}))
+    assert endpoint.complete(HELLO, {}).spent_tokens == (None, None)
+
+
+def test_a_request_ends_with_as_many_lost_answers_as_may_be_billed(served, stand_in):
+    server, endpoint = served(stand_in.Fault(500, "a moment"), stand_in.Fault(body="cut"))
+    with pytest.raises(ModelError, match="gave no answer in 3 tries") as caught:
+        endpoint.complete(HELLO, {}, most_billed=2)
+    assert len(server.requests) == 3 and caught.value.lost_tries == 2
+
+
+def test_a_refusal_tells_how_many_answers_were_lost_before_it(served, stand_in):
+    _, endpoint = served(stand_in.Fault(body="cut"), stand_in.Fault(400, "context too long"))
+    with pytest.raises(ModelError, match="refuses the request") as caught:
+        endpoint.complete(HELLO, {})
+    assert caught.value.lost_tries == 1
+
+
 def test_nobody_listens(monkeypatch):
     monkeypatch.setattr("kernelbench.endpoint._TRIES", 1)
-    with pytest.raises(ModelError, match="http://127.0.0.1:9/v1/ gave no answer"):
+    with pytest.raises(ModelError, match="http://127.0.0.1:9/v1/ gave no answer") as caught:
         Endpoint("model", "http://127.0.0.1:9/v1").complete(HELLO, {})
+    assert caught.value.lost_tries == 0
 
 
 def test_the_key_comes_from_the_environment(served, monkeypatch):

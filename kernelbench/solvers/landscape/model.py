@@ -8,7 +8,8 @@ import math
 import random
 from typing import Any
 
-from kernelbench.endpoint import About, Completion
+from kernelbench.completion import Completion
+from kernelbench.endpoint import About
 from kernelbench.solvers.landscape import parameters as p
 from kernelbench.solvers.landscape import reading, terrain
 from kernelbench.solvers.landscape.author import Mind

@@ -44,7 +44,7 @@ _SHAPES = {
         {
             "problem!": PROBLEM, "number!": count(), "request!": TEXT, "messages!": LIST, "messages[]": OBJECT,
             "sampling!": OBJECT, "answer!": TEXT, "finish_reason!": or_none(TEXT), "tries!": count(),
-            "tool_calls": LIST, "tool_calls[]": OBJECT, **_OF_A_CALL,
+            "lost_tries": count(), "tool_calls": LIST, "tool_calls[]": OBJECT, **_OF_A_CALL,
         }
     ),
     TRAJECTORY: shape(
@@ -76,12 +76,13 @@ class Call:
     sampling: dict[str, Any]
     answer: str
     finish_reason: str | None
-    tokens: dict[str, int | None]  # prompt, completion
+    tokens: dict[str, int | None]  # prompt, completion, with an estimate of those of lost tries
     cost_usd: float | None
     seconds: float
     tries: int
     tool_calls: list[dict[str, Any]] = field(default_factory=list)  # of the answer: id, name, arguments
     tags: dict[str, Any] = field(default_factory=dict)  # phase, iteration, hypothesis, ...
+    lost_tries: int = 0  # whose answers did not come to their end, and may be billed
 
 
 @dataclass(frozen=True)

@@ -193,11 +193,11 @@ class Llm:
     def _asked_now(self, request: _Request, sent: str) -> Call:
         about = About(self._problem, request.number, request.tags)
         done = self._endpoint.complete(request.messages, request.sampling, about)
+        prompt, completion = done.spent_tokens
         return Call(
             self._problem, request.number, sent, request.messages, request.sampling, done.text, done.finish_reason,
-            {"prompt": done.prompt_tokens, "completion": done.completion_tokens},
-            self._endpoint.cost_usd(done.prompt_tokens, done.completion_tokens),
-            round(done.seconds, 3), done.tries, done.tool_calls, request.tags,
+            {"prompt": prompt, "completion": completion}, self._endpoint.cost_usd(prompt, completion),
+            round(done.seconds, 3), done.tries, done.tool_calls, request.tags, len(done.lost),
         )  # fmt: skip
 
 

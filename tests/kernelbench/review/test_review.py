@@ -15,7 +15,7 @@ from kernelbench.cli import main
 from kernelbench.endpoint import Endpoint
 from kernelbench.review.bounds import bounds_of
 from kernelbench.review.labels import CATEGORIES, labels
-from kernelbench.review.record import Review, Unanswered, about, append, load
+from kernelbench.review.record import Review, ReviewError, Unanswered, about, append, load
 from kernelbench.review.reviewer import Reviewer
 from kernelbench.run_files import sources
 
@@ -240,6 +240,29 @@ def test_what_an_endpoint_without_usage_may_have_cost_is_spent(run, endpoint, st
         for number in range(50):
             reviewer.review(second, str(number), "")
     assert reviewer.spent <= 0.02
+
+
+def test_the_budget_holds_for_answers_that_are_generated_and_lost(run, endpoint, stand_in):
+    """Room was kept for one try of five."""
+    prices, result = (1.0, 1.0), run.latest()[0]
+    with pytest.raises(Unanswered, match="the next answer may cost") as caught:
+        Reviewer(Endpoint("m", endpoint.base_url, prices=prices), max_usd=0.0).review(result, "", "")
+    one_answer = float(re.search(r"the next answer may cost ([\d.]+)", str(caught.value))[1])
+    endpoint.replies = [stand_in.Fault(body="cut")]
+    reviewer = Reviewer(Endpoint("m", endpoint.base_url, prices=prices), max_usd=2.5 * one_answer)
+    with pytest.raises(ReviewError, match="gave no answer in 2 tries"):
+        reviewer.review(result, "", "")
+    assert len(endpoint.requests) == 2 and 0 < reviewer.spent <= reviewer.max_usd
+    with pytest.raises(Unanswered, match="over the limit"):
+        reviewer.review(result, "", "")
+
+
+def test_a_lost_answer_is_spent_beside_the_one_that_came(run, endpoint, stand_in):
+    endpoint.replies = [stand_in.Fault(body="cut"), FAIR]
+    reviewer = Reviewer(Endpoint("m", endpoint.base_url, prices=(1.0, 1.0)))
+    found = reviewer.review(run.latest()[0], "", "")
+    words = [message["content"].split() for message in endpoint.requests[0]["messages"]]
+    assert found.usd == reviewer.spent == pytest.approx(2 * sum(map(len, [*words, json.dumps(FAIR).split()])) / 1e6)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """What a strategy has from its task: trials, profiles, memory, tools, tags, schedules, limits, starts."""
 
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -14,11 +15,12 @@ from logs import NO_LOGS, no_log
 from simulated import Facts, SimulatedBackend
 
 from harness.solution.discover import discover
-from kernelbench.endpoint import MOST_CALLS
+from kernelbench.endpoint import MOST_CALLS, Endpoint
 from kernelbench.metrics import settled
 from kernelbench.run import RunError
 from kernelbench.solvers import orchestrator, session
 from kernelbench.solvers.log.journal import Attempt, Call, Diverged, Journal, Note, numbered
+from kernelbench.solvers.model.llm import Hooks, Llm
 from kernelbench.solvers.model.tools import Tool, answer_of
 from kernelbench.solvers.orchestrator import starting_kernels
 from kernelbench.solvers.plan import Plan, SolverError, Watcher
@@ -627,6 +629,26 @@ def test_a_log_of_others_gives_nothing_back_of_what_was_spent(solved, stand_in, 
             log.write(json.dumps(line | {"number": 99} | spent) + "\n")
         with pytest.raises(RunError, match="calls.jsonl is damaged: .* must be a finite number from 0"):
             Journal(path)
+
+
+def test_lost_answers_are_in_the_log_and_in_what_a_run_has_spent(tmp_path, stand_in):
+    """A stream that was cut had been generated and billed, and no limit of a run saw it."""
+    answers = [stand_in.Fault(body="cut"), "fine, thank you"]
+    with stand_in.StandIn(lambda request, number: answers[number - 1]) as server:
+        endpoint = Endpoint("model", server.base_url, prices=(1.0, 1.0))
+        Llm("1/19", endpoint, Journal(tmp_path), Hooks(contextlib.nullcontext)).ask("How are you")
+    (line,) = lines(tmp_path / "calls.jsonl")
+    assert (line["tries"], line["lost_tries"]) == (2, 1)
+    assert line["tokens"] == {"prompt": 6, "completion": 6} and line["cost_usd"] == pytest.approx(12e-6)
+    (call,) = Journal(tmp_path).spent()
+    assert call.tokens == line["tokens"] and call.lost_tries == 1
+
+
+def test_calls_of_a_log_from_before_lost_answers_were_counted_are_read(tmp_path):
+    known = dataclasses.asdict(CALL)
+    del known["lost_tries"]
+    (tmp_path / "calls.jsonl").write_text(json.dumps(known) + "\n")
+    assert Journal(tmp_path).spent() == [CALL]
 
 
 @pytest.mark.parametrize("limits", [Limits(tokens=10**9), Limits(usd=1.0)])

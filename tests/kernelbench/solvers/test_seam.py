@@ -4,7 +4,7 @@ from candidates import STRATEGIES, answer
 from mantis_model import model
 from simulated import BASELINE_MS, T_SOL_MS, Facts, SimulatedBackend
 
-from kernelbench.endpoint import Completion
+from kernelbench.completion import Completion
 from kernelbench.solvers import session
 from kernelbench.solvers.plan import Plan
 from kernelbench.solvers.script import Script
