@@ -18,6 +18,7 @@ from harness.process.owned_folders import remove_tree
 from harness.result import CandidateFailure, Status
 from harness.solution.discover import Solution, SolutionError, read_solution
 from harness.solution.private_copy import Changed, PrivateCopies
+from harness.solution.unchanged import CHANGED, Stamp, stamp
 from kernelbench.evaluation.executor import EnvironmentUnfit, Evaluated, Skipped
 from kernelbench.evaluation.local_executor import Order
 from kernelbench.evaluator.bench import Bench, Benches
@@ -32,6 +33,7 @@ class Call:
 
     def __init__(self, connection: socket.socket, benches: Benches, folder: Path):
         self._connection, self._benches, self._folder = connection, benches, folder
+        self._stamps: dict[int, tuple[Solution, Stamp]] = {}  # of files that jobs name, as they were read
 
     def serve(self) -> None:
         """Answer the jobs of one call, or say what there is to evaluate with where it has none."""
@@ -72,7 +74,8 @@ class Call:
             done, _ = wait(pending, timeout=_POLL_S, return_when=FIRST_COMPLETED)
             for ended in done:
                 fit = fit and ended.exception() is None
-                send({"index": pending.pop(ended)["index"], **_answer(ended)})
+                index = pending.pop(ended)["index"]
+                send({"index": index, **self._answer(index, ended)})
             if not done and _hung_up(self._connection):
                 raise protocol.Closed
         return fit
@@ -86,7 +89,7 @@ class Call:
         for place, job in enumerate(jobs):
             file = decode_problem(job["problem"])
             try:
-                solution = _read(job, file, folder / str(place))
+                solution = self._read(job, file, folder / str(place))
             except (SolutionError, OSError) as error:
                 # a moment's fault may be gone at the next call, and the caller can mend nothing
                 lasting = isinstance(error, (SolutionError, PermissionError)) and not isinstance(error, Changed)
@@ -106,19 +109,32 @@ class Call:
         return answers
 
 
-def _read(job: dict[str, Any], file: ProblemFile, folder: Path) -> Solution:
-    """Return the solution of a job, in ``folder``.
+    def _read(self, job: dict[str, Any], file: ProblemFile, folder: Path) -> Solution:
+        """Return the solution of a job, in ``folder``.
 
-    A source in a folder of its own includes nobody else's, and its comments decide nothing: they are the candidate's.
-    """
-    if job["path"]:
-        solution = read_solution(Path(job["path"]), problem=file.id)
-        solution = replace(solution, neighbours=frozenset(map(Path, job["others"])))
-        return PrivateCopies(folder).of(solution)
-    folder.mkdir()
-    path = folder / f"candidate.{job['kind']}"
-    path.write_bytes(job["source"].encode(errors="backslashreplace"))
-    return read_solution(path, problem=file.id, settings=False)
+        A source in a folder of its own includes nobody else's, and its comments decide nothing: they are the
+        candidate's.
+        """
+        if job["path"]:
+            solution = read_solution(Path(job["path"]), problem=file.id)
+            solution = replace(solution, neighbours=frozenset(map(Path, job["others"])))
+            self._stamps[job["index"]] = solution, stamp(solution)
+            return PrivateCopies(folder).of(solution)
+        folder.mkdir()
+        path = folder / f"candidate.{job['kind']}"
+        path.write_bytes(job["source"].encode(errors="backslashreplace"))
+        return read_solution(path, problem=file.id, settings=False)
+
+    def _answer(self, index: int, ended: Future) -> dict[str, Any]:
+        """Return what became of a job; a result of a file that was written meanwhile is none."""
+        if error := ended.exception():
+            return {"unevaluated": f"{type(error).__name__}: {error}"}
+        item: Evaluated | Skipped = ended.result()
+        if isinstance(item, Skipped):
+            return {"unevaluated": item.reason}
+        if index in self._stamps and stamp(self._stamps[index][0]) != self._stamps[index][1]:
+            return {"unevaluated": CHANGED}
+        return {"result": item.result.to_json()}
 
 
 def _choice(job: dict[str, Any], solution: Solution, bench: Bench) -> str:
@@ -131,13 +147,6 @@ def _choice(job: dict[str, Any], solution: Solution, bench: Bench) -> str:
         return ""
     lacking = solution.lacks(bench.device_type) if job["kind"] == "py" else ""
     return lacking or bench.missing(solution.language)
-
-
-def _answer(ended: Future) -> dict[str, Any]:
-    if error := ended.exception():
-        return {"unevaluated": f"{type(error).__name__}: {error}"}
-    item: Evaluated | Skipped = ended.result()
-    return {"result": item.result.to_json()} if isinstance(item, Evaluated) else {"unevaluated": item.reason}
 
 
 def _hung_up(connection: socket.socket) -> bool:

@@ -6,6 +6,7 @@ libraries and what allocators keep. So a problem that is refused does not fit; o
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -53,6 +54,9 @@ def check_room(workload: Workload, conditions: Conditions) -> None:
     if need is None:
         return
     where = named(workload, conditions)
+    if need.together > free and device.type == "cpu":  # other problems may have left this process as much
+        ctypes.CDLL(None).malloc_trim(0)
+        free = _free_bytes(device)
     if need.together > free:
         raise NoRoom(f"needs {_gb(need.together)} GB, {_gb(free)} are free: {where}; choose a smaller --workload")
     if device.type == "cpu" and need.of_worker > conditions.memory_bytes:

@@ -3,11 +3,15 @@
 import fcntl
 import resource
 import socket
+from concurrent.futures import Future
 from types import SimpleNamespace
 
 import pytest
+from logs import result
 
+from harness.result import Result
 from harness.solution.discover import SolutionError
+from kernelbench.evaluation.executor import Evaluated
 from kernelbench.evaluator import call
 from kernelbench.evaluator.client import Conditions, EvaluationError, Job, outcome_of, problem_file
 
@@ -15,15 +19,23 @@ GOOD = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x)
 
 
 @pytest.fixture
-def outcome(tmp_path):
+def connection():
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        yield ours
+
+
+@pytest.fixture
+def outcome(tmp_path, connection):
     """Return what is told of a file that gets no judge."""
 
-    def outcome(path):
-        bench = SimpleNamespace(device_type="cpu", line=SimpleNamespace(order=lambda orders: []))
+    def outcome(path, judged=None):
+        line = SimpleNamespace(order=lambda orders: judged(orders) if orders else [])
+        bench = SimpleNamespace(device_type="cpu", line=line)
         benches = SimpleNamespace(take=lambda *_: bench, give_back=lambda *_: None)
         conditions, answers = Conditions(device="cpu"), []
         job = Job(problem_file("1/19", conditions), path)
-        made = call.Call(None, benches, tmp_path)
+        made = call.Call(connection, benches, tmp_path)
         made.answer([{"index": 0, **job.to_json()}], conditions.to_json(), answers.append)
         return outcome_of(answers[0])
 
@@ -62,6 +74,21 @@ def test_a_file_that_is_being_saved_is_no_mistake_of_the_caller(outcome, file, m
     monkeypatch.setattr(call, "read_solution", then_saved)
     found = outcome(file)
     assert isinstance(found, EvaluationError) and "changed meanwhile" in str(found)
+
+
+@pytest.mark.parametrize("saved", [True, False])
+def test_a_file_that_is_saved_while_it_is_evaluated_has_no_result(outcome, file, saved):
+    """`kb try` said `ok`, of a text that is not there any more; `kb eval` and `kb time` said that it changed."""
+
+    def judged(orders):
+        ended = Future()
+        ended.set_result(Evaluated(orders[0].solution, result("1/19", name="relu.py")))
+        if saved:
+            file.write_text(GOOD.replace("min=0", "min=1"))
+        return [ended]
+
+    found = outcome(file, judged)
+    assert isinstance(found, EvaluationError if saved else Result) and saved == ("changed meanwhile" in str(found))
 
 
 @pytest.fixture
