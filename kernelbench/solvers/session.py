@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.result import CandidateFailure, Result, Status
-from harness.solution.discover import SUFFIXES
+from harness.solution.discover import SUFFIXES, beginning
 from kernelbench.endpoint import ModelError
 from kernelbench.metrics.workloads import together
 from kernelbench.run import RunError, WriteError
@@ -201,6 +201,7 @@ class _Session:
         task.works[sample] = work
         ended: Future = Future()
         if known and parts:
+            _check_measured(path, parts)
             self._deliver(task, _combined(parts), ended)
         else:
             self._evaluate(task, work, ended)
@@ -274,6 +275,12 @@ def _source_of(candidate: Candidate) -> tuple[str, str, CandidateFailure | None]
     if f".{candidate.kind}" not in SUFFIXES:
         raise SolverError(f"'{candidate.kind}' is no kind of solution; use one of py, cu, cpp")
     return answer, candidate.kind, None
+
+
+def _check_measured(path: Path | None, parts: list[Result]) -> None:
+    """Raise Diverged where the file of an attempt is not what was measured: a program's are taken as they are."""
+    if path and any(part.solution["sha256"] != beginning(path)[0] for part in parts):
+        raise Diverged(f"{path} is not what was measured: put it back, or choose another --out")
 
 
 def _sum(values) -> float | None:

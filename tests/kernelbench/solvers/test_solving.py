@@ -306,6 +306,19 @@ def test_a_limit_of_attempts_holds_over_the_lives_of_a_program(kb_solve, write, 
         assert len(lines(tmp_path / "run" / "results.jsonl")) == 2
 
 
+def test_an_attempt_of_a_program_that_was_written_anew_keeps_no_result(kb_solve, write, tmp_path):
+    """The result of the text before stood beside the one that was there."""
+    waits = "while [ ! -e feedback_1.json ]; do sleep 0.1; done"
+    script = write(f"#!/bin/sh\necho 'x(' > attempt_1.py; {waits}\n", "one.sh")
+    arguments = ("--solver-command", script, "--problems", "1/19", "--budget", 1)
+    finished(kb_solve(tmp_path / "run", *arguments))
+    (attempt,) = (tmp_path / "run/solutions").rglob("*.py")
+    attempt.write_text("y(")
+    process = kb_solve(tmp_path / "run", *arguments[:-1], 2, "--resume")
+    said = "".join(process.communicate(timeout=120))
+    assert process.returncode == 3 and "19_s1.py is not what was measured: put it back" in said
+
+
 @pytest.mark.slow
 def test_the_guides_shell_solver_works_in_twenty_lines_and_survives_a_kill(kb_solve, write, tmp_path):
     (source,) = re.findall(r"```sh\n(#!.*?)```", GUIDE, re.DOTALL)
