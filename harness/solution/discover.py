@@ -29,6 +29,7 @@ SUFFIXES = (".py", ".cu", ".cpp", ".dsl")
 PREBUILT_SUFFIX = ".so"
 
 _BLANKS = re.compile(r"\A +|(?<= ) +| +\Z")
+_ESCAPED = re.compile(r"\\(?:[\\nrt]|x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})")
 _DEVICES = ("any", "cpu", "cuda")
 _OF_SUFFIX = {".py": ("pytorch", "any"), ".cpp": ("cpp", "cpu")} | dict.fromkeys((".cu", ".dsl", ".so"), ("cuda",) * 2)
 
@@ -270,6 +271,12 @@ def readable(name: str | Path) -> str:
         text = "".join(c if c.isascii() else escape(c) for c in text)
     text = printable(text)
     return _BLANKS.sub(lambda found: r"\x20" * len(found[0]), text.replace("\n", "\\n").replace("\t", "\\t"))
+
+
+def name_shown(text: str) -> str:
+    """Return the file's name that ``readable`` shows as this text."""
+    name = _ESCAPED.sub(lambda found: found[0].encode().decode("unicode_escape"), text)
+    return os.fsdecode(name.encode("utf-8", errors="surrogateescape"))
 
 
 def _is_candidate(path: Path, root: Path) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,7 +52,8 @@ class Chosen:
     unmapped: list[tuple[Path, str]]
     unknown: int
     unselected: int
-    by_name: dict[str, tuple[str, Path]]  # of each file in the directory its problem, '' for none, and its path
+    solutions: tuple[Solution, ...]  # all in the directory that solve a problem which there is, selected or not
+    alone: bool  # nothing but one file of the directory was read
 
 
 def choose(selection: Selection) -> Chosen:
@@ -71,9 +71,9 @@ def choose(selection: Selection) -> Chosen:
     if not pairs:
         raise SolutionError(_nothing(selection.solutions, unmapped, unselected))
     stamps = {solution: stamp(solution) for _, solution in pairs}
-    by_name = {readable(os.path.relpath(path, found.root)): ("", path) for path, _ in unmapped}
-    by_name |= {s.name: (str(s.problem), s.path) for s in found.solutions}
-    return Chosen(files, pairs, stamps, found.root, unmapped, len(unknown), unselected, by_name)
+    solutions = tuple(s for s in found.solutions if s.problem in everything)
+    alone = found.root != selection.solutions
+    return Chosen(files, pairs, stamps, found.root, unmapped, len(unknown), unselected, solutions, alone)
 
 
 def fitting_of(pairs: list[Pair], device_type: str) -> tuple[list[Skipped], list[Pair]]:

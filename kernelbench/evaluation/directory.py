@@ -128,7 +128,7 @@ def _evaluate(
         todo = _todo(run, cases, again)
         outcome = _begun(run, executor, problems, chosen, cases, len(cases) - len(todo))
         unevaluated.keep_unmapped(run, chosen.unmapped)
-        unevaluated.withdraw_moved(run, chosen.by_name)
+        unevaluated.withdraw_rewritten(run, chosen)
         record = partial(_record, outcome, comparisons, chosen, copies, watcher)
         aside, ready, later = _copied(todo, copies)
         refused = unfit + lacking + uncompared

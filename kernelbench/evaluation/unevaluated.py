@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
+import os
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from harness.limits import MAX_SOURCE_BYTES
-from harness.problem.module import ProblemFile
-from harness.solution.discover import readable
-from harness.solution.includes import read_bytes
+from harness.problem.module import ProblemFile, ProblemId
+from harness.result import Result
+from harness.solution.discover import Solution, SolutionError, name_shown, read_solution, readable
+from harness.solution.includes import reached
+from kernelbench.evaluation.chosen import Chosen
 from kernelbench.evaluation.executor import Skipped
 from kernelbench.run import Run, content_of
 from kernelbench.run_files.unevaluated import (
@@ -51,16 +53,17 @@ def withdraw_changed(run: Run, item: Skipped) -> None:
         _withdraw(run, *of)
 
 
-def withdraw_moved(run: Run, by_name: dict[str, tuple[str, Path]]) -> None:
-    """Let results count no more whose file was written since, and is now of another problem or of none.
+def withdraw_rewritten(run: Run, chosen: Chosen) -> None:
+    """Let results count no more whose file is there, and neither as it was nor a solution of their problem.
 
-    ``by_name`` has the problem, '' for none, and the path of all files. Raises WriteError.
+    Raises WriteError.
     """
-    for result in {(r.problem, r.solution["name"]): r for r in run.latest()}.values():
-        name = result.solution["name"]
-        problem, path = by_name.get(name, (result.problem, Path()))
-        if problem != result.problem and _digest(path) != result.solution["sha256"]:
-            _withdraw(run, result.problem, name)
+    present = {(str(s.problem), s.name) for s in chosen.solutions}
+    by_name = {s.name: s for s in chosen.solutions}
+    for of, result in {(r.problem, r.solution["name"]): r for r in run.latest()}.items():
+        known = by_name.get(of[1])
+        if of not in present and (known or not chosen.alone) and not _is_as_it_was(result, chosen, known):
+            _withdraw(run, *of)
 
 
 def withdraw_of_other_workloads(run: Run, asked: Collection[tuple[str, str, str]]) -> None:
@@ -79,12 +82,25 @@ def withdraw_of_other_workloads(run: Run, asked: Collection[tuple[str, str, str]
         _withdraw(run, problem, name)
 
 
-def _digest(path: Path) -> str:
-    """Return the digest of a source; '' for what is none, or is not there."""
+def _is_as_it_was(result: Result, chosen: Chosen, known: Solution | None) -> bool:
+    """Return whether a result's file, ``known`` or not, and its own files are what they were, or it is not there.
+
+    A link on the way is not followed: what lies there was no file of the directory.
+    """
+    top = Path(os.path.realpath(chosen.root))
     try:
-        return hashlib.sha256(read_bytes(path, MAX_SOURCE_BYTES)).hexdigest()
-    except OSError:
-        return ""
+        if not known:
+            path = top / name_shown(result.solution["name"])
+            real, mode = reached(path, (top,))
+            if real != path:
+                return False
+            if not mode:
+                return True
+            known = read_solution(path, top, ProblemId.parse(result.problem), settings=False)
+            known = replace(known, neighbours=chosen.solutions[0].neighbours)  # all in a directory have the same
+        return (known.sha256, known.helpers) == content_of(result)
+    except (SolutionError, OSError, ValueError):  # ValueError: a path of a log of others
+        return False
 
 
 def _withdraw(run: Run, problem: str, solution: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 from harness.integrity.static import findings
 from harness.limits import HEAD_BYTES
 from harness.problem.module import ProblemId
-from harness.solution.discover import SolutionError, discover, read_solution, readable
+from harness.solution.discover import SolutionError, discover, name_shown, read_solution, readable
 from harness.solution.visible_files import own_files
 
 INLINE_CUDA = "from torch.utils.cpp_extension import load_inline\nm = load_inline('n', '', cuda_sources='x')"
@@ -247,6 +247,13 @@ def test_names_that_differ_in_blanks_are_shown_so_where_blanks_at_the_ends_and_a
     names = ["a b", " a b", "  a b", "a b ", "a  b", "a   b", r"a \x20b", r"\x20a b"]
     shown = {" ".join(readable(name).split()) for name in names}
     assert len(shown) == len(names) and readable("a b/c d") == "a b/c d"
+
+
+def test_a_file_is_found_by_the_name_that_is_shown():
+    names = [os.fsdecode(bytes([byte])) for byte in range(128, 256)]
+    names += [chr(code) for code in (*range(1, 0x3000), 0x1F600, 0xE0001)]
+    names += [r"a\x20b", r"a\\n", "a\nb", "a  b ", r"\u00e9"]
+    assert [name_shown(readable(name)) for name in names] == names
 
 
 @pytest.mark.parametrize("source", ["x = " + "-" * 200_000 + "1", "x = " + "-" * 3_000 + "1", "x = '\0'" + "\0"])

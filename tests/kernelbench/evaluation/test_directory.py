@@ -8,6 +8,7 @@ import pytest
 from harness.compile.cache import Cache
 from harness.result import Status
 from harness.solution import private_copy
+from harness.solution.naming import RUN_FILES
 from kernelbench.evaluation.chosen import Selection
 from kernelbench.evaluation.directory import Watcher, evaluate_directory, evaluate_one
 from kernelbench.evaluation.executor import Options
@@ -220,6 +221,21 @@ def test_a_result_of_a_content_that_is_gone_does_not_count(tmp_path, text):
     assert told.solution["name"] == "1_1_s1.py"
     write(tmp_path, **{"1_1_s0": "x + 1"})
     assert statuses(evaluated(tmp_path)) == {"1_1_s0.py": Status.OK, "1_1_s1.py": Status.OK}
+
+
+@pytest.mark.slow
+def test_a_result_of_a_file_that_is_not_looked_at_any_more_counts_only_if_that_is_as_it_was(tmp_path):
+    write(tmp_path, **{"1_1_s0": "x + 1"})
+    for name in ("same", "rewritten", "removed"):
+        (tmp_path / "solutions" / name).mkdir()
+        (tmp_path / f"solutions/{name}/1_1_s{len(name)}.py").write_text(SOLUTION.format("1 + x"))
+    assert len(statuses(evaluated(tmp_path))) == 4
+    for name in ("same", "rewritten", "removed"):
+        for file in RUN_FILES:
+            (tmp_path / "solutions" / name / file).touch()
+    (tmp_path / "solutions/rewritten/1_1_s9.py").write_text(SOLUTION.format("x"))
+    (tmp_path / "solutions/removed/1_1_s7.py").unlink()
+    assert set(statuses(evaluated(tmp_path))) == {"1_1_s0.py", "same/1_1_s4.py", "removed/1_1_s7.py"}
 
 
 @pytest.mark.slow
