@@ -213,9 +213,13 @@ class Run:
         return [(s, name) for s, name in cases if (str(s.problem), s.name, s.sha256, s.helpers, name) not in known]
 
     def of_other_problems(self, files: Iterable[ProblemFile]) -> list[Result]:
-        """Return those of ``latest`` whose problem, one of ``files``, is not the one any more that they are of."""
-        present = {str(file.id): digest_of(file.path) for file in files}
+        """Return those of ``latest`` whose problem, one of ``files``, is not the one any more that they are of.
+
+        One that cannot be read counts as changed.
+        """
         known = [result for result in self.latest() if result.problem_sha256]
+        problems = {result.problem for result in known}
+        present = {str(file.id): _digest_if_any(file.path) for file in files if str(file.id) in problems}
         return [r for r in known if present.get(r.problem, r.problem_sha256) != r.problem_sha256]
 
     def latest(self) -> list[Result]:
@@ -279,6 +283,13 @@ def _names_in(results: Iterable[Result]) -> dict[str, set[str]]:
         problems.add(result.problem)
         baselines.update(result.baselines)
     return {"problems": problems, "baselines": baselines}
+
+
+def _digest_if_any(path: Path) -> str:
+    try:
+        return digest_of(path)
+    except OSError:
+        return ""
 
 
 def _has_content(log: Path) -> bool:

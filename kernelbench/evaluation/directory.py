@@ -124,6 +124,7 @@ def _evaluate(
         present = BaselineKey.here(executor.device, executor.torch_version, options.precision)
         uncompared, cases = compared_with(comparisons, asked, present)
         run = _open_run(selection, chosen.root, options, executor.device, out, resume)
+        unevaluated.withdraw_of_other_problems(run, chosen.files.values())
         unevaluated.withdraw_of_other_workloads(run, {(str(s.problem), s.name, name) for _, s, name in asked})
         todo = _todo(run, cases, again)
         outcome = _begun(run, executor, problems, chosen, cases, len(cases) - len(todo))
@@ -181,9 +182,6 @@ def _begun(
 def _todo(run: Run, cases: list[Case], again: Collection[tuple[str, str, str | None]]) -> list[Case]:
     """Return the cases without a result in the run, and those to evaluate ``again``."""
     missing = set(run.missing([(solution, name) for _, solution, name in cases]))
-    files = {file.id: file for file, _, _ in cases}
-    stale = run.of_other_problems(files.values())
-    again = {*again, *((r.problem, r.solution["name"], r.workload.get("name")) for r in stale)}
     return [
         (file, s, name) for file, s, name in cases if (s, name) in missing or (str(s.problem), s.name, name) in again
     ]

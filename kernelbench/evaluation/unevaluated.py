@@ -53,6 +53,12 @@ def withdraw_changed(run: Run, item: Skipped) -> None:
         _withdraw(run, *of)
 
 
+def withdraw_of_other_problems(run: Run, files: Iterable[ProblemFile]) -> None:
+    """Let results count no more whose problem, one of ``files``, has changed. Raises WriteError."""
+    for of in {(r.problem, r.solution["name"]): None for r in run.of_other_problems(files)}:
+        _withdraw(run, *of)
+
+
 def withdraw_rewritten(run: Run, chosen: Chosen) -> None:
     """Let results count no more whose file is there, and neither as it was nor a solution of their problem.
 

@@ -6,7 +6,7 @@
   number of results in the log at that time: a result of it behind that place takes the line's place.
 - ``unmapped``: all files of the solution directory that name no problem, or that of another. The last such line counts.
 - ``withdrawn``: a solution whose first ``after`` results in the log are of a content that its file has no more, or
-  some of them of a workload that it is not evaluated on.
+  of a problem that has changed, or some of them of a workload that it is not evaluated on.
 - ``dismissed``: a solution whose ``skipped`` lines before this one do not count: it is evaluated on other workloads.
 """
 

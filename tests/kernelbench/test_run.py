@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 from logs import NO_LOGS, no_log, no_room, short_files
 
-from harness.problem.module import ProblemId
+from harness.problem.module import ProblemFile, ProblemId
 from harness.result import Result, Status
 from harness.solution.discover import Solution
+from harness.solution.includes import digest_of
 from kernelbench.run import _MOST_NAMES, CONFIG, LOG, FullLog, Run, RunError, WriteError
 from kernelbench.run_files import log, unevaluated
 from kernelbench.run_files.folder import foreign, read_lines
@@ -89,6 +90,20 @@ def test_resume_evaluates_again_what_has_its_former_content_back(tmp_path):
         run.append(result(sha256=sha256, status=status))
     assert run.missing([(solution(sha256="wrong"), "small")]) == [(solution(sha256="wrong"), "small")]
     assert run.missing([(solution(sha256="right"), "small")]) == []
+
+
+def test_results_are_of_no_problem_that_has_changed_or_cannot_be_read(tmp_path):
+    run, files = Run.create(tmp_path / "r", CONFIGURATION), []
+    for number in (1, 2, 3):
+        file = ProblemFile(ProblemId(1, number), "x", tmp_path / f"{number}_x.py")
+        file.path.write_text("x = 1\n")
+        run.append(replace(result(str(file.id)), problem_sha256=digest_of(file.path)))
+        files.append(file)
+    files[1].path.write_text("x = 2\n")
+    files[2].path.unlink()
+    without_results = ProblemFile(ProblemId(1, 4), "x", tmp_path / "none.py")
+    assert [r.problem for r in run.of_other_problems([*files, without_results])] == ["1/2", "1/3"]
+    assert run.of_other_problems(files[:1]) == []
 
 
 def test_the_latest_result_of_a_file_counts(tmp_path):

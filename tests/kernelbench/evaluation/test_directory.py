@@ -25,8 +25,8 @@ def get_init_inputs(): return []
 SOLUTION = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return {}\n"
 
 
-def evaluated(tmp_path, watcher=None, **more):
-    selection = Selection(tmp_path / "solutions", problem_dir=tmp_path / "problems")
+def evaluated(tmp_path, watcher=None, selector=None, **more):
+    selection = Selection(tmp_path / "solutions", selector, problem_dir=tmp_path / "problems")
     options = Options(device="cpu", cv_target=0.5, track="open", jobs=1, **more)  # in order, as they are built
     return evaluate_directory(selection, options, out=tmp_path / "run", resume=True, watcher=watcher)
 
@@ -44,12 +44,36 @@ def statuses(outcome):
 
 
 def test_a_result_of_another_problem_is_none(tmp_path):
-    write(tmp_path, **{"1_1_s0": "1 + x"})
-    assert statuses(evaluated(tmp_path)) == {"1_1_s0.py": Status.OK}
-    assert evaluated(tmp_path).resumed == 1
+    write(tmp_path, **{"1_1_s0": "1 + x", "1_1_s1": "x + 1"})
+    assert statuses(evaluated(tmp_path)) == {"1_1_s0.py": Status.OK, "1_1_s1.py": Status.OK}
+    assert evaluated(tmp_path).resumed == 2
     write(tmp_path, problem="x + 2")
+    (tmp_path / "solutions/1_1_s1.py").unlink()
     outcome = evaluated(tmp_path)
     assert outcome.resumed == 0 and statuses(outcome) == {"1_1_s0.py": Status.WRONG_VALUE}
+
+
+@pytest.mark.slow
+def test_a_result_of_another_problem_is_none_where_its_solution_is_left_out_or_skipped(tmp_path):
+    """It counted beside results of the new problem."""
+    claim = "# kb: problem=1/1 sample=7\n" + SOLUTION
+    write(tmp_path, **{f"1_1_s{sample}": "1 + x" for sample in range(2)})
+    for_a_gpu = tmp_path / "solutions/1_1_s1.py"
+    (tmp_path / "solutions/claims.py").write_text(claim.format("x + 1"))
+    assert len(statuses(evaluated(tmp_path))) == 3
+    write(tmp_path, problem="1 + x")
+    for_a_gpu.write_text("import triton\n" + for_a_gpu.read_text())
+    (tmp_path / "solutions/claims_too.py").write_text(claim.format("x"))
+    outcome = evaluated(tmp_path)
+    assert statuses(outcome) == {"1_1_s0.py": Status.OK} and len(outcome.run.results) == 4
+
+
+def test_a_result_of_a_problem_that_is_not_selected_stays_though_that_has_changed(tmp_path):
+    write(tmp_path, **{"1_1_s0": "1 + x"})
+    evaluated(tmp_path)
+    write(tmp_path, problem="x + 2", **{"1_2_s0": "1 + x"})
+    (tmp_path / "problems/level1/002_own.py").write_text(PROBLEM.format("x + 1"))
+    assert statuses(evaluated(tmp_path, selector="1/2")) == {"1_1_s0.py": Status.OK, "1_2_s0.py": Status.OK}
 
 
 def test_a_folder_that_nobody_named_is_not_made_behind_a_link(tmp_path, monkeypatch):
