@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
 
+from harness.problem.module import ProblemFile
 from kernelbench import suite, working_directory
 from kernelbench.experiment import on_device, on_landscape
 from kernelbench.experiment.outcomes import Finished
 from kernelbench.experiment.plan import LIMITS, MOST_PROBLEMS, Ceilings, Cell, Experiment, ExperimentError
 from kernelbench.experiment.store import Store
-from kernelbench.run import FullLog, RunError, WriteError
+from kernelbench.run import CONFIG, FullLog, Run, RunError, WriteError
 from kernelbench.solvers.landscape.simulation import SolverFailed
 
 _WORTH_WORKERS = 16  # runs; a worker takes 1 s to start, a run of 10 problems about as long
@@ -77,10 +78,20 @@ def _on_device(experiment: Experiment, store: Store, progress: Progress) -> Iter
 def _check_problems(experiment: Experiment, store: Store) -> None:
     """Raise ExperimentError where a run would be of too many problems, or of others than the finished ones."""
     folder = experiment.evaluation.problem_dir
-    problems = [str(number) for number in suite.ids(experiment.problems, Path(folder) if folder else None)]
-    if len(problems) > MOST_PROBLEMS:
-        raise ExperimentError(f"{experiment.problems} are {len(problems):,} problems, and a run has {MOST_PROBLEMS:,}")
-    _check_finished(store, problems, f"{experiment.problems} now")
+    files = suite.find(experiment.problems, Path(folder) if folder else None)
+    if len(files) > MOST_PROBLEMS:
+        raise ExperimentError(f"{experiment.problems} are {len(files):,} problems, and a run has {MOST_PROBLEMS:,}")
+    _check_finished(store, [str(file.id) for file in files], f"{experiment.problems} now")
+    _check_texts(store, files)
+
+
+def _check_texts(store: Store, files: Sequence[ProblemFile]) -> None:
+    """Raise ExperimentError where a finished run is of an older text of a problem, RunError where it is damaged."""
+    for cell in filter(store.finished.__contains__, store.experiment.cells()):
+        if not (store.run_folder(cell) / CONFIG).exists():  # nothing says what it was of
+            continue
+        if changed := {result.problem for result in Run.load(store.run_folder(cell)).of_other_problems(files)}:
+            raise ExperimentError(f"{', '.join(sorted(changed))} changed since {cell.name}: choose another --out")
 
 
 def _check_finished(store: Store, problems: Sequence[str], what: str) -> None:

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from logs import NO_LOGS, judged, no_log
 from logs import run as run_directory
 
+from harness.solution.includes import digest_of
 from kernelbench.cli import main
 from kernelbench.experiment import figures, on_device, outcomes, running
 from kernelbench.experiment.outcomes import Finished
@@ -280,6 +281,24 @@ def test_an_experiment_is_not_continued_with_other_problems(kb, tmp_path):
     done = kb(more, "--resume")
     assert done.exit_code == 2 and "template seed=0 repeat=0 is of other problems than all now" in done.output
     assert not (tmp_path / "out/runs").exists()
+
+
+def test_an_experiment_is_not_continued_with_another_text_of_a_problem(kb, tmp_path):
+    """A finished run of the old one was paired with one of the new."""
+    folder = tmp_path / "problems" / "level1"
+    folder.mkdir(parents=True)
+    (folder / "1_x.py").write_text("x = 1\n")
+    text = PROBLEMS.format(folder=folder.parent)
+    (tmp_path / "before.toml").write_text(text)
+    with contextlib.closing(Store(tmp_path / "out", read(tmp_path / "before.toml"), resume=False)) as store:
+        store.add(run_of("template", 0, 0, [0.5]))
+        kept = judged("1/1", 0.5, problem_sha256=digest_of(folder / "1_x.py"))
+        run_directory(store.run_folder(Cell("template", 0, 0)), kept)
+    (folder / "1_x.py").write_text("x = 2\n")
+    done = kb(text + '[[variant]]\nname = "more"\nsolver = "template"\n', "--resume")
+    assert done.exit_code == 2 and "1/1 changed since template seed=0 repeat=0: choose another --out" in done.output
+    assert not (tmp_path / "out/runs/more").exists()
+    assert kb(text, "--resume").exit_code == 0  # it pairs nothing with it
 
 
 def test_a_landscape_is_not_continued_beside_runs_of_other_problems(kb, tmp_path):
