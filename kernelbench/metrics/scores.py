@@ -201,7 +201,7 @@ def _candidates(results: Iterable[Result], unfiltered: bool, baseline: str | Non
 
 def _order(best: Best) -> float:
     """Settled speedups in their order, then what is unstable, then what has no speedup."""
-    return settled.rank(best.result) if np.isnan(best.settled) else best.settled
+    return settled.rank(best.result, best.baseline) if np.isnan(best.settled) else best.settled
 
 
 def _highest_raw(those: list[Best]) -> float:

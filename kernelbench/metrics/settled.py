@@ -59,14 +59,14 @@ def settled_speedup(result: Result, baseline: str | None = None) -> float | None
     return 1.0 if found == TIE else raw_speedup(result, baseline)
 
 
-def rank(result: Result) -> float:
+def rank(result: Result, baseline: str | None = None) -> float:
     """Return the order of results of one problem: settled speedups, below them unstable ones, none, failures."""
     if not result.correct:
         return -3.0
-    found = verdict(result)
+    found = verdict(result, baseline)
     if found in (None, UNSTABLE):
         return -2.0 if found is None else -1.0
-    return settled_speedup(result)
+    return settled_speedup(result, baseline)
 
 
 def raw_speedup(result: Result, baseline: str | None = None) -> float | None:

@@ -40,6 +40,17 @@ def test_what_is_settled_is_better_than_what_is_unstable_or_was_not_timed():
     assert best_of_each_problem([untimed, unstable])["1/1"].result is unstable
 
 
+def test_the_best_over_a_second_baseline_is_the_one_that_is_settled_over_it():
+    """One that was unstable over compile ranked by its speedup over eager, and left the problem without a figure."""
+    unstable, good, untimed = judged("1/1", 5.0), judged("1/1", 3.0, sample=1), judged("1/1", 9.0, sample=2)
+    unstable.baselines["compile"] = {**unstable.baselines["eager"], "speedup": 1.5, "verdict": "unstable"}
+    good.baselines["compile"] = judged("1/1", 1.4).baselines["eager"]
+    found = scores([untimed, unstable, good], ["1/1"], baseline="compile")
+    assert found.settled == [1.4] and found.beats(1).all()
+    (best,) = best_of_each_problem([untimed, unstable], baseline="compile").values()
+    assert best.result is unstable
+
+
 def test_correct_without_a_speedup_is_solved_and_counts_in_fast_0_only():
     untimed = result("1/1")
     untimed.baselines = {"compile": {"error": "no compiler"}}
