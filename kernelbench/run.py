@@ -21,7 +21,7 @@ from harness.result import Result
 from harness.solution.discover import Solution
 from harness.solution.includes import digest_of
 from kernelbench import __version__
-from kernelbench.metrics.workloads import together
+from kernelbench.metrics.workloads import ALL, are_several, together
 from kernelbench.run_files import unevaluated
 from kernelbench.run_files.folder import first_in, foreign, read_own
 from kernelbench.run_files.log import (
@@ -69,6 +69,8 @@ _CONFIG = shape(
         "held_out": or_none(count()),
         "seed": or_none(count()),
         "settings": or_none(OBJECT),
+        "workloads": or_none(OBJECT),
+        "workloads.*": list_of(LINE),
     }
 )
 
@@ -124,6 +126,8 @@ class Run:
         if different:
             run.config = config
         run.config["problems"] = config.get("problems")  # what counts is for the last command to say
+        if names := config.get("workloads"):  # those of problems that it does not select stay
+            run.config["workloads"] = (run.config.get("workloads") or {}) | names
         run.write(CONFIG, _text(run.config))
         for record in unevaluated.bounded(run.unevaluated, len(run.results)):
             unevaluated.append(path, run.unevaluated, record)
@@ -261,15 +265,26 @@ class Run:
 
     def _in_part(self, latest: list[Result]) -> set[tuple[str, str]]:
         """Return problem and name of solutions that have results on a part of their workloads only, all right."""
-        # imported results have one workload each, and in earlier versions a configuration that names all of them
-        evaluated = self.config.get("workload") if "track" in self.config else None
-        wanted = {name.strip() for name in (evaluated or "").split(",")}
         done: dict[tuple[str, str], set[str]] = {}
         for result in latest:
             done.setdefault((result.problem, result.solution["name"]), set()).add(result.workload.get("name", ""))
         failed = {(result.problem, result.solution["name"]) for result in latest if not result.correct}
-        begun = {of for of, names in done.items() if len(wanted) > 1 and wanted - names} - failed
+        wanted = self._wanted(done)
+        begun = {of for of, names in done.items() if wanted.get(of[0], set()) - names} - failed
         return begun | unevaluated.in_part(latest, self.unevaluated)
+
+    def _wanted(self, done: dict[tuple[str, str], set[str]]) -> dict[str, set[str]]:
+        """Return the workloads of each problem that has results, where the run is of several."""
+        # imported results have one workload each, and in earlier versions a configuration that names all of them
+        evaluated = self.config.get("workload") if "track" in self.config else None
+        if not are_several(evaluated):
+            return {}
+        if evaluated != ALL:
+            return {problem: {name.strip() for name in evaluated.split(",")} for problem, _ in done}
+        found: dict[str, set[str]] = {}
+        for (problem, _), names in done.items():  # all that is known of a run that an earlier version made
+            found.setdefault(problem, set()).update(names)
+        return found | {problem: set(names) for problem, names in (self.config.get("workloads") or {}).items()}
 
 
 def _last(results: Iterable[Result]) -> list[Result]:

@@ -45,6 +45,7 @@ from kernelbench.evaluation.executor import (
     open_executor,
 )
 from kernelbench.evaluation.stored_baselines import BaselineKey, StoredBaselines
+from kernelbench.metrics import workloads
 from kernelbench.run import Run, RunError
 from kernelbench.run_files import sources
 from kernelbench.run_files.folder import linked
@@ -123,7 +124,7 @@ def _evaluate(
         problems = counted(selection.selector, chosen.files, asked)
         present = BaselineKey.here(executor.device, executor.torch_version, options.precision)
         uncompared, cases = compared_with(comparisons, asked, present)
-        run = _open_run(selection, chosen.root, options, executor.device, out, resume)
+        run = _open_run(selection, chosen.root, options, executor.device, asked, out, resume)
         unevaluated.withdraw_of_other_problems(run, chosen.files.values())
         unevaluated.withdraw_of_other_workloads(run, {(str(s.problem), s.name, name) for _, s, name in asked})
         todo = _todo(run, cases, again)
@@ -274,7 +275,7 @@ def _evaluated(executor: Executor, cases: list[Case], status: Status) -> Iterato
 
 
 def _open_run(
-    selection: Selection, root: Path, options: Options, device: dict, out: Path | None, resume: bool
+    selection: Selection, root: Path, options: Options, device: dict, cases: list[Case], out: Path | None, resume: bool
 ) -> Run:
     problem_dir = selection.problem_dir
     out = out or _new_folder(f"{selection.solutions.resolve().stem}-{datetime.datetime.now():%Y%m%d-%H%M%S}")
@@ -284,6 +285,7 @@ def _open_run(
         "problems": selection.selector,
         "device": device["name"],
         **options.to_config(),
+        **workloads.to_config({file.id: file for file, _, _ in cases}.values(), options.workload),
     }
     return Run.open(out, config, resume)
 

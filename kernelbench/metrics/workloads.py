@@ -48,6 +48,14 @@ def workloads_of(problem: ProblemFile, wanted: str | None, device_type: str) -> 
     return list(dict.fromkeys(problem.workload_name(name, device_type) for name in names))
 
 
+def to_config(problems: Iterable[ProblemFile], wanted: str | None) -> dict[str, dict[str, list[str]]]:
+    """Return what a run keeps of them: the names of ``all``, so that it is read without its problems.
+
+    Raises ProblemError where a problem's names are not known.
+    """
+    return {"workloads": {str(problem.id): problem.workload_names() for problem in problems}} if wanted == ALL else {}
+
+
 def together(results: Iterable[Result]) -> list[Result]:
     """One result a solution: its own where it has one workload, else the ``Together`` of all. The order stays."""
     parts: dict[tuple[str, str], list[Result]] = {}

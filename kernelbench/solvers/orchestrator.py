@@ -22,6 +22,7 @@ from kernelbench import suite
 from kernelbench.evaluation.confirmation import confirm_best, fresh
 from kernelbench.evaluation.executor import Evaluated, Options, Pair, closed_or_killed
 from kernelbench.evaluation.local_executor import BuildQueue, Pipeline
+from kernelbench.metrics import workloads
 from kernelbench.run import Run
 from kernelbench.run_files import sources
 from kernelbench.run_files.folder import leads_by_a_link_in
@@ -104,7 +105,7 @@ def starting_kernels(folder: Path) -> dict[str, tuple[str, str]]:
 def _attempt(pipeline: Pipeline, plan: Plan, selector: str, out: Path, resume: bool, problem_dir, watcher) -> Outcome:
     """Run the solver on every problem; the run stays open."""
     files = suite.find(selector, problem_dir)
-    run = _open_run(plan, selector, pipeline.options, pipeline.device, out, resume, problem_dir)
+    run = _open_run(plan, selector, files, pipeline.options, pipeline.device, out, resume, problem_dir)
     if changed := sorted({result.problem for result in run.of_other_problems(files)}):
         run.close()
         raise SolverError(f"{', '.join(changed)} changed since {out} was begun: choose another --out")
@@ -174,7 +175,10 @@ def _finish(outcome: Outcome, opened, selector: str, problem_dir: Path | None, w
     return outcome
 
 
-def _open_run(plan: Plan, selector, options: Options, device, out: Path, resume: bool, problem_dir) -> Run:
+def _open_run(
+    plan: Plan, selector: str, files: list[ProblemFile], options: Options, device: dict, out: Path, resume: bool,
+    problem_dir: Path | None,
+) -> Run:  # fmt: skip
     endpoint = plan.endpoint
     config = {
         "solutions": str(out / SOLUTIONS),
@@ -182,6 +186,7 @@ def _open_run(plan: Plan, selector, options: Options, device, out: Path, resume:
         "problems": selector,
         "device": device["name"],
         **options.to_config(),
+        **workloads.to_config(files, options.workload),
         "solver": plan.solver.name,
         "solver_sha256": plan.solver.sha256,
         "model": endpoint.model if endpoint else None,

@@ -644,6 +644,36 @@ def test_one_workload_is_whole_where_the_run_names_no_others(tmp_path, workload)
     assert run.whole() == run.measured_first() == run.results
 
 
+ALL = CONFIGURATION | {"workload": "all", "track": "open", "workloads": {"1/1": ["small", "full"]}}
+
+
+@pytest.mark.parametrize("read", [Run.whole, Run.measured_first])
+def test_all_workloads_are_those_that_each_problem_had_when_it_was_evaluated(tmp_path, read):
+    """The word was taken for the only workload: right and 3.00x on one of three counted as right on all of them."""
+    run = Run.create(tmp_path, ALL | {"workloads": {**ALL["workloads"], "1/2": ["full"]}})
+    run.append(on("small"))
+    run.append(replace(on("full"), problem="1/2"))
+    assert [one.problem for one in read(Run.load(tmp_path))] == ["1/2"]
+    run.append(on("full"))
+    assert [one.problem for one in Run.load(tmp_path).solutions()] == ["1/1", "1/2"]
+
+
+def test_all_workloads_of_a_run_that_does_not_name_them_are_those_that_it_has_results_of(tmp_path):
+    """Earlier versions kept the word only."""
+    run = Run.create(tmp_path, CONFIGURATION | {"workload": "all", "track": "open"})
+    for one in (on("small"), on("small", "b.py"), on("full", "b.py"), replace(on("small"), problem="1/2")):
+        run.append(one)
+    assert [(one.problem, one.solution["name"]) for one in run.solutions()] == [("1/1", "b.py"), ("1/2", "a.py")]
+
+
+def test_a_run_goes_on_with_the_workloads_of_each_problem_as_they_are_now(tmp_path):
+    Run.create(tmp_path, ALL).append(on("small"))
+    run = Run.resume(tmp_path, ALL | {"workloads": {"1/2": ["full"]}})
+    assert run.whole() == [] and run.config["workloads"] == {"1/1": ["small", "full"], "1/2": ["full"]}
+    Run.resume(tmp_path, ALL | {"workloads": {"1/1": ["small"]}})
+    assert len(Run.load(tmp_path).whole()) == 1
+
+
 def test_imported_results_have_one_workload_each(tmp_path):
     """A configuration that an earlier version wrote for them names all of their workloads."""
     run = Run.create(tmp_path, CONFIGURATION | {"workload": "full,small"})

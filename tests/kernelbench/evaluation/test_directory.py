@@ -305,6 +305,24 @@ def test_a_workload_that_a_solution_has_no_more_counts_for_nothing(tmp_path, lef
     assert not unevaluated.pending(run.results, run.unevaluated)
 
 
+class Interrupting(Watcher):
+    """Somebody who ends the run at its first result."""
+
+    def ended(self, item):
+        raise KeyboardInterrupt
+
+
+def test_what_an_interrupted_run_of_all_workloads_has_evaluated_on_one_does_not_count_yet(tmp_path):
+    """The problem's folder is not there any more where a run is read elsewhere."""
+    write(tmp_path, **{"1_1_s0": "1 + x"})
+    (tmp_path / "problems/level1/001_own.py").write_text(WITH_TWO_SIZES)
+    with pytest.raises(KeyboardInterrupt):
+        evaluated(tmp_path, Interrupting(), workload="all")
+    run = Run.load(tmp_path / "run")
+    assert [one.workload["name"] for one in run.latest()] == ["small"] and run.solutions() == []
+    assert len(evaluated(tmp_path, workload="all").run.solutions()) == 1
+
+
 @pytest.mark.parametrize("large, lost", [(1000, []), (3000, ["1_1_s1.py"])])
 def test_what_others_copies_leave_no_room_for_waits_until_they_are_gone(tmp_path, monkeypatch, large, lost):
     """Small files that named much took the room of all, and neighbours were not evaluated."""

@@ -525,6 +525,11 @@ def test_a_solve_is_a_run_like_any_other(solved, write):
     assert Run.load(outcome.run.path).config["budget"] == 1 and Candidate("").kind == "py"
 
 
+def test_a_solve_on_all_workloads_keeps_their_names(solved, write):
+    outcome = solved(write(f"def solve(task):\n    yield {WRONG!r}\n"), workload="all")
+    assert Run.load(outcome.run.path).config["workloads"] == {"1/19": ["full", "small", "llm"]}
+
+
 def test_best_attempts_that_could_not_be_measured_again_are_told(solved, write, monkeypatch):
     """Nothing was said of them, and the exit status was 0."""
     outcome = solved(write(f"def solve(task):\n    yield {candidate('x')!r}\n"))
