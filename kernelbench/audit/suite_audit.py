@@ -51,7 +51,7 @@ def stale(chosen: list[tuple[ProblemFile, str]], known: AuditFile) -> list[tuple
 
 
 def on_gpu(device: str | None) -> bool:
-    """Return whether the device of this name is a GPU."""
+    """Return whether the device of this name is a GPU. Raises DeviceError where it cannot be used."""
     return devices.select(device).type == "cuda"
 
 
@@ -118,7 +118,8 @@ def _audit_one(pair: tuple[ProblemFile, str], device: str | None) -> Audit | str
         return audit(problem.workload(workload), devices.select(device))
     except (Exception, SystemExit) as error:  # whatever a reference does
         reason = f"{type(error).__name__}: {error}"
-        if is_of_machine(error) or (error.__cause__ and is_of_machine(error.__cause__)):
+        lost = isinstance(error, devices.DeviceError)  # it could be used when the command began
+        if lost or is_of_machine(error) or (error.__cause__ and is_of_machine(error.__cause__)):
             return _fault(pair, reason)
         return Audit(str(file.id), file.name, sha256, workload, {}, error=reason)
 

@@ -174,15 +174,19 @@ def audit(selector, workload, device, jobs, out, again, as_json, problem_dir) ->
       kb problems audit level2 --workload all --jobs 4
     """
     problems = _find(selector, problem_dir)
-    from kernelbench.audit import suite_audit, table  # import torch
+    from harness.device import DeviceError  # imports torch
+    from kernelbench.audit import suite_audit, table
 
     try:
         chosen = suite_audit.workloads(problems, workload)
+        one_a_core = not suite_audit.on_gpu(device)
     except ProblemError as error:
         fail(error, WRONG_USAGE)
+    except DeviceError as error:
+        fail(error, UNFIT)
     known = _audits(out, problem_dir)
     todo = chosen if again else suite_audit.stale(chosen, known)
-    jobs = jobs or (1 if suite_audit.on_gpu(device) else usable_cores())
+    jobs = jobs or (usable_cores() if one_a_core else 1)
     failed = ""
     try:
         if kept := len(chosen) - len(todo):

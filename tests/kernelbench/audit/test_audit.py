@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import statistics
 import subprocess
 
@@ -9,9 +10,11 @@ import pytest
 import torch
 from warm_kb import KB
 
+from harness.faults import MachineFault
 from harness.problem.module import ProblemError, ProblemFile, ProblemId, load_problem
 from harness.solution.includes import digest_of
 from kernelbench import suite
+from kernelbench.audit import suite_audit
 from kernelbench.audit.examination import audit
 from kernelbench.audit.record import Audit, AuditFile
 from kernelbench.audit.suite_audit import _audit_one
@@ -155,6 +158,21 @@ def test_where_the_machine_fails_on_a_problem_it_has_no_record_and_the_others_ha
     assert "1/1 much, full: RuntimeError" in done.stderr and "1/2 import, full: ProblemError" in done.stderr
     records = (tmp_path / "audit.jsonl").read_text().splitlines()
     assert [json.loads(line)["problem"] for line in records] == ["1/3"]
+
+
+@pytest.mark.parametrize("jobs", [(), ("--jobs", 2)])
+def test_a_device_that_cannot_be_used_is_said_before_the_work_and_takes_no_record_away(tmp_path, jobs):
+    """With --jobs a grade F replaced each good record; without, the command asked to report a fault of its own."""
+    out = tmp_path / "audit.jsonl"
+    out.write_text(suite.audits().path.read_text())
+    done = kb("audit", "1/19", "--again", "--out", out, "--device", "cuda:99", *jobs)
+    assert done.returncode == 3 and re.match("error: no (GPU to run on|device cuda:99)", done.stderr), done.stderr
+    assert out.read_text() == suite.audits().path.read_text()
+
+
+def test_a_device_that_is_lost_later_leaves_problems_without_a_record():
+    with pytest.raises(MachineFault, match="1/19 relu, small: DeviceError: no "):
+        list(suite_audit.audit_all([(suite.find("1/19")[0], "small")], "cuda:99", 1))
 
 
 @pytest.mark.slow
