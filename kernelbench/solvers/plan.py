@@ -66,10 +66,14 @@ class Plan:
     starting_kernels: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def to_config(self) -> dict[str, Any]:
-        """Return the order of work and where it starts, as a run keeps them; '' for the starts of none."""
+        """Return the order of work, how much of it at once, and where it starts, as a run keeps them; '' for no starts.
+
+        Problems at once are not what a run is known by: it may go on with more.
+        """
         kernels = json.dumps(self.starting_kernels, sort_keys=True).encode()
         return {
             "schedule": self.schedule,
+            "at_once": self.at_once,
             "limits": {name: limit for name, limit in asdict(self.limits).items() if limit is not None},
             "start_sha256": hashlib.sha256(kernels).hexdigest() if self.starting_kernels else "",
         }

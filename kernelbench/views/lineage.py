@@ -20,7 +20,9 @@ _SHOWN = (1, 5, 10, 15, 20, 25, 30, 35, 40)
 def of_run(run: Run, problems: Sequence[str] | None = None) -> dict[str, Any]:
     """Return every figure of one run; ``problems`` count, by default those that were attempted."""
     found = lineage.steps(run.measured_first(), trajectory_of(run))
-    return figures(found, problems or sorted({step.problem for step in found}), int(run.config.get("at_once") or 1))
+    attempted = sorted({step.problem for step in found})
+    at_once = min(run.config.get("at_once") or 1, len(attempted))  # no more can ask the model
+    return figures(found, problems or attempted, at_once)
 
 
 def figures(found: Sequence[Step], problems: Sequence[str], at_once: int = 1) -> dict[str, Any]:

@@ -1,9 +1,10 @@
 """Figures of a search from its lineage, against figures worked out by hand."""
 
+import json
 import math
 
 import pytest
-from logs import judged, result
+from logs import judged, result, run
 
 from harness.result import Status
 from kernelbench.metrics import lineage
@@ -78,6 +79,26 @@ def test_regret_is_against_the_best_strategy_in_hindsight(found):
 def test_batching_divides_the_time_of_the_models_calls(found):
     times = lineage.time_breakdown(found, at_once=4)
     assert times["serial"]["model"] == 2.0 and times["batched"]["model"] == 0.5
+
+
+@pytest.fixture
+def searched(tmp_path):
+    """Make the run of these results with ``trajectory.jsonl``: a line for each, in order."""
+
+    def searched(results, lines, **configuration):
+        made = run(tmp_path / "run", *results, **configuration)
+        (made.path / "trajectory.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
+        return made
+
+    return searched
+
+
+@pytest.mark.parametrize("at_once, batched_s", [(None, 2.0), (2, 1.0), (16, 2.0 / 3)])
+def test_the_models_calls_of_a_run_are_batched_over_the_problems_that_it_had_at_once(searched, at_once, batched_s):
+    problems = ["1/1", "1/2", "1/3"]  # of which no more can be asked for at once
+    made = searched([measured(1, 8.0, p) for p in problems], [line(1, None, problem=p) for p in problems],
+                    at_once=at_once)  # fmt: skip
+    assert view.of_run(made)["time_s"]["batched"]["model"] == pytest.approx(batched_s)
 
 
 def test_levels_are_grouped_as_the_paper_does_where_there_are_five(found):

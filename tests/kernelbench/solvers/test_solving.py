@@ -530,6 +530,13 @@ def test_a_solve_on_all_workloads_keeps_their_names(solved, write):
     assert Run.load(outcome.run.path).config["workloads"] == {"1/19": ["full", "small", "llm"]}
 
 
+def test_a_solve_keeps_how_many_problems_it_had_at_once_and_may_go_on_with_another_number(solved, write):
+    """`kb lineage` promises times with the model's calls batched, and took one at once for every run."""
+    solver = write(f"def solve(task):\n    yield {WRONG!r}\n")
+    assert Run.load(solved(solver, at_once=3).run.path).config["at_once"] == 3
+    assert len(solved(solver, at_once=4, resume=True).run.results) == 1
+
+
 def test_best_attempts_that_could_not_be_measured_again_are_told(solved, write, monkeypatch):
     """Nothing was said of them, and the exit status was 0."""
     outcome = solved(write(f"def solve(task):\n    yield {candidate('x')!r}\n"))
