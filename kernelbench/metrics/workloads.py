@@ -80,9 +80,18 @@ def _merged(parts: list[Result]) -> CombinedResult:
         "sol": _speed_of_light(parts),
         "gflops": gflops_of_totals(parts) if not failed else None,
         "gbps": None,
-        "stages_s": {},
+        "stages_s": _stages(every),
     }
     return CombinedResult(**fields, parts=parts, over=over or None)
+
+
+def _stages(parts: Sequence[Result]) -> dict[str, float]:
+    """Return the seconds of each stage, in the order in which stages first appear."""
+    total: dict[str, float] = {}
+    for part in parts:
+        for stage, seconds in part.stages_s.items():
+            total[stage] = total.get(stage, 0.0) + seconds
+    return total
 
 
 def led_by(result: Result, baseline: str) -> Result:

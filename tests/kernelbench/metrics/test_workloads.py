@@ -68,6 +68,16 @@ def test_wrong_on_one_workload_is_wrong(two):
     assert fast_p.share(scores(two.solutions(), ["1/1", "1/2"]).beats(1.0)) == 0.5
 
 
+def test_the_seconds_of_each_stage_are_those_of_all_workloads(tmp_path):
+    """`kb lineage` had the time of the model's calls only."""
+    parts = on("full", "1/1", 10.0), on("llm", "1/1", 1.0), on("ragged", "1/1")
+    parts[2].workload |= {"timed": False}
+    for part, stages in zip(parts, ({"check": 1.0, "time": 2.0}, {"check": 0.5, "time": 4.0}, {"check": 0.25})):
+        part.stages_s, part.seconds = stages, sum(stages.values())
+    (whole,) = run(tmp_path, *parts).solutions()
+    assert whole.stages_s == {"check": 1.75, "time": 6.0} and whole.seconds == 7.75
+
+
 def test_a_solution_on_one_workload_is_its_own_result(tmp_path):
     made = run(tmp_path, on("full", "1/1", 1.0), on("full", "1/1", 2.0, sample=1))
     assert made.solutions() == made.latest()
