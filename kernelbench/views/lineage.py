@@ -26,7 +26,9 @@ def of_run(run: Run, problems: Sequence[str] | None = None) -> dict[str, Any]:
 
 
 def figures(found: Sequence[Step], problems: Sequence[str], at_once: int = 1) -> dict[str, Any]:
-    """Return every figure, as JSON."""
+    """Return every figure of ``problems``, as JSON."""
+    counted = set(problems)
+    found = [step for step in found if step.problem in counted]
     most = max((len(own) for own in lineage.by_problem(found).values()), default=0)
     dearest = max(map(lineage.usd, lineage.by_problem(found).values()), default=0.0)
     budgets = [dearest * (number + 1) / _BUDGETS for number in range(_BUDGETS)] if dearest else []

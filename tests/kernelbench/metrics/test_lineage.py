@@ -107,6 +107,19 @@ def test_levels_are_grouped_as_the_paper_does_where_there_are_five(found):
     assert "Strategies" in text and "tiling" in text and "L4-5" in text
 
 
+def test_each_figure_is_of_the_problems_that_count(searched):
+    """Strategies, time, regret and the largest budget were of all problems of the run."""
+    results = [measured(1, 8.0), measured(2, 4.0), *(measured(n, 8.0, "1/2") for n in (1, 2, 3))]
+    lines = [line(1, None), line(2, 1, "tiling"), line(1, None, problem="1/2")]
+    lines += [line(n, 1, "fusion", problem="1/2", usd=9.0) | {"seconds": 60.0} for n in (2, 3)]
+    made = searched(results, lines)
+    found = view.of_run(made, ["1/1"])
+    assert list(found["strategies"]) == ["tiling"] and found["average_regret"] == [0.0]
+    assert found["over_usd"][-1] == pytest.approx((0.2, 2.0)) and found["time_s"]["serial"]["model"] == 2.0
+    assert found["over_attempts"] == pytest.approx([1.0, 2.0])
+    assert set(view.of_run(made)["strategies"]) == {"fusion", "tiling"}
+
+
 def test_within_all_that_the_dearest_problem_cost_its_last_attempt_counts(monkeypatch):
     """From Python 3.12 on `sum` rounds otherwise than one addition after the other: the last was beyond 100 %."""
     monkeypatch.setattr(view, "sum", math.fsum, raising=False)
