@@ -18,7 +18,7 @@ import numpy as np
 
 from kernelbench.experiment.outcomes import BANDS, FAILED, Finished, counts, tried
 from kernelbench.experiment.plan import Experiment
-from kernelbench.experiment.running import spent
+from kernelbench.experiment.running import costs
 from kernelbench.metrics import fast_p
 from kernelbench.metrics.intervals import bootstrap
 from kernelbench.metrics.outcomes import ALL, FILTERINGS
@@ -102,7 +102,6 @@ def figures(experiment: Experiment, runs: Sequence[Finished]) -> dict[str, Any]:
 
 def _variant(pool: Pool) -> dict[str, Any]:
     values = pool.settled
-    costs = spent(pool.runs)
     return {
         "name": pool.name,
         "runs": len(pool.runs),
@@ -117,7 +116,7 @@ def _variant(pool: Pool) -> dict[str, Any]:
         "fast_p": [list(point) for point in fast_p.fast_p_curve(values)],
         "attempt_fast_p": _attempt_fast_p(pool, ATTEMPT_THRESHOLD),
         "cv": _cv(pool),
-        **{name: costs[name] for name in ("attempts", "tokens", "usd", "seconds")},
+        **costs(pool.runs),
         "bands": _bands(pool),
         "filterings": {
             name: {

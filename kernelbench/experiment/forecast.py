@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kernelbench import suite
 from kernelbench.experiment.plan import Experiment
-from kernelbench.experiment.running import spent
+from kernelbench.experiment.running import costs
 from kernelbench.experiment.store import Store
 
 MEASURED, GUESSED, UNKNOWN = "measured", "estimate", "unknown"
@@ -44,15 +44,15 @@ def forecast(experiment: Experiment, store: Store | None) -> list[Forecast]:
     for variant in experiment.variant:
         runs = left[variant.name]
         attempts = runs * problems * experiment.budget_of(variant)
-        done = spent(finished[variant.name])
-        if done["attempts"]:
-            each = {name: done[name] / done["attempts"] for name in ("tokens", "usd", "seconds")}
+        done = costs(finished[variant.name])
+        if attempted := done.pop("attempts"):
+            each = {name: None if value is None else value / attempted for name, value in done.items()}
             source = MEASURED
         else:
             each = vars(experiment.estimate)
             source = UNKNOWN if all(value is None for value in each.values()) else GUESSED
-        costs = {name: None if value is None else value * attempts for name, value in each.items()}
-        found.append(Forecast(variant.name, runs, problems, attempts, **costs, source=source))
+        most = {name: None if value is None else value * attempts for name, value in each.items()}
+        found.append(Forecast(variant.name, runs, problems, attempts, **most, source=source))
     return found
 
 

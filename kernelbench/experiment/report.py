@@ -98,7 +98,7 @@ def _variants(data: dict[str, Any]) -> Section:
             of["name"], str(of["runs"]), str(of["problems"]), shown(of["solved"], ".1%"),
             *(shown(of[name]) for name in ("geometric_mean", "median", "fallback", "raw_geometric_mean", "raw_median")),
             "-" if of["cv"]["value"] is None else f"{of['cv']['value']:.1%}",
-            f"{of['attempts']:,.0f}", f"{of['tokens']:,.0f}", f"{of['usd']:,.2f}",
+            f"{of['attempts']:,.0f}", _count(of["tokens"], ",.0f"), _count(of["usd"], ",.2f"),
         )
         for of in data["variants"]
     ]  # fmt: skip
@@ -107,6 +107,10 @@ def _variants(data: dict[str, Any]) -> Section:
         "means of repeated runs; on a landscape of the repeats of a seed, averaged over seeds."
     )
     return Section("Variants", text, [Table(headers, rows)])
+
+
+def _count(number: float | None, form: str) -> str:
+    return "-" if number is None else format(number, form)
 
 
 def _compared(data: dict[str, Any]) -> Section:

@@ -134,8 +134,15 @@ def _unless_failed(cell: Cell, made: Callable[[], Finished], progress: Progress)
         yield one
 
 
-def spent(runs: Iterator[Finished] | list[Finished]) -> dict[str, float]:
-    """Return what runs have cost, by the names of LIMITS; what is not known counts as 0."""
+def costs(runs: Sequence[Finished]) -> dict[str, float | None]:
+    """Return ``spent`` as it is shown: None for tokens or USD of which a part is not known."""
+    units = [unit for one in runs for trace in one.traces for unit in trace.units]
+    unknown = [name for name in ("tokens", "usd") if any(getattr(unit, name) is None for unit in units)]
+    return spent(runs) | dict.fromkeys(unknown)
+
+
+def spent(runs: Iterable[Finished]) -> dict[str, float]:
+    """Return what runs have cost, by the names of LIMITS; what is not known counts as 0, as a ceiling needs it."""
     total = dict.fromkeys(LIMITS, 0.0)
     for one in runs:
         total["seconds"] += one.seconds
@@ -149,9 +156,9 @@ def spent(runs: Iterator[Finished] | list[Finished]) -> dict[str, float]:
 
 def remaining(limits: Ceilings, store: Store, others: Iterable[dict[str, float]] = ()) -> Ceilings:
     """Return what is left of the ceilings after the finished runs and these costs of ``others``."""
-    costs = [spent(store.finished.values()), *others]
+    known = [spent(store.finished.values()), *others]
     left = {
-        name: None if limit is None else limit - sum(cost[name] for cost in costs)
+        name: None if limit is None else limit - sum(cost[name] for cost in known)
         for name, limit in vars(limits).items()
     }
     return Ceilings(**left)

@@ -15,8 +15,10 @@ from logs import run as run_directory
 from harness.solution.includes import digest_of
 from kernelbench.cli import main
 from kernelbench.experiment import figures, on_device, outcomes, running
+from kernelbench.experiment.forecast import forecast
 from kernelbench.experiment.outcomes import Finished
 from kernelbench.experiment.plan import LIMITS, Cell, ExperimentError, parse, read
+from kernelbench.experiment.report import report
 from kernelbench.experiment.running import spent
 from kernelbench.experiment.store import DEFINITION, Store, _read, finished
 from kernelbench.metrics.scheduling import Trace, Unit
@@ -51,11 +53,11 @@ def kb(tmp_path):
 # -- figures, by hand --------------------------------------------------------------------------------------------------
 
 
-def run_of(variant, seed, repeat, *speedups, tokens=10.0):
+def run_of(variant, seed, repeat, *speedups, tokens=10.0, usd=0.1):
     """A run of one problem a list, whose attempts have these speedups."""
     attempt = lambda problem, speedup: outcomes.judged(judged(problem, speedup), lambda result: "no_issues")  # noqa: E731
     traces = [
-        Trace(f"1/{number}", None, tuple(Unit((attempt(f"1/{number}", speedup),), tokens, 0.1) for speedup in of))
+        Trace(f"1/{number}", None, tuple(Unit((attempt(f"1/{number}", speedup),), tokens, usd) for speedup in of))
         for number, of in enumerate(speedups, 1)
     ]
     return Finished(Cell(variant, seed, repeat), traces)
@@ -82,6 +84,30 @@ def test_means_are_over_all_problems_of_all_runs(compared):
     assert b["median"]["value"] == pytest.approx(3.5)
     assert a["fallback"]["value"] == pytest.approx(math.sqrt(2))
     assert a["attempts"] == 5 and a["tokens"] == 50 and a["usd"] == pytest.approx(0.5)
+
+
+UNPRICED = {"name": "x", "problems": "1/1", "repeats": 3, "variant": [{"name": "a", "solver": "refine"}]}
+
+
+def test_a_cost_of_which_a_part_is_not_known_is_not_known():
+    """Without a price for one of two models, 0.10 USD were told as what both had cost."""
+    experiment, runs = parse(UNPRICED), [run_of("a", 0, 0, [2.0]), run_of("a", 0, 1, [2.0], usd=None)]
+    (known,) = report(experiment, runs[:1], "kb", "today").data["variants"]
+    made = report(experiment, runs, "kb", "today")
+    (variant,) = made.data["variants"]
+    assert (known["tokens"], known["usd"]) == (10, 0.1) and (variant["tokens"], variant["usd"]) == (20, None)
+    (table,) = next(section for section in made.sections if section.title == "Variants").tables
+    assert [*zip(table.headers, table.rows[0])][-2:] == [("tokens", "20"), ("USD", "-")]
+    assert spent(runs)["usd"] == 0.1  # a ceiling counts what it knows
+
+
+def test_a_forecast_of_what_was_measured_without_a_cost_knows_none():
+    """It said 0.00 USD, measured."""
+    finished_runs = {run.cell: run for run in [run_of("a", 0, 0, [2.0], tokens=None, usd=None)]}
+    experiment = parse(UNPRICED)
+    left = [cell for cell in experiment.cells() if cell not in finished_runs]
+    (found,) = forecast(experiment, SimpleNamespace(finished=finished_runs, left=lambda: left))
+    assert (found.runs, found.tokens, found.usd, found.seconds, found.source) == (2, None, None, 0.0, "measured")
 
 
 def test_runs_without_problems_have_no_figures():
