@@ -191,4 +191,6 @@ def _speed_of_light(parts: Sequence[Result]) -> dict[str, Any] | None:
     ours = _total([part.timing for part in parts])
     if None in bounds or not ours:
         return None
-    return {"t_sol_ms": sum(bounds), "percent_of_sol": 100 * sum(bounds) / ours["median_ms"]}
+    fp16 = [part.sol.get("t_sol_fp16_ms") for part in parts]
+    under_fp16 = {} if None in fp16 else {"t_sol_fp16_ms": sum(fp16)}
+    return {"t_sol_ms": sum(bounds), **under_fp16, "percent_of_sol": 100 * sum(bounds) / ours["median_ms"]}

@@ -15,6 +15,8 @@ from kernelbench import suite
 from kernelbench.gate import thresholds
 from kernelbench.metrics import fast_p, settled, workloads
 from kernelbench.metrics.intervals import speedup_interval
+from kernelbench.metrics.outcomes import sol_limits
+from kernelbench.metrics.scheduling import sol_ms_of
 from kernelbench.metrics.scores import scores
 from kernelbench.report.overview import overview
 from kernelbench.report.records import row
@@ -66,6 +68,20 @@ def test_wrong_on_one_workload_is_wrong(two):
     assert wrong.status is Status.WRONG_VALUE and wrong.message == "full: off"
     assert wrong.speedup is None and workloads.geometric_mean(wrong) is None
     assert fast_p.share(scores(two.solutions(), ["1/1", "1/2"]).beats(1.0)) == 0.5
+
+
+def test_the_bounds_of_several_workloads_are_their_sums(tmp_path):
+    """Without the bound under FP16 a policy's eps stopped nothing, and figures had no curve of the speed of light."""
+    parts = on("full", "1/1", 10.0, baseline_ms=20.0), on("llm", "1/1", 1.0, baseline_ms=2.0)
+    for part, bound_ms in zip(parts, (4.0, 0.5)):
+        part.timing["median_ms"], part.baselines["eager"]["median_ms"] = 10 * bound_ms, 20 * bound_ms
+        part.sol = {"t_sol_ms": bound_ms, "t_sol_fp16_ms": bound_ms / 2}
+    made = run(tmp_path, *parts)
+    (both,) = made.solutions()
+    assert both.sol == {"t_sol_ms": 4.5, "t_sol_fp16_ms": 2.25, "percent_of_sol": pytest.approx(10.0)}
+    assert sol_ms_of([both]) == 2.25 and sol_limits([both], ["1/1"]) == pytest.approx([40.0])
+    del parts[1].sol["t_sol_fp16_ms"]
+    assert sol_ms_of(made.solutions()) is None
 
 
 def test_the_seconds_of_each_stage_are_those_of_all_workloads(tmp_path):
