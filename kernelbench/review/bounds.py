@@ -7,17 +7,25 @@ from typing import Any
 from harness.problem.module import ProblemError, load_problem
 from harness.result import Result
 from kernelbench import suite
+from kernelbench.metrics.workloads import CombinedResult
 from kernelbench.run import Run
 
 
 def bounds_of(run: Run, result: Result) -> dict[str, Any]:
     """Return the speed-of-light report of the workload, on the result's device where it is in the table.
 
-    Where it cannot be made the only field is ``unavailable``, with the reason: a review goes on without it. Problems
-    of another folder than the suite's are not loaded: it is the run that names it, which may be somebody else's.
+    Of a result over several workloads it is one each, by name, under ``workloads``. Where it cannot be made the only
+    field is ``unavailable``, with the reason: a review goes on without it. Problems of another folder than the suite's
+    are not loaded: it is the run that names it, which may be somebody else's.
     """
     if run.config.get("problem_dir"):
         return {"unavailable": "the problem is not the suite's, and a review runs nothing that a run names"}
+    if isinstance(result, CombinedResult):
+        return {"workloads": {part.workload.get("name", ""): _of_workload(part) for part in result.parts}}
+    return _of_workload(result)
+
+
+def _of_workload(result: Result) -> dict[str, Any]:
     from harness.problem.inputs import DTYPES
     from harness.sol.bounds import analyse
     from harness.sol.clock import choose

@@ -23,6 +23,7 @@ from kernelbench import escaping
 from kernelbench.endpoint import Endpoint, ModelError, RequestRefused
 from kernelbench.metrics import settled
 from kernelbench.metrics.outcomes import NO_ISSUES
+from kernelbench.metrics.workloads import CombinedResult
 from kernelbench.review.labels import CATEGORIES
 from kernelbench.review.record import Review, ReviewError, Unanswered, about
 from kernelbench.run_files.log import write_whole
@@ -127,21 +128,28 @@ def _request(
     return {
         "measured": {
             "device": result.device.get("name"),
-            "workload": result.workload,
+            "workload": _of_each_workload(result, "workload"),
             "precision": result.precision,
             "candidate": timing,
             "baselines_ms": {name: baseline.get("median_ms") for name, baseline in result.baselines.items()},
             **settled.to_json(result),
-            "correctness": result.correctness,
+            "correctness": _of_each_workload(result, "correctness"),
         },
         "speed_of_light": result.sol,
-        "held_out": result.held_out,
+        "held_out": _of_each_workload(result, "held_out"),
         "bounds": bounds,
         "findings": result.integrity.get("findings", []),
         "reference": reference,
         "candidate": source,
         **({"helpers": dict(helpers)} if helpers else {}),
     }
+
+
+def _of_each_workload(result: Result, field: str) -> Any:
+    """Return a field of a result; of one over several workloads that of each, by name."""
+    if not isinstance(result, CombinedResult):
+        return getattr(result, field)
+    return {part.workload.get("name", ""): getattr(part, field) for part in result.parts}
 
 
 def _text(request: dict) -> str:

@@ -1,5 +1,6 @@
 """Reviews by a model, asked over HTTP."""
 
+import dataclasses
 import hashlib
 import json
 import re
@@ -106,6 +107,22 @@ def test_bounds_of_a_gpu_in_the_table_are_in_ms(run):
     run.results[0].device = {"type": "cuda", "name": "NVIDIA H100 80GB HBM3"}
     found = bounds_of(run, run.results[0])
     assert found["device"] == "h100-sxm" and 0 < found["theoretical_runtime_ms_fp16"] <= found["theoretical_runtime_ms"]
+
+
+def test_what_is_asked_of_several_workloads_holds_the_facts_of_each(run, endpoint):
+    """No problem has a workload of both names, so that bounds were missing; held-out workloads were of the last."""
+    small = run.results[0]
+    small.held_out = [{"draw": "zeros", "status": "ok", "median_ms": 0.5, "baseline_ms": 1.0, "verdict": "faster"}]
+    small.correctness = {"max_error": 0.25}
+    llm = dataclasses.replace(small, workload={"name": "llm"}, held_out=None, correctness={"max_error": 0.75})
+    run.results[1:] = [llm]
+    assert review(logs.rewritten(run), endpoint).exit_code == 0
+    (request,) = endpoint.requests
+    user = request["messages"][1]["content"]
+    found = bounds_of(run, run.solutions()[0])["workloads"]
+    assert [found[name]["total_flops"] for name in ("small", "llm")] == [262144, 117440512]
+    assert '"total_flops": 262144' in user and '"total_flops": 117440512' in user and "unavailable" not in user
+    assert '"zeros"' in user and '"max_error": 0.25' in user and '"max_error": 0.75' in user
 
 
 def test_a_problem_that_a_run_names_is_not_loaded(run, tmp_path):
