@@ -46,22 +46,24 @@ def run(experiment: Experiment, store: Store, told: Callable[[Finished], None] =
 def _on_device(experiment: Experiment, store: Store, progress: Progress) -> Iterator[Finished]:
     if store.left():
         _check_problems(experiment, store)
-    # of runs that are not finished, which counts too
-    begun = {cell: on_device.spent_in(store.run_folder(cell)) for cell in store.left()}
+    # of runs that are not finished, which counts too: also of those that the plan has no more
+    begun = {folder: on_device.spent_in(folder) for folder in store.begun()}
     for cell in store.left():
-        others = [cost for other, cost in begun.items() if other != cell]  # its own the run counts itself
+        folder = store.run_folder(cell)
+        others = [cost for other, cost in begun.items() if other != folder]  # its own the run counts itself
         rest = remaining(experiment.limits, store, others)
         progress.ceiling = _reached(rest)
         if progress.ceiling:
             return
+        before_s = begun.get(folder, {}).get("seconds", 0.0)
         begin = time.monotonic()
         try:
-            ended = on_device.run(experiment, cell, store.run_folder(cell), rest)
+            ended = on_device.run(experiment, cell, folder, rest)
         except RunError as error:
             if isinstance(error, WriteError) and not isinstance(error, FullLog):
                 raise  # the others could not be written either
             progress.unfinished[cell] = str(error)
-            begun[cell] = on_device.spent_in(store.run_folder(cell))
+            begun[folder] = on_device.spent_in(folder)
             continue
         if ended.limited:
             progress.ceiling = ended.limited
@@ -69,9 +71,10 @@ def _on_device(experiment: Experiment, store: Store, progress: Progress) -> Iter
         if ended.failures:
             problem, reason = next(iter(ended.failures.items()))
             progress.unfinished[cell] = f"{len(ended.failures)} problem(s), first {problem}: {reason}"
-            begun[cell] = on_device.spent_in(store.run_folder(cell))
+            begun[folder] = on_device.spent_in(folder)
             continue
-        seconds = begun.pop(cell)["seconds"] + time.monotonic() - begin  # of all its lives
+        begun.pop(folder, None)
+        seconds = before_s + time.monotonic() - begin  # of all its lives
         yield Finished(cell, ended.traces, round(seconds, 3))
 
 

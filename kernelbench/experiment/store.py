@@ -87,14 +87,30 @@ class Store:
 
     def run_folder(self, cell: Cell) -> Path:
         """Return where the run directory of a cell is. Raises ExperimentError where a link leads there by now."""
-        path = self.folder / RUNS / cell.variant / f"s{cell.seed}_r{cell.repeat}"
-        if leads_by_a_link_in(self.folder, path):
-            raise ExperimentError(f"a link leads to {path}: put the folder in its place, or choose another --out")
-        return path
+        return _without_links(self.folder, self.folder / RUNS / cell.variant / _folder_name(cell))
+
+    def begun(self) -> list[Path]:
+        """Return the run directories of runs that are not finished, in the plan or not any more.
+
+        Raises ExperimentError where a link leads there.
+        """
+        known = {(cell.variant, _folder_name(cell)) for cell in self.finished}
+        there = sorted(path for path in (self.folder / RUNS).glob("*/*") if path.is_dir())
+        return [_without_links(self.folder, path) for path in there if (path.parent.name, path.name) not in known]
 
     def left(self) -> list[Cell]:
         """Return the runs that are still to be made, in order."""
         return [cell for cell in self.experiment.cells() if cell not in self.finished]
+
+
+def _folder_name(cell: Cell) -> str:
+    return f"s{cell.seed}_r{cell.repeat}"
+
+
+def _without_links(folder: Path, path: Path) -> Path:
+    if leads_by_a_link_in(folder, path):
+        raise ExperimentError(f"a link leads to {path}: put the folder in its place, or choose another --out")
+    return path
 
 
 def _begun(folder: Path) -> IO | None:

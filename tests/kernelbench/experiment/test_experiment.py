@@ -586,6 +586,27 @@ def test_what_runs_that_failed_have_spent_counts_against_the_limits(kb, tmp_path
         assert attempts_in(tmp_path / "out") == 2
 
 
+@pytest.mark.parametrize("place", ["left_out/s0_r0", "a/s9_r0"])
+def test_what_runs_have_spent_that_are_not_in_the_plan_any_more_counts_against_limits(kb, tmp_path, stand_in, place):
+    """A variant, or a seed, that was taken out after 40 of 50 USD left 50 for the others."""
+    made = run_directory(tmp_path / "out/runs" / place)
+    for sample in (1, 2):
+        Journal(made.path).add_attempt(Attempt("1/19", sample, None, 1, [], "", {}, None, 0.0), "py", "")
+    with stand_in.StandIn(lambda request, number: "no code") as server:
+        done = kb(FAILING.format(address=server.base_url), "--resume")
+        assert done.exit_code == 3 and "limit of attempts is reached" in done.output, done.output
+        assert not server.requests
+
+
+def test_a_run_that_is_finished_has_its_cost_in_its_line_only(tmp_path):
+    for place in ("a/s0_r0", "a/s1_r0", "gone/s0_r0"):
+        run_directory(tmp_path / "runs" / place)
+    with contextlib.closing(Store(tmp_path, parse(UNPRICED), resume=True)) as store:
+        store.add(run_of("a", 0, 0, [2.0]))
+        store.add(run_of("gone", 0, 0, [2.0]))
+        assert store.begun() == [tmp_path / "runs/a/s1_r0"]
+
+
 @pytest.mark.slow
 def test_the_time_of_a_run_is_that_of_all_its_lives(kb, tmp_path, stand_in):
     """It was that of the last, and a limit of seconds forgot the others."""
