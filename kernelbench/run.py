@@ -21,7 +21,7 @@ from harness.result import Result
 from harness.solution.discover import Solution
 from harness.solution.includes import digest_of
 from kernelbench import __version__
-from kernelbench.metrics.workloads import ALL, are_several, together
+from kernelbench.metrics import workloads
 from kernelbench.run_files import unevaluated
 from kernelbench.run_files.folder import first_in, foreign, read_own
 from kernelbench.run_files.log import (
@@ -253,7 +253,7 @@ class Run:
 
     def solutions(self) -> list[Result]:
         """Return ``whole`` with all workloads of a solution as one result."""
-        return together(self.whole())
+        return workloads.together(self.whole())
 
     def whole(self) -> list[Result]:
         """Return ``latest`` without the solutions that were skipped on one of their workloads, or not evaluated yet."""
@@ -269,22 +269,9 @@ class Run:
         for result in latest:
             done.setdefault((result.problem, result.solution["name"]), set()).add(result.workload.get("name", ""))
         failed = {(result.problem, result.solution["name"]) for result in latest if not result.correct}
-        wanted = self._wanted(done)
+        wanted = workloads.of_run(self.config, latest)
         begun = {of for of, names in done.items() if wanted.get(of[0], set()) - names} - failed
         return begun | unevaluated.in_part(latest, self.unevaluated)
-
-    def _wanted(self, done: dict[tuple[str, str], set[str]]) -> dict[str, set[str]]:
-        """Return the workloads of each problem that has results, where the run is of several."""
-        # imported results have one workload each, and in earlier versions a configuration that names all of them
-        evaluated = self.config.get("workload") if "track" in self.config else None
-        if not are_several(evaluated):
-            return {}
-        if evaluated != ALL:
-            return {problem: {name.strip() for name in evaluated.split(",")} for problem, _ in done}
-        found: dict[str, set[str]] = {}
-        for (problem, _), names in done.items():  # all that is known of a run that an earlier version made
-            found.setdefault(problem, set()).update(names)
-        return found | {problem: set(names) for problem, names in (self.config.get("workloads") or {}).items()}
 
 
 def _last(results: Iterable[Result]) -> list[Result]:

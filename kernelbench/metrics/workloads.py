@@ -56,6 +56,20 @@ def to_config(problems: Iterable[ProblemFile], wanted: str | None) -> dict[str, 
     return {"workloads": {str(problem.id): problem.workload_names() for problem in problems}} if wanted == ALL else {}
 
 
+def of_run(config: dict[str, Any], results: Iterable[Result]) -> dict[str, set[str]]:
+    """Return the workloads of each problem that has results, by a run's configuration; of none where it is of one."""
+    # imported results have one workload each, and in earlier versions a configuration that names all of them
+    wanted = config.get("workload") if "track" in config else None
+    if not are_several(wanted):
+        return {}
+    found: dict[str, set[str]] = {}
+    for result in results:
+        names = {result.workload.get("name", "")} if wanted == ALL else {name.strip() for name in wanted.split(",")}
+        found.setdefault(result.problem, set()).update(names)
+    # of a run for ``all`` that an earlier version made, results are all that is known
+    return found | {problem: set(names) for problem, names in (config.get("workloads") or {}).items()}
+
+
 def together(results: Iterable[Result]) -> list[Result]:
     """One result a solution: its own where it has one workload, else the ``Together`` of all. The order stays."""
     parts: dict[tuple[str, str], list[Result]] = {}
