@@ -1,10 +1,19 @@
 """Inputs and weights are timed with which outputs show that work was left out."""
 
+import itertools
+
 import pytest
 import torch
 
+from harness.judge.reference import timed_inputs
 from harness.judge.reference.model import PUBLISHED, InputCase, Reference
-from harness.judge.reference.timed_inputs import _in_fewer_bits, _share_that_differs, choose_timed, tells
+from harness.judge.reference.timed_inputs import (
+    _in_fewer_bits,
+    _share_that_differs,
+    choose_timed,
+    choose_with_weights,
+    tells,
+)
 from harness.problem.distributions import SIZED, TIMED, VARIED
 from harness.problem.module import ProblemError, ProblemFile, ProblemId, load_problem
 from harness.timing.rounds import RunConfig
@@ -18,8 +27,8 @@ def written(tmp_path, source):
     return load_problem(ProblemFile(ProblemId(1, 1), "x", path))
 
 
-def reference(problem, workload="small", dtype=torch.float32):
-    return Reference(RunConfig(problem.workload(workload), CPU, dtype), 7)
+def reference(problem, workload="small", dtype=torch.float32, seed=7, **sizes):
+    return Reference(RunConfig(problem.workload(workload).with_sizes(sizes), CPU, dtype), seed)
 
 
 LOGARITHM = """
@@ -60,6 +69,16 @@ TIMED_OF = {
     "3/43": InputCase(TIMED, "hardened"),  # so are those of linear layers
     "3/44": InputCase(TIMED, "hardened"),
 }
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_all_bits_of_inputs_show_beside_what_is_the_same_in_all_outputs(problem, seed, monkeypatch):
+    """2/49: its outputs are a half and little more, and at a tolerance of 1e-4 inputs in eight bits passed."""
+    seeds = itertools.count(2 * seed)
+    monkeypatch.setattr(timed_inputs, "fresh_seeds", lambda count: [100 + next(seeds) for _ in range(count)])
+    one = reference(problem("2/49"), "full", seed=100 + seed, batch_size=1, depth=4, height=8, width=8)
+    _, (_, all_bits), _ = choose_with_weights(one, lambda action: action([next(seeds), next(seeds)]))
+    assert all_bits
 
 
 def test_averages_of_all_samples_tell_one_call_from_another_in_few_bits_too(problem):
