@@ -82,6 +82,18 @@ def test_all_bits_of_inputs_show_beside_what_is_the_same_in_all_outputs(problem,
     assert all_bits
 
 
+def test_no_map_that_is_timed_is_clamped_as_a_whole(problem):
+    """2/38: where initial weights were timed, a tenth of the maps of a parity were, by means of the inputs."""
+    for seed in range(6):
+        of_2_38 = reference(problem("2/38"), seed=100 + seed)
+        case = choose_timed(of_2_38, [2 * seed, 2 * seed + 1])
+        model = of_2_38.model(case.weights)
+        with torch.no_grad():
+            maps = model.conv_transpose(model.avg_pool(*of_2_38.inputs(case, 2 * seed)))
+        of_parity = [maps[:, :, z::2, y::2, x::2].flatten(2) for z, y, x in itertools.product((0, 1), repeat=3)]
+        assert not any((part <= 0).all(2).any() or (part >= 1).all(2).any() for part in of_parity), case
+
+
 def test_averages_of_all_samples_tell_one_call_from_another_in_few_bits_too(problem):
     """1/95 in BF16: what samples differ by is averaged, and the hundredth that is allowed hid it."""
     for seeds in ([1, 2], [3, 4], [5, 6]):
