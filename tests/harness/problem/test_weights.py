@@ -125,6 +125,22 @@ def test_with_centred_weights_each_place_of_a_pooling_window_is_the_largest_some
     assert share_that_never_is("hardened") < 0.02 < 0.15 < share_that_never_is("initial")
 
 
+@pytest.mark.parametrize("name", ["full", "small"])
+def test_with_centred_weights_the_signs_of_scores_depend_on_each_token(problem, name):
+    """3/50: by initial weights mean query and mean key decide the signs of whole heads, which need no ReLU then."""
+    workload = problem("3/50").workload(name).with_sizes({"batch_size": 1, "seq_len": 128})
+
+    def scores(weights):
+        model = build_model(workload.problem.module.Model, workload, 5, CPU, torch.float32, weights)
+        with torch.no_grad():
+            made = model.c_attn(*drawn(workload, "published", seed=6)).view(128, 3, model.n_head, -1)
+        q, k = made[:, :2].permute(1, 2, 0, 3)
+        return q @ k.mT / q.shape[-1] ** 0.5
+
+    positive = {weights: (scores(weights) > 0).double().mean((1, 2)) for weights in ("initial", "hardened")}
+    assert (positive["hardened"] - 0.5).abs().max() < 0.1 < 0.2 < (positive["initial"] - 0.5).abs().max()
+
+
 def test_with_even_factors_no_third_of_the_channels_is_never_the_largest(problem, monkeypatch):
     """With drawn ones 22 of the 64 channels of 2/79 at `video` could be left out."""
     workload = problem("2/79").workload("small").with_sizes({"out_channels": 64, "height": 48, "width": 48})

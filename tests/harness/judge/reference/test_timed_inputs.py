@@ -54,7 +54,6 @@ CONSTANT = InputCase(TIMED)  # no choice helps
 
 TIMED_OF = {
     "1/19": InputCase(TIMED),
-    "3/50": InputCase(TIMED),
     "2/42": InputCase(VARIED),  # averages of what is drawn alike
     "1/95": InputCase(SIZED),
     "1/89": InputCase("signed"),  # sums of what is not negative are so large that eight bits pass
@@ -68,6 +67,7 @@ TIMED_OF = {
     "3/31": InputCase(TIMED, "hardened"),  # with its initial weights all scores are nearly equal
     "3/43": InputCase(TIMED, "hardened"),  # so are those of linear layers
     "3/44": InputCase(TIMED, "hardened"),
+    "3/50": InputCase(TIMED, "hardened"),  # with its initial weights whole rows of scores have one sign
     "2/74": InputCase(TIMED, "hardened"),  # some places of a window are never the largest
 }
 
