@@ -61,7 +61,7 @@ class WorkerLimits:
         self.files = min([MAX_FILES, *(max(_LEAST_FILES, free_files(one) // 2) for one in folders)])
         self._free_bytes = [free_bytes(one) for one in folders]  # at the last look
         self._in_memory = {os.stat(one).st_dev for one in folders if lies_in_memory(one)}  # devices of these
-        self._tasks = min(_MAX_TASKS, max(_LEAST_TASKS, free_tasks() // 2))
+        self._tasks = int(min(_MAX_TASKS, max(_LEAST_TASKS, free_tasks() / 2)))  # inf // 2 is nan, and inf / 2 is not
         self._hiding = 0  # processes, at the last check
         self._named_bytes = 0  # of its files in folders that lie in memory, at the last look
         self._mappings, self._mappings_due = Mappings(), 0.0
@@ -119,7 +119,7 @@ class WorkerLimits:
         family = listed(pid, most=self._tasks)
         if family.tasks > self._tasks:
             brake.hold()
-            raise _crashed(f"it has {family.tasks} or more processes and threads; the limit is {self._tasks:.0f}")
+            raise _crashed(f"it has {family.tasks} or more processes and threads; the limit is {self._tasks}")
         return family
 
     def _hold_still(self, family: list[int], brake: _Brake) -> None:

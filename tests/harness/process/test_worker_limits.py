@@ -1,6 +1,7 @@
 """Limits of a worker on what its processes hold together."""
 
 import contextlib
+import math
 import os
 import signal
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 
 from harness.faults import MachineFault
 from harness.memory.shared_tensors import shared_file
+from harness.process import worker_limits
 from harness.process.holdings import OpenFiles
 from harness.process.procfs import read_text, unaccounted_memory_bytes
 from harness.process.worker_limits import WorkerLimits
@@ -101,6 +103,15 @@ def test_sockets_that_a_thread_waits_for_count_without_a_descriptor(server, run,
         pytest.skip("this machine does not allow the layer 'network'")
     error = failing(run, source, memory_bytes=GIB)
     assert error.status is Status.OUT_OF_MEMORY and "the limit is 1.1 GB" in error.message
+
+
+@pytest.mark.parametrize(
+    "free, limit", [(math.inf, worker_limits._MAX_TASKS), (401, 200), (10, 64)], ids=["no limit", "some", "few"]
+)
+def test_a_worker_has_half_of_the_processes_that_its_user_may_have(tmp_path, monkeypatch, free, limit):
+    """Where nothing limits the user's, an honest candidate with a thread a core on 64 cores was too many."""
+    monkeypatch.setattr(worker_limits, "free_tasks", lambda: free)
+    assert WorkerLimits(GIB, False, [tmp_path])._tasks == limit
 
 
 PARTS = {
