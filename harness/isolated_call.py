@@ -21,8 +21,9 @@ import traceback
 import warnings
 from typing import Any
 
+from harness.faults import MachineFault
 from harness.process import protocol
-from harness.process.procfs import end_with_parent
+from harness.process.procfs import end_with_parent, set_limit
 from harness.process.spawn import start_server
 
 MEMORY_BYTES = 1 << 30  # of addresses: the syntax tree of the largest source that anybody writes takes a tenth
@@ -40,7 +41,10 @@ class ApartError(Exception):
 
 
 def apart(function: str, *arguments: Any) -> Any:
-    """Return the value of ``function``, written ``module:name``; raises TooMuch or ApartError."""
+    """Return the value of ``function``, written ``module:name``.
+
+    Raises TooMuch or ApartError, and MachineFault where the process does not start.
+    """
     return _other(os.getpid()).call(function, arguments)
 
 
@@ -80,12 +84,10 @@ class _Other:
 
     def _ask(self, request: dict[str, Any]) -> dict[str, Any] | None:
         """The answer; None where the process ended, or had to be."""
-        if self._process is None:
-            self._connection, theirs = socket.socketpair()
-            self._connection.settimeout(_WALL_S)
-            self._process = start_server("harness.isolated_call", theirs)
         began = time.monotonic()
         try:
+            if self._process is None:
+                self._start()
             protocol.send(self._connection, request)
             return protocol.receive(self._connection)
         except (protocol.Closed, protocol.Garbled, ConnectionError):
@@ -95,6 +97,19 @@ class _Other:
             if isinstance(error, TimeoutError) and time.monotonic() - began >= _WALL_S:
                 raise TooMuch(f"more than {_WALL_S:g} s") from None
             raise
+
+    def _start(self) -> None:
+        """Start the process. Raises MachineFault where it ends before it has a call, which is not to blame then."""
+        for _ in range(2):  # the first time somebody else may have ended it
+            self._connection, theirs = socket.socketpair()
+            self._connection.settimeout(_WALL_S)
+            self._process = start_server("harness.isolated_call", theirs)
+            try:
+                protocol.receive(self._connection)
+                return
+            except (protocol.Closed, protocol.Garbled, ConnectionError):
+                code = self._end()
+        raise MachineFault(f"the process that reads sources does not start (status {code}); it has printed why")
 
     def _end(self) -> int:
         """Kill the process; its exit status."""
@@ -118,9 +133,10 @@ def serve(fd: int) -> None:
     warnings.simplefilter("ignore")  # they quote sources and their names where a log of CI may read them
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-    resource.setrlimit(resource.RLIMIT_CORE, (1, 1))  # as in the sandbox
+    set_limit(resource.RLIMIT_AS, MEMORY_BYTES)
+    set_limit(resource.RLIMIT_CORE, 1)  # as in the sandbox
     connection = socket.socket(fileno=fd)
+    protocol.send(connection, {"started": True})
     answer: dict[str, Any] = {}
     while not answer.get("worn"):
         try:

@@ -110,6 +110,12 @@ def end_with_parent() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
+def set_limit(limit: int, value: int) -> None:
+    """Set a limit of this process, one of ``resource.RLIMIT_*``, for good; a lower hard one that it has stays."""
+    _, hard = resource.getrlimit(limit)
+    resource.setrlimit(limit, (value if hard == resource.RLIM_INFINITY else min(value, hard),) * 2)
+
+
 def go_first(score: int) -> None:
     """Have the system end this process and its children before others, if it is short of memory; 1000 is first."""
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="utf-8") as file:

@@ -6,7 +6,9 @@ import signal
 import pytest
 
 from harness import isolated_call as module
+from harness.faults import MachineFault
 from harness.isolated_call import ApartError, TooMuch, apart
+from harness.process.spawn import start_server
 
 
 def test_values_come_back_and_errors_with_their_traceback():
@@ -21,6 +23,13 @@ def test_a_warning_of_the_compiler_quotes_nothing_of_a_source(capfd):
     assert isolated.call("warnings:warn", ("::error::owned",)) is None
     isolated._end()
     assert capfd.readouterr().err == ""
+
+
+def test_a_process_that_does_not_start_is_told_as_that(monkeypatch):
+    """Each source was refused for the memory that it takes to read."""
+    monkeypatch.setattr(module, "start_server", lambda _, connection: start_server("harness.nothing", connection))
+    with pytest.raises(MachineFault, match=r"does not start \(status 1\)"):
+        module._Other().call("posixpath:basename", ("/a/b",))
 
 
 def test_what_takes_too_long_is_ended_in_the_midst_of_a_call_that_no_signal_handler_would_interrupt(monkeypatch):

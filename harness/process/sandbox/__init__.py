@@ -22,6 +22,7 @@ import struct
 from collections.abc import Callable
 from pathlib import Path
 
+from harness.process.procfs import set_limit
 from harness.process.sandbox import landlock, libc, seccomp
 from harness.process.sandbox.landlock import Confinement
 
@@ -119,13 +120,12 @@ def _in_a_child(layer: Callable[[Confinement], str]) -> str | None:
 
 
 def _limits(confinement: Confinement) -> str:
-    resource.setrlimit(resource.RLIMIT_CORE, (1, 1))  # 0 does not keep a dump from a program in core_pattern: core(5)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (confinement.max_file_bytes,) * 2)
+    set_limit(resource.RLIMIT_CORE, 1)  # 0 does not keep a dump from a program in core_pattern: core(5)
+    set_limit(resource.RLIMIT_FSIZE, confinement.max_file_bytes)
     for limit in (resource.RLIMIT_NICE, resource.RLIMIT_RTPRIO):  # some users may go before others
-        resource.setrlimit(limit, (0, 0))
-    for limit, most in ((resource.RLIMIT_NOFILE, _MAX_OPEN_FILES), (resource.RLIMIT_SIGPENDING, _MAX_QUEUED_SIGNALS)):
-        _, hard = resource.getrlimit(limit)
-        resource.setrlimit(limit, (most if hard == resource.RLIM_INFINITY else min(most, hard),) * 2)
+        set_limit(limit, 0)
+    set_limit(resource.RLIMIT_NOFILE, _MAX_OPEN_FILES)
+    set_limit(resource.RLIMIT_SIGPENDING, _MAX_QUEUED_SIGNALS)
     return "rlimits"
 
 

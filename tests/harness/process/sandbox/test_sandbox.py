@@ -615,6 +615,27 @@ assert [resource.getrlimit(limit) for limit in limits] == [(0, 0), (0, 0)]
     assert done.returncode == 0, done.stderr
 
 
+def test_where_a_limit_is_lower_already_it_stays_and_all_else_is_as_elsewhere(server):
+    """In a container without core dumps no source was read, and no candidate had limits."""
+    if not {"limits", "privileges"} <= server.isolation.keys():
+        pytest.skip("this machine does not allow the layers 'limits' and 'privileges'")
+    code = """
+import resource
+from harness.isolated_call import apart
+from harness.process import sandbox
+sandbox.enter(["privileges"], sandbox.Confinement())  # with which limits could be raised
+for limit, most in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_AS, 1 << 29), (resource.RLIMIT_FSIZE, 1 << 20)):
+    resource.setrlimit(limit, (most, most))
+assert apart("posixpath:basename", "/a/b") == "b"
+assert "limits" in sandbox.available()
+sandbox.enter(["limits"], sandbox.Confinement(max_file_bytes=1 << 30))
+assert resource.getrlimit(resource.RLIMIT_CORE) == (0, 0)
+assert resource.getrlimit(resource.RLIMIT_FSIZE) == (1 << 20, 1 << 20)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_nobody_cuts_off_a_file_that_is_not_open_for_writing_whatever_landlock_knows(version, tmp_path):
     """Landlock before its version 3 knows of no truncation, and any file of the user could be emptied there."""
