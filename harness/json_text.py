@@ -10,13 +10,14 @@ _MAX_NESTING = 100  # the records below results/ have six levels
 
 
 def parse_json(text: str | bytes) -> Any:
-    """Return what ``text`` says; raises ValueError where it is not JSON.
+    """Return what ``text`` says; raises ValueError where it is not JSON, or bytes are not UTF-8.
 
-    Text that nests too deep is not JSON either: the standard library raises RecursionError there, and where it does
-    not, who writes it again may.
+    The standard library takes UTF-16 and UTF-32 too, of whose bytes nobody has counted the values. Text that nests too
+    deep is not JSON either: the standard library raises RecursionError there, and where it does not, who writes it
+    again may.
     """
     try:
-        value = json.loads(text)
+        value = json.loads(text if isinstance(text, str) else text.decode("utf-8-sig"))
     except RecursionError:
         raise ValueError("it nests too deep") from None
     level = _containers([value])

@@ -54,6 +54,7 @@ _VALUES = [
     None, True, -1, 0, 1e308, float("nan"), float("inf"), -0.0, 2**63, 10**400, "", "\0", "\ud800", "\x1b[2J", "ok",
     [], {}, [[]], {"": None}, "x" * 70_000, [0] * 5_000, "/etc/passwd", "../..", {"type": "Tensor"}, ["Tensor"] * 3,
 ]  # fmt: skip
+_OTHER_ENCODINGS = ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"]
 
 _ANSWERS_IN_ITS_PLACE = """
 import gc, socket
@@ -156,6 +157,8 @@ def malformed(chance: random.Random) -> bytes:
     for _ in range(chance.randint(1, 3)):
         _change_a_value(message, chance)
     body = json.dumps(message).encode()
+    if chance.random() < 0.1:
+        body = json.dumps(message).encode(chance.choice(_OTHER_ENCODINGS))
     if chance.random() < 0.1:
         body = b"[" * chance.randint(1, 50_000)
     length = len(body)

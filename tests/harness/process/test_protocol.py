@@ -64,6 +64,15 @@ def test_a_closed_end_is_told(ends):
         protocol.receive(ends[1])
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"])
+def test_values_that_another_encoding_hides_are_garbled(encoding):
+    """A mark between zeros is none of its text's end: behind it 2.7 million lists were read."""
+    reader, lists = protocol.Reader(), "[]," * (2 * protocol.MAX_VALUES)
+    reader.feed(framed(f'{{"a": "\\"", "b": [{lists}[]]}}'.encode(encoding)))
+    with pytest.raises(protocol.Garbled):
+        reader.message()
+
+
 @pytest.mark.parametrize(
     "data",
     [
