@@ -29,6 +29,7 @@ _MOST_LINKS = 40  # as the system's
 _DEEPEST = 100  # folders in each other
 _LEADS_OUT = "it leads out of the folders that it may lie in, or too deep into them"
 _LOOKUPS_S = 10.0  # of processor time; a hundred thousand places take half of that
+_LINES_BETWEEN = 1000  # two looks at the time
 _CONTINUED = re.compile(r"\\[ \t]*\r?\n")
 _HASHES = ("#", "%:", "??=")  # by which a line of the preprocessor begins
 _NAME = re.compile(r'"(?P<quoted>[^"\n]+)"|<(?P<angled>[^<>\n]+)>')
@@ -77,7 +78,7 @@ def local_includes(
     pending = [(source, folder)]
     while pending:
         text, beside = pending.pop()
-        for path in _places(text, beside, search):
+        for path in _places(text, beside, search, lookups):
             lookups.one_more()
             file = _file_at(path, below)
             if file is None or file in found or not allowed(file):
@@ -101,7 +102,7 @@ def included_link(source: str, folder: Path, root: Path) -> str:
     with contextlib.suppress(OSError, ValueError):  # the build says what is wrong
         found = local_includes(source, folder, [], lookups=lookups, below=(root,))
         for text, beside in ((source, folder), *((text, file.parent) for file, text in found.items())):
-            for path in map(os.path.normpath, _places(text, beside, [])):
+            for path in map(os.path.normpath, _places(text, beside, [], lookups)):
                 lookups.one_more()
                 file = _file_at(path, (root,))
                 if file is not None and str(file) != path:
@@ -109,19 +110,24 @@ def included_link(source: str, folder: Path, root: Path) -> str:
     return ""
 
 
-def _places(source: str, beside: Path | None, search: list[Path]) -> Iterator[str]:
+def _places(source: str, beside: Path | None, search: list[Path], lookups: Lookups) -> Iterator[str]:
     """Yield every path that a line of the preprocessor may mean, below the real paths of its folders."""
     first = [os.path.realpath(beside)] if beside else []
-    for name, quoted in _names(source):
+    for name, quoted in _names(source, lookups):
         places = ["/"] if os.path.isabs(name) else [*first, *search] if quoted else search
         for place in places:
             yield os.path.join(place, name)
 
 
-def _names(source: str) -> Iterator[tuple[str, bool]]:
-    """Each name that a line of the preprocessor has in quotes or angle brackets, and whether in quotes."""
+def _names(source: str, lookups: Lookups) -> Iterator[tuple[str, bool]]:
+    """Yield each name that a line of the preprocessor has in quotes or angle brackets, and whether in quotes.
+
+    Raises OSError where ``lookups`` take the processor long: lines without a name take time, too.
+    """
     seen = set()
-    for line in _CONTINUED.sub("", source).splitlines():
+    for number, line in enumerate(_CONTINUED.sub("", source).splitlines()):
+        if number % _LINES_BETWEEN == 0:
+            lookups.no_longer()
         if any(hash_ in line for hash_ in _HASHES):
             for match in _NAME.finditer(line):
                 name = match["quoted"] or match["angled"], bool(match["quoted"])

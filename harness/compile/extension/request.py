@@ -14,6 +14,7 @@ from typing import Any
 
 from harness.compile.dependencies import found_in_system, is_the_systems, system_folders
 from harness.compile.extension.flags import FLAGS, SEARCHED, paths, taken_apart
+from harness.limits import MAX_SOURCE_BYTES
 from harness.solution.discover import Solution
 from harness.solution.includes import DEVICES, Lookups, local_includes, reached, read_bytes
 
@@ -214,6 +215,9 @@ def _excess(arguments: dict[str, Any]) -> str:
     for name in (*_TEXTS, *_LISTS):
         if len(_listed(arguments.get(name))) > _MAX_ITEMS:
             return f"{name} of an extension has more than {_MAX_ITEMS} items"
+    texts = (text.encode(errors="replace") for name in _TEXTS for text in _listed(arguments.get(name)))
+    if any(len(text) > MAX_SOURCE_BYTES for text in texts):
+        return f"a text of an extension has more than {MAX_SOURCE_BYTES >> 20} MiB"
     if any(len(path) > _MAX_PATH_CHARACTERS for path in _listed(arguments.get("sources"))):
         return f"the path of a source has more than {_MAX_PATH_CHARACTERS:,} characters"
     names = map(os.path.basename, _listed(arguments.get("sources")))

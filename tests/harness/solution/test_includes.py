@@ -136,6 +136,13 @@ def test_lines_of_any_length_take_time_in_proportion(tmp_path):
         assert local_includes(text, tmp_path, [tmp_path]) == {}
 
 
+def test_lines_that_name_nothing_count_in_the_time_that_lookups_have(tmp_path, monkeypatch):
+    """The time was looked at only where a place was: millions of lines took 4 s each time, in the judge."""
+    monkeypatch.setattr("harness.solution.includes._LOOKUPS_S", -1.0)
+    with pytest.raises(OSError, match="takes more than -1 s"):
+        local_includes("#ab\n" * 2000, tmp_path, [])
+
+
 @pytest.mark.parametrize(
     "read", [read_bytes, digest_of, lambda path: read_head(path, 10), lambda path: open_plain(path).readline()]
 )
