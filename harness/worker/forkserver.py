@@ -64,7 +64,7 @@ def serve(control_fd: int) -> None:
     selector.register(control, selectors.EVENT_READ)
     workers: dict[int, tuple[int, int]] = {}  # pidfd -> (pid, exit-status pipe)
     ended: dict[int, int] = {}  # exit-status pipe -> pid
-    folders: list[Path] = []  # of workers, which their owner removes if it lives
+    folders: list[Path] = []  # of workers, and control groups, which their owner removes if it lives
     try:
         _answer(control, selector, workers, ended, folders, layers)
     finally:
@@ -72,7 +72,7 @@ def serve(control_fd: int) -> None:
             _end_all([pid for pid, _ in workers.values()])
     for folder in folders:
         if folder.is_dir():  # its owner was killed
-            remove_tree(folder)
+            remove_tree(folder)  # files of a control group are the kernel's, and go with it
 
 
 def _answer(
@@ -111,7 +111,8 @@ def _answer(
             if not fds:
                 control.send(json.dumps(layers).encode())
                 continue
-            folders[:] = [folder for folder in folders if folder.is_dir()] + [Path(request["cwd"])]
+            new = [Path(folder) for folder in (request["cwd"], request["group"]) if folder]
+            folders[:] = [folder for folder in folders if folder.is_dir()] + new
             try:
                 pid = os.fork()
             except OSError as error:  # too many processes, no memory

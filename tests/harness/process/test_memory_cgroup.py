@@ -4,6 +4,7 @@ import pytest
 
 from harness.faults import MachineFault
 from harness.process import memory_cgroup
+from harness.process.fork_server import ForkServer
 from harness.process.memory_cgroup import MemoryGroup
 from harness.result import CandidateFailure, Status
 
@@ -57,6 +58,17 @@ def test_a_worker_that_cannot_join_its_group_is_no_candidates_fault(server, pare
     with pytest.raises(MachineFault, match="cannot be started or confined: IsADirectoryError"):
         with server.fork({}, 1 << 30, readable=[path]) as worker:
             worker.request({"op": "import", "solution": str(path)}, 20)
+
+
+def test_a_group_goes_with_the_process_that_forks_workers_where_its_owner_was_killed(parent, tmp_path):
+    """Each that was killed left one in the kernel's memory, until the machine started anew."""
+    path = tmp_path / "module.py"
+    path.write_text("class ModelNew: pass")
+    with ForkServer() as server, server.fork({}, 1 << 30, readable=[path]) as worker:
+        worker.request({"op": "import", "solution": str(path)}, 60)
+        assert worker._group.folder.is_dir()
+        server.close()  # so does the kernel with the socket of an owner that was killed
+        assert not [path for path in parent.iterdir() if path.is_dir()]
 
 
 @pytest.mark.parametrize("kills, status, killed_by", [(1, Status.OUT_OF_MEMORY, ""), (0, Status.CRASHED, "SIGKILL")])
