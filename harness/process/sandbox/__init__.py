@@ -38,16 +38,18 @@ _CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
 def enter(layers: list[str], confinement: Confinement) -> None:
     """Confine this process, which must have one thread only. Raises OSError where a layer cannot be entered."""
     libc.prctl(libc.PR_SET_CHILD_SUBREAPER, 1)  # what it starts stays below it, where it is counted
+    ways = _ways("files" in layers)
     for name in LAYERS:
         if name in layers:
-            _ENTER[name](confinement)
+            ways[name](confinement)
             libc.prctl(libc.PR_SET_PDEATHSIG, signal.SIGKILL)  # a change of privileges clears it
 
 
 def available() -> dict[str, str]:
     """Layer -> how it is done here, for each that this machine allows; tried in processes of their own."""
     unprotect()
-    found = {name: how for name in LAYERS if (how := _in_a_child(_ENTER[name])) is not None}
+    ways = _ways(with_files=False)
+    found = {name: how for name in LAYERS if (how := _in_a_child(ways[name])) is not None}
     return found if shows_who_hides() else {name: how for name, how in found.items() if name != "limits"}
 
 
@@ -163,23 +165,17 @@ def _privileges(_: Confinement) -> str:
     return "no new privileges, no capabilities"
 
 
-def _system_calls(_: Confinement) -> str:
-    version = _landlock_version()  # what it does not know of is left to this layer
+def _system_calls(with_files: bool) -> str:
+    version = landlock.version_in_kernel() if with_files else 0  # what it does not know of is left to this layer
     return seccomp.refuse_system_calls(signals=version < 6, truncation=version < 3)
 
 
-def _landlock_version() -> int:
-    """Return that of the layer ``files``; 0 without."""
-    try:
-        return landlock.version_in_kernel() if "files" in LAYERS else 0
-    except OSError:
-        return 0
-
-
-_ENTER: dict[str, Callable[[Confinement], str]] = {
-    "limits": _limits,
-    "network": _network,
-    "privileges": _privileges,
-    "files": landlock.restrict,
-    "system_calls": _system_calls,
-}
+def _ways(with_files: bool) -> dict[str, Callable[[Confinement], str]]:
+    """Return how each layer is entered, beside the layer ``files`` or without it."""
+    return {
+        "limits": _limits,
+        "network": _network,
+        "privileges": _privileges,
+        "files": landlock.restrict,
+        "system_calls": lambda _: _system_calls(with_files),
+    }

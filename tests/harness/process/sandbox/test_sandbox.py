@@ -615,6 +615,29 @@ assert [resource.getrlimit(limit) for limit in limits] == [(0, 0), (0, 0)]
     assert done.returncode == 0, done.stderr
 
 
+def test_without_landlock_system_calls_keep_a_candidate_from_what_it_would_have(tmp_path):
+    """A kernel may have Landlock of version 6 and not let it be entered: signals then reached all of the user's."""
+    theirs = tmp_path / "theirs"
+    theirs.write_text("kept")
+    code = f"""
+import contextlib, os
+from harness.process import sandbox
+from harness.process.sandbox import landlock
+landlock.version_in_kernel = lambda: 6
+if "system_calls" not in sandbox.available(): raise SystemExit(77)
+sandbox.enter(["system_calls"], sandbox.Confinement())
+for reach in (lambda: os.kill(os.getppid(), 0), lambda: os.truncate({str(theirs)!r}, 0)):
+    with contextlib.suppress(OSError):
+        reach()
+        os._exit(1)
+os._exit(0)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    if done.returncode == 77:
+        pytest.skip("this machine does not allow the layer 'system_calls'")
+    assert done.returncode == 0 and theirs.read_text() == "kept", done.stderr
+
+
 def test_where_a_limit_is_lower_already_it_stays_and_all_else_is_as_elsewhere(server):
     """In a container without core dumps no source was read, and no candidate had limits."""
     if not {"limits", "privileges"} <= server.isolation.keys():
