@@ -96,6 +96,7 @@ class Request:
         with self._reading():
             folders = self._folders()
             numbers = {str(folder): number for number, folder in reversed([*enumerate(folders)])}
+            sources = [_place(path, folders, numbers) for path in self.sources]  # among headers, and in their order
             digests = sorted(f"{_place(path, folders, numbers)}\0{_digest(path)}" for path in files)
             includes = _listed(self.arguments.get("extra_include_paths"))
             theirs = [path if is_the_systems(self.places[path]) else "" for path in includes]
@@ -103,7 +104,7 @@ class Request:
         if files or "" in theirs:
             # The owner of a file may swap it under the compiler, so such a build is never shared with others.
             # Where they are does not matter: a solution may write them into a temporary folder.
-            parts += [self.solution.sha256, self.solution.helpers, *digests]
+            parts += [self.solution.sha256, self.solution.helpers, json.dumps(sources), *digests]
         return parts
 
     def files(self) -> list[Path]:

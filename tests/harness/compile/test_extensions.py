@@ -127,6 +127,20 @@ def test_source_flags_and_torch_version_decide_what_is_the_same(builder, tmp_pat
     assert key() == key(verbose=True)
 
 
+def test_what_is_a_source_and_in_which_order_decides_what_is_the_same(builder, tmp_path):
+    """A file was the same as a header of another and as a source beside it, so that one got the other's library."""
+    first, second = tmp_path / "a.cpp", tmp_path / "b.cpp"
+    first.write_text('#include "b.cpp"\n')
+    second.write_text(PLAIN)
+
+    def key(*sources):
+        request = {"function": "load", "arguments": {"name": "kb_x", "sources": list(map(str, sources))}}
+        return builder._key(builder.checked(request, tmp_path), {})
+
+    assert len({key(first), key(first, second), key(second, first)}) == 3
+    assert key(first) == key(first)
+
+
 @pytest.mark.parametrize(
     ("wished", "compiled"),
     [(None, "9.0"), ("9.0a", "9.0a"), ("8.0;9.0a+PTX", "9.0a"), ("7.5 8.0", "9.0"), ("x", "9.0")],
