@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness.compile.cache import cache_root
-from harness.process.owned_folders import disk_use, remove_tree
+from harness.process.owned_folders import disk_use, remove_unheld
 
 Trace = Callable[[], list[str]]
 
@@ -31,13 +31,11 @@ def user_cache(name: str) -> Trace:
 
 
 def kept_files(most: int) -> Trace:
-    """Folders of the cache that a candidate filled with more files than that."""
+    """Folders of the cache that a candidate filled with more files than that; not those that a process has."""
 
     def find() -> list[str]:
-        full = [folder for folder in (cache_root() / "private").glob("*") if disk_use(folder, most).files > most]
-        for folder in full:
-            remove_tree(folder)
-        return [f"{folder} with more than {most} files" for folder in full]
+        full = (folder for folder in (cache_root() / "private").glob("*") if disk_use(folder, most).files > most)
+        return [f"{folder} with more than {most} files" for folder in full if remove_unheld(folder)]
 
     return find
 
