@@ -16,9 +16,11 @@ from pathlib import Path
 
 from harness.compile.artefact import Translator
 from harness.compile.translated import PROGRAM_WRONG
+from harness.process.procfs import end_with_parent, set_limit
 
 _ROOT = Path(__file__).resolve().parents[4]
 _CPU_S = 120  # of one translation: importing PyTorch takes most of its 5 s
+_DATA_BYTES = 4 << 30  # a tenth with PyTorch; not of addresses, of which CUDA's libraries take gigabytes
 _START = "from kernelbench.ucutlass.codegen.build.translate import main; main()"
 
 
@@ -40,14 +42,19 @@ def translators(precision: str = "fp32") -> dict[str, Translator]:
 
 
 def main() -> None:
-    """Translate one solution; exit with status 1 where the program is wrong, its findings on standard output."""
+    """Translate one solution; exit with status 1 where the program is wrong, its findings on standard output.
+
+    It ends with the process that started it, and at limits of processor time and memory.
+    """
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("file", type=Path)
     parser.add_argument("out", type=Path)
     parser.add_argument("--problem", type=Path, required=True)
     parser.add_argument("--precision", default="fp32")
     options = parser.parse_args()
-    resource.setrlimit(resource.RLIMIT_CPU, (_CPU_S, _CPU_S))
+    end_with_parent()
+    set_limit(resource.RLIMIT_CPU, _CPU_S)
+    set_limit(resource.RLIMIT_DATA, _DATA_BYTES)
     from kernelbench.ucutlass import LibraryMissing, ProgramError
     from kernelbench.ucutlass.codegen.unsupported import Unsupported
 

@@ -4,11 +4,13 @@ import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from harness.compile.translated import PROGRAM_WRONG
+from harness.process.procfs import is_ending
 from kernelbench import suite
 from kernelbench.ucutlass import ProgramError
 from kernelbench.ucutlass.codegen.build.compiler import HEADERS_VARIABLE
@@ -77,6 +79,40 @@ def test_the_command_prints_findings_and_tells_them_by_its_status(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, cwd="/")
     assert done.returncode == 0, done.stderr
     assert 'extern "C" void solution(' in out.read_text()
+
+
+def command_for(problem, source):
+    """Return the command that translates a program for a problem with this source."""
+    problem.write_text(source)
+    program = problem.with_name("2_76.dsl")
+    program.write_text(LINEAR.format("A=x, B=gemm.weight, bias=bias"))
+    return [*translators()["dsl"].command, str(program), str(problem.with_name("out.cu")), "--problem", str(problem)]
+
+
+@pytest.mark.slow
+def test_a_translation_ends_with_the_process_that_asked_for_it(tmp_path):
+    """Where `kb` was killed one went on for up to two minutes."""
+    started = tmp_path / "started"
+    problem = f"import os, time\nopen({str(started)!r}, 'w').write(str(os.getpid()))\ntime.sleep(60)\n"
+    command = command_for(tmp_path / "problem.py", problem)
+    with subprocess.Popen([sys.executable, "-c", f"import subprocess; subprocess.run({command!r})"]) as caller:
+        end = time.monotonic() + 60
+        while not (started.exists() and started.read_text()) and time.monotonic() < end:
+            time.sleep(0.05)
+        translator = int(started.read_text())
+        assert not is_ending(translator)
+        caller.kill()
+    end = time.monotonic() + 10
+    while not is_ending(translator) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert is_ending(translator)
+
+
+@pytest.mark.slow
+def test_a_translation_takes_so_much_memory_and_no_more(tmp_path):
+    command = command_for(tmp_path / "problem.py", "memory = bytearray(5 << 30)\n")
+    done = subprocess.run(command, capture_output=True, text=True, cwd="/")
+    assert done.returncode and "MemoryError" in done.stderr
 
 
 def test_missing_headers_are_the_machines_fault(monkeypatch, tmp_path):
