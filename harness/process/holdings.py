@@ -21,7 +21,8 @@ _LONG_LINE = 512  # bytes of a line in /proc/PID/maps; a longer one, of a path o
 _CHUNK = 1 << 16  # bytes of a read
 _LINES_BETWEEN = 256  # a few reads of /proc/PID/maps, each of which may wait for a lock of that process
 _DELETED = "(deleted)"
-_FILES_IN_MEMORY = ("/memfd:", "/dev/zero", "/SYSV", "/dev/shm/")  # names of shared mappings in /proc/PID/maps
+# Names of mappings in /proc/PID/maps; "/anon_hugepage" is that of private ones too.
+_FILES_IN_MEMORY = ("/memfd:", "/dev/zero", "/SYSV", "/dev/shm/", "/anon_hugepage")
 
 Sizes = dict[tuple[int, int], tuple[bool, int]]  # device and inode -> whether it lies in memory, and its bytes
 

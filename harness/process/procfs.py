@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _MOST_TASKS = 10_000  # of one family: a fork bomb is not followed for ever
-_PRIVATE = ("RssAnon", "VmSwap", "VmPTE", "HugetlbPages")  # in /proc/PID/status
+# In /proc/PID/status. Huge pages are those of files without a name, which are known as such by their mappings, too.
+_PRIVATE, _SHARED = ("RssAnon", "VmSwap", "VmPTE"), ("RssShmem", "HugetlbPages")
 # In memory.stat of a control group. A candidate that reads files, or asks for names that there are not, leaves them.
 _TAKEN_BACK = re.compile(r"^(?:inactive_file|active_file|slab_reclaimable) (\d+)$", re.MULTILINE)
 _PF_EXITING = 0x4  # of the flags in /proc/PID/stat
@@ -199,7 +200,7 @@ def usage(processes: list[int]) -> Usage:
         if not fields:
             continue
         found.private += sum(int(fields[name].split()[0]) for name in _PRIVATE if name in fields) * 1024
-        found.shared += int(fields.get("RssShmem", "0").split()[0]) * 1024
+        found.shared += sum(int(fields[name].split()[0]) for name in _SHARED if name in fields) * 1024
         found.moving |= "RssAnon" not in fields and int(fields["Threads"]) > 1
     return found
 

@@ -188,6 +188,14 @@ def test_a_mapping_of_a_file_with_a_long_name_counts_more_than_once(monkeypatch)
     assert mappings([1], MANY).count == 80
 
 
+@pytest.mark.parametrize("kept", ["rw-p", "rw-s"], ids=["private", "shared"])
+def test_huge_pages_lie_in_memory_and_on_no_disk(monkeypatch, kept):
+    """MAP_HUGETLB gives a file without a name to each mapping, and 8 GB of them were too much disk."""
+    line = f"7f0000000000-7f0040000000 {kept} 00000000 00:0f 7            /anon_hugepage (deleted)".encode()
+    monkeypatch.setattr("harness.process.holdings._lines_of_maps", lambda process: iter([line]))
+    assert [*mappings([1], MANY).nameless.values()] == [(True, 1 << 30)]
+
+
 ONLY_A_THREAD_IS_LEFT = """
 import ctypes, os, threading
 memory = bytearray(b"x") * (64 << 20)

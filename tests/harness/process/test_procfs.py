@@ -104,6 +104,14 @@ def test_a_process_that_was_killed_is_ending_before_anybody_asks_for_its_status(
     assert is_ending(process.pid)
 
 
+def test_huge_pages_are_shared_memory(monkeypatch):
+    """Their mappings name files in memory, of which the larger figure counts: as private memory they counted twice."""
+    status = "Name:\tx\nRssAnon:\t1024 kB\nRssShmem:\t512 kB\nHugetlbPages:\t4096 kB\nThreads:\t1\n"
+    monkeypatch.setattr("harness.process.procfs.read_text", lambda path: status)
+    found = usage([1])
+    assert (found.private, found.shared) == (1 << 20, 9 << 19)
+
+
 def test_processes_that_a_user_may_have_are_those_of_its_limit_and_its_groups(tmp_path):
     own = tmp_path / read_text("/proc/self/cgroup").partition("::")[2].strip().lstrip("/")
     own.mkdir(parents=True, exist_ok=True)
