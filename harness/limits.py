@@ -9,6 +9,7 @@ MAX_LOOKUPS = 100_000  # of names that a source and what it includes may include
 MAX_BUILT_BYTES = 512 << 20  # of one built library; PyTorch's own largest is for seven architectures and has 1 GB
 MAX_BUILT_TOGETHER_BYTES = 2 << 30  # of all that one candidate has built
 MAX_LIBRARY_BYTES = 2 << 30  # of a prebuilt library, as large as linkers make them
+MAX_NAMED_BYTES = 2 << 30  # of all files that a solution names: their digests are taken four times, 1 GB in a second
 MAX_ARCHIVE_BYTES = 256 << 20  # of others' kernels, the file as well as all sources together; CUDA-L1's has 1.6 MB
 MAX_JSON_BYTES = 64 << 20  # of a file that is one JSON text; it may take 30 times as much memory
 MAX_ENTRIES = 200_000  # in a directory of solutions: 250 problems with 100 samples each, and as many helpers

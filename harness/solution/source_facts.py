@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from harness.limits import MAX_INCLUDED_FILES, MAX_INCLUDED_FOLDERS, MAX_NAME_CHARACTERS
+from harness.limits import MAX_INCLUDED_FILES, MAX_INCLUDED_FOLDERS, MAX_NAME_CHARACTERS, MAX_NAMED_BYTES
 from harness.solution import languages
 from harness.solution.discover import is_solution
 from harness.solution.helper_files import (
@@ -55,6 +55,9 @@ def facts(path: str, root: str) -> dict[str, Any]:
     if len(folders) > MAX_INCLUDED_FOLDERS:
         most = f"the limit is {MAX_INCLUDED_FOLDERS}"
         return found | {"refused": f"it names files in {len(folders):,} folders, with those around them, and {most}"}
+    if (size := _size(own - {file.resolve()}, top)) > MAX_NAMED_BYTES:
+        most = f"the limit is {MAX_NAMED_BYTES:,}"
+        return found | {"refused": f"the files that it names have {size:,} bytes together, and {most}"}
     digests = _digests(file, own, top)
     return found | {"taken_in": digests, "refused": _in_other_encoding(digests)}
 
@@ -73,7 +76,10 @@ def _in_other_encoding(files: Iterable[str]) -> str:
 
 def libraries(path: str, root: str) -> dict[str, Any]:
     """Return the facts of a built library: the files ``taken_in`` are the libraries beside it."""
-    return {"taken_in": _digests(Path(path), libraries_beside(Path(path)), Path(root))}
+    own = libraries_beside(Path(path))
+    if (size := _size(own, Path(root).resolve())) > MAX_NAMED_BYTES:
+        return {"refused": f"libraries beside it have {size:,} bytes together, and the limit is {MAX_NAMED_BYTES:,}"}
+    return {"taken_in": _digests(Path(path), own, Path(root))}
 
 
 def files(path: str, root: str) -> list[str]:
@@ -127,6 +133,15 @@ def uses_extensions(tree: ast.AST) -> bool:
     return _imports(tree, "cpp_extension") or any(
         isinstance(node, ast.Attribute) and node.attr == "cpp_extension" for node in ast.walk(tree)
     )
+
+
+def _size(own: set[Path], root: Path) -> int:
+    """Return the bytes of a solution's ``own`` files below ``root`` that it may see, holes included."""
+    size = 0
+    for file in own:
+        with contextlib.suppress(OSError):
+            size += file.stat().st_size if may_see(file, root) else 0
+    return size
 
 
 def _digests(path: Path, own: set[Path], root: Path) -> dict[str, str]:

@@ -36,7 +36,7 @@ _MEMORY_SHARE = 0.75  # of what is available at the start, for compilers; the re
 # As compilers say that there is no room, and that no process can be started. Some limits are a share of what is free.
 _TAKEN_BY_OTHERS = (
     "No space left on device", "Disk quota exceeded", "Resource temporarily unavailable", "out of memory",
-    "Cannot allocate memory", "the limit is",
+    "Cannot allocate memory", "File too large", "the limit is",
 )  # fmt: skip
 _UNFIT_S = 60.0  # what waits is told at once; a queue may last for days, and the machine may have been at fault
 _COMPILERS = 2  # of a CUDA extension, side by side

@@ -418,6 +418,18 @@ def test_a_source_that_names_more_files_than_a_solution_has_is_refused(tmp_path)
     assert solution.refused == "it names 501 files, and the limit is 500" and not solution.taken_in
 
 
+def test_a_source_that_names_more_bytes_than_a_solution_has_is_refused(tmp_path):
+    """To take digests of six holes of 2 GiB each took 45 s, in which nobody else was evaluated."""
+    for name in ("one.bin", "two.bin"):
+        with put(tmp_path, name).open("wb") as file:
+            file.truncate(5 << 28)
+    put(tmp_path, "1_19.py", "names = ['one.bin', 'two.bin']")
+    put(tmp_path, "1_20.py", "names = ['one.bin']")
+    refused, taken = discover(tmp_path).solutions
+    told = "the files that it names have 2,684,354,560 bytes together, and the limit is 2,147,483,648"
+    assert refused.refused == told and not refused.taken_in and taken.taken_in
+
+
 def test_a_source_that_names_files_in_more_folders_than_a_copy_has_is_refused(tmp_path):
     """499 of them, each 89 folders deep, made 45,000 folders anew for each solution, until no disk had the room."""
     names = [f"{number}/{'d/' * 60}table.txt" for number in range(2)]
