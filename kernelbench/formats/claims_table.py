@@ -14,6 +14,7 @@ from pathlib import Path
 
 from harness.limits import MAX_SAMPLE
 from harness.problem.module import ProblemId
+from harness.solution.discover import readable
 from kernelbench.formats import claims
 from kernelbench.formats.archive import Archive, ArchiveError, Kernel, ReadOptions, lines_of, text_of
 
@@ -58,7 +59,7 @@ def _add(archive: Archive, table: Path, row: dict[str, str], origin: str) -> Non
         raise ArchiveError(f"{table}, {origin}: sample '{sample:.20}' is no number from 0 to {MAX_SAMPLE}")
     source, reason = text_of(table.parent, table.parent / row["file"])
     if source is None:
-        archive.left_out.append((origin, f"{row['file']}: {reason}"))
+        archive.left_out.append((origin, f"{readable(row['file'])}: {reason}"))
         return
     claimed = next((row[name] for name in _SPEEDUP if row.get(name)), None)
     speedups = claims.speedups({row.get("baseline") or "eager": claimed and claimed.rstrip("x")})

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from harness.problem.module import ProblemId
 from harness.result import Result
+from harness.solution.discover import readable
 from kernelbench.formats import claims, kernelbench
 from kernelbench.formats.archive import Archive, ArchiveError, Kernel, ReadOptions, text_of
 
@@ -34,12 +35,12 @@ def read(path: Path, options: ReadOptions) -> Archive:
     for match, file in found:
         level, number, sample = of = tuple(map(int, match.groups()))
         if of in seen:
-            archive.left_out.append((file.name, f"another file is sample {sample} of {level}/{number} too"))
+            archive.left_out.append((readable(file.name), f"another file is sample {sample} of {level}/{number} too"))
             continue
         seen.add(of)
         source, why_not = text_of(path, file)
         if source is None:
-            archive.left_out.append((file.name, why_not))
+            archive.left_out.append((readable(file.name), why_not))
             continue
         told = claimed.get((f"{level}/{number}", sample))
         archive.add(Kernel(

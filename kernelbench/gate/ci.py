@@ -16,7 +16,7 @@ from kernelbench.metrics import settled
 from kernelbench.views import leaderboard, tables
 
 _MOST_BYTES = 1_000_000  # of a summary: GitHub shows none of more than 1 MiB, of no author
-_MOST_CHARACTERS = 500  # of one of its lines
+_MOST_CHARACTERS = 1_000  # of one of its lines: a name has half of them
 _WORDS = {HOLDS: "holds", FAILS: "FAILS", UNDECIDED: "undecided"}
 
 
@@ -170,7 +170,7 @@ def _lines(checks: Sequence[Check], kind: str, form: str) -> list[str]:
 
 def _line_of(text: str, form: str) -> str:
     """The first lines of a text as an item of a list."""
-    lines = [escaping.cut(line, _MOST_CHARACTERS) for line in text.splitlines()[:4]]
+    lines = [escaping.cut_apart(line, _MOST_CHARACTERS) for line in text.splitlines()[:4]]
     return f"- {escaping.markdown_lines(lines)}" if form == "markdown" else "    " + "\n      ".join(lines)
 
 

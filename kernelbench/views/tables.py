@@ -31,7 +31,7 @@ def table(
     """
     escaped = escaping.markdown if form == "markdown" else escaping.terminal
     rows = [["" if cell is None else str(cell) for cell in row] for row in rows]
-    rows = [[escaped(escaping.cut(cell, _MOST_CHARACTERS)) for cell in row] for row in rows]
+    rows = [[escaped(escaping.cut_apart(cell, _MOST_CHARACTERS)) for cell in row] for row in rows]
     if widths:  # tabulate's own maxcolwidths takes "False" for a truth value, and that for True
         rows = [[_wrapped(cell, width) for cell, width in zip(row, widths)] for row in rows]
     else:

@@ -12,7 +12,7 @@ from harness.integrity.origin import Origin
 from harness.integrity.static import Finding, findings
 from harness.integrity.static.rules import INFO
 from harness.problem.module import ProblemId
-from harness.solution.discover import SUFFIXES, Solution, read_solution
+from harness.solution.discover import SUFFIXES, Solution, read_solution, readable
 from harness.solution.naming import SolutionError
 from kernelbench.cli import WRONG_USAGE, fail, say, say_json
 from kernelbench.machine import ncu
@@ -49,7 +49,7 @@ def command(paths: tuple[Path, ...], everything: bool, log: Path | None, as_json
         return
     rows = [(f"{f.file}:{f.line}", f.severity, f.rule, f.code, f.to_json()["explanation"]) for f in found]
     columns = ("where", "severity", "rule", "code", "why")
-    say(tables.table(columns, rows, "terminal", widths=[40, None, None, 40, 50]))
+    say(tables.table(columns, rows, "terminal", widths=[None, None, None, 40, 50]))
     say(f"\n{len(found)} finding(s) in {len(paths)} file(s)")
     if log:
         _tell(kernels)
@@ -67,7 +67,7 @@ def _read(path: Path) -> Solution:
 
 
 def _of(path: Path, solution: Solution) -> list[Finding]:
-    return [replace(finding, file=str(path)) for finding in findings(solution)]
+    return [replace(finding, file=readable(path)) for finding in findings(solution)]
 
 
 def _kernels(log: Path, solution: Solution) -> list[dict]:

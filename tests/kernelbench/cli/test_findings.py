@@ -33,6 +33,16 @@ def log(path, **ns):
     return path
 
 
+def test_no_two_files_are_shown_by_one_name(tmp_path):
+    """An escape looked like its own name, and a name that was wrapped at a blank like one without."""
+    names = ["a\x1b.py", r"a\x1b.py", f"{'k' * 40} b.py", f"{'k' * 40}b.py", "n b.py", "n\nb.py"]
+    for name in names:
+        (tmp_path / name).write_text(SOURCE + "import ctypes\n")
+    lines = kb(*(tmp_path / name for name in names)).stdout.splitlines()
+    shown = {re.split(r":\d+ ", line)[0] for line in lines if "ctypes" in line}
+    assert len(shown) == len(names)
+
+
 def test_a_log_of_ncu_tells_whose_the_kernels_are(solution, tmp_path):
     written = log(tmp_path / "log.csv", **{"relu(float *, int)": 3000, "cublas_like_thing(int)": 1000})
     done = kb(solution, "--ncu", written)

@@ -12,6 +12,14 @@ def test_one_long_cell_does_not_make_all_rows_as_long(form):
     assert len(text) < 102 * 600 and "…" in text
 
 
+@pytest.mark.parametrize("form", ["terminal", "markdown"])
+def test_two_long_cells_that_differ_at_their_ends_look_different(form):
+    """Names of two files were cut to the same text."""
+    names = [("d" * 250 + "/") * 4 + end for end in ("one.py", "two.py")]
+    one, two = table(["file"], [[name] for name in names], form).splitlines()[2:]
+    assert one != two and len(one) < 600
+
+
 def test_words_for_truth_values_stay_what_they_are():
     """A kernel that was not accepted stood there as accepted: tabulate took bool("False") for True."""
     for widths in (None, [10]):
