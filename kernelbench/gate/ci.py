@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from harness.result import first_line
+from harness.result import first_line, printable
+from harness.solution.discover import name_shown
 from kernelbench import escaping
 from kernelbench.gate.thresholds import FAILS, HOLDS, UNDECIDED, Check, exit_status
 from kernelbench.metrics import settled
@@ -138,7 +139,8 @@ def annotations(checks: Sequence[Check], solutions: Path) -> str:
     """
     lines = []
     for check in checks:
-        path = os.path.relpath(solutions / check.name)
+        path = os.path.relpath(solutions / name_shown(check.name))  # a forge looks for the file
+        path = path if printable(path) == path else ""  # and may find another by what can be shown
         title = f"kb check: {check.problem} {Path(check.name).name}".rstrip()
         for text in check.broken:
             place = {"file": path, "line": _line(text, check.name), "title": title}

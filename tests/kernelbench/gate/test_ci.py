@@ -45,6 +45,13 @@ def test_an_annotation_points_to_the_line_and_cannot_be_broken_out_of():
     assert lines[2].startswith("::notice file=fast.cu,")
 
 
+def test_an_annotation_points_to_the_file_itself_and_to_no_other():
+    r"""The shown name of ``a\b.cu`` is the real one of a neighbour."""
+    names = {r"a\\b.cu": r"file=a\b.cu,", r"a\\\\b.cu": r"file=a\\b.cu,", r"a\x1b.cu": "::error title="}
+    for name, place in names.items():
+        assert place in annotations([Check("1/1", name, broken=["fails"])], Path("."))
+
+
 def test_junit_counts_failures_and_skips_and_is_xml():
     suite = ElementTree.fromstring(junit([FAILED, GOOD, SKIPPED]).encode())
     assert suite.attrib | {"time": ""} == {
