@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import os
 import re
 import shutil
 import subprocess
 from dataclasses import dataclass
+
+from harness.faults import MachineFault
+
+_FOR_NOW = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)  # others have processes, memory or descriptors
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,7 @@ def program(name: str) -> str | None:
 
 
 def _first(candidates: list[str], version: str) -> Compiler | None:
+    """Return the first that runs. Raises MachineFault where one cannot be started for now: it is there all the same."""
     for candidate in candidates:
         path = program(candidate) if candidate else None
         if not path:
@@ -61,8 +67,12 @@ def _first(candidates: list[str], version: str) -> Compiler | None:
         try:
             done = subprocess.run([path, "--version"], capture_output=True, text=True, errors="replace", timeout=60)
             output = done.stdout
-        except (OSError, subprocess.TimeoutExpired):
+        except OSError as error:
+            if error.errno in _FOR_NOW:
+                raise MachineFault(f"cannot start {path}: {error.strerror}") from error
             continue
+        except subprocess.TimeoutExpired as error:
+            raise MachineFault(f"{path} does not tell its version within {error.timeout:g} s") from error
         match = re.search(version, output)
         return Compiler(path, match[1] if match else "unknown")
     return None

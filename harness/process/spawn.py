@@ -60,7 +60,8 @@ def start_server(
     path = [str(ROOT), *import_path()]
     # tearing PyTorch down takes a second and frees nothing that the end of a process does not
     start = (
-        f"import os, sys; sys.path[:] = {path!r}\nfrom {module} import serve\n"
+        f"import os, signal, sys; sys.path[:] = {path!r}\nfrom {module} import serve\n"
+        "signal.signal(signal.SIGCHLD, signal.SIG_DFL)\n"  # ends of children that are ignored are told to nobody
         # whom it answers may end meanwhile
         f"try: serve({connection.fileno()})\nexcept (EOFError, BrokenPipeError, ConnectionResetError): pass\n"
         "sys.stdout.flush(); sys.stderr.flush(); os._exit(0)"

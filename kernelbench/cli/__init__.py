@@ -271,6 +271,7 @@ def main() -> None:
       kb eval --solutions mine     # is it right, and how fast
     """
     with contextlib.suppress(ValueError):  # only a process's first thread may
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # who starts it may ignore the ends of its children
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # how batch systems interrupt
 
 

@@ -202,7 +202,7 @@ class BuildQueue:
         """Return what the build will take; what cannot be told is for the build to report."""
         try:
             return expected_cost(solution, self._context)
-        except (CacheError, OSError):
+        except (CacheError, MachineFault, OSError):
             return NOTHING
 
     def _build(self, order: Order) -> tuple[Artefact | None, Any]:

@@ -50,14 +50,14 @@ class Archive:
     problems: dict[ProblemId, str] = field(default_factory=dict)  # definitions of its own
     names: dict[ProblemId, str] = field(default_factory=dict)  # of problems of another suite
     left_out: list[tuple[str, str]] = field(default_factory=list)
-    characters: int = 0  # of all sources together
+    bytes: int = 0  # of all sources together
 
     def add(self, kernel: Kernel) -> None:
         """Take a solution in. Raises ArchiveError where it makes the archive too large."""
-        self.characters += len(kernel.source)
-        if self.characters > MAX_ARCHIVE_BYTES:
+        self.bytes += len(kernel.source.encode(errors="replace"))
+        if self.bytes > MAX_ARCHIVE_BYTES:
             raise ArchiveError(
-                f"its solutions have more than {MAX_ARCHIVE_BYTES:,} characters together, which {kernel.origin} "
+                f"its solutions have more than {MAX_ARCHIVE_BYTES:,} bytes together, which {kernel.origin} "
                 "exceeds; divide the archive"
             )
         self.kernels.append(kernel)

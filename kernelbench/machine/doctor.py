@@ -11,6 +11,7 @@ import torch
 
 from harness.compile.toolchain import host_compiler, nvcc, program
 from harness.device import Nvml, cpu_name
+from harness.faults import MachineFault
 from harness.process import sandbox
 from harness.solution.languages import Language, languages
 
@@ -99,7 +100,10 @@ def _cuda_match() -> Finding:
 
 
 def _host_compiler() -> Finding:
-    compiler = host_compiler()
+    try:
+        compiler = host_compiler()
+    except MachineFault as fault:
+        return Finding("C++ compiler", "", str(fault))
     if compiler is None:
         return Finding("C++ compiler", "", "install g++ or clang++, or set CXX")
     return Finding("C++ compiler", f"{compiler.version} ({compiler.path})")

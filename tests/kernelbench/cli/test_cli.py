@@ -286,6 +286,20 @@ def test_a_closed_stream_keeps_nothing_from_being_evaluated(tmp_path, closed):
     assert len((tmp_path / "run" / "results.jsonl").read_text().splitlines()) == 1
 
 
+@pytest.mark.slow
+def test_who_starts_it_may_ignore_the_ends_of_children(tmp_path):
+    """The process that forks workers died of it, and the run did not end."""
+    (tmp_path / "1_19.cpp").write_text("#include <missing.h>")
+    (tmp_path / "1_20.py").write_text(GOOD)
+    command = [*REAL_KB, "eval", "--solutions", str(tmp_path), "--device", "cpu", "-o", str(tmp_path / "run")]
+    ignores = "import os, signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN)"
+    starts = f"{ignores}; os.execv({command[0]!r}, {command!r})"
+    done = subprocess.run([sys.executable, "-c", starts], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
+    results = [json.loads(line) for line in (tmp_path / "run" / "results.jsonl").read_text().splitlines()]
+    assert {one["status"] for one in results} == {"build_error", "wrong_value"}
+
+
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["eval", "--help"], ["problems", "list"]])
 def test_output_that_nobody_reads_is_no_verdict(arguments):
     """It ended with 1, as a gate that fails."""

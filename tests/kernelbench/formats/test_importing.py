@@ -145,6 +145,9 @@ def test_archives_beyond_all_measure_are_refused_by_where(cuda_l1, tmp_path, mon
     monkeypatch.setattr("kernelbench.formats.archive.MAX_ARCHIVE_BYTES", 3 * len(KERNEL))
     with pytest.raises(ArchiveError, match="which line 5 exceeds"):
         imported(table, tmp_path / "out")
+    (tmp_path / "k.py").write_text("#" + "\N{GRINNING FACE}" * len(KERNEL))  # of four bytes each
+    with pytest.raises(ArchiveError, match="which line 2 exceeds"):
+        imported(table, tmp_path / "out")
 
 
 @pytest.mark.parametrize("sample", ["-1", "1.5", "²", "1" * 10, "9" * 5000])
