@@ -253,7 +253,7 @@ class _Binding:
             self._find("operand-swap", f"M={known.get('M')} and N={known.get('N')} with an operand swap",
                        "the swapped result lies in place only if M == N",
                        "remove .with_operand_swap(true)")  # fmt: skip
-        for name, symbol, elements in _contiguous(kernel):
+        for name, symbol, elements in contiguous(kernel):
             if symbol in known and known[symbol] % elements:
                 self._find("bind-alignment", f"{symbol}={known[symbol]} is no multiple of {name}={elements}",
                            "rows of a tensor start where its alignment says",
@@ -316,11 +316,12 @@ def _alignment_fix(kernel: ir.Kernel, name: str, elements: int) -> str:
     return f"{fix} with {'epilogue=no_smem' if name == 'C' else 'kernel=cp_async'}, or pad the tensor"
 
 
-def _contiguous(kernel: ir.Kernel) -> Iterator[tuple[str, str, int]]:
+def contiguous(kernel: ir.Kernel) -> Iterator[tuple[str, str, int]]:
     """Operand, symbol of its contiguous axis, and alignment in elements."""
     alignment = kernel.alignment
-    if not kernel.arch.is_sm90_or_later and kernel.dtypes.input is DType.FP32:
-        return  # CUDA cores load single elements
+    single = (DType.FP32, DType.FP64) if kernel.is_gemm else (DType.FP32,)
+    if not kernel.arch.is_sm90_or_later and kernel.dtypes.input in single:
+        return  # CUDA cores and FP64 tensor cores load single elements
     if isinstance(kernel.layout, ir.GemmLayout):
         row = ir.Matrix.ROW_MAJOR
         yield "A", "K" if kernel.layout.a is row else "M", alignment.a

@@ -172,11 +172,11 @@ def test_a_gradient_is_checked_as_the_operation_defines_it():
     assert bound(CONV90.replace("fprop", "dgrad") + " bind(output=g, filter=w)", to)["input"] == "output"
 
 
-def test_cuda_cores_need_no_alignment():
-    shapes = dict(dtype="float32")
-    to = problem([tensor("x", 64, 21, **shapes)], [tensor("weight", 128, 21, **shapes)],
-                 [tensor("output", 64, 128, **shapes)])  # fmt: skip
-    assert bound(f"gemm().with_dtype(input=fp32, acc=fp32, output=fp32){LAYOUT}.with_arch(sm_80)", to)
+@pytest.mark.parametrize(("dtype", "type_"), [("float32", "fp32"), ("float64", "fp64")])
+def test_cuda_cores_and_tensor_cores_of_fp64_need_no_alignment(dtype, type_):
+    to = problem([tensor("x", 64, 21, dtype=dtype)], [tensor("weight", 127, 21, dtype=dtype)],
+                 [tensor("output", 64, 127, dtype=dtype)])  # fmt: skip
+    assert bound(f"gemm().with_dtype(input={type_}, acc={type_}, output={type_}){LAYOUT}.with_arch(sm_80)", to)
 
 
 @pytest.mark.parametrize(
