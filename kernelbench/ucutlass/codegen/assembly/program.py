@@ -54,10 +54,10 @@ def scalars(program: ir.Program) -> tuple[Operand, ...]:
 
 
 def _value(program: ir.Program, operand: Operand, symbol: str) -> str:
-    return _renamed(extent_value(program.kernels[operand.kernel], symbol, "a"), operand.kernel)
+    return renamed(extent_value(program.kernels[operand.kernel], symbol, "a"), operand.kernel)
 
 
-def _renamed(value: str, place: int) -> str:
+def renamed(value: str, place: int) -> str:
     """Return a value of a later kernel's extents in terms of the program's: its K is the columns before it."""
     if not place:
         return value
@@ -197,7 +197,7 @@ class Stages:
             field = "s" if one.role is Role.SCALAR else "p"
             if (place, one.name) not in self._sources and outer in self._outer:
                 lines.append(f"c.{field}_{one.name} = a.{field}_{outer};")
-        lines += [f"c.n_{name} = {_renamed(f'a.n_{name}', place)};" for name in extents_of(kernel)]
+        lines += [f"c.n_{name} = {renamed(f'a.n_{name}', place)};" for name in extents_of(kernel)]
         if place == len(self.program.kernels) - 1:
             lines += ["c.alpha = a.alpha;", "c.beta = a.beta;"]
         body = "\n  ".join(lines)

@@ -13,12 +13,20 @@ import importlib.util
 import resource
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from harness.compile.artefact import Translator
 from harness.compile.translated import PROGRAM_WRONG
 from harness.process.procfs import end_with_parent, set_limit
 
+if TYPE_CHECKING:
+    import torch
+
+    from harness.problem.module import Workload
+    from harness.problem.signature import Signature
+
 _ROOT = Path(__file__).resolve().parents[4]
+_PRIMES = (3, 5, 7, 11, 13, 17, 19, 23)
 _CPU_S = 120  # of one translation: importing PyTorch takes most of its 5 s
 _DATA_BYTES = 4 << 30  # a tenth with PyTorch; not of addresses, of which CUDA's libraries take gigabytes
 _START = "from kernelbench.ucutlass.codegen.build.translate import main; main()"
@@ -76,8 +84,22 @@ def translated(source: str, problem: Path, precision: str) -> str:
 
     program = check(source)
     loaded = load_problem(ProblemFile(ProblemId(0, 0), problem.stem, problem))
-    signatures = [derive_signature(loaded.workload(name), DTYPES[precision]) for name in loaded.workloads]
-    return generate_solution(program, signatures)
+    workloads, dtype = [loaded.workload(name) for name in loaded.workloads], DTYPES[precision]
+    signatures = [derive_signature(workload, dtype) for workload in workloads]
+    return generate_solution(program, signatures, [_grown(workload, dtype) for workload in workloads])
+
+
+def _grown(workload: Workload, dtype: torch.dtype) -> Signature | None:
+    """Return the signature with each size of the inputs times a prime of its own; None where that cannot be."""
+    from harness.problem.held_out import input_sizes
+    from harness.problem.module import ProblemError
+    from harness.problem.signature import derive_signature
+
+    sizes = {name: size * prime for (name, size), prime in zip(input_sizes(workload).items(), _PRIMES)}
+    try:
+        return derive_signature(workload.with_sizes(sizes), dtype)
+    except ProblemError:
+        return None
 
 
 if __name__ == "__main__":

@@ -58,7 +58,57 @@ def test_operands_are_bound_to_tensors_and_extents_to_the_workloads_sizes():
 
 def test_a_workload_that_the_program_does_not_fit_ends_with_the_reason():
     text = solved("2/12", "A=x, B=gemm.weight, bias=gemm.bias")
-    assert re.search(r'in_features == 3001 && out_features == 5003\) end\("[KN]=\d+ is no multiple of', text)
+    assert re.search(r'in_features == 3001 && out_features == 5003\) \{\s+end\("[KN]=\d+ is no multiple of', text)
+
+
+PROBLEM = """import torch
+WORKLOADS = {"full": dict(batch=4, rows=16, columns=8)}
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gemm = torch.nn.Linear(8, 8)
+    def forward(self, x):
+        return torch.relu(self.gemm(x))
+def get_inputs(batch, rows, columns):
+    return [torch.randn(SHAPE)]
+def get_init_inputs(batch, rows, columns):
+    return []
+"""
+
+
+def extents_of_other_sizes(tmp_path, shape):
+    """Return the extents that a solution has at sizes of no workload, by name; None where it has none."""
+    (tmp_path / "problem.py").write_text(PROBLEM.replace("SHAPE", shape))
+    text = translated(LINEAR.format("A=x, B=gemm.weight, bias=gemm.bias"), tmp_path / "problem.py", "fp32")
+    found = re.search(r"else if \(columns == 8\) \{(.*?)\}", text, re.S)
+    return found and dict(re.findall(r"a\.n_(\w) = (.*);", found[1]))
+
+
+def test_extents_at_other_sizes_of_the_inputs_are_products_of_these(tmp_path):
+    """Each program crashed on held-out workloads, which were never among those of the problem."""
+    assert extents_of_other_sizes(tmp_path, "batch, rows, 8") == {
+        "M": "int64_t(batch) * int64_t(rows)", "N": "8", "K": "8",
+    }  # fmt: skip
+    assert extents_of_other_sizes(tmp_path, "batch * batch * 3 * rows, 8")["M"] == (
+        "int64_t(batch) * int64_t(batch) * int64_t(rows) * 3"
+    )
+
+
+@pytest.mark.parametrize("shape", [
+    "batch + rows, 8", "batch * rows + 1, 8", "batch * 2 * (rows // 16), 8", "rows // 2, 8",
+])  # fmt: skip
+def test_other_sizes_of_which_an_extent_is_no_product_end_with_the_reason(tmp_path, shape):
+    assert extents_of_other_sizes(tmp_path, shape) is None
+    text = translated(LINEAR.format("A=x, B=gemm.weight, bias=gemm.bias"), tmp_path / "problem.py", "fp32")
+    assert 'else end("the extents of the program do not follow from these sizes");' in text
+
+
+def test_at_other_sizes_alignments_are_looked_at_when_it_is_called():
+    """Not all of CUTLASS's kernels do that themselves, and misaligned reads lose the device."""
+    text = solved("2/76", "A=x, B=gemm.weight, bias=bias")
+    branch = re.search(r"else if \(in_features == 8192 && out_features == 8192\) \{(.*?)\n  \}", text, re.S)[1]
+    assert "a.n_M = int64_t(batch_size);" in branch and "a.n_K = 8192;" in branch
+    assert 'if (a.n_K % 4) end("K is no multiple of A=4");' in branch
 
 
 def test_a_program_that_does_not_fit_the_problem_says_what_to_change():
