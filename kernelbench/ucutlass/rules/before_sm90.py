@@ -88,6 +88,11 @@ def _split_epilogue(kernel: ir.Kernel) -> Iterator[Breach]:
         yield ("split-k with an epilogue that reads or stores a tensor, or with beta",
                "write mode=none, slices=1, or keep to activations, scale, clip and scalars",
                place(kernel, "split_k"))  # fmt: skip
+    made = kernel.dtypes.output
+    if kernel.split_k.mode is SplitKMode.SERIAL and made.is_integer and made.bytes < kernel.dtypes.acc.bytes:
+        other = "mode=parallel" if kernel.is_gemm else "mode=none, slices=1"
+        yield (f"mode=serial with output={made}, which saturates at the sums of single slices",
+               f"write {other}, or output={kernel.dtypes.acc}", place(kernel, "split_k"))  # fmt: skip
     if kernel.split_k.mode is SplitKMode.PARALLEL and not kernel.is_gemm:
         yield ("mode=parallel of a convolution, whose sums CUTLASS leaves to the caller", "write mode=serial",
                place(kernel, "split_k"))  # fmt: skip

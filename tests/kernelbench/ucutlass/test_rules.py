@@ -14,6 +14,7 @@ from kernelbench.ucutlass.rules import RULES
 
 FP32 = ".with_dtype(input=fp32, acc=fp32, output=fp32)"
 FP8 = ".with_dtype(input=e4m3, acc=fp32, output=fp16)"
+INT8 = ".with_dtype(input=s8, acc=s32, output=s8)"
 ROW = ".with_layout(A=RowMajor, B=RowMajor, C=RowMajor)"
 TO_NLC, TO_NCL = "transpose(input, NCL, NLC)", "transpose(output, NLC, NCL)"
 
@@ -183,6 +184,12 @@ CASES = [
      f"{GEMM80}.with_split_k(mode=parallel, slices=2) >> relu()"),
     ("split-k-epilogue", f"{CONV80}.with_split_k(mode=parallel, slices=2)", "write mode=serial",
      f"{CONV80}.with_split_k(mode=serial, slices=2)"),
+    ("split-k-epilogue", f"gemm(){INT8}{LAYOUT}.with_arch(sm_80).with_split_k(mode=serial, slices=2)",
+     "write mode=parallel, or output=int32",
+     f"gemm(){INT8}{LAYOUT}.with_arch(sm_80).with_split_k(mode=parallel, slices=2)"),
+    ("split-k-epilogue", f"{CONV}{INT8}.with_arch(sm_80).with_split_k(mode=serial, slices=2)",
+     "write mode=none, slices=1, or output=int32",
+     f"{CONV}{INT8.replace('output=s8', 'output=s32')}.with_arch(sm_80).with_split_k(mode=serial, slices=2)"),
     ("swizzle-form", f"batched_gemm(){SM80}.with_swizzle(pattern=StreamK)", "write pattern=Identity1",
      f"batched_gemm(){SM80}.with_swizzle(pattern=Identity1)"),
     ("swizzle-form", f"{GEMM80}.with_swizzle(pattern=StreamK) >> bias() >> aux_load(t)", "write pattern=Identity1",

@@ -33,7 +33,7 @@ class Leaf:
 
 @dataclass
 class Part:
-    """Statements up to a store or the end; ``store`` names the tensor that the value is written to."""
+    """Statements up to a store, a sum over slices or the end; ``store`` names the tensor that ``x`` is written to."""
 
     leaves: list[Leaf] = field(default_factory=list)
     statements: list[str] = field(default_factory=list)
@@ -143,9 +143,18 @@ _READS = {
 
 
 def chain(kernel: ir.Kernel, scaled: bool = True) -> Chain:
-    """Return the epilogue of ``kernel``; without ``scaled`` the caller applies alpha, beta and C itself."""
+    """Return the epilogue of ``kernel``; without ``scaled`` the caller applies alpha, beta and C itself.
+
+    Where slices of K are summed in D, the first part is what each slice multiplies its sum by: D may not hold the sum
+    itself.
+    """
     builder = _Builder(kernel, scaled)
-    for op in kernel.epilogue:
+    operations = list(kernel.epilogue)
+    if kernel.split_k and kernel.split_k.mode is ir.SplitKMode.SERIAL:
+        while operations and isinstance(operations[0], ir.Scale):
+            builder.add(operations.pop(0))
+        builder.parts.append(Part())
+    for op in operations:
         builder.add(op)
     return Chain(tuple(builder.parts), frozenset(builder.used), builder.type_name)
 

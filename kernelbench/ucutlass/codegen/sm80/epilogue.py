@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from kernelbench.ucutlass import ir
 from kernelbench.ucutlass.codegen.call import operand, scalar
 from kernelbench.ucutlass.codegen.elements import cpp
-from kernelbench.ucutlass.codegen.epilogue.chain import Chain, Leaf
+from kernelbench.ucutlass.codegen.epilogue.chain import Chain, Leaf, Part
 from kernelbench.ucutlass.ir import Extent
 
 _FUSION = "cutlass::epilogue::threadblock::"
@@ -36,10 +36,11 @@ def fits_output_operator(kernel: ir.Kernel, chain: Chain, row: Extent = Extent.R
 def output_operator(kernel: ir.Kernel, chain: Chain, count: str = "ALIGN_D") -> str:
     """Return the operator ``Output``; needs ``ElementD`` and ``ElementAccumulator`` to be defined before it.
 
-    Where K is split, only the last slice applies the chain, to the sum that the slices before it left in D.
+    Where slices of K are summed in D, each is scaled by the chain's first part, and the last one applies the rest.
     """
-    part, leaves = chain.parts[0], tensor_leaves(chain)
+    (*summed, part), leaves = chain.parts, tensor_leaves(chain)
     scalars = [leaf for leaf in chain.leaves if leaf.extent is Extent.SCALAR]
+    product = _product(summed)
     fields = "".join(f" {chain.type_name} {leaf.variable} = {1 if leaf.name == 'alpha' else 0};" for leaf in scalars)
     values = ", ".join(
         f"params.{leaf.variable}" if leaf in scalars else f"{chain.type_name}(source[i])" for leaf in part.leaves
@@ -77,20 +78,28 @@ struct Output {{
       FragmentAccumulator const& accumulator, FragmentSource const& source) const {{
     ComputeFragment values;
     {whole} {{
-      ElementCompute x = ElementCompute(accumulator[i]) + (adds ? ElementCompute(source[i]) : ElementCompute(0));
-      values[i] = last ? part0(x{", " if values else ""}{values}) : x;
+      ElementCompute x = {product} + (adds ? ElementCompute(source[i]) : ElementCompute(0));
+      values[i] = last ? part{len(summed)}(x{", " if values else ""}{values}) : x;
     }}
     return cutlass::NumericArrayConverter<ElementOutput, ElementCompute, kCount>{{}}(values);
   }}
   CUTLASS_DEVICE FragmentOutput operator()(FragmentAccumulator const& accumulator) const {{
     ComputeFragment values;
     {whole} {{
-      ElementCompute x = ElementCompute(accumulator[i]);
-      values[i] = last ? part0(x{", " if plain else ""}{plain}) : x;
+      ElementCompute x = {product};
+      values[i] = last ? part{len(summed)}(x{", " if plain else ""}{plain}) : x;
     }}
     return cutlass::NumericArrayConverter<ElementOutput, ElementCompute, kCount>{{}}(values);
   }}
 }};"""
+
+
+def _product(summed: list[Part]) -> str:
+    """Return what one slice of K, or the only one, adds up."""
+    product = "ElementCompute(accumulator[i])"
+    for place, part in enumerate(summed):
+        product = f"part{place}({', '.join([product, *(f'params.{leaf.variable}' for leaf in part.leaves)])})"
+    return product
 
 
 def output_arguments(chain: Chain) -> str:

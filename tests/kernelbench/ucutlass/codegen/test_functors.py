@@ -10,6 +10,7 @@ from harness.compile.toolchain import host_compiler
 from kernelbench.ucutlass import check
 from kernelbench.ucutlass.codegen.build import reference
 from kernelbench.ucutlass.codegen.epilogue.chain import chain
+from kernelbench.ucutlass.codegen.sm80.epilogue import output_operator
 
 PROGRAM = """gemm().with_dtype(input=fp16, acc=fp32, output=fp16)
 .with_layout(A=RowMajor, B=ColumnMajor, C=RowMajor).with_arch(sm_90a) {}"""
@@ -81,6 +82,18 @@ def test_a_store_divides_the_chain():
     assert (first.store, second.store) == ("before", "")
     assert [leaf.name for leaf in first.leaves] == ["alpha", "bias"]
     assert [leaf.name for leaf in second.leaves] == ["residual"]
+
+
+def test_where_slices_are_summed_in_d_each_multiplies_its_sum_by_what_the_chain_begins_with():
+    """FP16 overflowed at the sums themselves, where a small alpha leaves results that it holds."""
+    program = PROGRAM.replace("sm_90a) {}", "sm_80).with_split_k(mode=serial, slices=4) {}")
+    kernel = check(program.format(">> scale(alpha=0.5) >> relu() >> scale(alpha=2)")).kernels[0]
+    each, rest = chain(kernel).parts
+    assert each.statements == ["x = in_alpha * x;", "x = x * 0.5f;"]
+    assert rest.statements == ["x = u_relu(x);", "x = x * 2.0f;"]
+    text = output_operator(kernel, chain(kernel))
+    assert "part0(ElementCompute(accumulator[i]), params.in_alpha) + (adds ? ElementCompute(source[i])" in text
+    assert "values[i] = last ? part1(x) : x;" in text
 
 
 def test_names_of_inputs_may_be_words_of_cpp():
