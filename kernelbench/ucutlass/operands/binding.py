@@ -311,6 +311,8 @@ def _alignment_fix(kernel: ir.Kernel, name: str, elements: int) -> str:
     fix = f"write {name}={elements} in .with_alignment(...)"
     if not kernel.arch.is_sm90_or_later:
         return f"{fix}{' and .with_stages(2)' if elements * dtype.bytes < 4 else ''}, or pad the tensor"
+    if kernel.operation.form is ir.GemmForm.GROUPED:
+        return "pad the tensor"
     if not kernel.is_gemm or (elements * dtype.bytes < 4 and name != "C"):
         return f"use .with_arch(sm_80) and {fix[6:]}, or pad the tensor"
     return f"{fix} with {'epilogue=no_smem' if name == 'C' else 'kernel=cp_async'}, or pad the tensor"

@@ -4,7 +4,15 @@ from collections.abc import Iterator
 
 from kernelbench.ucutlass import ir
 from kernelbench.ucutlass.defaults import NOT_OF_DEPTHWISE
-from kernelbench.ucutlass.ir import ConvForm, ConvTensor, Direction, DType, KernelSchedule, TileScheduler
+from kernelbench.ucutlass.ir import (
+    ConvForm,
+    ConvTensor,
+    Direction,
+    DType,
+    EpilogueSchedule,
+    KernelSchedule,
+    TileScheduler,
+)
 from kernelbench.ucutlass.operands import Reads
 from kernelbench.ucutlass.rules.registry import Breach, Subject, place, rule
 
@@ -37,23 +45,29 @@ def _schedule(kernel: ir.Kernel) -> Iterator[Breach]:
         yield f"kernel={schedule.kernel} of a convolution", "write kernel=tma, epilogue=tma", at
     if schedule.tile is not TileScheduler.DEFAULT:
         yield f"tile={schedule.tile} of a convolution", "write tile=default, or remove tile", at
+    if schedule.epilogue is EpilogueSchedule.NO_SMEM:
+        yield f"epilogue={schedule.epilogue} of a convolution", "write epilogue=tma", at
 
 
-@rule("conv-dtype", "CUTLASS instantiates SM90 convolutions for 16-bit floats, TF32 and 8-bit integers")
+@rule("conv-dtype", "SM90 convolutions take 16-bit floats, TF32 and 8-bit integers, and their gradients 16 bits: "
+      "wgmma reads other types only with the summed axis contiguous")  # fmt: skip
 def _dtype(kernel: ir.Kernel) -> Iterator[Breach]:
-    given = kernel.dtypes.input
-    if _is_sm90_conv(kernel) and given in (DType.FP8_E4M3, DType.FP8_E5M2):
+    if not _is_sm90_conv(kernel):
+        return
+    given, forward = kernel.dtypes.input, kernel.operation.direction is Direction.FPROP
+    if given in (DType.FP8_E4M3, DType.FP8_E5M2) or (not forward and given.bytes != 2):
         yield (f"input={given} of {kernel.operation.word}(...)", "write input=fp16 or input=bf16",
                place(kernel, "dtypes"))  # fmt: skip
 
 
-@rule("conv-alignment", "SM90's convolutions read channels in multiples of 8, by TMA")
+@rule("conv-alignment", "SM90's convolutions read channels by TMA, in pieces of 16 bytes")
 def _alignment(kernel: ir.Kernel) -> Iterator[Breach]:
     if not _is_sm90_conv(kernel):
         return
+    piece = 16 // kernel.dtypes.input.bytes
     for name, elements in (("A", kernel.alignment.a), ("B", kernel.alignment.b)):
-        if elements % min(8, 16 // kernel.dtypes.input.bytes):
-            yield (f"{name}={elements} of a convolution", f"write {name}=8, and pad the channels",
+        if elements % piece:
+            yield (f"{name}={elements} of a convolution", f"write {name}={piece}, and pad the channels",
                    place(kernel, "alignment"))  # fmt: skip
 
 

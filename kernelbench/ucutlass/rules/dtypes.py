@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from kernelbench.ucutlass import ir
-from kernelbench.ucutlass.ir import DType, EpilogueSchedule, Matrix
+from kernelbench.ucutlass.ir import DType, EpilogueSchedule, GemmForm, Matrix
 from kernelbench.ucutlass.rules.registry import Breach, listed, place, rule
 
 _FLOATS = (DType.FP16, DType.BF16, DType.FP32)
@@ -48,12 +48,13 @@ def _tma(kernel: ir.Kernel) -> Iterator[Breach]:
         return
     by_tma = {"A", "B"} if kernel.scheduler.kernel.is_tma and kernel.is_gemm else set()
     by_tma |= {"C"} if kernel.scheduler.epilogue is not EpilogueSchedule.NO_SMEM else set()
+    by_tma_only = not kernel.is_gemm or kernel.operation.form is GemmForm.GROUPED
     for name, elements, dtype in sides(kernel):
         if name in by_tma and elements * dtype.bytes % 16:
             least = 16 // dtype.bytes
-            other = "kernel=cp_async" if name != "C" else "epilogue=no_smem"
+            other = "; or use kernel=cp_async" if name != "C" else "; or use epilogue=no_smem"
             yield (f"{name}={elements} is {elements * dtype.bytes} bytes of {dtype}",
-                   f"write {name}={least}, or a multiple, in .with_alignment(...); or use {other}",
+                   f"write {name}={least}, or a multiple, in .with_alignment(...){'' if by_tma_only else other}",
                    place(kernel, "alignment"))  # fmt: skip
 
 

@@ -88,6 +88,8 @@ def _grouped(kernel: ir.Kernel) -> Iterator[Breach]:
         yield (f"grouped_gemm with kernel={kernel.scheduler.kernel}",
                "write kernel=tma_cooperative with .with_stages(2), or kernel=tma_pingpong",
                place(kernel, "scheduler"))  # fmt: skip
+    if kernel.scheduler.epilogue is EpilogueSchedule.NO_SMEM:
+        yield "grouped_gemm with epilogue=no_smem", "write epilogue=auto", place(kernel, "scheduler")
 
 
 @rule("grouped-operands", "the rows of all experts lie one after the other, so they and D have no pointer for each")

@@ -167,6 +167,13 @@ def test_what_does_not_fit_the_problem_is_refused_by_name_with_a_fix(rule, sourc
     assert rule in found and fix in found[rule].fix, found
 
 
+def test_advice_for_a_grouped_gemm_names_no_choice_that_its_rules_refuse():
+    to = problem([tensor("x", 64, 20), tensor("w", 4, 128, 20), tensor("rows", 5, dtype="int32")], (),
+                 [tensor("output", 64, 128)])  # fmt: skip
+    source = f"grouped_gemm(expert_count=4){SM90} bind(A=x, B=w, offsets=rows)"
+    assert refused(source, to)["bind-alignment"].fix == "pad the tensor"
+
+
 def test_a_gradient_is_checked_as_the_operation_defines_it():
     to = problem([tensor("g", 2, 6, 6, 32), tensor("w", 32, 3, 3, 16)], (), [tensor("output", 2, 8, 8, 16)])
     assert bound(CONV90.replace("fprop", "dgrad") + " bind(output=g, filter=w)", to)["input"] == "output"

@@ -146,6 +146,8 @@ CASES = [
      "write .with_cluster(m=1, n=1, k=1)", f"{GEMM90}{schedule(kernel='cp_async')}"),
     ("grouped-schedule", f"grouped_gemm(expert_count=4){SM90}{schedule(kernel='tma')}", "or kernel=tma_pingpong",
      f"grouped_gemm(expert_count=4){SM90}{schedule(kernel='tma_pingpong')}"),
+    ("grouped-schedule", f"grouped_gemm(expert_count=4){SM90}{schedule(kernel='tma_pingpong', epilogue='no_smem')}",
+     "write epilogue=auto", f"grouped_gemm(expert_count=4){SM90}{schedule(kernel='tma_pingpong')}"),
     ("operand-swap", f"{GEMM90}.with_operand_swap(true)", "16-bit operands need no swap", GEMM90),
     ("operand-swap", f"batched_gemm(){FP32}{LAYOUT}.with_arch(sm_90a).with_operand_swap(true)", "it is for gemm()",
      f"gemm(){FP32}{LAYOUT}.with_arch(sm_90a).with_operand_swap(true)"),
@@ -157,8 +159,14 @@ CASES = [
     ("conv-schedule", f"{CONV90}{schedule(kernel='tma_pingpong')}", "write kernel=tma",
      f"{CONV90}{schedule(kernel='tma', epilogue='tma')}"),
     ("conv-schedule", f"{CONV90}{schedule(tile='persistent', kernel='auto')}", "write tile=default", CONV90),
+    ("conv-schedule", f"{CONV90}{schedule(epilogue='no_smem')}", "write epilogue=tma", CONV90),
     ("conv-dtype", f"{CONV}{FP8}.with_arch(sm_90a)", "write input=fp16", CONV90),
+    *[("conv-dtype", f"{CONV.replace('fprop', direction)}{types}.with_arch(sm_90a)", "write input=fp16",
+       CONV90.replace("fprop", direction))
+      for direction in ("dgrad", "wgrad") for types in (INT8, FP32, FP32.replace("input=fp32", "input=tf32"))],
     ("conv-alignment", f"{CONV90}.with_alignment(A=4, B=8, C=8)", "write A=8", CONV90),
+    ("conv-alignment", f"{CONV}{INT8}.with_arch(sm_90a).with_alignment(A=8, B=16, C=16)", "write A=16",
+     f"{CONV}{INT8}.with_arch(sm_90a).with_alignment(A=16, B=16, C=16)"),
     ("wgrad-epilogue", CONV90.replace("fprop", "wgrad") + " >> relu()", "remove the epilogue",
      CONV90.replace("fprop", "wgrad")),
     ("group-count", f"group_conv1d(kernel_w=3, groups=1){TYPES}.with_arch(sm_80)", "write conv1d_fprop(...)",
@@ -294,6 +302,12 @@ def test_a_program_that_breaks_one_rule_is_refused_by_its_name_with_a_fix(rule, 
     assert f"[{rule}]" in str(error.value) and "why: " in str(error.value) and "fix: " in str(error.value)
     assert all(one.at for one in found)
     check(repaired)
+
+
+def test_advice_for_alignments_is_legal_where_all_goes_by_tma():
+    for operation in (f"{CONV}{TYPES}", f"grouped_gemm(expert_count=4){TYPES}{LAYOUT}"):
+        (finding,) = all_findings(f"{operation}.with_arch(sm_90a).with_alignment(A=8, B=8, C=4)")
+        assert finding.rule == "tma-alignment" and finding.fix == "write C=8, or a multiple, in .with_alignment(...)"
 
 
 def test_every_rule_has_a_case_here():
