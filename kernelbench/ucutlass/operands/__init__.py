@@ -35,14 +35,14 @@ class Reads:
     @staticmethod
     def of(kernel: ir.Kernel) -> Reads:
         """Count each name once."""
-        shapes: dict[str, Extent] = {}
+        shapes: dict[str | type, Extent] = {}  # by name, or by the operation that has one operand
         stores = 0
         for op in kernel.epilogue:
             match op:
                 case ir.Bias() | ir.PerChannelScale() | ir.PerColScale():
-                    shapes[type(op).__name__] = Extent.ROW
+                    shapes[type(op)] = Extent.ROW
                 case ir.PerRowScale():
-                    shapes[type(op).__name__] = Extent.COLUMN
+                    shapes[type(op)] = Extent.COLUMN
                 case ir.RowBroadcast(name):
                     shapes[name] = Extent.ROW
                 case ir.ColumnBroadcast(name):

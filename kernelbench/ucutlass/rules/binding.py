@@ -1,4 +1,7 @@
-"""`bind(...)`: operands that exist, and values that they can have. Shapes are checked where a problem is known."""
+"""Operands of a program and `bind(...)`: names, and values that they can have.
+
+Shapes are checked where a problem is known.
+"""
 
 from collections.abc import Iterator
 
@@ -21,6 +24,19 @@ def _operand(program: ir.Program) -> Iterator[Breach]:
         if bound.name not in names + further:
             window = f", and {', '.join(further[:3])}" if further else ""
             yield f"{bound.name} is no operand", f"bind {', '.join(names)}{window}", bound.at
+
+
+@rule("operand-unique", "operands of a second kernel have a 2 after their name, and each is an argument of its own",
+      Subject.PROGRAM)  # fmt: skip
+def _unique(program: ir.Program) -> Iterator[Breach]:
+    if not _is_typed(program):
+        return
+    taken = set(window_arguments(program))
+    for operand in operands(program):
+        if operand.name in taken:
+            yield f"two arguments have the name {operand.name}", "choose another name in the epilogue", \
+                program.kernels[operand.kernel].at  # fmt: skip
+        taken.add(operand.name)
 
 
 @rule("bind-value", "a tensor is bound to a tensor's name, a number to a number or a scalar's name", Subject.PROGRAM)

@@ -10,6 +10,7 @@ from ucutlass_programs import CONV, CONV1D, CONV80, CONV90, COOPERATIVE, GEMM80,
 import kernelbench.ucutlass
 from kernelbench.ucutlass import ProgramError, check
 from kernelbench.ucutlass import findings as all_findings
+from kernelbench.ucutlass.operands import Reads
 from kernelbench.ucutlass.rules import RULES
 
 FP32 = ".with_dtype(input=fp32, acc=fp32, output=fp32)"
@@ -235,6 +236,10 @@ CASES = [
      f"{GEMM90} >> row_broadcast(v) >> column_broadcast(w)"),
     ("operand-name", f"{GEMM90} >> aux_store(t) >> aux_store(t)", "use two names",
      f"{GEMM90} >> aux_store(t) >> aux_store(u)"),
+    ("operand-unique", f"pipeline({GEMM90} >> row_broadcast(bias2), {GEMM90} >> bias())", "choose another name",
+     f"pipeline({GEMM90} >> row_broadcast(bias3), {GEMM90} >> bias())"),
+    ("operand-unique", f"{CONV90} >> row_broadcast(stride_h)", "choose another name",
+     f"{CONV90} >> row_broadcast(strides_h)"),
     ("clip-order", f"{GEMM90} >> clip(min=6, max=0)", "write min=0, max=6", f"{GEMM90} >> clip(min=0, max=6)"),
     ("custom-arch", f"{GEMM80} >> custom('x')", "use .with_arch(sm_90a)", f"{GEMM90} >> custom('x')"),
     ("rows-of-conv", f"{CONV90} >> per_row_scale()", "per_channel_scale()", f"{CONV90} >> per_channel_scale()"),
@@ -308,6 +313,11 @@ def test_advice_for_alignments_is_legal_where_all_goes_by_tma():
     for operation in (f"{CONV}{TYPES}", f"grouped_gemm(expert_count=4){TYPES}{LAYOUT}"):
         (finding,) = all_findings(f"{operation}.with_arch(sm_90a).with_alignment(A=8, B=8, C=4)")
         assert finding.rule == "tma-alignment" and finding.fix == "write C=8, or a multiple, in .with_alignment(...)"
+
+
+def test_a_name_that_is_an_operations_counts_as_a_tensor_of_its_own():
+    assert Reads.of(check(f"{GEMM90} >> bias() >> row_broadcast(Bias)").kernels[0]).rows == 2
+    assert Reads.of(check(f"{GEMM90} >> row_broadcast(v) >> row_broadcast(v)").kernels[0]).rows == 1
 
 
 def test_every_rule_has_a_case_here():

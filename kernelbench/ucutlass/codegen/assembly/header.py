@@ -7,6 +7,8 @@ only in an extension (``TORCH_EXTENSION_NAME``), or where ``UCUTLASS_TORCH`` is 
 
 from __future__ import annotations
 
+import re
+
 from kernelbench.ucutlass import ir
 from kernelbench.ucutlass.canonical import digest
 from kernelbench.ucutlass.codegen.assembly import program as whole
@@ -63,7 +65,9 @@ def _comment(program: ir.Program) -> str:
 
 def _kernel(name: str, place: int, definitions: str) -> str:
     opened = f"namespace {name} {{ namespace {whole.namespace_of(place)} {{"
-    text = definitions.replace("CLOSE_NAMESPACE", "}}").replace("OPEN_NAMESPACE", opened)
+    # lines of their own: an operand may have such a name
+    text = re.sub("(?m)^CLOSE_NAMESPACE$", "}}", definitions)
+    text = re.sub("(?m)^OPEN_NAMESPACE$", opened, text)
     return f"{opened}\n{text}\n}}}}"
 
 

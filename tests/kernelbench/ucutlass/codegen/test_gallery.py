@@ -84,6 +84,14 @@ def test_an_epilogue_without_shared_memory_applies_its_chain():
     assert "Sm90EVT" not in text and "a.epilogue.thread = {float(c.alpha)};" in text
 
 
+def test_an_operand_may_have_the_name_of_a_mark_in_templates():
+    """Its pointer was cut in two by the end of a namespace."""
+    source = (GALLERY / "figure1.dsl").read_text()
+    plain, named = (generate(check(f"{source} >> row_broadcast({name})")) for name in ("other", "CLOSE_NAMESPACE"))
+    assert named.count("p_CLOSE_NAMESPACE") == plain.count("p_other") > 0
+    assert named.count("{") == plain.count("{") and named.count("}") == plain.count("}")
+
+
 def test_coverage_names_programs_that_exist_and_every_program_is_named():
     named = {name for row in coverage.ROWS for name in row.programs}
     assert named <= set(PROGRAMS)
