@@ -13,6 +13,7 @@ from kernelbench.ucutlass.codegen.epilogue.chain import Chain, Leaf, chain
 from kernelbench.ucutlass.codegen.unsupported import Unsupported
 from kernelbench.ucutlass.ir import Extent
 
+_INCLUDES = ("cutlass/cutlass.h", "cutlass/array.h", "cutlass/numeric_types.h", "cutlass/numeric_conversion.h")
 THREADS = 128  # of a block: four warps, so that small images fill the GPU too
 
 
@@ -31,7 +32,7 @@ def generate(kernel: ir.Kernel) -> KernelCode:
         _kernel(kernel, epilogue_chain),
         _FUNCTIONS.replace("OUTPUTS", "c.n_N * c.out_Q()" + ("" if kernel.operation.rank == 1 else " * c.out_P()")),
     ]
-    return KernelCode(("cutlass/cutlass.h", "cutlass/array.h", "cutlass/numeric_types.h"), "\n".join(lines))
+    return KernelCode(_INCLUDES, "\n".join(lines))
 
 
 def _kernel(kernel: ir.Kernel, epilogue_chain: Chain) -> str:
@@ -71,7 +72,7 @@ __global__ void __launch_bounds__(THREADS) ucutlass_depthwise(Call const c) {{
     int64_t const at = pixel * channels + channel + i;
     {compute} x = sums[i];
 {_epilogue(kernel, epilogue_chain)}
-    c.p_output[at] = ElementD(x);
+    c.p_output[at] = cutlass::NumericConverter<ElementD, {compute}>{{}}(x);
   }}
 }}"""
 
@@ -92,7 +93,9 @@ def _epilogue(kernel: ir.Kernel, epilogue_chain: Chain) -> str:
             values = "".join(f", {_value(leaf, epilogue_chain.type_name)}" for leaf in part.leaves)
             lines.append(f"    x = part{place}(x{values});")
         if part.store:
-            lines.append(f"    c.p_{part.store}[at] = {cpp(operand(kernel, part.store).dtype)}(x);")
+            stored = cpp(operand(kernel, part.store).dtype)
+            lines.append(f"    c.p_{part.store}[at] = "
+                         f"cutlass::NumericConverter<{stored}, {epilogue_chain.type_name}>{{}}(x);")  # fmt: skip
     return "\n".join(lines)
 
 

@@ -84,6 +84,16 @@ def test_an_epilogue_without_shared_memory_applies_its_chain():
     assert "Sm90EVT" not in text and "a.epilogue.thread = {float(c.alpha)};" in text
 
 
+def test_a_depthwise_convolution_rounds_and_saturates_as_a_gemm_does():
+    """A conversion of C++ cuts digits off, and 200 became -56 in INT8."""
+    program = """depthwise_conv1d(kernel_w=3).with_dtype(input=s8, acc=s32, output=s8).with_arch(sm_80)
+    >> aux_store(t) >> relu()"""
+    text = generate(check(program))
+    for name in ("t", "output"):
+        stored = re.search(rf"c\.p_{name}\[at\] = cutlass::NumericConverter<(\w+), float>{{}}\(x\);", text)
+        assert stored and stored[1] in ("int8_t", "ElementD")
+
+
 def test_an_operand_may_have_the_name_of_a_mark_in_templates():
     """Its pointer was cut in two by the end of a namespace."""
     source = (GALLERY / "figure1.dsl").read_text()
