@@ -77,7 +77,8 @@ function fastP(runs) {
   const speedups = curves.flat().map(([p]) => p).filter((p) => p > 0);
   const from = speedups.reduce((least, p) => Math.min(least, p), 0.5) / 1.15;  // a spread of many ends the script
   const to = speedups.reduce((most, p) => Math.max(most, p), 2) * 1.15;
-  const steppedFrom = (curve) => [[from, stepAt(curve, from)], ...curve.filter(([p]) => p > from)];
+  // the speed of light may lie far beyond all runs
+  const steppedFrom = (curve) => [[from, stepAt(curve, from)], ...curve.filter(([p]) => p > from && p <= to)];
   return (width, height) => {
     const x = logarithmic(from, to, MARGIN.left, width - MARGIN.right);
     const y = linear(0, 1, height - MARGIN.bottom, MARGIN.top);

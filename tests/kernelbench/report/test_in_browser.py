@@ -6,7 +6,7 @@ import random
 
 import pytest
 from browser import click, colours, opened, press, problems, resize, some, texts, wait
-from logs import result, rewritten, run
+from logs import judged, result, rewritten, run
 
 from harness.result import Status
 from kernelbench.run_files import sources
@@ -247,3 +247,14 @@ def test_two_runs_are_told_apart_and_compared(browser, tmp_path):
     assert len(texts(browser, ".charts svg[aria-label=Fast-p] .curve:not(.filtered)")) == 2
     assert len(texts(browser, ".charts svg[aria-label=Attempt-Fast-p] .curve")) == 2
     assert set(texts(browser, "#table tbody .k-run")) == {"one", "two"}
+
+
+def test_the_curve_of_the_speed_of_light_ends_at_the_axis_of_the_runs(browser, tmp_path):
+    """It went on over the page, where a problem could be thousands of times as fast."""
+    bounds = {"1/1": 1e-4, "1/2": 0.4}  # ms, of baselines that take 1
+    made = run(tmp_path / "mine", *(judged(problem, 2.0, sol={"t_sol_fp16_ms": ms}) for problem, ms in bounds.items()))
+    opened(browser, tmp_path, made)
+    chart = "document.querySelector('.charts svg[aria-label=Fast-p]')"
+    ends = f"[{chart}.querySelector('.curve.limit').getBBox(), {chart}.querySelector('.axis').getBBox()]"
+    curve, axis = wait(browser, f"{ends}.map((box) => [box.x, box.x + box.width])")
+    assert axis[0] <= curve[0] and curve[1] <= axis[1] + 0.01
