@@ -75,6 +75,13 @@ def test_a_workflow_gives_the_action_inputs_that_it_has():
     assert names and set(names) <= known and {"against", "max-regression"} <= known
 
 
+@pages
+def test_a_table_has_one_head(page):
+    """A blank line in a table makes text of the rows after it."""
+    for before, first, second in re.findall(r"(^.*\n)\n(\|.*\n)(.*\n)", page.read_text(), re.M):
+        assert set(second) <= set("|-: \n"), (before, first)
+
+
 def test_a_command_that_is_not_there_is_noticed():
     for words in (
         ["evaluate"],
