@@ -3,13 +3,17 @@
 import ast
 import contextlib
 import importlib
+import json
 import re
 import shlex
+import statistics
+from collections import Counter
 from pathlib import Path
 
 import click
 import pytest
 
+from kernelbench.audit.record import Audit
 from kernelbench.cli import main
 
 ROOT = Path(__file__).parent.parent
@@ -73,6 +77,46 @@ def test_a_workflow_gives_the_action_inputs_that_it_has():
     (given,) = re.findall(r"uses: OWNER/kernelbench@main\n +with:\n((?: {10}.*\n)+)", block)
     names = re.findall(r"^ +([\w-]+):", given, re.M)
     assert names and set(names) <= known and {"against", "max-regression"} <= known
+
+
+def test_what_the_suite_is_worth_is_what_its_audit_says():
+    lines = (ROOT / "problems" / "audit.jsonl").read_text().splitlines()
+    records = [Audit.from_json(json.loads(line)) for line in lines]
+    mutants, killed, published = (
+        f"{sum(getattr(one, name) for one in records):,}" for name in ("mutants", "killed", "killed_as_published")
+    )
+    scores = [one.score for one in records if one.score is not None]
+    passing = [one.problem for one in records if one.passing]
+    alone = sum(bool(one.passing_as_published) for one in records)
+    page = (ROOT / "docs" / "writing-a-problem.md").read_text()
+    for row in (
+        f"| mutants planted, and killed by the check | {mutants}, and {killed} |",
+        f"| of those killed, seen on the published draw alone | {published} |",
+        f"lowest | {statistics.median(scores):.2f}, {min(scores):.3f} |",
+        f"| problems where a trivial answer passes on the published draw alone | {alone} |",
+        f"| where one passes everything | {len(passing)} ({', '.join(sorted(passing))})",
+    ):
+        assert row in page, row
+
+
+def test_what_is_said_of_the_red_team_is_what_its_tables_say():
+    page = (ROOT / "results" / "README.md").read_text()
+    said = " ".join(page.split())
+    for folder, text in (
+        ("h100", "on an H100 {} are prevented and {} detected ({})"),
+        ("cpu", "{} are prevented on a CPU and {} detected ({})"),
+    ):
+        table = (ROOT / "results" / folder / "redteam.md").read_text()
+        grades = Counter(re.findall(r"^\| +\d+ +\|[^|]*\| (\w+)", table, re.M))
+        (date,) = re.findall(rf"^\| `{folder}/redteam.md` \|.*\| (\S+) \|$", page, re.M)
+        assert text.format(grades["prevented"], grades["detected"], date) in said
+
+
+def test_what_is_said_of_references_against_themselves_is_what_their_records_say():
+    lines = (ROOT / "results" / "h100" / "references" / "results.jsonl").read_text().splitlines()
+    speedups = [json.loads(line)["speedup"] for line in lines]
+    text = f"Of {len(speedups)} references timed against themselves on an H100, {sum(one < 1 for one in speedups)} have"
+    assert text in " ".join((ROOT / "docs" / "ci.md").read_text().split())
 
 
 @pages
