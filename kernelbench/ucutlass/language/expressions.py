@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import difflib
-import math
 import warnings
 
 from kernelbench.ucutlass.ir import FUNCTIONS, Call, Expression, Number, Variable
 
 MAX_CHARACTERS = 8192  # of an expression, before it is parsed
 MAX_OPERATIONS = 64  # operators and functions; each is an operation for every element of the output
+_MOST = 1e38  # of a number, which becomes a literal of FP32; so it is for arguments of clauses
 
 _BINARY = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.Pow: "pow"}
 _COMPARE = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne"}
@@ -51,7 +51,9 @@ def parse_expression(text: str, names: set[str]) -> Expression:
 
 def _lower(node: ast.expr, names: set[str]) -> Expression:
     match node:
-        case ast.Constant(value=int() | float() as value) if not isinstance(value, bool) and math.isfinite(value):
+        case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
+            if abs(value) >= _MOST:
+                raise ExpressionError(f"{ast.unparse(node)[:60]} is beyond FP32", f"write a number below {_MOST:g}")
             return Number(float(value))
         case ast.Name(id=name):
             if name not in names:
