@@ -150,7 +150,8 @@ class _Reader:
         view, dims = (*operator.arguments, None)[:2]
         value = self._values.get(view.storage)
         divisor = view.numel // max(1, operator.output.numel) if scale else 1
-        if value is not None and value.level == "row" and operator.output.numel == 1:
+        of_rows = value is not None and value.level == "row" and is_whole(view, self._sizes()["row"])
+        if of_rows and operator.output.numel == 1:
             total = self._define(f"{value.name} / {literal(divisor)}" if scale else value.name, "row")
             return _Value(total.name, "total")
         reduced = self._reduce("Sum", self._over(view, dims).name)
@@ -290,7 +291,7 @@ def _product(trace: Trace, operators: list[Operator]) -> Product:
     (*batch, m, k), n = product.arguments[0].shape, product.arguments[1].shape[-1]
     if not is_whole(trace.outputs[0], math.prod(batch) * m * n):
         raise NoTemplate("a matrix product that is only seen in part")
-    if n == 1 and not batch and all(is_whole(view, view.numel) for view in product.arguments):
+    if n == 1 and not (batch or rest) and all(is_whole(view, view.numel) for view in product.arguments):
         return _matrix_vector(m, k, operands[0][0], operands[1][0])
     return Product(math.prod(batch), m, n, k, *operands, keep=keeps[rest[0].name] if rest else "true")
 

@@ -13,12 +13,14 @@ import torch
 from candidates import STRATEGIES
 
 from harness.problem.inputs import build_model, call, draw_inputs
+from harness.problem.module import ProblemFile, ProblemId, load_problem
 from harness.problem.signature import derive_signature
 from harness.result import Status
 from harness.sol.operators import trace
-from kernelbench.solvers.templates.formula import Load
+from kernelbench.solvers.templates.formula import Formula, Load
 from kernelbench.solvers.templates.patterns import NoTemplate, merged
 from kernelbench.solvers.templates.plans import fitting
+from kernelbench.solvers.templates.recognition import recognise
 
 EMULATION = (Path(__file__).parent / "emulated_cuda.h").read_text()
 SCALARS = {"size_t": ctypes.c_size_t, "int64_t": ctypes.c_int64, "double": ctypes.c_double, "bool": ctypes.c_bool}
@@ -99,6 +101,35 @@ def test_the_template_for_a_cpu(problem, tmp_path, id):
 def test_what_does_not_fit_says_why(problem, id, reason):
     with pytest.raises(NoTemplate, match=reason):
         fitting(task(problem(id), multiprocessors=132))
+
+
+MODULE = """import torch
+class Model(torch.nn.Module):
+    def forward(self, A, B):
+        return {}
+def get_inputs():
+    return [torch.rand(64, 128), torch.rand(128, 1)]
+def get_init_inputs():
+    return []
+"""
+
+
+def problem_of(tmp_path, expression):
+    """Return the problem that computes an expression of a matrix A and a column B."""
+    (tmp_path / "one.py").write_text(MODULE.format(expression))
+    return load_problem(ProblemFile(ProblemId(1, 1), "one", tmp_path / "one.py"))
+
+
+def test_a_mean_over_some_of_the_rows_fits_no_template(tmp_path):
+    """It was computed over all of them."""
+    assert fitting(task(problem_of(tmp_path, "A.sum(1).mean()"), workload="full"))
+    with pytest.raises(NoTemplate):
+        fitting(task(problem_of(tmp_path, "A.sum(1)[:10].mean()"), workload="full"))
+
+
+def test_a_matrix_times_a_vector_is_not_taken_for_the_triangle_of_it(tmp_path):
+    found = [recognise(task(problem_of(tmp_path, text), workload="full").trace) for text in ("A @ B", "(A @ B).triu()")]
+    assert isinstance(found[0], Formula) and found[1].keep == "column >= row"
 
 
 def test_half_precision_is_not_for_the_templates(problem):
