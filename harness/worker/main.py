@@ -170,8 +170,6 @@ class Candidate:
     def call(self, seed: int, draw: str, weights: str) -> dict:
         """Call the model once, untimed; answers with what its outputs look like."""
         self._round = Round([], [], [])  # frees the last round's outputs before this one's exist
-        if weights not in self._models:
-            self._build(weights)
         self._round = play_untimed(self._prepared(weights, 1), self._setting, seed, draw)
         return self._described()
 
@@ -207,7 +205,9 @@ class Candidate:
         return {"wall_ms": launch_bound_ms(model, self._setting, seeds, self._timer)}
 
     def _prepared(self, weights: str, calls: int):
-        """The model, with outputs for so many calls if it is a library."""
+        """The model, built if it is not there, with outputs for so many calls if it is a library."""
+        if weights not in self._models:
+            self._build(weights)
         model = self._models[weights]
         self._guards.begin()
         if self._library:

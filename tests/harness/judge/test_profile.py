@@ -15,17 +15,17 @@ MODEL = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x
 
 @pytest.fixture
 def profiled(server, problem, tmp_path):
-    """Build and profile a solution of 1/19."""
+    """Build and profile a solution, by default of 1/19."""
 
-    def profiled(source, suffix=".py", device="cpu", ncu=None):
+    def profiled(source, suffix=".py", device="cpu", ncu=None, problem_id="1/19"):
         path = tmp_path / f"candidate{suffix}"
         path.write_text(source)
-        relu = problem("1/19")
-        solution = read_solution(path, problem=relu.id)
+        chosen = problem(problem_id)
+        solution = read_solution(path, problem=chosen.id)
         conditions = Conditions(devices.select(device), "fp32", 20.0, 4 << 30)
         arch = devices.architecture(conditions.device)
         artefact = build(solution, BuildContext(server, arch, torch.__version__, 300, 4 << 30, jobs=1))
-        workload = relu.workload_for("small", conditions.device.type)
+        workload = chosen.workload_for("small", conditions.device.type)
         return profile(workload, solution, artefact, conditions, server, ncu=ncu)
 
     return profiled
@@ -35,6 +35,12 @@ def test_a_cpu_counts_time_and_faults(profiled):
     record = profiled(MODEL.format(body="return x.clamp(min=0)"))
     assert record["tool"] == "cpu" and record["facts"]["wall_s"] > 0 and record["facts"]["cores_used"] >= 0
     assert {"minor_faults", "voluntary_switches"} < set(record["facts"])
+
+
+def test_a_problem_that_is_timed_with_other_weights_than_its_own_has_a_profile(profiled, problem):
+    """The model had its initial weights only: recurrent and attention problems had a KeyError and no profile."""
+    source = problem("3/36").path.read_text().replace("class Model(", "class ModelNew(")
+    assert profiled(source.replace("super(Model,", "super(ModelNew,"), problem_id="3/36")["tool"] == "cpu"
 
 
 def test_a_candidate_that_forges_its_counters_has_none(profiled):
