@@ -32,9 +32,16 @@ METRICS = {
     "shared_bytes": "launch__shared_mem_per_block",
     "block_size": "launch__block_size",
 }
+# Factor of each unit that ncu prints, without `--print-units base` the one that suits the number. Other fields have one
+# unit each.
+_UNITS = {
+    "ns": {"ns": 1, "nsecond": 1, "us": 1e3, "usecond": 1e3, "ms": 1e6, "msecond": 1e6, "s": 1e9, "second": 1e9},
+    "shared_bytes": {"byte/block": 1, "Kbyte/block": 1e3, "Mbyte/block": 1e6},
+}
 _PLACES = ("/usr/local/cuda/bin/ncu", "/opt/nvidia/nsight-compute/*/ncu")
 _MOST_LAUNCHES = 200
 _TOLD_LINES, _TOLD_CHARACTERS = 8, 2000
+_SHOWN_UNIT = 40  # characters
 _MOST_LOG_BYTES, _MOST_COLUMNS = 64 << 20, 2_000  # ncu has some 1,500 metrics
 _MOST_CELLS = 20_000_000  # a thousand launches with all metrics have 1,500,000
 
@@ -89,9 +96,9 @@ def read(output: str, errors: str = "") -> list[dict[str, Any]]:
     """One record a launch, from what ``ncu --csv`` printed, its program's own lines among it.
 
     Understands a column for each metric (``--page raw``, a line of units after the header) as well as a
-    line for each (``Metric Name``, ``Metric Value``). A counter that is not there is left
-    out. Raises NsightError where there are no launches, with the reason that ncu gives, and
-    where there are two tables, of which the program may have printed one.
+    line for each (``Metric Name``, ``Metric Unit``, ``Metric Value``). A counter that is not there is left
+    out. Raises NsightError where there are no launches, with the reason that ncu gives, where a
+    unit is not known, and where there are two tables, of which the program may have printed one.
     """
     lines = output.splitlines()
     headers = [i for i, line in enumerate(lines) if '"ID"' in line and '"Kernel Name"' in line]
@@ -150,12 +157,18 @@ def whose(launches: Iterable[dict[str, Any]], origin: Origin) -> list[dict[str, 
 
 
 def _launches(table: csv.DictReader) -> list[dict[str, Any]]:
-    rows = (row for row in table if (row.get("ID") or "").isdigit() and row.get("Kernel Name"))
-    return list(_long(rows) if "Metric Name" in table.fieldnames else map(_wide, rows))
+    units: dict[str, str] = {}
+    rows = []
+    for row in table:
+        if (row.get("ID") or "").isdigit() and row.get("Kernel Name"):
+            rows.append(row)
+        elif not rows and not row.get("ID"):
+            units = row
+    return list(_long(rows) if "Metric Name" in table.fieldnames else (_wide(row, units) for row in rows))
 
 
-def _wide(row: dict[str, str]) -> dict[str, Any]:
-    numbers = {field: _number(row.get(metric)) for field, metric in METRICS.items()}
+def _wide(row: dict[str, str], units: dict[str, str]) -> dict[str, Any]:
+    numbers = {field: _in_base_units(field, row.get(metric), units.get(metric)) for field, metric in METRICS.items()}
     return {"name": row["Kernel Name"], **{field: value for field, value in numbers.items() if value is not None}}
 
 
@@ -164,18 +177,24 @@ def _long(rows: Iterable[dict[str, str]]) -> Iterable[dict[str, Any]]:
     launches: dict[str, dict[str, Any]] = {}
     for row in rows:
         launch = launches.setdefault(row["ID"], {"name": row["Kernel Name"]})
-        field, value = fields.get(row.get("Metric Name")), _number(row.get("Metric Value"))
-        if field and value is not None:
-            launch[field] = value
+        if field := fields.get(row.get("Metric Name")):
+            value = _in_base_units(field, row.get("Metric Value"), row.get("Metric Unit"))
+            if value is not None:
+                launch[field] = value
     return launches.values()
 
 
-def _number(text: str | None) -> float | None:
+def _in_base_units(field: str, text: str | None, unit: str | None) -> float | None:
     """ncu groups digits by commas; what it could not collect is empty or says so. No counter is below 0."""
     try:
         value = float((text or "").replace(",", ""))
     except ValueError:
         return None
+    if field in _UNITS:
+        if unit not in _UNITS[field]:
+            message = f"{METRICS[field]} is in '{(unit or '')[:_SHOWN_UNIT]}', which is no unit of it"
+            raise NsightError(f"{message}: take it with ncu's --print-units base")
+        value *= _UNITS[field][unit]
     return value if value == 0 or POSITIVE.takes(value) else None
 
 

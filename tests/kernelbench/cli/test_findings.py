@@ -14,6 +14,7 @@ source = "__global__ void relu(float* x, int n) {}"
 """
 HEAD = '"ID","Kernel Name","Metric Name","Metric Unit","Metric Value"\n'
 LINE = '"{id}","{name}","gpu__time_duration.sum","ns","{ns}"\n'
+RAW = '"ID","Kernel Name","gpu__time_duration.sum"\n"","","hour"\n"0","k","6,000"\n'
 
 
 def kb(*arguments):
@@ -53,6 +54,16 @@ def test_a_log_of_ncu_tells_whose_the_kernels_are(solution, tmp_path):
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("units", [("us", "ms"), ("usecond", "msecond")])
+def test_times_of_a_log_have_the_units_of_their_rows(solution, tmp_path, units):
+    """ncu chooses a unit for each, and 3 us were three times 1 ms."""
+    names = ("relu(float *, int)", "cublas_like_thing(int)")
+    rows = (LINE.replace('"ns"', f'"{units[i]}"').format(id=i, name=names[i], ns=(3, 1)[i]) for i in range(2))
+    (tmp_path / "log.csv").write_text(HEAD + "".join(rows))
+    kernels = json.loads(kb(solution, "--ncu", tmp_path / "log.csv", "--json").stdout)["kernels"]
+    assert {k["name"]: k["share"] for k in kernels} == pytest.approx({names[0]: 3 / 1003, names[1]: 1000 / 1003})
+
+
 def test_libraries_alone_are_named_as_what_they_would_be_rejected_for(solution, tmp_path):
     done = kb(solution, "--ncu", log(tmp_path / "log.csv", **{"ampere_sgemm_128x64_nn": 1000, "relu(float *)": 1}))
     assert "its own kernels take 0.1% of the time: in the track 'kernels' it would be rejected" in done.stdout
@@ -72,6 +83,9 @@ def test_libraries_alone_are_named_as_what_they_would_be_rejected_for(solution, 
         (HEAD.rstrip() + ',"m"' * 3_000 + "\n", "its table has 3,0.. columns, and at most 2,000 are read"),
         (HEAD.rstrip() + ',"m"' * 1_900 + "\n" + '"1"\n' * 11_000, "cells, and at most 20,000,000 are read"),
         (2 * (HEAD + LINE.format(id=0, name="k", ns="5")), "two tables.*--log-file"),
+        (HEAD + LINE.replace('"ns"', '"hour"').format(id=0, name="k", ns="5"), "is in 'hour', .*--print-units base"),
+        (HEAD + LINE.replace('"ns"', '""').format(id=0, name="k", ns="5"), "is in '', .*--print-units base"),
+        (RAW, "is in 'hour', .*--print-units base"),
         ("nothing here\n" + "x" * 200_000, "no kernel"),
     ],
 )

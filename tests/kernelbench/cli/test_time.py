@@ -230,6 +230,12 @@ def test_counters_are_read_and_launches_of_one_kernel_taken_together():
     assert re.search(r"relu\(float \*, int\) +2 +4 us +25.0 % +68.0 % +25.0 % +80.0 % +16", text)
 
 
+@pytest.mark.parametrize(("unit", "ns"), [("ns", 1000), ("us", 1_000_000), ("second", 1e12)])
+def test_counters_of_a_raw_page_have_the_units_of_its_second_line(unit, ns):
+    first, *_ = ncu.read(WIDE.replace('"%","ns"', f'"%","{unit}"'))
+    assert (first["ns"], first["registers"], first["dram_percent"]) == (ns, 16, 90.5)
+
+
 @pytest.mark.parametrize(
     ("printed", "message"),
     [
