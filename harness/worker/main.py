@@ -108,6 +108,7 @@ class Candidate:
         self._models: dict[str, Any] = {}
         self._guards = GuardedBuffers()  # of a library, which allocates nothing itself
         self._gate: Gate | None = None
+        self._burst_memory: OpenedSharedTensors | None = None
         self._places: Placement | None = None  # without a GPU
         self.path = Path("solution")
         self.expects = Status.LOAD_ERROR
@@ -241,6 +242,7 @@ class Candidate:
     def open_burst(self, handle: dict, calls: int) -> dict:
         """Open the memory of the inputs of so many calls, which are like the last round's."""
         self._round = Round([], [], [])
+        self._drop_burst()  # of a burst that failed
         self._burst_memory = OpenedSharedTensors(handle, self._fds[-1:])
         views = (self._burst_memory.view(slot) for slot in lay_out(tensors_of(self._inputs_like) * calls))
         self._burst_inputs = [
@@ -285,9 +287,15 @@ class Candidate:
         }
 
     def close_burst(self) -> dict:
-        self._burst_inputs = self._burst_left = None
-        self._burst_memory.close()
+        self._drop_burst()
         return {"overruns": self._guards.overruns()}
+
+    def _drop_burst(self) -> None:
+        """Free the outputs of a burst, and give up the memory of its inputs, which is the judge's."""
+        self._burst_inputs = self._burst_left = None
+        if memory := self._burst_memory:
+            self._burst_memory = None
+            memory.close()
 
     def trim(self) -> dict:
         """Give the device memory back that the allocator keeps."""
@@ -296,8 +304,9 @@ class Candidate:
         return {"ok": True}
 
     def clear(self) -> dict:
-        """Release caches and the outputs of the last round."""
+        """Release caches, a burst and the outputs of the last round."""
         self._round = Round([], [], [])
+        self._drop_burst()
         self._guards.begin()
         return self.trim()
 

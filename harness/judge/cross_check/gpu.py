@@ -151,11 +151,14 @@ class GpuRehearsal(Rehearsal):
 
     @contextlib.contextmanager
     def opened_late(self, last: int) -> Iterator[Callable[[], bool]]:
-        """Open all gates if what is done meanwhile takes too long: it would wait for ever. Gives whether it did not."""
+        """Open all gates if what is done meanwhile takes too long or fails. Gives whether it was in time."""
         late = threading.Timer(_HOLD_S, self.gate.open, [last])
         late.start()
         try:
             yield late.is_alive
+        except BaseException:
+            self.gate.open(last)
+            raise
         finally:
             late.cancel()
 
@@ -212,9 +215,7 @@ class GpuWallClockCheck(WallClockCheck):
                 break
         return longest(least.values())
 
-    def _read(
-        self, calls: int, held: bool, reference_launches: int, check: Check
-    ) -> dict[InputCase, Reading]:
+    def _read(self, calls: int, held: bool, reference_launches: int, check: Check) -> dict[InputCase, Reading]:
         """Return what a burst of each input case takes, by a few of them."""
         self.make_room(calls)
         with contextlib.closing(BurstInputs(self.setting, calls)) as inputs:
@@ -223,11 +224,13 @@ class GpuWallClockCheck(WallClockCheck):
             with_reference = calls * reference_launches <= QUEUE
             copy = None if held else inputs.copy  # what is not held has its inputs copied right before each call
             reference_ms = self._reference_ms(burst, copy) if with_reference else None
-            self.session.ask(op="open_burst", handle={"ipc": inputs.handle}, calls=calls)
             try:
+                self.session.ask(op="open_burst", handle={"ipc": inputs.handle}, calls=calls)
                 found_ms = self._bursts_ms(inputs, burst, calls, held, check)
-            except NotHeld:
-                self.session.ask(op="close_burst")
+            except (NotHeld, torch.OutOfMemoryError, CandidateFailure) as error:
+                # a smaller burst may be tried: what the worker keeps of this one would count as the candidate's
+                if not isinstance(error, CandidateFailure) or error.status is Status.OUT_OF_MEMORY:
+                    self.session.ask(op="close_burst")
                 raise
             self.session.ask(op="close_burst")
         overhead_ms = calls * self.rehearsal.overhead_ms(calls, held)
@@ -324,10 +327,8 @@ def _hanging(timeout_s: float) -> Iterator[None]:
     try:
         yield
     except TimeoutError:
-        raise CandidateFailure(
-            Status.TIMEOUT,
-            f"calls in a row were not done within {timeout_s:g} s: it hangs, or needs a larger time limit",
-        ) from None
+        message = f"calls in a row were not done within {timeout_s:g} s: it hangs, or needs a larger time limit"
+        raise CandidateFailure(Status.TIMEOUT, message) from None
 
 
 class _Timed:

@@ -11,6 +11,7 @@ from harness.judge.cross_check import gpu
 from harness.judge.cross_check.base import Claim, NotHeld, NotRead
 from harness.judge.cross_check.burst_inputs import Burst
 from harness.judge.cross_check.gpu import GpuRehearsal, GpuWallClockCheck
+from harness.result import CandidateFailure, Status
 from harness.timing.rounds import InputCase
 
 
@@ -73,6 +74,17 @@ def test_a_candidate_that_waits_for_the_device_is_let_go_and_found(clock, inputs
     assert ("run", 1, 2, 1.0) not in told
 
 
+def test_a_candidate_that_fails_behind_the_gate_is_let_go(clock, inputs, told):
+    """Freeing memory waits for the device, and that for a gate that nobody opened any more."""
+
+    def fails(seeds, first, number):
+        raise CandidateFailure(Status.OUT_OF_MEMORY, "no memory")
+
+    with pytest.raises(CandidateFailure):
+        clock.held_ms(inputs, [11, 12], fails)
+    assert told[-1] == ("open", 2)
+
+
 def test_a_device_without_gates_is_not_read(clock):
     clock.missing, check = "no waits on host memory", object.__new__(GpuWallClockCheck)
     check.rehearsal = clock
@@ -126,43 +138,65 @@ def test_what_a_call_takes_by_itself_is_measured_once_for_all_candidates_of_a_wo
 
 
 @pytest.fixture
-def bursts(monkeypatch):
+def bursts(monkeypatch, told):
     """Return a function that reads bursts which take the times given, and what was compared of them."""
     timed, rare = InputCase("timed"), InputCase("rare_timed")
-    took_ms, told = {}, []
+    took_ms, compared = {}, []
     check = object.__new__(GpuWallClockCheck)
     check.setting = SimpleNamespace(timed=timed, rare=rare, device=torch.device("cpu"))
-    check.session = SimpleNamespace(ask=lambda **request: None)
+    check.session = SimpleNamespace(ask=lambda **request: told.append(request["op"]))
     check.rehearsal = SimpleNamespace(missing="", overhead_ms=lambda calls, held: 0.25)
     check.make_room, check._reference_ms = lambda calls: None, lambda burst, copy: 4.0
     check._must_have_been_there = lambda: None
     check._once = lambda inputs, burst, allocations, held: (took_ms[burst.case].pop(0), []) if held else (0.0, [])
     check._called = lambda burst, call, outputs, inputs: (burst.case, call)
-    made = SimpleNamespace(draw=lambda case: Burst(case, frozenset({0}), [], [], []), close=list)
-    made.handle, made.memory = "", None
+    made = SimpleNamespace(draw=lambda case: Burst(case, frozenset({0}), [], [], []), handle="", memory=None)
+    made.close = lambda: told.append("freed")
     monkeypatch.setattr(gpu, "BurstInputs", lambda setting, calls: made)
 
     def read(calls, timed_ms, rare_ms):
         took_ms.update({timed: [*timed_ms], rare: [*rare_ms]})
-        reading = check.read(calls, True, 1, told.append, lambda reading: Claim.AGREES)
+        reading = check.read(calls, True, 1, compared.append, lambda reading: Claim.AGREES)
         assert took_ms == {timed: [], rare: []}
-        return reading, [(case.draw, call) for case, call in told]
+        return reading, [(case.draw, call) for case, call in compared]
 
+    read.check = check
     return read
 
 
 def test_what_is_quick_beside_rare_elements_has_the_time_of_other_inputs(bursts):
-    reading, told = bursts(8, [5.0, 6.0], [2.0, 1.0])
+    reading, compared = bursts(8, [5.0, 6.0], [2.0, 1.0])
     assert (reading.burst_ms, reading.call_ms) == (5.0, (5.0 - 8 * 0.25) / 8)
     every = [("rare_timed", 0), ("rare_timed", 0), ("timed", 0)]
-    assert sorted(told) == every, "all with rare elements, and what counts"
+    assert sorted(compared) == every, "all with rare elements, and what counts"
 
 
 def test_of_bursts_of_few_calls_the_mean_counts(bursts):
     """Whose work depends on its inputs told its quickest call, and the least of two single calls agreed."""
-    reading, told = bursts(1, [8.0, 50.0] * 4, [8.0] * 8)
+    reading, compared = bursts(1, [8.0, 50.0] * 4, [8.0] * 8)
     assert reading.burst_ms == pytest.approx((4 * 8.0 + 2 * 50.0) / 6)
-    assert len(told) == 16, "all are compared"
+    assert len(compared) == 16, "all are compared"
+
+
+@pytest.mark.parametrize(
+    ("error", "asked"),
+    [
+        (NotHeld(), ["open_burst", "close_burst"]),
+        (torch.OutOfMemoryError(), ["open_burst", "close_burst"]),
+        (CandidateFailure(Status.OUT_OF_MEMORY, "no memory"), ["open_burst", "close_burst"]),
+        (CandidateFailure(Status.WRONG_VALUE, "off"), ["open_burst"]),
+    ],
+)
+def test_a_burst_that_may_be_tried_again_is_closed_before_its_memory_is_freed(bursts, told, error, asked):
+    """The worker kept it, and the candidate was told to keep too much memory between its calls."""
+
+    def fails(*arguments):
+        raise error
+
+    bursts.check._bursts_ms = fails
+    with pytest.raises(type(error)):
+        bursts(8, [], [])
+    assert told == [*asked, "freed"]
 
 
 def test_between_rehearsals_what_a_call_takes_is_interpolated(clock, monkeypatch):
