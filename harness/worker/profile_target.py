@@ -21,6 +21,7 @@ from harness.compile import BuildContext, build
 from harness.compile.artefact import Translator
 from harness.compile.extension.build import ExtensionBuilder
 from harness.job import decode_problem, decode_solution
+from harness.memory.guarded import UnguardedBuffers
 from harness.problem.inputs import DTYPES, call, copy_matching_state, seed_generators
 from harness.problem.math_modes import pin_math_modes
 from harness.problem.module import load_problem
@@ -90,7 +91,7 @@ def _model(setting: RunConfig, path: Path, library: Path | None):
         copy_matching_state(reference, model)
         return model
     signature = derive_signature(setting.workload, setting.dtype)
-    return LibraryModel(library, reference.state_dict(), **signature.for_library())
+    return LibraryModel(library, reference.state_dict(), **signature.for_library(), guards=UnguardedBuffers())
 
 
 if __name__ == "__main__":

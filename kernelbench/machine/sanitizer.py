@@ -1,4 +1,6 @@
-"""Errors that compute-sanitizer finds in the kernels of one call, with the line of the source where it is known.
+"""Errors that compute-sanitizer finds in a solution's kernels, with the line of the source where it is known.
+
+It checks all that the program runs: the construction of the model, the calls of a warm-up, and one more.
 
 References
 ----------
@@ -19,6 +21,10 @@ from kernelbench.machine import under_tool
 from kernelbench.machine.under_tool import ToolError
 
 CHECKS = ("memcheck", "racecheck", "initcheck")
+# PyTorch asks the driver for functions that it may not have: that is no error of the candidate.
+_OPTIONS = {"memcheck": ("--report-api-errors", "no")}
+# Tensors of one segment of PyTorch's cache are one allocation to memcheck, which sees no error between them.
+_ENVIRONMENT = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
 _PLACES = ("/usr/local/cuda/bin/compute-sanitizer", "/usr/local/cuda-*/bin/compute-sanitizer")
 _MOST_ERRORS = 20
 _MOST_LOG_BYTES = 64 << 20
@@ -32,7 +38,7 @@ _NOISE = ("COMPUTE-SANITIZER", "ERROR SUMMARY", "RACECHECK SUMMARY", "LEAK SUMMA
 def errors(
     problem: ProblemFile, solution: Solution, workload: str, precision: str, device: str
 ) -> list[dict[str, Any]]:
-    """Return the errors of one call of a solution, from each of ``CHECKS``.
+    """Return the errors from when a solution's model is made to the end of a few calls, from each of ``CHECKS``.
 
     A record has ``check``, ``error``, ``kernel`` and ``place`` (file:line, '' without line information) and ``count``,
     how often it occurred. Raises ToolError.
@@ -42,8 +48,8 @@ def errors(
     for check in CHECKS:
         with tempfile.TemporaryDirectory() as folder:
             log = Path(folder) / "log"  # what the program prints is kept out of it
-            command = [tool, "--tool", check, "--log-file", str(log)]
-            done = under_tool.run(command, problem, solution, workload, precision, device)
+            command = [tool, "--tool", check, *_OPTIONS.get(check, ()), "--log-file", str(log)]
+            done = under_tool.run(command, problem, solution, workload, precision, device, _ENVIRONMENT)
             try:
                 output = read_source(log, _MOST_LOG_BYTES) if log.exists() else ""
             except OSError as error:

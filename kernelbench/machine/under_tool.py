@@ -10,7 +10,8 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from harness.compile.toolchain import program
 from harness.job import encode_problem, encode_solution
@@ -36,11 +37,18 @@ def find(name: str, places: Sequence[str], package: str) -> str:
 
 
 def run(
-    tool: Sequence[str], problem: ProblemFile, solution: Solution, workload: str, precision: str, device: str
+    tool: Sequence[str],
+    problem: ProblemFile,
+    solution: Solution,
+    workload: str,
+    precision: str,
+    device: str,
+    variables: Mapping[str, str] = MappingProxyType({}),
 ) -> subprocess.CompletedProcess[str]:
-    """Run one call of a solution under the command ``tool``; raise ToolError where that does not start or end.
+    """Run a few calls of a solution under the command ``tool``; raise ToolError where that does not start or end.
 
-    It has no keys that this process may have in its environment, and its whole group ends where the tool has to be.
+    It has ``variables`` in its environment, and no keys that this process may have there. Its whole group ends where
+    the tool has to be.
     """
     job = {
         "problem": encode_problem(problem),
@@ -55,8 +63,8 @@ def run(
     pipe = subprocess.PIPE
     try:
         process = subprocess.Popen(
-            command, stdout=pipe, stderr=pipe, encoding="utf-8", errors="backslashreplace", env=environment(),
-            start_new_session=True,
+            command, stdout=pipe, stderr=pipe, encoding="utf-8", errors="backslashreplace",
+            env={**environment(), **variables}, start_new_session=True,
         )  # fmt: skip
     except OSError as error:
         raise ToolError(f"{tool[0]} does not start: {error.strerror}") from error

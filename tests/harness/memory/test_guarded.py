@@ -5,7 +5,7 @@ import sys
 import pytest
 import torch
 
-from harness.memory.guarded import GuardedBuffers
+from harness.memory.guarded import GuardedBuffers, UnguardedBuffers
 from harness.result import Status
 
 READ_PAST = """
@@ -32,6 +32,11 @@ def test_a_copy_is_equal_and_aligned_and_its_surroundings_are_whole(shape, dtype
     copy = guards.hold(tensor, "x")
     assert torch.equal(copy, tensor) and copy.data_ptr() % 64 == 0 and copy.data_ptr() != tensor.data_ptr()
     assert guards.overruns() == []
+
+
+def test_without_guards_a_tensor_is_taken_as_it_is():
+    guards, tensor = UnguardedBuffers(), torch.rand(4)
+    assert guards.hold(tensor, "x") is tensor and guards.overruns() == []
 
 
 @pytest.mark.parametrize("offset, where", [(-1, "before x"), (5, "behind x"), (15, "behind x")])

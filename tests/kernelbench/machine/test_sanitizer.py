@@ -1,5 +1,6 @@
 """What compute-sanitizer prints, read; and what is said where it is not there."""
 
+import ast
 import json
 import stat
 import sys
@@ -87,7 +88,9 @@ def tool(tmp_path, monkeypatch):
         path = tmp_path / "bin" / "compute-sanitizer"
         path.parent.mkdir()
         path.write_text(
-            f"#!{sys.executable}\nimport sys\nopen({str(tmp_path / 'asked')!r}, 'a').write(repr(sys.argv) + '\\n')\n"
+            f"#!{sys.executable}\nimport os, sys\n"
+            f"asked = repr((sys.argv, os.environ.get('PYTORCH_NO_CUDA_MEMORY_CACHING')))\n"
+            f"open({str(tmp_path / 'asked')!r}, 'a').write(asked + '\\n')\n"
             "where = sys.argv.index('--log-file') + 1 if '--log-file' in sys.argv else None\n"
             "log = open(sys.argv[where], 'w') if where else sys.stdout\n"
             f"log.write({memcheck!r} if 'memcheck' in sys.argv else {others!r})\nprint({printed!r})\n"
@@ -103,6 +106,16 @@ def test_it_is_run_once_for_each_check_over_the_solution(arguments, tmp_path, to
     assert [error["check"] for error in sanitizer.errors(*arguments)] == ["memcheck"]
     asked = (tmp_path / "asked").read_text().splitlines()
     assert len(asked) == 3 and all("harness.worker.profile_target" in line and "1/19" in line for line in asked)
+
+
+def test_each_tensor_is_an_allocation_and_errors_of_the_driver_do_not_count(arguments, tmp_path, tool):
+    """PyTorch's probes for functions of the driver counted, and writes into a neighbour in its cache did not."""
+    tool(CLEAN, CLEAN)
+    sanitizer.errors(*arguments)
+    asked = [ast.literal_eval(line) for line in (tmp_path / "asked").read_text().splitlines()]
+    assert [cached for _, cached in asked] == ["1"] * 3
+    options = {line[2]: "--report-api-errors no" in " ".join(line) for line, _ in asked}
+    assert options == {"memcheck": True, "racecheck": False, "initcheck": False}
 
 
 def test_what_a_candidate_prints_is_no_word_of_the_tool(arguments, tool):
