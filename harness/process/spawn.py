@@ -19,23 +19,21 @@ from pathlib import Path
 
 from harness.process.sandbox.import_path import WORK, import_path, working_directory
 
-# What servers may know of our environment: workers are forked from some, and can read all that these were started
-# with. So no key to anything is among it, whatever its name.
-_PASSED_ON = re.compile(
-    r"(CUDA|NVIDIA|NVCC|CUDNN|CUBLAS|TORCH|PYTORCH|TRITON|OMP|MKL|OPENBLAS|KMP|GOMP)_\w+"
-    r"|KERNELBENCH_(CACHE|CACHE_GB|WORK)|LC_(ALL|CTYPE|MESSAGES)|XDG_(CACHE_HOME|RUNTIME_DIR)"
-    r"|PATH|CUTLASS_PATH|LD_LIBRARY_PATH|LIBRARY_PATH|CPATH|LANG|TZ|HOME|USER|LOGNAME|TMPDIR|TEMP|TMP|CC|CXX"
-    r"|MAX_JOBS|VIRTUAL_ENV"
-)
-_FOLDERS = ("KERNELBENCH_CACHE", "HOME", "TMPDIR", "TEMP", "TMP")
-# What a worker may see of it; everything else is dropped.
+# What workers may see of our environment; everything else is dropped. Of the variables that change numbers, launches or
+# threads a judge has only these too, as otherwise its reference would run by other rules than the candidate.
 _PASSED_TO_WORKERS = (
     "PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TZ", "CC", "CXX", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES",
     "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "OMP_NUM_THREADS", "MKL_NUM_THREADS",
+    "TRITON_INTERPRET", "TRITON_LIBCUDA_PATH", "TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH",
 )  # fmt: skip
-_SECRET = re.compile(
-    r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CRED|(?<![A-Z])(PASS|PWD|PAT|PIN|AUTH)(?![A-Z])", re.IGNORECASE
-)
+_FOLDERS = ("KERNELBENCH_CACHE", "HOME", "TMPDIR", "TEMP", "TMP")
+# What servers may know besides: paths, caches and names. Workers are forked from some, and can read all that these
+# were started with, so no key to anything is among it.
+_PASSED_TO_SERVERS = (
+    *_PASSED_TO_WORKERS, *_FOLDERS, "KERNELBENCH_CACHE_GB", "KERNELBENCH_WORK", "LC_CTYPE", "LC_MESSAGES",
+    "XDG_CACHE_HOME", "XDG_RUNTIME_DIR", "CUDA_CACHE_PATH", "CUTLASS_PATH", "LIBRARY_PATH", "CPATH", "USER", "LOGNAME",
+    "MAX_JOBS", "VIRTUAL_ENV",
+)  # fmt: skip
 _WITH_A_PASSWORD = re.compile(r"://.*@|\A[^/:\s]+:.*@", re.DOTALL)  # an address, also one without a scheme
 _START_S = 60.0  # for a new process; what it imports is no part of that
 ROOT = Path(__file__).resolve().parents[2]
@@ -119,7 +117,7 @@ def environment() -> dict[str, str]:
     return {
         name: os.path.abspath(value) if name in _FOLDERS and value else value
         for name, value in os.environ.items()
-        if _PASSED_ON.fullmatch(name) and not _SECRET.search(name) and not _WITH_A_PASSWORD.search(value)
+        if name in _PASSED_TO_SERVERS and not _WITH_A_PASSWORD.search(value)
     }
 
 

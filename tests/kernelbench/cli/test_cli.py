@@ -467,7 +467,7 @@ def test_an_interrupted_run_keeps_what_was_finished_and_leaves_nothing_running(
     out = tmp_path / "run"
     command = [*REAL_KB, "eval", "--solutions", solutions, "--device", "cpu", "--out", out]
     command += ["--jobs", "1"]  # built one after the other, so evaluated in this order
-    mark = f"TORCH_TEST_RUN={tmp_path}"
+    mark = f"LC_MESSAGES={tmp_path}"
     command = ["env", mark, *map(str, command)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     request.addfinalizer(process.kill)

@@ -515,7 +515,7 @@ def test_no_key_of_the_users_is_in_an_environment_or_in_memory(monkeypatch, tmp_
     names += " MKL_CREDS TORCH_PIN RAY_X XDG_X LC_X KERNELBENCH_X"
     for name in names.split():
         monkeypatch.setenv(name, "sesame-open")
-    monkeypatch.setenv("TORCH_INDEX", "https://me:sesame-open@host/simple")
+    monkeypatch.setenv("VIRTUAL_ENV", "https://me:sesame-open@host/simple")
     path = tmp_path / "module.py"
     path.write_text(
         "found = []\n"
