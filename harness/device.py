@@ -169,18 +169,19 @@ class Observer:
 
     def __init__(self, device: torch.device):
         self._nvml = Nvml.open(device) if device.type == "cuda" else None
-        self._samples: list[dict[str, int]] = []
+        self._samples: list[dict[str, Any]] = []
         self._last = 0.0
 
     @property
     def throttled(self) -> bool:
         """Return whether the clocks were held down when last seen."""
-        return bool(self._samples and self._samples[-1]["throttle_reasons"])
+        return bool(self._samples and self._samples[-1].get("throttle_reasons"))
 
     def observe(self) -> None:
         """Take a sample, unless the last one is recent."""
         if self._nvml and time.monotonic() - self._last >= self._EVERY_S:
-            self._samples.append(self._nvml.sample())
+            if sample := self._nvml.sample():
+                self._samples.append(sample)
             self._last = time.monotonic()
 
     def conditions(self) -> dict[str, Any]:
@@ -188,10 +189,10 @@ class Observer:
             return {"clocks": "not observed"}
         found: dict[str, Any] = {"observations": len(self._samples)}
         for key in ("sm_clock_mhz", "memory_clock_mhz", "power_w", "temperature_c"):
-            values = sorted(sample[key] for sample in self._samples)
-            found[key] = {"min": values[0], "median": values[len(values) // 2], "max": values[-1]}
-        reasons = set().union(*(sample["throttle_reasons"] for sample in self._samples))
-        found["throttled"] = sorted(reasons)
+            if values := sorted(sample[key] for sample in self._samples if key in sample):
+                found[key] = {"min": values[0], "median": values[len(values) // 2], "max": values[-1]}
+        if reasons := [sample["throttle_reasons"] for sample in self._samples if "throttle_reasons" in sample]:
+            found["throttled"] = sorted(set().union(*reasons))
         return found
 
 
@@ -239,12 +240,24 @@ class Nvml:
             return {}
 
     def sample(self) -> dict[str, Any]:
+        """Return what the GPU says now: clocks in MHz, power in W, temperature in C, reasons of throttling.
+
+        A query that it does not support is left out: there are GPUs without power or memory clock.
+        """
         n, handle = self._library, self._handle
-        reasons = n.nvmlDeviceGetCurrentClocksThrottleReasons(handle)
-        return {
-            "sm_clock_mhz": n.nvmlDeviceGetClockInfo(handle, n.NVML_CLOCK_SM),
-            "memory_clock_mhz": n.nvmlDeviceGetClockInfo(handle, n.NVML_CLOCK_MEM),
-            "power_w": round(n.nvmlDeviceGetPowerUsage(handle) / 1e3),
-            "temperature_c": n.nvmlDeviceGetTemperature(handle, n.NVML_TEMPERATURE_GPU),
-            "throttle_reasons": [name for bit, name in self._THROTTLING.items() if reasons & bit],
+        queries: dict[str, Callable[[], Any]] = {
+            "sm_clock_mhz": lambda: n.nvmlDeviceGetClockInfo(handle, n.NVML_CLOCK_SM),
+            "memory_clock_mhz": lambda: n.nvmlDeviceGetClockInfo(handle, n.NVML_CLOCK_MEM),
+            "power_w": lambda: round(n.nvmlDeviceGetPowerUsage(handle) / 1e3),
+            "temperature_c": lambda: n.nvmlDeviceGetTemperature(handle, n.NVML_TEMPERATURE_GPU),
+            "throttle_reasons": self._throttle_reasons,
         }
+        found = {}
+        for name, query in queries.items():
+            with contextlib.suppress(n.NVMLError):
+                found[name] = query()
+        return found
+
+    def _throttle_reasons(self) -> list[str]:
+        reasons = self._library.nvmlDeviceGetCurrentClocksThrottleReasons(self._handle)
+        return [name for bit, name in self._THROTTLING.items() if reasons & bit]

@@ -207,7 +207,7 @@ def _clocks(result: Result) -> str:
         if isinstance(seen := conditions.get(key), dict)
     ]
     if lines:
-        throttled = ", ".join(conditions.get("throttled", [])) or "no"
+        throttled = ", ".join(conditions["throttled"]) or "no" if "throttled" in conditions else "not observed"
         count = result.timing.get("throttled_samples", 0)
         lines.append(f"{'throttled':<13} {throttled}" + (f"; {count} calls under it" if count else ""))
     else:

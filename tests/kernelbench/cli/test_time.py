@@ -220,6 +220,12 @@ from pathlib import Path
 Path(sys.argv[sys.argv.index("--log-file") + 1]).write_text({LONG!r})"""
 
 
+def test_a_gpu_that_does_not_tell_of_throttling_has_no_such_figure():
+    timed = on_a_gpu()
+    del timed.conditions["throttled"]
+    assert "throttled     not observed" in timing_text.page(timed)
+
+
 def test_counters_are_read_and_launches_of_one_kernel_taken_together():
     total, relu = ncu.by_kernel(ncu.read(WIDE))
     assert (total["name"], total["launches"], total["ns"]) == ("sum(float *)", 1, 9000)
