@@ -86,7 +86,19 @@ class _Cupti:
         self._buffers: dict[int, ctypes.Array] = {}
         self._callbacks = _Requested(self._request), _Completed(self._complete)
         self.activities: list[Activity] = []
-        self._register()
+        self._must_record()
+
+    def _must_record(self) -> None:
+        """Raise OSError where the library records nothing: another profiler may have it, or a driver refuse it."""
+        torch.cuda.synchronize()
+        self.start()
+        try:
+            torch.cuda._sleep(0)
+            torch.cuda.synchronize()
+        finally:
+            self.stop()
+        if not self.activities:
+            raise OSError("CUPTI recorded nothing of a kernel")
 
     def _register(self) -> None:
         if code := self._library.cuptiActivityRegisterCallbacks(*self._callbacks):
@@ -97,6 +109,7 @@ class _Cupti:
         self.activities = []
         for kind in _RECORDED:
             if code := self._library.cuptiActivityEnable(kind):
+                self.stop()
                 raise OSError(f"cuptiActivityEnable({kind}) failed with {code}")
 
     def stop(self) -> None:
@@ -134,7 +147,7 @@ def _activity(address: int) -> Activity:
 
 @functools.cache
 def _open() -> _Cupti | None:
-    """None where there is no CUPTI, or where another profiler has it."""
+    """None where there is no CUPTI, or where it records nothing."""
     major = (torch.version.cuda or "").partition(".")[0]
     if not major:
         return None
