@@ -39,7 +39,10 @@ _BUILD_TIMEOUT_S = 900.0
 
 
 def main(job: dict[str, Any]) -> None:
-    """Build, load, warm up; then one call between the profiler's marks, on inputs as published."""
+    """Build, load, warm up; then one call between the profiler's marks, on inputs as published.
+
+    All but the build waits for the device, and keeps others from it. In a sandbox the judge holds it already.
+    """
     device = devices.select(job["device"])
     if device.type == "cuda":
         torch.cuda.set_device(device)
@@ -59,7 +62,8 @@ def main(job: dict[str, Any]) -> None:
         os.environ.update(artefact.env)
         builder = ExtensionBuilder(solution, context)
         extensions.install(lambda request: builder(request, scratch))
-        _call(setting, _model(setting, solution.path, artefact.library))
+        with devices.exclusive(device):
+            _call(setting, _model(setting, solution.path, artefact.library))
 
 
 def _call(setting: RunConfig, model: Any) -> None:
