@@ -11,7 +11,7 @@ from harness.compile.artefact import Artefact, BuildContext, ToolchainError
 from harness.compile.cache import Cache, built_bytes, key_of
 from harness.compile.dependencies import UnforeseenFile, listed_in, of_the_system
 from harness.compile.diagnostics import compiler_errors, killed_by
-from harness.compile.toolchain import Compiler, host_compiler, host_cpu, nvcc
+from harness.compile.toolchain import Compiler, host_compiler, host_cpu, nvcc, target_flags, unknown_target
 from harness.process.worker_process import Worker
 from harness.result import CandidateFailure, Status
 from harness.solution.discover import Solution
@@ -27,8 +27,6 @@ _CPP_FLAGS = ("-O3", "-march=native", "-std=c++17", "-fopenmp", "-shared", "-fPI
 _CUDA_FLAGS = (
     "-O3", "-std=c++17", "-shared", "-Xcompiler", "-fPIC", "-lineinfo", "-Xlinker", "-s", "-Xlinker", "--build-id=none",
 )  # fmt: skip
-# Architectures whose own instructions (wgmma, tcgen05) need the 'a' target.
-_FIRST_SPECIFIC_MAJOR = 9
 
 
 def build_cpp(solution: Solution, context: BuildContext) -> Artefact:
@@ -51,7 +49,7 @@ def build_cuda(solution: Solution, context: BuildContext) -> Artefact:
     if _FOR_A_SHELL.search(str(solution.path)):
         message = 'nvcc takes no path with " $ ` \\ or a control character: rename the file, or the folder that has one'
         raise CandidateFailure(Status.BUILD_ERROR, message)
-    return _compile(solution, compiler, (*_CUDA_FLAGS, *_architecture(context.arch)), context)
+    return _compile(solution, compiler, (*_CUDA_FLAGS, *target_flags(context.arch)), context)
 
 
 def nvcc_for() -> Compiler:
@@ -64,16 +62,6 @@ def nvcc_for() -> Compiler:
     return compiler
 
 
-def _architecture(arch: str | None) -> tuple[str, ...]:
-    """nvcc's target flags for one compute capability; nvcc's own default where none is known."""
-    if arch is None:
-        return ()
-    number = arch.replace(".", "")
-    if int(arch.split(".")[0]) >= _FIRST_SPECIFIC_MAJOR:
-        number += "a"
-    return ("-gencode", f"arch=compute_{number},code=sm_{number}")
-
-
 def _compile(solution: Solution, compiler: Compiler, flags: tuple[str, ...], context: BuildContext) -> Artefact:
     flags += _language_flags(solution)
     own = own_files(solution)
@@ -84,7 +72,7 @@ def _compile(solution: Solution, compiler: Compiler, flags: tuple[str, ...], con
         cached = entry is not None
         if not cached:
             with context.worker(*own) as worker:
-                _run(worker, solution.path, compiler, flags, context.timeout_s)
+                _run(worker, solution.path, compiler, flags, context)
                 if own_files(solution) != own or _key(solution, own, compiler, flags) != key:
                     raise CandidateFailure(Status.BUILD_ERROR, "the source changed while it was compiled; run it again")
                 read = _read_files(worker, solution, own, cache.share_bytes())
@@ -97,7 +85,7 @@ def compile_text(
 ) -> Artefact:
     """Compile CUDA C++ that was made of a solution; ``headers`` are folders that it may include from."""
     compiler = nvcc_for()
-    flags = (*_CUDA_FLAGS, *flags, *_architecture(context.arch))
+    flags = (*_CUDA_FLAGS, *flags, *target_flags(context.arch))
     digest = hashlib.sha256(text.encode()).hexdigest()
     cache, key = Cache(), key_of("translated", digest, compiler.path, compiler.version, *flags)
     with cache.building(key):
@@ -107,7 +95,7 @@ def compile_text(
             with context.worker(*(folder.resolve() for folder in headers)) as worker:
                 source = worker.scratch / _TRANSLATED
                 source.write_text(text, encoding="utf-8")
-                _run(worker, source, compiler, flags, context.timeout_s)
+                _run(worker, source, compiler, flags, context)
                 read = _read_files(worker, solution, [], cache.share_bytes(), headers)
                 entry = cache.put(key, [worker.scratch / _LIBRARY], read)
     return Artefact(entry / _LIBRARY, cached=cached, flags=flags, compiler=_named(compiler), keys=(key,))
@@ -117,14 +105,19 @@ def _named(compiler: Compiler) -> str:
     return f"{Path(compiler.path).name} {compiler.version}"
 
 
-def _run(worker: Worker, source: Path, compiler: Compiler, flags: tuple[str, ...], timeout_s: float) -> None:
-    """Compile in the worker's scratch folder; raises CandidateFailure with the compiler's errors."""
+def _run(worker: Worker, source: Path, compiler: Compiler, flags: tuple[str, ...], context: BuildContext) -> None:
+    """Compile in the worker's scratch folder.
+
+    Raises CandidateFailure with the compiler's errors, and ToolchainError where it does not know the device.
+    """
     library, read = worker.scratch / _LIBRARY, worker.scratch / _READ
     command = [compiler.path, *flags, str(source), "-o", str(library), "-MD", "-MF", str(read)]
-    answer = worker.request({"op": "compile", "command": command}, timeout_s)
+    answer = worker.request({"op": "compile", "command": command}, context.timeout_s)
     worker.end()
     if answer["code"] != 0:
         log = answer["log"]
+        if lacking := unknown_target(compiler, log, context.arch):
+            raise ToolchainError(lacking)
         failure = CandidateFailure(Status.BUILD_ERROR, compiler_errors(log, source), log)
         failure.killed_by = killed_by(answer["code"], log)
         raise failure

@@ -13,6 +13,10 @@ from dataclasses import dataclass
 from harness.faults import MachineFault
 
 _FOR_NOW = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)  # others have processes, memory or descriptors
+# Architectures whose own instructions (wgmma, tcgen05) need the 'a' target.
+_FIRST_SPECIFIC_MAJOR = 9
+# All that nvcc says then: with other lines a source may have had this one printed.
+_UNKNOWN_TARGET = re.compile(r"\s*nvcc fatal\s*: Unsupported gpu architecture '(?:compute|sm)_(\w+)'\s*")
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,37 @@ def nvcc() -> Compiler | None:
     candidates = [os.path.join(home, "bin", "nvcc") for home in homes if home]
     candidates += ["nvcc", "/usr/local/cuda/bin/nvcc"]
     return _first(candidates, r"release [\d.]+, V([\d.]+)")
+
+
+def target_flags(arch: str | None) -> tuple[str, ...]:
+    """Return nvcc's flags for a compute capability, such as 9.0; nvcc's own default where none is known."""
+    return ("-gencode", f"arch=compute_{_target(arch)},code=sm_{_target(arch)}") if arch else ()
+
+
+def _target(arch: str) -> str:
+    number = arch.replace(".", "")
+    return f"{number}a" if int(arch.split(".")[0]) >= _FIRST_SPECIFIC_MAJOR else number
+
+
+def unknown_target(compiler: Compiler, log: str, arch: str | None) -> str:
+    """Return what to do if nvcc's ``log`` says that it does not know this compute capability, else ''."""
+    found = _UNKNOWN_TARGET.fullmatch(log)
+    if not arch or not found or found[1] != _target(arch):
+        return ""
+    return (
+        f"nvcc {compiler.version} does not know GPUs of compute capability {arch}: install a CUDA toolkit that does, "
+        "or set CUDA_HOME to it"
+    )
+
+
+def lacking_target(compiler: Compiler, arch: str) -> str:
+    """Return what to do if nvcc does not know this compute capability, else ''. Compiles nothing."""
+    command = [compiler.path, *target_flags(arch), "--dryrun", "-x", "cu", "-c", os.devnull, "-o", os.devnull]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return unknown_target(compiler, done.stdout + done.stderr, arch)
 
 
 @functools.cache

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import torch
 
-from harness.compile.toolchain import host_compiler, nvcc, program
-from harness.device import Nvml, cpu_name
+from harness.compile.toolchain import host_compiler, lacking_target, nvcc, program
+from harness.device import Nvml, architecture, cpu_name
 from harness.faults import MachineFault
 from harness.process import sandbox
 from harness.solution.languages import Language, languages
@@ -85,6 +85,8 @@ def _nvcc() -> Finding:
     compiler = nvcc()
     if compiler is None:
         return Finding("nvcc", "", "install the CUDA toolkit, or set CUDA_HOME, for CUDA solutions")
+    if torch.cuda.is_available() and (advice := lacking_target(compiler, architecture(torch.device("cuda", 0)))):
+        return Finding("nvcc", "", advice)
     return Finding("nvcc", f"{compiler.version} ({compiler.path})")
 
 

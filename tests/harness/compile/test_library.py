@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from harness.compile import BuildContext, build, dependencies, library, toolchain
+from harness.compile.artefact import ToolchainError
 from harness.compile.toolchain import nvcc
 from harness.faults import MachineFault
 from harness.problem.module import ProblemId
@@ -25,11 +26,11 @@ def built(server, tmp_path, monkeypatch):
     monkeypatch.setenv("KERNELBENCH_CACHE", str(tmp_path / "cache"))
     (tmp_path / "solutions").mkdir()
 
-    def built(source, name="a.cpp"):
+    def built(source, name="a.cpp", arch=None):
         path = tmp_path / "solutions" / name
         path.write_bytes(source if isinstance(source, bytes) else source.encode())
         solution = read_solution(path, problem=ProblemId(1, 19))
-        return build(solution, BuildContext(server, None, torch.__version__, 60, 2 << 30))
+        return build(solution, BuildContext(server, arch, torch.__version__, 60, 2 << 30))
 
     return built
 
@@ -264,6 +265,49 @@ def test_no_program_of_the_working_directory_is_taken_for_a_compiler(tmp_path, m
     assert toolchain.program("nvcc") is None
     monkeypatch.setenv("PATH", str(tmp_path))
     assert toolchain.program("nvcc") == str(tmp_path / "nvcc") == toolchain.program("./nvcc")
+
+
+@pytest.fixture
+def nvcc_that_says(tmp_path, monkeypatch):
+    """A program in the place of nvcc that prints some text, and fails."""
+
+    def nvcc_that_says(text):
+        path = tmp_path / "cuda" / "bin" / "nvcc"
+        path.parent.mkdir(parents=True)
+        path.write_text(f"#!/bin/sh\ncat <<'END'\n{text}\nEND\nexit 1\n")
+        path.chmod(0o755)
+        monkeypatch.setenv("CUDA_HOME", str(tmp_path / "cuda"))  # whose files a build may read
+        compiler = toolchain.Compiler(str(path), "12.0.1")
+        monkeypatch.setattr(library, "nvcc", lambda: compiler)
+        return compiler
+
+    return nvcc_that_says
+
+
+UNKNOWN = "nvcc fatal   : Unsupported gpu architecture 'compute_103a'"
+
+
+def test_a_gpu_that_nvcc_does_not_know_is_no_fault_of_a_source(built, nvcc_that_says):
+    """It was the build_error of every .cu."""
+    compiler = nvcc_that_says(UNKNOWN)
+    with pytest.raises(ToolchainError, match="nvcc 12.0.1 does not know GPUs of compute capability 10.3: install"):
+        built(SOURCE.format(1), "a.cu", arch="10.3")
+    assert "compute capability 10.3" in toolchain.lacking_target(compiler, "10.3")
+    assert not toolchain.lacking_target(compiler, "9.0")
+
+
+@pytest.mark.parametrize("text", [f"a.cu(1): error: x\n{UNKNOWN}", f"{UNKNOWN}(1): error: x", "nvcc fatal   : other"])
+def test_what_a_source_has_nvcc_say_is_its_own_fault(built, nvcc_that_says, text):
+    nvcc_that_says(text)
+    with pytest.raises(CandidateFailure) as caught:
+        built(SOURCE.format(1), "a.cu", arch="10.3")
+    assert caught.value.status is Status.BUILD_ERROR
+
+
+@pytest.mark.skipif(nvcc() is None, reason="needs nvcc")
+@pytest.mark.parametrize(("arch", "known"), [("9.0", True), ("999.0", False)])
+def test_nvcc_is_asked_for_a_gpu_without_a_source(arch, known):
+    assert bool(toolchain.lacking_target(nvcc(), arch)) is not known
 
 
 def test_a_version_in_another_encoding_is_read_as_far_as_it_goes(tmp_path):
