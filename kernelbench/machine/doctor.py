@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import sys
 from dataclasses import dataclass
@@ -67,7 +68,11 @@ def fit(findings: list[Finding]) -> bool:
 
 def _gpu() -> Finding:
     if torch.cuda.is_available():
-        names = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+        try:
+            names = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+        except RuntimeError as error:  # a device that is lost is still counted
+            reason = next(iter(str(error).splitlines()), "no reason given")
+            return Finding("GPU", "", f"it cannot be used ({reason}): check nvidia-smi, or restart the machine")
         return Finding("GPU", ", ".join(names))
     if torch.version.cuda is None:
         return Finding("GPU", "", "this PyTorch is a CPU build; for an NVIDIA GPU install a CUDA build of torch")
@@ -85,8 +90,9 @@ def _nvcc() -> Finding:
     compiler = nvcc()
     if compiler is None:
         return Finding("nvcc", "", "install the CUDA toolkit, or set CUDA_HOME, for CUDA solutions")
-    if torch.cuda.is_available() and (advice := lacking_target(compiler, architecture(torch.device("cuda", 0)))):
-        return Finding("nvcc", "", advice)
+    with contextlib.suppress(RuntimeError):  # of a device that is lost, which the finding of the GPU says
+        if torch.cuda.is_available() and (advice := lacking_target(compiler, architecture(torch.device("cuda", 0)))):
+            return Finding("nvcc", "", advice)
     return Finding("nvcc", f"{compiler.version} ({compiler.path})")
 
 
