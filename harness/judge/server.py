@@ -36,6 +36,7 @@ from harness.process.fork_server import ForkServer
 from harness.process.procfs import available_memory_bytes, end_with_parent, go_first
 from harness.result import CandidateFailure, Result, Status
 from harness.solution.discover import Solution
+from harness.solution.includes import digest_of
 
 _FIRST_TO_GO = 500  # where the system is short of memory: after workers, before the process of the run
 _MEMORY_SHARE = 0.75  # of what is free at the start, for the judge's own data
@@ -96,6 +97,16 @@ def _unwind(*_: object) -> NoReturn:
     sys.exit(1)
 
 
+def _check_unwritten(problem: Problem) -> None:
+    """Raise ProblemError where the problem's file is not what was loaded."""
+    try:
+        unwritten = digest_of(problem.path) == problem.sha256
+    except OSError:
+        unwritten = False
+    if not unwritten:
+        raise ProblemError(f"its problem was written meanwhile ({problem.path}): evaluate it again when it is done")
+
+
 def _limit_memory(more_bytes: int) -> None:
     """Let this process allocate so much more: an allocation that fails has a message, unlike a kill by the system.
 
@@ -124,25 +135,15 @@ class _Judge:
 
         With ``again`` the machine is, or may be: it is worth another try. With ``broken`` it is this process that
         failed, which should not go on. A record with ``again`` stands if the same happens again; ``killed`` names the
-        signal that ended one of its processes.
+        signal that ended one of its processes. A problem whose file was written since it was loaded gives neither:
+        another judge would load the new text, and results of one run would be of two.
         """
         try:
             workload = self._workload(job["problem"], job["workload"])
-            if "measure" in job:
-                return {"measured": self._measured(workload, job["measure"], job.get("error"))}
-            solution = decode_solution(job["solution"])
-            if failure := job.get("failure"):  # it did not build: only the record is ours to write
-                reported = CandidateFailure(Status(failure["status"]), failure["message"], failure["log"])
-                result = failed_result(workload, solution, self._conditions, reported)
-            else:
-                artefact = decode_artefact(job["artefact"])
-                if job.get("only") == "profile":
-                    return self._profiled(workload, solution, artefact, job.get("ncu"))
-                result = self._evaluated(workload, solution, artefact, check_only=job.get("only") == "check")
-            if not result.correct and not job.get("confirmed"):
-                self._check_machine()
-            killed = self._killed or result.conditions.get("killed_by", "")
-            return {"result": result.to_json(), "again": bool(killed), "killed": killed}
+            _check_unwritten(workload.problem)
+            answer = self._answer(workload, job)
+            _check_unwritten(workload.problem)  # each worker has read the file anew
+            return answer
         except (ProblemError, NoRoom) as error:
             return {"unevaluated": str(error)}
         except MachineFault as fault:
@@ -152,6 +153,23 @@ class _Judge:
             if is_of_machine(error) or isinstance(error, OSError):
                 reason = f"the machine failed: {type(error).__name__}: {error}"
             return {"unevaluated": reason, "again": True, "broken": True}
+
+    def _answer(self, workload: Workload, job: dict[str, Any]) -> dict[str, Any]:
+        if "measure" in job:
+            return {"measured": self._measured(workload, job["measure"], job.get("error"))}
+        solution = decode_solution(job["solution"])
+        if failure := job.get("failure"):  # it did not build: only the record is ours to write
+            reported = CandidateFailure(Status(failure["status"]), failure["message"], failure["log"])
+            result = failed_result(workload, solution, self._conditions, reported)
+        else:
+            artefact = decode_artefact(job["artefact"])
+            if job.get("only") == "profile":
+                return self._profiled(workload, solution, artefact, job.get("ncu"))
+            result = self._evaluated(workload, solution, artefact, check_only=job.get("only") == "check")
+        if not result.correct and not job.get("confirmed"):
+            self._check_machine()
+        killed = self._killed or result.conditions.get("killed_by", "")
+        return {"result": result.to_json(), "again": bool(killed), "killed": killed}
 
     def _profiled(self, workload: Workload, solution, artefact, ncu: list[str] | None) -> dict[str, Any]:
         try:

@@ -18,7 +18,7 @@ from warm_kb import REAL_KB
 from harness.problem.module import ProblemId
 from harness.process.procfs import available_memory_bytes
 from harness.result import Status
-from harness.solution.discover import read_solution
+from harness.solution.discover import discover, read_solution
 from kernelbench import suite
 from kernelbench.evaluation.chosen import Selection
 from kernelbench.evaluation.directory import evaluate_directory
@@ -257,3 +257,24 @@ def test_without_a_disk_to_build_on_nothing_is_a_build_error(pipeline, solution,
     monkeypatch.setattr("harness.faults._FULL_BYTES", 1 << 62)
     (ended,) = pipeline.evaluate([solution("not C++", "19.cpp")])
     assert isinstance(ended, Skipped) and "MB are free; make room, or set TMPDIR" in ended.reason
+
+
+def test_a_problem_that_is_written_during_a_run_has_results_of_its_first_text_only(pipeline, tmp_path):
+    """Workers read the new text, and records had the old one's digest: honest solutions had a `wrong_shape`."""
+    root = problems(tmp_path, **{"1_x": ("return x.clamp(min=0)", 8)})
+    (file,), path = suite.find("1/1", root), root / "level1/1_x.py"
+    text = path.read_text()
+    pairs = [(file, one) for one in discover(wrong(tmp_path, "1_1_s0", "1_1_s1")).solutions]
+
+    def save(kind, said):
+        if "load" in said:  # the judge has begun with it
+            path.write_text(text.replace("8", "9"))
+
+    (first,) = pipeline.evaluate(pairs[:1])
+    (during,) = pipeline.evaluate(pairs[1:], save)
+    (after,) = pipeline.evaluate(pairs[1:])
+    path.write_text(text)
+    (again,) = pipeline.evaluate(pairs[1:])
+    assert first.result.status is again.result.status is Status.WRONG_VALUE
+    for item in (during, after):
+        assert isinstance(item, Skipped) and "its problem was written meanwhile" in item.reason
