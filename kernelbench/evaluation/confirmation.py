@@ -28,6 +28,8 @@ from kernelbench.evaluation.executor import (
 from kernelbench.metrics import winners
 from kernelbench.run import Run
 
+OTHER_PROBLEM = "its problem changed during the run: evaluate it again when that is written"
+
 
 def confirm_best(
     run: Run,
@@ -70,6 +72,9 @@ def confirm_best(
                             skipped.append(item)
                             continue
                         part, _ = first[item.solution.name]
+                        if part.problem_sha256 and item.result.problem_sha256 != part.problem_sha256:
+                            skipped.append(Skipped(item.solution, OTHER_PROBLEM, changed=True))
+                            continue
                         item.result.confirms = winners.first_measurement(part)
                         item.result.held_out = part.held_out
                         record(item)

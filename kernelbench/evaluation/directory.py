@@ -33,7 +33,7 @@ from kernelbench.evaluation.chosen import (
     fitting_of,
     id_of,
 )
-from kernelbench.evaluation.confirmation import confirm_best, fresh
+from kernelbench.evaluation.confirmation import OTHER_PROBLEM, confirm_best, fresh
 from kernelbench.evaluation.executor import (
     Evaluated,
     Executor,
@@ -152,13 +152,21 @@ def _evaluate(
         run, pair_of, copies, partial(fresh, options), record, watcher.confirming, watcher.status
     )
     # a gate takes results for what is there: one whose file changed after its record was written has none now
-    told = {one.solution for one in outcome.skipped}
+    told, of_others = {one.solution for one in outcome.skipped}, _of_other_problems(run, chosen)
     for solution in dict.fromkeys(solution for _, solution in fitting if solution not in told):
         if not is_unchanged(solution, chosen.stamps[solution]):
             record(Skipped(solution, _CHANGED, changed=True))
+        elif (str(solution.problem), solution.name) in of_others:
+            record(Skipped(solution, OTHER_PROBLEM, changed=True))
+    unevaluated.withdraw_of_other_problems(run, chosen.files.values())
     leaderboard.write(run, outcome.problems)
     run.close()
     return outcome
+
+
+def _of_other_problems(run: Run, chosen: Chosen) -> set[tuple[str, str]]:
+    """Return problem and name of solutions with a result of a text that their problem has no more."""
+    return {(r.problem, r.solution["name"]) for r in run.of_other_problems(chosen.files.values())}
 
 
 def _begun(

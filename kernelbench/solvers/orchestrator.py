@@ -19,6 +19,7 @@ from harness.solution.discover import SolutionError, discover, read_solution, re
 from harness.solution.includes import read_bytes
 from harness.solution.private_copy import PrivateCopies, private_copies
 from kernelbench import suite
+from kernelbench.evaluation import unevaluated
 from kernelbench.evaluation.confirmation import confirm_best, fresh
 from kernelbench.evaluation.executor import Evaluated, Options, Pair, closed_or_killed
 from kernelbench.evaluation.local_executor import BuildQueue, Pipeline
@@ -26,6 +27,7 @@ from kernelbench.metrics import workloads
 from kernelbench.run import Run
 from kernelbench.run_files import sources
 from kernelbench.run_files.folder import leads_by_a_link_in
+from kernelbench.run_files.unevaluated import withdrawn
 from kernelbench.solvers import session
 from kernelbench.solvers.backend.interface import Work
 from kernelbench.solvers.backend.local import LocalBackend
@@ -106,9 +108,9 @@ def _attempt(pipeline: Pipeline, plan: Plan, selector: str, out: Path, resume: b
     """Run the solver on every problem; the run stays open."""
     files = suite.find(selector, problem_dir)
     run = _open_run(plan, selector, files, pipeline.options, pipeline.device, out, resume, problem_dir)
-    if changed := sorted({result.problem for result in run.of_other_problems(files)}):
+    if changed := {result.problem for result in run.of_other_problems(files)} | _withdrawn(run, files):
         run.close()
-        raise SolverError(f"{', '.join(changed)} changed since {out} was begun: choose another --out")
+        raise SolverError(f"{', '.join(sorted(changed))} changed since {out} was begun: choose another --out")
     first = [result for result in run.results if result.confirms is None]  # what the solver was told
     made = len({(result.problem, result.solution["sample"]) for result in first})
     outcome = Outcome(run, pipeline.device, [str(file.id) for file in files], replayed=made)
@@ -116,6 +118,11 @@ def _attempt(pipeline: Pipeline, plan: Plan, selector: str, out: Path, resume: b
     with private_copies() as copies, pipeline.line(at_once=min(plan.at_once, len(files))) as line:
         _run_session(line, plan, pipeline.options, files, outcome, first, watcher, copies)
     return outcome
+
+
+def _withdrawn(run: Run, files: list[ProblemFile]) -> set[str]:
+    """Return the problems that changed during the run: the solver was told results that do not count any more."""
+    return {problem for problem, _ in withdrawn(run.unevaluated)} & {str(file.id) for file in files}
 
 
 def _run_session(
@@ -170,6 +177,10 @@ def _finish(outcome: Outcome, opened, selector: str, problem_dir: Path | None, w
         outcome.unconfirmed = confirm_best(
             outcome.run, pair_of, copies, opened, record, watcher.confirming, lambda what, text: None
         )
+    for result in outcome.run.of_other_problems(files.values()):
+        reason = "the problem changed during the run, and its results do not count: choose another --out"
+        outcome.failures.setdefault(result.problem, reason)
+    unevaluated.withdraw_of_other_problems(outcome.run, files.values())
     leaderboard.write(outcome.run, outcome.problems)
     outcome.run.close()
     return outcome

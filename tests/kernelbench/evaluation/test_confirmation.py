@@ -103,6 +103,31 @@ def test_measurements_go_on_until_the_best_of_all_has_been_repeated(tmp_path, sa
     assert winners.bias(made.latest())["bias"] == pytest.approx((2.0 / 1.3 * 1.5 / 1.4) ** 0.5)
 
 
+def test_what_is_measured_again_on_another_text_of_its_problem_is_told_as_not_measured(tmp_path, samples):
+    """New judges load what the file has by then: the speedup that counted was over another reference."""
+    names = ["1_1_s0.py", "1_1_s1.py"]
+    made = run(
+        tmp_path / "r",
+        *(judged("1/1", 2.0 - i / 2, name=n, sample=i, problem_sha256="a" * 64) for i, n in enumerate(names)),
+    )
+    solutions = {name: read_solution(samples[1] / name, samples[1]) for name in names}
+
+    class OnAnotherText(Repeats):
+        def evaluate(self, pairs, status, workload):
+            for item in super().evaluate(pairs, status, workload):
+                item.result.problem_sha256 = "b" * 64
+                yield item
+
+    executor = OnAnotherText({"1_1_s0.py": 9.0})
+    (skipped,) = confirm_best(
+        made, lambda found: (None, solutions[found.solution["name"]]), PrivateCopies(tmp_path / "copies"),
+        lambda builds: nullcontext(executor), lambda item: made.append(item.result), lambda count: None,
+        lambda what, text: None,
+    )  # fmt: skip
+    assert executor.asked == ["1_1_s0.py"] and len(made.results) == 2
+    assert skipped.changed and "its problem changed during the run" in skipped.reason
+
+
 def test_single_samples_ties_and_what_was_confirmed_need_nothing():
     confirmed = judged("1/3", 2.0)
     confirmed.confirms = {"speedup": 2.2}

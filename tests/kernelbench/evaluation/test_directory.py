@@ -4,14 +4,17 @@ import errno
 import os
 
 import pytest
+from logs import judged
 
 from harness.compile.cache import Cache
 from harness.result import Status
 from harness.solution import private_copy
+from harness.solution.includes import digest_of
 from harness.solution.naming import RUN_FILES
+from kernelbench.evaluation import confirmation, directory
 from kernelbench.evaluation.chosen import Selection
 from kernelbench.evaluation.directory import Watcher, evaluate_directory, evaluate_one
-from kernelbench.evaluation.executor import Options
+from kernelbench.evaluation.executor import Evaluated, Options
 from kernelbench.gate import thresholds
 from kernelbench.run import Run, RunError
 from kernelbench.run_files import unevaluated
@@ -124,6 +127,46 @@ def test_a_result_is_none_where_its_file_was_replaced_before_the_end(tmp_path):
     assert gone == ["1_1_s0.py"] and "changed during the run" in outcome.skipped[0].reason
     assert [r.solution["name"] for r in thresholds.results_of(outcome)] == ["1_1_s1.py"]
     assert statuses(outcome) == {"1_1_s1.py": Status.OK}
+
+
+class GivenResults:
+    """An executor that finds all right, by the text that the problem's file has then."""
+
+    device, devices, torch_version = {"type": "cpu", "name": "cpu"}, 1, "2.9"
+
+    def evaluate(self, pairs, status, workload):
+        for file, solution in pairs:
+            found = judged(str(file.id), 2.0, name=solution.name, sample=solution.sample)
+            found.solution["sha256"], found.problem_sha256 = solution.sha256, digest_of(file.path)
+            yield Evaluated(solution, found)
+
+    def close(self):
+        pass
+
+
+class Saving(Watcher):
+    """Somebody who saves the problem when the first solution has its result."""
+
+    def __init__(self, tmp_path):
+        self.tmp_path = tmp_path
+
+    def ended(self, item):
+        write(self.tmp_path, problem="x + 2")
+
+
+@pytest.mark.parametrize("samples", [1, 2])
+def test_results_are_of_the_text_that_the_problem_has_at_the_end(tmp_path, monkeypatch, samples):
+    """A leaderboard had results of two texts of one problem, and a gate held on the one that is gone."""
+    for opens in (directory, confirmation):
+        monkeypatch.setattr(opens, "open_executor", lambda *_, **__: GivenResults())
+    write(tmp_path, **{f"1_1_s{sample}": "x + 1" for sample in range(samples)})
+    outcome = evaluated(tmp_path, Saving(tmp_path))
+    assert [one.solution.name for one in outcome.skipped] == ["1_1_s0.py"]
+    assert "its problem changed during the run" in outcome.skipped[0].reason
+    left = [f"1_1_s{sample}.py" for sample in range(1, samples)]
+    assert [r.solution["name"] for r in thresholds.results_of(outcome)] == left
+    assert [r.solution["name"] for r in Run.load(tmp_path / "run").latest()] == left
+    assert len(statuses(evaluated(tmp_path))) == samples
 
 
 class Swapping(Watcher):

@@ -135,6 +135,25 @@ def test_a_run_is_not_resumed_with_another_problem(solved, write, tmp_path):
 
 
 @pytest.mark.slow
+def test_what_was_measured_on_a_problem_that_changed_during_the_run_does_not_count(solved, write, tmp_path):
+    problem = tmp_path / "problems/level1/001_own.py"
+    problem.parent.mkdir(parents=True)
+    module = "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x): return {}\n"
+    module += "def get_inputs(): return [torch.rand(64)]\ndef get_init_inputs(): return []\n"
+    problem.write_text(module.format("x + 1"))
+    save = f"__import__('pathlib').Path({str(problem)!r}).write_text({module.format('x + 2')!r})"
+    solver = write(f"def solve(task):\n    yield {candidate('x + 1')!r}\n    {save}\n")
+    more = {"selector": "1/1", "problem_dir": problem.parents[1], "budget": 2}
+    outcome = solved(solver, **more)
+    assert len(outcome.run.results) == 1 and not outcome.run.latest()
+    assert "changed during the run, and its results do not count" in outcome.failures["1/1"]
+    for text in ("x + 2", "x + 1"):  # put back, it has results that the solver was told and that do not count
+        problem.write_text(module.format(text))
+        with pytest.raises(SolverError, match="1/1 changed since .*: choose another --out"):
+            solved(solver, resume=True, **more)
+
+
+@pytest.mark.slow
 def test_a_run_that_goes_on_with_fewer_problems_leaves_the_others_alone(solved, write):
     """The best of another problem, not measured again before an interruption, ended every continuation."""
     right = candidate("torch.where(x > 0, x, 0.01 * x)")
