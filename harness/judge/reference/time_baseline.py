@@ -20,7 +20,6 @@ from harness.judge.reference.timed_inputs import choose_with_weights
 from harness.problem.inputs import DTYPES, fresh_seeds, tensors_of
 from harness.problem.math_modes import pin_math_modes
 from harness.problem.module import ProblemError, Workload
-from harness.solution.includes import digest_of
 from harness.tensors.outputs import as_tensor
 from harness.timing import Round, cupti, timer_for
 from harness.timing.interleaved import InterleavedTiming, bytes_of_call, calls_a_round
@@ -60,7 +59,7 @@ def blank_measurement(workload: Workload, configuration: str, device: torch.devi
     return {
         "problem": str(problem.id),
         "problem_name": problem.name,
-        "sha256": digest_of(problem.path),
+        "sha256": problem.sha256,
         "workload": {"name": workload.name, "sizes": workload.sizes},
         "precision": precision,
         "configuration": configuration,
