@@ -133,16 +133,18 @@ class AuditFile:
                 raise ProblemError(message) from None
 
     def get(self, file: ProblemFile, workload: str | None = None) -> Audit | None:
-        """The record of a problem as it is now; None where there is none, or only one of another text.
+        """The record of a problem as it is now; None where there is none, or only one of another text or method.
 
-        Without ``workload``, the first one's.
+        Without ``workload``, the first one's that holds.
         """
         records = self._records.get(str(file.id), {})
-        record = records.get(workload) if workload else next(iter(records.values()), None)
+        if not (found := [record for name, record in records.items() if workload in (None, name)]):
+            return None
         try:
-            return record if record and record.sha256 == hashlib.sha256(read_bytes(file.path)).hexdigest() else None
+            sha256 = hashlib.sha256(read_bytes(file.path)).hexdigest()
         except OSError:  # no plain file, or larger than a source
             return None
+        return next((record for record in found if (record.sha256, record.method) == (sha256, METHOD)), None)
 
     def put(self, *records: Audit) -> None:
         """Keep records, on disk before this returns, beside those that others have put there meanwhile.

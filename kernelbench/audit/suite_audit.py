@@ -17,7 +17,7 @@ from harness.problem.module import ProblemError, ProblemFile, load_problem
 from harness.solution.includes import digest_of
 from kernelbench import working_directory
 from kernelbench.audit.examination import audit
-from kernelbench.audit.record import METHOD, Audit, AuditFile
+from kernelbench.audit.record import Audit, AuditFile
 
 _PROBLEMS_A_PROCESS = 8  # about; then new ones, because allocators keep what networks took
 
@@ -42,12 +42,7 @@ def workloads(files: list[ProblemFile], name: str) -> list[tuple[ProblemFile, st
 
 def stale(chosen: list[tuple[ProblemFile, str]], known: AuditFile) -> list[tuple[ProblemFile, str]]:
     """Return those whose record is missing, or is of another text of the module or another method."""
-
-    def fresh(file: ProblemFile, workload: str) -> bool:
-        record = known.get(file, workload)
-        return record is not None and record.method == METHOD
-
-    return [pair for pair in chosen if not fresh(*pair)]
+    return [pair for pair in chosen if known.get(*pair) is None]
 
 
 def on_gpu(device: str | None) -> bool:

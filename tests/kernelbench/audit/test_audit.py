@@ -5,6 +5,7 @@ import os
 import re
 import statistics
 import subprocess
+from dataclasses import replace
 
 import pytest
 import torch
@@ -16,7 +17,7 @@ from harness.solution.includes import digest_of
 from kernelbench import suite
 from kernelbench.audit import suite_audit
 from kernelbench.audit.examination import audit
-from kernelbench.audit.record import Audit, AuditFile
+from kernelbench.audit.record import METHOD, Audit, AuditFile
 from kernelbench.audit.suite_audit import _audit_one
 
 CPU = torch.device("cpu")
@@ -93,6 +94,19 @@ def test_a_record_is_of_the_text_that_was_audited(tmp_path, forward):
     path.write_text(PROBLEM.format(forward=forward) + "open(__file__, 'a').write('# changed')")
     digest = digest_of(path)
     assert _audit_one((ProblemFile(ProblemId(1, 1), "x", path), "full"), "cpu").sha256 == digest != digest_of(path)
+
+
+@pytest.mark.parametrize("older", [{"sha256": "of another text"}, {"method": METHOD - 1}])
+def test_a_grade_is_of_the_first_workload_whose_record_holds(tmp_path, older):
+    """That of an older method counted, and beside a record of an older text one that holds did not."""
+    path = tmp_path / "1_x.py"
+    path.write_text(PROBLEM.format(forward="x"))
+    file, audits = ProblemFile(ProblemId(1, 1), "x", path), AuditFile(tmp_path / "audit.jsonl")
+    holds = Audit("1/1", "x", digest_of(path), "small", {})
+    audits.put(replace(holds, workload="full", **older))
+    assert audits.get(file) is audits.get(file, "full") is None
+    audits.put(holds)
+    assert audits.get(file) == audits.get(file, "small") == holds and audits.get(file, "full") is None
 
 
 def test_a_reference_with_complex_outputs_is_audited(tmp_path):
