@@ -34,6 +34,8 @@ def _of_workload(result: Result) -> dict[str, Any]:
 
     try:
         problem = load_problem(suite.find(result.problem)[0])
+        if result.problem_sha256 not in ("", problem.sha256):
+            return {"unavailable": "the suite's module is of another text than the result"}
         analysis = analyse(problem.workload(result.workload.get("name", "")), DTYPES[result.precision])
         if limits := limits_of_product(result.device.get("name", "")):
             return to_json(analysis, limits, choose(limits, result.conditions))

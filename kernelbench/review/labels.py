@@ -8,7 +8,7 @@ no kernel to review; a time below the SOL ceiling wins over a reviewer's opinion
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from harness.integrity import below_floor, library_only
 from harness.result import Result
@@ -75,7 +75,23 @@ def of_run(run: Run, results: Sequence[Result] | None = None) -> dict[Key, Label
     Without ``results`` they are of its solutions, by their last measurements.
     """
     parents = {(attempt["problem"], attempt.get("sample")): attempt.get("parent") for attempt in trajectory_of(run)}
-    return labels(run.solutions() if results is None else results, record.load(run.path), parents)
+    reviews = _with_problems(record.load(run.path), run)
+    return labels(run.solutions() if results is None else results, reviews, parents)
+
+
+def _with_problems(reviews: Iterable[Review], run: Run) -> list[Review]:
+    """Return reviews with the digest of their problem, where they are from before it was kept, and it is the only one.
+
+    Of a run with results of two texts of a problem it is not known which one such a review is of.
+    """
+    texts: dict[str, set[str]] = {}
+    for result in run.results:
+        texts.setdefault(result.problem, set()).add(result.problem_sha256)
+    only = {problem: next(iter(found)) for problem, found in texts.items() if len(found) == 1}
+    return [
+        review if review.problem_sha256 else replace(review, problem_sha256=only.get(review.problem, ""))
+        for review in reviews
+    ]
 
 
 def band_of(found: Mapping[Key, Label]) -> outcomes.BandOf:

@@ -27,6 +27,7 @@ _REVIEW = shape(
         "answer!": one_of(NO_ISSUES, MINOR_ISSUES, GAMING),
         "usd!": FROM_0,
         "helpers": TEXT,
+        "problem_sha256": TEXT,
     }
 )
 
@@ -39,13 +40,20 @@ class ReviewError(RunError):
     """Reviews that cannot be made or read, and what to do about it."""
 
 
-Subject = tuple[str, str, str, str]  # problem, name of the solution, digests of its file and of its other files
+# problem, name of the solution, digests of its file, of its other files and of the problem's module
+Subject = tuple[str, str, str, str, str]
 
 
 def about(result: Result) -> dict[str, str]:
     """Return the fields of a review of the result that say what it is about."""
     of = result.solution
-    return {"problem": result.problem, "solution": of["name"], "sha256": of["sha256"], "helpers": of.get("helpers", "")}
+    return {
+        "problem": result.problem,
+        "solution": of["name"],
+        "sha256": of["sha256"],
+        "helpers": of.get("helpers", ""),
+        "problem_sha256": result.problem_sha256,
+    }
 
 
 def subject_of(result: Result) -> Subject:
@@ -67,11 +75,12 @@ class Review:
     usd: float
     key: str  # of everything that was asked
     helpers: str = ""  # as in the result
+    problem_sha256: str = ""  # as in the result; '' in reviews from before it was kept
 
     @property
     def subject(self) -> Subject:
         """Return what it says something about."""
-        return self.problem, self.solution, self.sha256, self.helpers
+        return self.problem, self.solution, self.sha256, self.helpers, self.problem_sha256
 
     @classmethod
     def from_json(cls, record: dict) -> Review:

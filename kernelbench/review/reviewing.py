@@ -34,7 +34,7 @@ def review(run: Run, reviewer: Reviewer, results: list[Result]) -> Iterator[Revi
     """
     log = record.Log(run.path)
     for result in results:
-        source, reference = source_of(run, result), reference_of(run, result.problem)
+        source, reference = source_of(run, result), reference_of(run, result.problem, result.problem_sha256)
         helpers = helpers_of(run, result)
         name = f"{result.problem} {result.solution['name']}"
         if source is None or helpers is None or reference is None:

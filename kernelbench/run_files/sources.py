@@ -107,18 +107,25 @@ def helpers_of(run: Run, result: Result) -> dict[str, str | None] | None:
     return {file["name"]: file["text"] for file in kept["files"]}
 
 
-def reference_of(run: Run, problem: str) -> dict[str, Any] | None:
+def reference_of(run: Run, problem: str, measured: str = "") -> dict[str, Any] | None:
     """``source`` of a problem, and whether it is the ``kept`` one or the module as the suite has it now.
 
+    With ``measured``, the digest that a result has, it is the one of them with this text; None where neither has it.
     A kept one that is a link is not followed, and a folder of problems that a run names is not looked into: a run may
     be somebody else's, and what this returns is shown and sent to models.
     """
-    content = _read(run.path.resolve() / REFERENCES / _reference_name(problem), in_place=True)
-    kept = content is not None
-    if not kept and not run.config.get("problem_dir"):
+    kept = run.path.resolve() / REFERENCES / _reference_name(problem)
+    content = _of_digest(_read(kept, in_place=True), measured)
+    is_kept = content is not None
+    if not is_kept and not run.config.get("problem_dir"):
         with contextlib.suppress(suite.SelectorError, ProblemError):
-            content = _read(suite.find(problem)[0].path)
-    return None if content is None else {"source": content.decode("utf-8", errors="replace"), "kept": kept}
+            content = _of_digest(_read(suite.find(problem)[0].path), measured)
+    return None if content is None else {"source": content.decode("utf-8", errors="replace"), "kept": is_kept}
+
+
+def _of_digest(content: bytes | None, sha256: str) -> bytes | None:
+    """Return what was read if it has this digest, or there is none to have."""
+    return content if content is not None and sha256 in ("", _digest(content)) else None
 
 
 def trajectory_of(run: Run) -> list[dict[str, Any]]:

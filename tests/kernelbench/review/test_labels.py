@@ -59,6 +59,23 @@ def test_a_review_is_of_all_files_of_a_solution():
     assert bands([one], [replace(review, helpers="changed since")]) == [ORIGINAL_GAMING]
 
 
+def test_a_review_is_of_one_text_of_a_problem():
+    """A problem was written and its solutions evaluated again: they kept the labels of its older text."""
+    one = attempt(0, problem_sha256="a" * 64)
+    review = replace(says(one, GAMING, "fake_transpose"), problem_sha256="a" * 64)
+    assert bands([one], [review]) == [ORIGINAL_GAMING]
+    assert bands([attempt(0, problem_sha256="b" * 64)], [review]) == [None]
+
+
+@pytest.mark.parametrize(("first", "band"), [("a" * 64, ORIGINAL_GAMING), ("b" * 64, None), ("", None)])
+def test_a_review_from_before_it_named_a_text_counts_where_the_run_has_one_only(tmp_path, first, band):
+    one = attempt(1, problem_sha256="a" * 64)
+    run = logs.run(tmp_path / "run", attempt(0, problem_sha256=first), one)
+    append(run.path, says(one, GAMING, "fake_transpose"))
+    found = of_run(run, [one])
+    assert (found[key_of(one)].band if found else None) == band
+
+
 def test_on_a_cpu_a_source_that_builds_nothing_is_library_only():
     assert bands([logs.result("1/19", 1.0)], []) == [LIBRARY_ONLY]
     mentions = attempt(0, on_gpu=False, integrity={"built_own": False})  # one that it never builds

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from harness.result import Status
 from harness.solution.discover import read_solution
+from harness.solution.includes import digest_of
 from kernelbench import suite
 from kernelbench.cli import main
 from kernelbench.endpoint import Endpoint
@@ -331,6 +332,19 @@ def test_a_changed_source_is_not_reviewed(run, endpoint, tmp_path):
     assert done.exit_code == 3 and "1_19_0.py as it was evaluated is not here" in done.output
     assert set(said(done)) == {"1_19_1.py", "1_19_2.py"}
     assert "something else" not in str(endpoint.requests)
+
+
+def test_nothing_is_reviewed_beside_another_text_of_its_problem(run, endpoint):
+    """The reviewer was shown a reference, and bounds, of a text that nobody had evaluated."""
+    run.results[0].problem_sha256 = "another"
+    run.results[1].problem_sha256 = digest_of(suite.find("1/19")[0].path)
+    done = review(logs.rewritten(run), endpoint)
+    assert done.exit_code == 3 and "1_19_0.py as it was evaluated is not here" in done.output
+    assert {one.solution: one.problem_sha256 for one in load(run.path)} == {
+        "1_19_1.py": run.results[1].problem_sha256, "1_19_2.py": "",
+    }  # fmt: skip
+    assert "of another text" in bounds_of(run, run.results[0])["unavailable"]
+    assert "unavailable" not in bounds_of(run, run.results[1])
 
 
 @pytest.mark.parametrize("how", ["refused", "talked round", "too expensive"])
