@@ -7,6 +7,7 @@ from pathlib import Path
 
 from kernelbench.endpoint import Endpoint
 from kernelbench.evaluation.executor import Options
+from kernelbench.evaluation.stored_baselines import Stored
 from kernelbench.evaluation.stored_baselines import parse as parse_baselines
 from kernelbench.experiment.outcomes import judged
 from kernelbench.experiment.plan import LIMITS, Ceilings, Cell, Experiment, ExperimentError, Model, Variant
@@ -77,13 +78,16 @@ def solver_of(variant: Variant) -> Solver:
 
 
 def options_of(experiment: Experiment) -> Options:
-    """Return how solutions are evaluated. Raises BaselineError."""
+    """Return how solutions are evaluated. Raises BaselineError and ExperimentError."""
     given = experiment.evaluation
     if given.workload and "," in given.workload:
         raise ExperimentError("an experiment is of one workload: its figures are of one time a problem")
+    baselines = parse_baselines(given.baseline)
+    if any(isinstance(baseline, Stored) for baseline in baselines):
+        raise ExperimentError("a solver is told a speedup as it is measured: give it baselines timed in turn")
     return Options(
         given.device, given.workload, given.precision, timeout_s=given.timeout, build_timeout_s=given.build_timeout,
-        baselines=parse_baselines(given.baseline), track=given.track, clock_mhz=given.clock,
+        baselines=baselines, track=given.track, clock_mhz=given.clock,
         **({"jobs": given.jobs} if given.jobs else {}),
     )  # fmt: skip
 

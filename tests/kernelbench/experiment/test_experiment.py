@@ -327,6 +327,18 @@ def test_an_experiment_is_not_continued_with_another_text_of_a_problem(kb, tmp_p
     assert kb(text, "--resume").exit_code == 0  # it pairs nothing with it
 
 
+@pytest.mark.parametrize("given, message", [
+    ({"baseline": "eager,b.jsonl"}, "give it baselines timed in turn"),
+    ({"workload": "small,full"}, "an experiment is of one workload"),
+])  # fmt: skip
+def test_what_a_solver_could_not_be_told_is_refused(given, message):
+    """A stored baseline was accepted, and then no solution had a speedup over it."""
+    variant = {"name": "a", "solver": "template"}
+    experiment = parse({"name": "x", "problems": "1/1", "variant": [variant], "evaluation": given})
+    with pytest.raises(ExperimentError, match=message):
+        on_device.options_of(experiment)
+
+
 def test_a_landscape_is_not_continued_beside_runs_of_other_problems(kb, tmp_path):
     """A run was added that made the folder one that nothing could read."""
     assert kb(LANDSCAPE).exit_code == 0
