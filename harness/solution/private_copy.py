@@ -10,6 +10,7 @@ import contextlib
 import errno
 import itertools
 import os
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -48,6 +49,7 @@ class PrivateCopies:
         self._made: dict[Solution, Solution] = {}
         self._originals: dict[Solution, Solution] = {}
         self._copies: dict[tuple[int, int], Path] = {}  # of each file, whatever its names
+        self._taken: dict[tuple[int, int], int] = {}  # bytes of room that each copy took
         self._most_bytes, self._left = 0, (0, 0)  # bytes and files for which there is room
 
     def of(self, solution: Solution) -> Solution:
@@ -102,8 +104,8 @@ class PrivateCopies:
         new: dict[tuple[int, int], int] = {}
         for path in places:
             status = _status(path)
-            if (file := (status.st_dev, status.st_ino)) not in self._copies:
-                new[file] = min(status.st_size, 512 * status.st_blocks)
+            if (file := _file(status)) not in self._copies:
+                new[file] = _room(status)
         need = sum(new.values())
         if need > max(self._most_bytes, _ROOM_OF_ANY):
             raise _TooLarge(
@@ -118,15 +120,16 @@ class PrivateCopies:
     def _place(self, path: Path, to: Path) -> None:
         """Have a copy of a file at ``to``: one for as many names and solutions as the file system lets it be."""
         status = _status(path)
-        if (file := (status.st_dev, status.st_ino)) in self._copies:
+        if (file := _file(status)) in self._copies:
             with contextlib.suppress(OSError):  # it has no links, or no more of them
                 os.link(self._copies[file], to)
                 return
-            self._left = self._left[0] - min(status.st_size, 512 * status.st_blocks), self._left[1]
+            self._left = self._left[0] - _room(status), self._left[1]
             if self._left[0] < 0:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         _copy(path, to)
         self._copies[file] = to
+        self._taken[_file(_status(to))] = _room(status)
 
     def release(self, solution: Solution | None = None) -> None:
         """Remove the copy of one solution, or all; they are made anew where they are asked for."""
@@ -136,13 +139,21 @@ class PrivateCopies:
                 self._remove(copy.root)
 
     def _remove(self, folder: Path) -> None:
-        """Remove a folder of copies, and count its room as free; a file that has names elsewhere is copied anew."""
-        gone = {file: copy for file, copy in self._copies.items() if copy.is_relative_to(folder)}
-        bytes_back = sum(copy.stat().st_size for copy in gone.values() if copy.exists())
-        names = 1 + sum(len(folders) + len(files) for _, folders, files in os.walk(folder))
+        """Remove a folder of copies, and count its room as free; a file that has names elsewhere is copied anew.
+
+        Its first copy takes its room until the last of these names is gone.
+        """
+        names, here, links = 1, Counter(), {}
+        for at, folders, files in os.walk(folder):
+            names += len(folders) + len(files)
+            for name in files:
+                with contextlib.suppress(Changed):  # it is gone already
+                    status = _status(Path(at, name))
+                    here[_file(status)] += 1
+                    links[_file(status)] = status.st_nlink
+        bytes_back = sum(self._taken.pop(copy, 0) for copy, count in here.items() if count == links[copy])
         self._left = self._left[0] + bytes_back, self._left[1] + names
-        for file in gone:
-            del self._copies[file]
+        self._copies = {file: copy for file, copy in self._copies.items() if not copy.is_relative_to(folder)}
         owned_folders.remove_tree(folder)
 
     def original(self, copy: Solution) -> Solution:
@@ -163,6 +174,15 @@ def _status(path: Path) -> os.stat_result:
         return os.lstat(path)
     except OSError:
         raise Changed from None
+
+
+def _file(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
+
+
+def _room(status: os.stat_result) -> int:
+    """Return the bytes that a file takes on a disk: holes take none."""
+    return min(status.st_size, 512 * status.st_blocks)
 
 
 def _copy(path: Path, to: Path, most: int = MAX_LIBRARY_BYTES) -> None:

@@ -210,6 +210,41 @@ def test_the_copy_of_one_solution_goes_and_leaves_its_room_to_the_next(folder, m
             assert not any(copies._folder.iterdir())
 
 
+@pytest.fixture
+def small_disk(folder, monkeypatch):
+    """Room for copies of 2 MiB; one of small files stays, so that what is free is not looked up again."""
+    monkeypatch.setattr(private_copy, "free_bytes", lambda folder: 4 << 20)
+    (folder / "level1/2_other.py").write_text("open('data/table.txt')\nclass ModelNew: pass\n")
+    (folder / "level1/3_large.py").write_text("open('large.txt')\nclass ModelNew: pass\n")
+    (folder / "level1/4_small.py").write_text("class ModelNew: pass\n")
+    (folder / "level1/data/table.txt").write_bytes(b"1" * (1 << 20))
+    with private_copies() as copies:
+        assert copies.of(solution(folder, "level1/4_small.py")).path.is_file()
+        yield copies
+
+
+def test_a_hole_takes_no_room_and_gives_none_back(folder, small_disk):
+    """Copies of others then took more than half of the disk, which is for builds."""
+    os.truncate(folder / "level1/data/table.txt", 64 << 20)
+    (folder / "level1/large.txt").write_bytes(b"1" * (3 << 20))
+    first, large = solution(folder), solution(folder, "level1/3_large.py")
+    assert small_disk.of(first).path.is_file()
+    small_disk.release(first)
+    with pytest.raises(OSError, match="No space left"):
+        small_disk.of(large)
+
+
+def test_a_copy_that_another_solution_still_has_keeps_its_room(folder, small_disk):
+    (folder / "level1/large.txt").write_bytes(b"1" * (3 << 19))
+    first, other, large = (solution(folder, f"level1/{name}.py") for name in ("1_uses", "2_other", "3_large"))
+    assert small_disk.of(first).path.is_file() and small_disk.of(other).path.is_file()
+    small_disk.release(first)
+    with pytest.raises(OSError, match="No space left"):
+        small_disk.of(large)
+    small_disk.release(other)
+    assert small_disk.of(large).path.is_file()
+
+
 def test_without_second_names_each_copy_takes_its_room(folder, monkeypatch):
     """Eighteen MiB were copied where five were allowed."""
 
