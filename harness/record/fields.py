@@ -177,6 +177,7 @@ RESULT = shape(
 _COMPARED = ("calls_a_round", "median_ms", "run_to_run_rel", "samples_ms", "stability")
 BASELINE = shape(
     {
+        "again": FLAG,
         "conditions!": OBJECT,
         "configuration!": LINE,
         "device!": OBJECT,
@@ -186,6 +187,7 @@ BASELINE = shape(
         "problem!": PROBLEM,
         "sha256!": LINE,
         "started!": LINE,
+        "timeout_s": NUMBER,
         "timing!": or_none(OBJECT),
         **{f"timing.{name}" + "!" * (name in _COMPARED): of for name, of in _TIMING.items()},
         "versions!": OBJECT,

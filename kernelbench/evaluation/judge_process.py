@@ -114,7 +114,7 @@ class Judge:
     ) -> dict[str, Any]:
         """The judge's answer to a job; a judge that dies of it is replaced, and the job stays unevaluated.
 
-        So is one that misses a deadline of its own, or has not answered within ``timeout_s``.
+        So is one that misses a deadline of its own, or has not answered within ``timeout_s``, which is ``late``.
         """
         until = time.monotonic() + timeout_s if timeout_s else math.inf
         try:
@@ -125,6 +125,7 @@ class Judge:
             self._end_process()
             reason = str(late) or f"not done within {timeout_s:g} s"
             answer = {"unevaluated": reason, "again": True, "every": reason.startswith("the reference"), "broken": True}
+            answer["late"] = not str(late)
         except (protocol.Closed, protocol.Garbled, OSError):
             self._end_process()
             code = self._process.returncode

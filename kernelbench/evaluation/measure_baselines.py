@@ -62,7 +62,8 @@ def measure_selection(
     """Measure what has no record that holds, or with ``again`` everything.
 
     A configuration that does not compile, takes its process down or is not done
-    within ``timeout_s`` is a record with the reason, and the work goes on. Records are on disk
+    within ``timeout_s`` is a record with the reason, and the work goes on. That of a process that ended, or of a lack
+    of memory, does not hold, nor does one of less time. Records are on disk
     as they are made. Raises ProblemError, BaselineError or WriteError for wrong input before
     anything runs, and EnvironmentUnfit where this machine cannot do it.
     """
@@ -85,7 +86,7 @@ def measure_selection(
         if not out and (link := linked(default)):
             raise WriteError(f"{link}; name the file with -o")
         file = _open(out or default)
-        todo = [case for case in cases if again or not _known(file, case, present)]
+        todo = [case for case in cases if again or not _known(file, case, present, timeout_s)]
         watcher.started(judge.device, file.path, len(todo), len(cases) - len(todo))
         for case in todo:
             record = _measured(judge, case, timeout_s, lambda phase, case=case: watcher.status(case, phase))
@@ -127,19 +128,23 @@ def _open(path: Path) -> BaselineFile:
     return file
 
 
-def _known(file: BaselineFile, case: Case, present: BaselineKey) -> bool:
+def _known(file: BaselineFile, case: Case, present: BaselineKey, timeout_s: float) -> bool:
+    """Return whether there is a timing, or an error that would be there again with so much time."""
     try:
-        return bool(file.find(case.problem, case.workload, case.configuration, present))
+        record = file.find(case.problem, case.workload, case.configuration, present)
     except BaselineError:
         return False
+    return bool(record["timing"]) or not record.get("again") and record.get("timeout_s", timeout_s) >= timeout_s
 
 
 def _measured(judge: Judge, case: Case, timeout_s: float, phase: Callable[[str], None]) -> dict[str, Any]:
     """One record; of a configuration that took its judge down, the next judge writes it. Raises EnvironmentUnfit."""
     job = {"problem": encode_problem(case.problem), "workload": case.workload, "measure": case.configuration}
     answer = judge.ask(job, phase, timeout_s)
+    why: dict[str, Any] = {}
     if "unevaluated" in answer:
+        why = {"timeout_s": timeout_s} if answer.get("late") else {"again": True}
         answer = {} if judge.lost else judge.ask(job | {"error": answer["unevaluated"]}, phase)
     if "measured" not in answer:
         raise EnvironmentUnfit(f"{case}: {judge.lost or answer['unevaluated']}")
-    return answer["measured"]
+    return answer["measured"] | why

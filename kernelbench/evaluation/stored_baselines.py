@@ -1,7 +1,8 @@
 """Baselines that were measured before: their file, whether they still hold, and what a result is worth against one.
 
 A file has one record a line (``harness.judge.reference.time_baseline``), for each problem, workload,
-precision and configuration of the reference. It is only ever appended to; the last that holds counts.
+precision and configuration of the reference. It is only ever appended to; the last that holds counts, and an error
+only where none of them was timed.
 Imports no torch.
 """
 
@@ -144,17 +145,20 @@ class BaselineFile:
         begin(self._place)
 
     def find(self, problem: ProblemFile, workload: str, configuration: str, present: BaselineKey) -> dict[str, Any]:
-        """The newest record that holds. Raises BaselineError with the reason why none does."""
+        """The newest record that holds, of those with a timing if there are any.
+
+        Raises BaselineError with the reason why none does.
+        """
         what = f"{problem.id} ({workload}, {present.precision}, {configuration})"
         records = self._records.get((str(problem.id), workload, present.precision, configuration), [])
         if not records:
             raise BaselineError(f"{self.path} has no baseline of {what}")
-        digest, why = digest_of(problem.path), []
-        for record in reversed(records):
-            why.append(_stale(record, digest, present))
-            if not why[-1]:
-                return record
-        raise BaselineError(f"the baseline of {what} in {self.path} does not hold: {why[0]}")
+        digest = digest_of(problem.path)
+        why = [_stale(record, digest, present) for record in records]
+        if all(why):
+            raise BaselineError(f"the baseline of {what} in {self.path} does not hold: {why[-1]}")
+        holding = [record for record, stale in zip(records, why) if not stale]
+        return next((record for record in reversed(holding) if record["timing"]), holding[-1])
 
     def _keep(self, record: dict[str, Any]) -> None:
         key = record["problem"], record["workload"]["name"], record["precision"], record["configuration"]

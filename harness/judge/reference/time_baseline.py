@@ -14,6 +14,7 @@ import torch
 
 from harness import device as devices
 from harness.baselines import BASELINES, COMPILING_CALLS, EAGER, FORMAT, describe_error
+from harness.faults import is_of_machine
 from harness.judge.reference.model import Reference
 from harness.judge.reference.overflow import overflown
 from harness.judge.reference.timed_inputs import choose_with_weights
@@ -37,6 +38,7 @@ def measure(
 ) -> dict[str, Any]:
     """The record of one baseline; where it does not compile or run, ``error`` says why and ``timing`` is None.
 
+    With ``again`` the machine is, or may be, at fault: it is worth another try.
     Times in ms, ``compile_s`` the seconds of the first calls, in which a compiled one is compiled.
     """
     begin = time.perf_counter()
@@ -48,6 +50,8 @@ def measure(
             _fill(record, setting, configuration, memory_bytes, cv_target, phase)
         except Exception as error:
             record["error"] = describe_error(error)
+            if is_of_machine(error):
+                record["again"] = True
         _clean_up(device)
     record["seconds"] = round(time.perf_counter() - begin, 3)
     return record

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import shutil
 import signal
 import subprocess
 import time
@@ -13,6 +14,7 @@ from warm_kb import KB
 from harness.problem.math_modes import MATH_MODES
 from harness.result import Status
 from kernelbench import suite
+from kernelbench.evaluation import measure_baselines
 from kernelbench.evaluation.chosen import Selection
 from kernelbench.evaluation.directory import evaluate_directory
 from kernelbench.evaluation.executor import Options
@@ -117,8 +119,63 @@ def test_a_reference_that_fails_in_any_way_is_a_record_with_the_reason(tmp_path)
     assert raised["error"] == "ValueError: no" and raised["timing"] is None
     assert "died (exit status -9)" in killed["error"] and killed["device"] and killed["sha256"]
     assert good["timing"]["median_ms"] > 0
-    assert hung["error"] == "not done within 12 s"
+    assert hung["error"] == "not done within 12 s" and hung["timeout_s"] == 12 and killed["again"]
     assert "error" in table(records)
+
+
+class Failing:
+    """A judge whose first answers are given; then it writes records with the error that it is told."""
+
+    lost = None
+
+    def __init__(self, file, answers):
+        self.record, self.answers = json.loads(file.read_text().splitlines()[0]), iter(answers)
+        self.device, self.torch_version = self.record["device"], self.record["versions"]["torch"]
+
+    def ask(self, job, phase, timeout_s=None):
+        if "error" in job:
+            return {"measured": self.record | {"timing": None, "error": job["error"]}}
+        return next(self.answers)
+
+    def close(self):
+        pass
+
+
+LATE = {"unevaluated": "not done within 5 s", "again": True, "broken": True, "late": True}
+DIED = {"unevaluated": "the judge's process died (exit status -9) in this evaluation", "again": True, "broken": True}
+
+
+@pytest.mark.parametrize(
+    ("answer", "held"),
+    [(LATE, [True, False]), (DIED, [False, False]), ("no memory", [False, False]), ("no graph", [True, True])],
+    ids=["late", "died", "no memory", "no graph"],
+)
+def test_an_error_holds_unless_more_time_or_memory_may_end_it(kept, tmp_path, monkeypatch, answer, held):
+    """A judge that was killed once, or a short --timeout, left a problem without a baseline for good."""
+    problems, file = kept
+    record = json.loads(file.read_text().splitlines()[0])
+    if isinstance(answer, str):
+        again = {"again": True} if answer == "no memory" else {}
+        answer = {"measured": record | {"timing": None, "error": answer} | again}
+    answers = iter([answer, {"measured": record}])
+    monkeypatch.setattr(measure_baselines, "open_judges", lambda *_: [Failing(file, answers)])
+    (failed,), _ = measure(problems, tmp_path / "failed.jsonl", "1/1", timeout_s=5)
+    assert failed["error"]
+    for timeout_s, holds in zip((5, 6), held):
+        answers = iter([{"measured": record}])
+        out = Path(shutil.copy(tmp_path / "failed.jsonl", tmp_path / f"{timeout_s}.jsonl"))
+        (after,), cases = measure(problems, out, "1/1", timeout_s=timeout_s)
+        assert bool(cases) is not holds and after == (failed if holds else record)
+
+
+def test_an_error_does_not_take_the_place_of_a_timing_that_holds(kept, tmp_path, monkeypatch):
+    problems, file = kept
+    (tmp_path / "b.jsonl").write_bytes(file.read_bytes())
+    monkeypatch.setattr(measure_baselines, "open_judges", lambda *_: [Failing(file, [DIED])])
+    (record,), cases = measure(problems, tmp_path / "b.jsonl", "1/1", again=True)
+    assert cases and record["timing"]
+    (problem,) = suite.find("1/1", problems)
+    assert BaselineFile(tmp_path / "b.jsonl").find(problem, "small", "eager", present(file)) == record
 
 
 @pytest.mark.slow
