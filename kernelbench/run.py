@@ -9,7 +9,7 @@ import datetime
 import fcntl
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -31,7 +31,7 @@ from kernelbench.run_files.log import (
     append_line,
     begin,
     whole_lines,
-    write_new,
+    write_all_new,
     write_whole,
 )
 
@@ -89,8 +89,11 @@ class Run:
     _by_solution: tuple[Any, dict] | None = field(default=None, repr=False, compare=False)
 
     @classmethod
-    def create(cls, path: Path, config: dict[str, Any]) -> Run:
-        """A new run; RunError where ``path`` holds one already, or anything else, which would be taken for its own."""
+    def create(cls, path: Path, config: dict[str, Any], results: Sequence[Result] = ()) -> Run:
+        """A new run, with ``results`` in its log.
+
+        RunError where ``path`` holds one already, or anything else, which would be taken for its own.
+        """
         if os.path.exists(path) and not os.path.isdir(path):  # of a closed folder Python 3.11's own raise
             raise RunError(f"{path} is a file, and a run is a directory; choose another --out")
         if os.path.exists(path / CONFIG):
@@ -99,16 +102,16 @@ class Run:
             raise RunError(f"{path} has a {LOG} and no {CONFIG} that says of what; choose another --out")
         if others := first_in(path):
             raise RunError(f"{path} has {others}, and a new run begins in an empty folder; choose another --out")
-        text = _text(config)
+        log = "".join(json.dumps(result.to_json()) + "\n" for result in results)
         try:
-            path.mkdir(parents=True, exist_ok=True)
-            write_new(path / CONFIG, text.encode())
+            # the configuration last, with which it is a run
+            write_all_new(path, {**({LOG: log} if log else {}), CONFIG: _text(config)})
             begin(path / LOG)
         except FileExistsError:
             raise RunError(f"{path} holds a run by now, of another kb; choose another --out") from None
         except OSError as error:
             raise WriteError(f"cannot make a run directory in {path}: {error.strerror}") from error
-        return cls(path, config, [])
+        return cls(path, config, [*results])
 
     @classmethod
     def resume(cls, path: Path, config: dict[str, Any]) -> Run:
@@ -134,8 +137,8 @@ class Run:
         return run
 
     @classmethod
-    def open(cls, path: Path, config: dict[str, Any], resume: bool) -> Run:
-        """A new run, or with ``resume`` the one that is there; ``config`` with what made it, and when.
+    def open(cls, path: Path, config: dict[str, Any], resume: bool, results: Sequence[Result] = ()) -> Run:
+        """A new run with ``results``, or with ``resume`` the one that is there; ``config`` with what made it, and when.
 
         Nobody else may open it until ``close``, or the end of this process.
         """
@@ -143,7 +146,7 @@ class Run:
         config = {**config, "started": started, "kernelbench": __version__}
         if others := foreign(path):
             raise RunError(f"{others}: choose another --out")
-        run = None if resume and os.path.exists(path / CONFIG) else cls.create(path, config)
+        run = None if resume and os.path.exists(path / CONFIG) else cls.create(path, config, results)
         writer = only_writer(path / LOG)
         run = run or cls.resume(path, config)
         run._writer = writer

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,7 @@ from kernelbench import escaping, suite
 from kernelbench.formats import kernelbench
 from kernelbench.formats.tritonbench import accuracy
 from kernelbench.review import labels
-from kernelbench.run import CONFIG, LOG, Run
+from kernelbench.run import Run
 from kernelbench.run_files.log import write_named
 from kernelbench.views import leaderboard, tables
 from kernelbench.views.ranking import counted
@@ -44,20 +42,8 @@ def import_kernelbench(
         # None for several: a run of ours would have evaluated each solution on all that it names
         "workload": workloads.pop() if len(workloads) == 1 else None, "precision": "fp32",
     }  # fmt: skip
-    is_new = not out.exists()
-    run = Run.open(out, config, resume=False)
-    try:
-        run.write(LOG, "".join(json.dumps(result.to_json()) + "\n" for result in results))
-    except BaseException:  # an interruption too: a part of them would look like a run
-        if is_new:
-            shutil.rmtree(out)
-        else:  # it may have hidden files of its owner
-            for name in (CONFIG, LOG):
-                (out / name).unlink(missing_ok=True)
-        raise
-    finally:
-        run.close()
-    run.results += results
+    run = Run.open(out, config, resume=False, results=results)
+    run.close()
     return run
 
 

@@ -15,10 +15,11 @@ import contextlib
 import hashlib
 import importlib
 import json
+import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.limits import MAX_JSON_BYTES, MAX_SAMPLE, MAX_SOURCE_BYTES
@@ -38,6 +39,7 @@ READERS = {  # the first that accepts a path reads it
     "csv": "kernelbench.formats.claims_table",
 }
 PROBLEMS, SOLUTIONS, ABOUT = "problems", "solutions", "archive.json"
+_DRAFT = ".import"  # of an import that has not ended, or was killed
 _COMMENT = {".py": "#", ".dsl": "#", ".cu": "//", ".cpp": "//"}
 _UNNAMED = "task"
 
@@ -74,29 +76,40 @@ def import_archive(path: Path, out: Path, form: str | None = None, options: Read
     archive = importlib.import_module(READERS[form]).read(path, options or ReadOptions())
     if not archive.kernels and not archive.left_out:
         raise ArchiveError(f"{path} holds no solution in the format {form}")
-    with _taken(out):
-        return _write(archive, out, form, str(path.name))
+    with _taken(out) as draft:
+        made = _write(archive, draft, form, str(path.name))
+    return replace(made, path=out)
 
 
 @contextlib.contextmanager
-def _taken(out: Path) -> Iterator[None]:
-    """Hold a folder without content for who fills it: of two who import there one does, and a part of it goes again.
+def _taken(out: Path) -> Iterator[Path]:
+    """Give a hidden folder in one without content to who fills it; what is there at the end takes its place.
 
-    Raises ArchiveError for the other.
+    Of two who import there one does. A part of an archive would look like all of it, so solutions come last, at once,
+    and where the import is interrupted nothing stays. Raises ArchiveError for the other.
     """
     out.mkdir(parents=True, exist_ok=True)
+    draft = out / _DRAFT
     try:
-        (out / SOLUTIONS).mkdir()
+        draft.mkdir()
     except FileExistsError:
         raise _not_empty(out) from None
+    placed: list[Path] = []
     try:
-        yield
-    except BaseException:  # an interruption too: a part of an archive would look like all of it
-        for folder in (SOLUTIONS, PROBLEMS):
-            shutil.rmtree(out / folder, ignore_errors=True)
-        for file in (claims.LOG, ABOUT):
-            (out / file).unlink(missing_ok=True)
+        if len(os.listdir(out)) > 1:
+            raise _not_empty(out)
+        (draft / SOLUTIONS).mkdir()
+        yield draft
+        for name in (claims.LOG, ABOUT, PROBLEMS, SOLUTIONS):
+            if (draft / name).exists():
+                os.rename(draft / name, out / name)
+                placed.append(out / name)
+    except BaseException:
+        for path in placed:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
         raise
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
 
 
 def _not_empty(out: Path) -> ArchiveError:

@@ -8,7 +8,7 @@ import fcntl
 import json
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -184,6 +184,23 @@ def write_new(path: Path, content: bytes) -> None:
             raise
         except OSError:  # a file system without second names, where two at once are not told apart
             os.replace(draft, path.name, src_dir_fd=place, dst_dir_fd=place)
+
+
+def write_all_new(folder: Path, files: Mapping[str, str]) -> None:
+    """``write_new`` for files of a folder, which is made, one after the other; where one fails none of them stays."""
+    is_new, made = not folder.exists(), []
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        for name, text in files.items():
+            write_new(folder / name, text.encode())
+            made.append(folder / name)
+    except BaseException:  # an interruption too
+        for path in made:
+            path.unlink(missing_ok=True)
+        if is_new:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        raise
 
 
 @contextlib.contextmanager

@@ -305,6 +305,35 @@ def test_of_two_who_import_into_one_folder_one_does(cuda_l1, table, tmp_path, mo
     assert claims.load(tmp_path / "out" / claims.LOG) == first[0].claims and len(solutions_in(first[0])) == 10
 
 
+def test_a_killed_import_leaves_nothing_that_looks_like_an_archive(cuda_l1, tmp_path, monkeypatch):
+    """`kb eval` took a part of its solutions for all of them."""
+    write, seen = importing.write_whole, []
+
+    def looked_at(path, content):
+        write(path, content)
+        seen.extend(entry.name for entry in (tmp_path / "out").iterdir() if not entry.name.startswith("."))
+
+    monkeypatch.setattr(importing, "write_whole", looked_at)
+    made = imported(cuda_l1(task(19)), tmp_path / "out")
+    assert not seen and set(solutions_in(made)) == {"1/19"}
+    assert {path.name for path in made.path.iterdir()} == {"solutions", "problems", claims.LOG, "archive.json"}
+
+
+@pytest.mark.parametrize("last", [claims.LOG, "problems", "solutions"])
+def test_an_import_that_is_interrupted_at_its_end_leaves_nothing(cuda_l1, tmp_path, monkeypatch, last):
+    rename = os.rename
+
+    def interrupted(path, to):
+        if to.name == last:
+            raise KeyboardInterrupt
+        rename(path, to)
+
+    monkeypatch.setattr(os, "rename", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        imported(cuda_l1(task(19)), tmp_path / "out")
+    assert not any((tmp_path / "out").iterdir())
+
+
 def test_an_interrupted_import_leaves_nothing(cuda_l1, tmp_path, monkeypatch):
     """Its solutions would look like all that the archive holds."""
     write = importing.write_whole

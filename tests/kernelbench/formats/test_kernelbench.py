@@ -17,7 +17,8 @@ from harness.result import Status
 from kernelbench.formats import exchange, kernelbench
 from kernelbench.metrics import settled
 from kernelbench.metrics.workloads import UNKNOWN
-from kernelbench.run import Run
+from kernelbench.run import CONFIG, LOG, Run
+from kernelbench.run_files import log
 from kernelbench.views.comparison import Change, compare
 from kernelbench.views.ranking import standings
 
@@ -109,11 +110,30 @@ def test_two_results_of_one_sample_are_refused(files):
         read(files)
 
 
-def test_an_import_that_is_interrupted_leaves_no_run(files, monkeypatch):
-    def interrupted(*_):
-        raise KeyboardInterrupt
+def interrupted_at_its_configuration(monkeypatch):
+    """Interrupt the import where its log is written, and its configuration is to follow."""
+    write, logs = log.write_new, []
 
-    monkeypatch.setattr(Run, "write", interrupted)
+    def interrupted(path, content):
+        if path.name == CONFIG:
+            logs.append((path.parent / LOG).read_text())
+            raise KeyboardInterrupt
+        write(path, content)
+
+    monkeypatch.setattr(log, "write_new", interrupted)
+    return logs
+
+
+def test_an_import_that_is_killed_leaves_no_run_without_results(files, monkeypatch):
+    """A run with an empty log ranked as one that had solved nothing."""
+    logs = interrupted_at_its_configuration(monkeypatch)
+    with pytest.raises(KeyboardInterrupt):
+        exchange.import_kernelbench(files / "eval_results.json", 1, files / "run")
+    assert [len(text.splitlines()) for text in logs] == [len(read(files))]
+
+
+def test_an_import_that_is_interrupted_leaves_no_run(files, monkeypatch):
+    interrupted_at_its_configuration(monkeypatch)
     with pytest.raises(KeyboardInterrupt):
         exchange.import_kernelbench(files / "eval_results.json", 1, files / "run")
     assert not (files / "run").exists()
@@ -124,10 +144,7 @@ def test_an_import_that_is_interrupted_leaves_what_was_in_its_folder(files, monk
     (files / "run" / ".git").mkdir(parents=True)
     (files / "run" / ".git" / "HEAD").write_text("ref")
 
-    def interrupted(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Run, "write", interrupted)
+    interrupted_at_its_configuration(monkeypatch)
     with pytest.raises(KeyboardInterrupt):
         exchange.import_kernelbench(files / "eval_results.json", 1, files / "run")
     assert [path.name for path in (files / "run").iterdir()] == [".git"] and (files / "run" / ".git" / "HEAD").exists()
