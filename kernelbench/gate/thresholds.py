@@ -230,6 +230,8 @@ def _incomparable(result: Result, before: Result | None) -> str:
         "precision": lambda r: r.precision,
         "baseline": lambda r: (fast_p.baseline_of(r) or ("none",))[0],
     }
+    if before.versions.get("torch") and result.versions.get("torch"):  # a result of others may not say it
+        conditions["PyTorch"] = lambda r: r.versions["torch"]
     for name, of in conditions.items():
         if of(before) != of(result):
             return f"{name} was {of(before)} before and is {of(result)}"

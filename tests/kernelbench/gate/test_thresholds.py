@@ -269,6 +269,7 @@ def test_the_baseline_of_the_same_run_counts_not_the_time_alone(tmp_path):
         (lambda r: r.device.update(threads=7), "number of threads was None before and is 7"),
         (lambda r: r.workload.update(name="full"), "workload was small before and is full"),
         (lambda r: setattr(r, "precision", "fp16"), "precision was fp32 before and is fp16"),
+        (lambda r: r.versions.update(torch="2.10"), "PyTorch was 2.9 before and is 2.10"),
         (lambda r: r.baselines.update(compile=r.baselines.pop("eager")), "baseline was eager before and is compile"),
         (lambda r: setattr(r, "problem_sha256", "1"), "its problem has changed"),
         (lambda r: r.workload.update(sizes={"n": 2}), "different sizes: small is n=1 before, n=2 after"),
@@ -276,12 +277,19 @@ def test_the_baseline_of_the_same_run_counts_not_the_time_alone(tmp_path):
 )
 def test_what_cannot_be_compared_is_said_not_failed(tmp_path, change, why):
     before = result("1/1", 1.0, name="relu.cu", seed=1)
-    before.problem_sha256, before.workload["sizes"] = "0", {"n": 1}
+    before.problem_sha256, before.workload["sizes"], before.versions["torch"] = "0", {"n": 1}, "2.9"
     now = copy.deepcopy(before)
     change(now)
     now.speedup /= 10
     check = check_result(now, REGRESSION, run(tmp_path / "before", before))
     assert check.broken == [] and check.unchecked == [f"no regression looked for: {why}"]
+
+
+@pytest.mark.parametrize("versions", [({}, {"torch": "2.9"}), ({"torch": "2.9"}, {})])
+def test_a_result_that_does_not_say_its_pytorch_is_compared(tmp_path, versions):
+    slow = {"seed": 1, "name": "relu.cu"}
+    before, now = (result("1/1", ms, versions=of, **slow) for ms, of in zip((1.0, 10.0), versions))
+    assert broken(now, REGRESSION, run(tmp_path / "before", before))
 
 
 def test_what_was_broken_before_has_nothing_to_regress_from(tmp_path):
