@@ -20,7 +20,7 @@ from kernelbench.scheduling.traces import calls_of, traces
 from kernelbench.solvers import script
 from kernelbench.solvers.log.journal import Journal
 from kernelbench.solvers.orchestrator import solve
-from kernelbench.solvers.plan import Plan, Solver
+from kernelbench.solvers.plan import Outcome, Plan, Solver, Watcher
 from kernelbench.solvers.program import Program
 from kernelbench.solvers.prompting.prompts import Prompts
 from kernelbench.solvers.schedule.limits import Limits
@@ -35,8 +35,24 @@ class Ended:
     limited: str
 
 
-def run(experiment: Experiment, cell: Cell, folder: Path, rest: Ceilings) -> Ended:
-    """Make the run of a cell, or continue it, within what is left of the ceilings."""
+class _SameDevice(Watcher):
+    """Raises ExperimentError before anything is asked for a run on another device than ``name``, if that is known."""
+
+    def __init__(self, name: str):
+        self._name = name
+
+    def started(self, outcome: Outcome, todo: int) -> None:
+        here = outcome.device["name"]
+        if self._name not in ("", here):
+            message = f"its finished runs are of {self._name}, and this is {here}: continue it there"
+            raise ExperimentError(f"{message}, or choose another --out")
+
+
+def run(experiment: Experiment, cell: Cell, folder: Path, rest: Ceilings, device: str = "") -> Ended:
+    """Make the run of a cell, or continue it, within what is left of the ceilings.
+
+    Figures pair it with runs on ``device``. Raises ExperimentError on another one.
+    """
     variant, conditions = experiment.of(cell), experiment.evaluation
     endpoint = _endpoint(variant.model or experiment.model, conditions.at_once)
     plan = Plan(
@@ -46,7 +62,7 @@ def run(experiment: Experiment, cell: Cell, folder: Path, rest: Ceilings) -> End
     )  # fmt: skip
     outcome = solve(
         plan, experiment.problems, options_of(experiment), folder, resume=True,
-        problem_dir=Path(conditions.problem_dir) if conditions.problem_dir else None,
+        problem_dir=Path(conditions.problem_dir) if conditions.problem_dir else None, watcher=_SameDevice(device),
     )  # fmt: skip
     limited = next((why for why in outcome.stopped.values() if "limit" in why), "")
     return Ended(of_folder(folder, outcome.problems), outcome.failures, limited)

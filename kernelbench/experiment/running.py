@@ -44,8 +44,7 @@ def run(experiment: Experiment, store: Store, told: Callable[[Finished], None] =
 
 
 def _on_device(experiment: Experiment, store: Store, progress: Progress) -> Iterator[Finished]:
-    if store.left():
-        _check_problems(experiment, store)
+    device = _checked(experiment, store) if store.left() else ""
     # of runs that are not finished, which counts too: also of those that the plan has no more
     begun = {folder: on_device.spent_in(folder) for folder in store.begun()}
     for cell in store.left():
@@ -58,7 +57,7 @@ def _on_device(experiment: Experiment, store: Store, progress: Progress) -> Iter
         before_s = begun.get(folder, {}).get("seconds", 0.0)
         begin = time.monotonic()
         try:
-            ended = on_device.run(experiment, cell, folder, rest)
+            ended = on_device.run(experiment, cell, folder, rest, device)
         except RunError as error:
             if isinstance(error, WriteError) and not isinstance(error, FullLog):
                 raise  # the others could not be written either
@@ -78,23 +77,37 @@ def _on_device(experiment: Experiment, store: Store, progress: Progress) -> Iter
         yield Finished(cell, ended.traces, round(seconds, 3))
 
 
-def _check_problems(experiment: Experiment, store: Store) -> None:
-    """Raise ExperimentError where a run would be of too many problems, or of others than the finished ones."""
+def _checked(experiment: Experiment, store: Store) -> str:
+    """Return the device of the finished runs, '' where none is known.
+
+    Raises ExperimentError where a run would be of too many problems, or of others than the finished ones.
+    """
     folder = experiment.evaluation.problem_dir
     files = suite.find(experiment.problems, Path(folder) if folder else None)
     if len(files) > MOST_PROBLEMS:
         raise ExperimentError(f"{experiment.problems} are {len(files):,} problems, and a run has {MOST_PROBLEMS:,}")
     _check_finished(store, [str(file.id) for file in files], f"{experiment.problems} now")
-    _check_texts(store, files)
+    return _check_finished_runs(store, files)
 
 
-def _check_texts(store: Store, files: Sequence[ProblemFile]) -> None:
-    """Raise ExperimentError where a finished run is of an older text of a problem, RunError where it is damaged."""
+def _check_finished_runs(store: Store, files: Sequence[ProblemFile]) -> str:
+    """Return the device of the finished runs, '' where none is known.
+
+    Raises ExperimentError where one is of an older text of a problem, or of another device than an earlier one, and
+    RunError where it is damaged.
+    """
+    device = ""
     for cell in filter(store.finished.__contains__, store.experiment.cells()):
         if not (store.run_folder(cell) / CONFIG).exists():  # nothing says what it was of
             continue
-        if changed := {result.problem for result in Run.load(store.run_folder(cell)).of_other_problems(files)}:
+        run = Run.load(store.run_folder(cell))
+        if changed := {result.problem for result in run.of_other_problems(files)}:
             raise ExperimentError(f"{', '.join(sorted(changed))} changed since {cell.name}: choose another --out")
+        own = run.config.get("device") or ""
+        if device and own not in ("", device):
+            raise ExperimentError(f"{cell.name} is of {own}, and an earlier run of {device}: choose another --out")
+        device = device or own
+    return device
 
 
 def _check_finished(store: Store, problems: Sequence[str], what: str) -> None:

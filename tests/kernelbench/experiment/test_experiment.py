@@ -327,6 +327,33 @@ def test_an_experiment_is_not_continued_with_another_text_of_a_problem(kb, tmp_p
     assert kb(text, "--resume").exit_code == 0  # it pairs nothing with it
 
 
+@pytest.mark.parametrize("before, message", [
+    (["GPU A"], "its finished runs are of GPU A, and this is GPU B: continue it there, or choose another --out"),
+    (["GPU B"], "every check held"),
+    (["GPU B", "GPU A"], "more seed=0 repeat=0 is of GPU A, and an earlier run of GPU B: choose another --out"),
+])  # fmt: skip
+def test_an_experiment_is_not_continued_on_another_device(kb, tmp_path, monkeypatch, before, message):
+    """Figures paired runs of two GPUs."""
+    folder = tmp_path / "problems" / "level1"
+    folder.mkdir(parents=True)
+    (folder / "1_x.py").write_text("x = 1\n")
+    text = PROBLEMS.format(folder=folder.parent)
+    (tmp_path / "before.toml").write_text(text)
+    with contextlib.closing(Store(tmp_path / "out", read(tmp_path / "before.toml"), resume=False)) as store:
+        for name, device in zip(("template", "more"), before):
+            store.add(run_of(name, 0, 0, [0.5]))
+            run_directory(store.run_folder(Cell(name, 0, 0)), judged("1/1", 0.5), device=device)
+
+    def on_the_other(*_, watcher, **__):
+        watcher.started(SimpleNamespace(device={"name": "GPU B"}), 1)
+        raise ExperimentError("every check held")
+
+    monkeypatch.setattr(on_device, "solve", on_the_other)
+    more = "".join(f'[[variant]]\nname = "{name}"\nsolver = "template"\n' for name in ("more", "most"))
+    done = kb(text + more, "--resume")
+    assert done.exit_code == 2 and message in done.output
+
+
 @pytest.mark.parametrize("given, message", [
     ({"baseline": "eager,b.jsonl"}, "give it baselines timed in turn"),
     ({"workload": "small,full"}, "an experiment is of one workload"),
