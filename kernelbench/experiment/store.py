@@ -24,14 +24,15 @@ from kernelbench.run_files.folder import DEFINITION, first_in, foreign, leads_by
 from kernelbench.run_files.log import append_line, whole_lines, write_whole
 from kernelbench.solvers import script
 from kernelbench.solvers.program import Program
+from kernelbench.solvers.prompting.prompts import Prompts
 
 CELLS, RUNS, FIGURES = "cells.jsonl", "runs", "figures"
 _DEPTH = 3  # of a run: runs/VARIANT/CELL
 # What may change when an experiment is continued. Variants may be added.
-_FREE = ("limits", "estimate", "compare_with", "curves", "seeds", "repeats", "variant", "solvers", "left_out")
+_FREE = ("limits", "estimate", "compare_with", "curves", "seeds", "repeats", "variant", "left_out")
+_FILES = {"solvers": "the solver", "prompts": "the prompts"}  # of which a definition has digests, by variant
 
-
-_VARIANTS = {"variant": LIST, "variant[]": OBJECT, "variant[].name!": TEXT, "solvers.*": TEXT}
+_VARIANTS = {"variant": LIST, "variant[]": OBJECT, "variant[].name!": TEXT, **{f"{kind}.*": TEXT for kind in _FILES}}
 _DEFINITION = shape({**_VARIANTS, **{f"left_out.{name}": kind for name, kind in _VARIANTS.items()}})
 
 
@@ -45,6 +46,8 @@ class Store:
         self.folder, self.experiment = folder, experiment
         definition = json.loads(json.dumps(dataclasses.asdict(experiment)))
         definition["solvers"] = {variant.name: _digest(variant) for variant in experiment.variant}
+        with_prompts = [variant for variant in experiment.variant if variant.prompts]
+        definition["prompts"] = {variant.name: Prompts.digest(Path(variant.prompts)) for variant in with_prompts}
         path = folder / DEFINITION
         others = f"{folder / CELLS} is a link" if (folder / CELLS).is_symlink() else foreign(folder, _DEPTH)
         if others:
@@ -161,37 +164,42 @@ def _digest(variant: Variant) -> str:
     return script.digest(script.find(variant.solver))
 
 
-def _variants(definition: dict[str, Any]) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
-    """Return the variants of a definition by name, and the digests of their solvers: none in an older version's."""
+_Variants = tuple[dict[str, dict[str, Any]], dict[str, dict[str, str]]]
+
+
+def _variants(definition: dict[str, Any]) -> _Variants:
+    """Return the variants of a definition by name, and digests of their files: none in an older version's."""
     variants = {variant["name"]: variant for variant in definition.get("variant") or []}
-    return variants, definition.get("solvers") or {}
+    return variants, {kind: definition.get(kind) or {} for kind in _FILES}
 
 
-def _ever(definition: dict[str, Any]) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+def _ever(definition: dict[str, Any]) -> _Variants:
     """Return the same with those that an experiment once had: its finished runs of them are still there."""
-    variants, solvers = _variants(definition)
-    others, their_solvers = _variants(definition.get("left_out") or {})
-    return others | variants, their_solvers | solvers
+    variants, files = _variants(definition)
+    others, their_files = _variants(definition.get("left_out") or {})
+    return others | variants, {kind: their_files[kind] | files[kind] for kind in _FILES}
 
 
 def _left_out(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     """Return what the new definition leaves out of the variants that an experiment once had."""
-    variants, solvers = _ever(old)
+    variants, files = _ever(old)
     names = [name for name in variants if name not in _variants(new)[0]]
-    return {"variant": [variants[name] for name in names], "solvers": {n: solvers[n] for n in names if n in solvers}}
+    left = {kind: {name: of[name] for name in names if name in of} for kind, of in files.items()}
+    return {"variant": [variants[name] for name in names], **left}
 
 
 def _same(old: dict[str, Any], new: dict[str, Any], folder: Path) -> None:
     """Raise ExperimentError where runs of the two could not stand beside each other."""
-    different = [key for key in new if key not in _FREE and old.get(key) != new[key]]
-    before, solvers = _ever(old)
+    different = [key for key in new if key not in (*_FREE, *_FILES) and old.get(key) != new[key]]
+    before, files = _ever(old)
     different += [
         f"variant {variant['name']}" for variant in new["variant"]
         if variant["name"] in before and before[variant["name"]] != variant
     ]  # fmt: skip
     different += [
-        f"the solver of {name}" for name, digest in new["solvers"].items() if solvers.get(name, digest) != digest
-    ]
+        f"{what} of {name}" for kind, what in _FILES.items() for name, digest in new[kind].items()
+        if files[kind].get(name, digest) != digest
+    ]  # fmt: skip
     if different:
         changed = ", ".join(different)
         raise ExperimentError(f"{folder} is of another experiment: {changed} changed; choose another --out")

@@ -5,6 +5,7 @@ A file of the same name in the folder that ``kb solve --prompts`` names takes th
 
 from __future__ import annotations
 
+import hashlib
 import string
 from pathlib import Path
 
@@ -37,6 +38,18 @@ class Prompts:
             except UnicodeDecodeError:
                 raise PromptError(f"the prompt {folder / name} is no text in UTF-8") from None
         raise PromptError(f"there is no prompt {name} in {' or '.join(map(str, self._folders))}")
+
+    @staticmethod
+    def digest(folder: Path) -> str:
+        """Return the digest of the texts below a folder that may take the place of ours, or be a solver's own."""
+        digest, folder = hashlib.sha256(), folder.resolve()
+        for path in sorted({*folder.rglob("*.md"), *folder.glob("examples/*/*")}):
+            try:
+                text = hashlib.sha256(read_bytes(path, in_place=True)).hexdigest()
+            except OSError:  # nor can a solver have it
+                continue
+            digest.update(f"{path.relative_to(folder)}\0{text}\n".encode(errors="surrogateescape"))
+        return digest.hexdigest()
 
     def render(self, name: str, **values: object) -> str:
         """``name.md``, filled in and without the blank lines at its ends."""

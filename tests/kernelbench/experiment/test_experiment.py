@@ -419,6 +419,22 @@ def test_a_variant_that_was_left_out_does_not_come_back_with_another_solver_of_t
         begun(a, b)
 
 
+@pytest.mark.parametrize("name", ["task.md", "own/more.md", "examples/fused_gelu/solution.py"])
+def test_an_experiment_is_not_continued_with_other_prompts(begun, tmp_path, name):
+    """Runs of a variant were of two texts of them."""
+    (path := tmp_path / "prompts" / name).parent.mkdir(parents=True)
+    path.write_text("Write a kernel.\n")
+    (path.parent / "notes.txt").write_text("no prompt")
+    a, b = variant("a", "refine"), variant("b", "refine", f'prompts = "{tmp_path / "prompts"}"')
+    begun(a, b, resume=False)
+    begun(a)
+    (tmp_path / "prompts/notes.txt").write_text("changed")
+    begun(a, b)
+    path.write_text("Write a faster kernel.\n")
+    with pytest.raises(ExperimentError, match="the prompts of b changed; choose another --out"):
+        begun(a, b)
+
+
 @pytest.mark.slow
 def test_a_solver_is_found_from_where_the_command_runs_also_by_workers(kb, tmp_path, monkeypatch):
     """From 16 runs on they looked for it in the root of all folders."""
