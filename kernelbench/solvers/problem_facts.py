@@ -9,6 +9,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from harness.problem.module import FACTS, ProblemError, ProblemFile
+from harness.solution.includes import digest_of
 from kernelbench.metrics.workloads import workloads_of
 from kernelbench.solvers.backend.interface import Bounds
 from kernelbench.solvers.model import answers
@@ -36,6 +37,11 @@ class SuiteProblem:
         self.file, self.id, self.name = file, str(file.id), file.name
         self._device, self._wanted, self.precision = device, wanted, precision
         self._clock_mhz, self._hardware = clock_mhz, hardware
+
+    @property
+    def sha256(self) -> str:
+        """Return the digest of the problem's module as it is now. Raises OSError where it cannot be read."""
+        return digest_of(self.file.path)
 
     @cached_property
     def source(self) -> str:

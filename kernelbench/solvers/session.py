@@ -113,6 +113,7 @@ class _Session:
             failure = None
             try:
                 task = self._tasks[problem] = self._task(self._problems[problem])
+                self._check_text(self._problems[problem])
                 self._plan.solver.run(task, self._store.folder)
             except (BudgetSpent, Stopped):
                 pass
@@ -128,6 +129,12 @@ class _Session:
             self._dispatcher.ended(problem)
         except BaseException as error:
             self._dispatcher.ended(problem, error)
+
+    def _check_text(self, facts: ProblemFacts) -> None:
+        """Raise SolverError where the problem's text is not the one that the log began with, and would answer for."""
+        now = getattr(facts, "sha256", "")  # a simulated one has no text
+        if now and self._journal.fact(facts.id, "problem_sha256", lambda: now) != now:
+            raise SolverError(f"{facts.id} changed since the run began with it: choose another --out")
 
     def _task(self, facts: ProblemFacts) -> Task:
         plan, store = self._plan, self._store

@@ -74,7 +74,7 @@ def test_what_a_task_knows_before_and_beside_its_attempts(solved, write):
     outcome = solved(solver, budget=2)
     assert not outcome.failures and [r.status for r in outcome.run.results[:2]] == ["ok", "wrong_value"]
     facts = {fact["key"].partition(":")[0] for fact in lines(outcome.run.path / "facts.jsonl")}
-    assert facts == {"baseline", "build", "check", "profile", "clock"}
+    assert facts == {"problem_sha256", "baseline", "build", "check", "profile", "clock"}
     before = (outcome.run.path / "facts.jsonl").read_bytes()
     again = solved(solver, budget=2, resume=True)
     assert not again.failures and (outcome.run.path / "facts.jsonl").read_bytes() == before

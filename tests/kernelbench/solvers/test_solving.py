@@ -135,6 +135,26 @@ def test_a_run_is_not_resumed_with_another_problem(solved, write, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("older", [False, True], ids=["now", "from before the text was kept"])
+def test_what_was_asked_before_a_first_result_is_of_one_text_of_the_problem(solved, write, tmp_path, older):
+    """Readings of the log answered for a problem that had another text by then."""
+    problem = tmp_path / "problems/level1/001_own.py"
+    problem.parent.mkdir(parents=True)
+    module = "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x): return {}\n"
+    module += "def get_inputs(): return [torch.rand(64)]\ndef get_init_inputs(): return []\n"
+    problem.write_text(module.format("x + 1"))
+    solver = write("def solve(task):\n    task.once('reading', lambda: 1)\n")
+    more = {"selector": "1/1", "problem_dir": problem.parents[1], "resume": True}
+    assert not solved(solver, **more).failures and not solved(solver, **more).failures
+    facts = tmp_path / "run/facts.jsonl"
+    if older:
+        facts.write_text("".join(f"{line}\n" for line in facts.read_text().splitlines() if "sha256" not in line))
+    problem.write_text(module.format("x + 2"))
+    failures = solved(solver, **more).failures
+    assert failures == ({} if older else {"1/1": "1/1 changed since the run began with it: choose another --out"})
+
+
+@pytest.mark.slow
 def test_what_was_measured_on_a_problem_that_changed_during_the_run_does_not_count(solved, write, tmp_path):
     problem = tmp_path / "problems/level1/001_own.py"
     problem.parent.mkdir(parents=True)
