@@ -40,7 +40,7 @@ LOG = "results.jsonl"
 
 # What must agree for results to stand in one log.
 _IDENTITY = ("solutions", "problem_dir", "workload", "precision", "device", "track", "baselines", "clock_mhz")
-_IDENTITY += ("held_out", "solver", "solver_sha256", "model", "seed", "settings", "schedule", "start_sha256")
+_IDENTITY += ("threads", "held_out", "solver", "solver_sha256", "model", "seed", "settings", "schedule", "start_sha256")
 _OF_SOLVERS = ("calls.jsonl", "trajectory.jsonl", "facts.jsonl")  # logs of what solvers asked, made and measured
 # What a configuration says that was written before there was a choice.
 _BEFORE = {"schedule": "depth", "start_sha256": "", "held_out": 0}
@@ -63,10 +63,9 @@ _CONFIG = shape(
     {
         **{name: or_none(kind("a path", str, fits=_is_path)) for name in ("solutions", "problem_dir")},
         **{name: or_none(LINE) for name in _TEXTS},
-        "at_once": or_none(count()),
+        **{name: or_none(count()) for name in ("at_once", "held_out", "threads")},
         "baselines": or_none(list_of(LINE)),
         "clock_mhz": or_none(NUMBER),
-        "held_out": or_none(count()),
         "seed": or_none(count()),
         "settings": or_none(OBJECT),
         "workloads": or_none(OBJECT),
@@ -315,6 +314,8 @@ def _of(config: dict[str, Any], key: str) -> Any:
 
 def _same(key: str, one: Any, other: Any) -> bool:
     """Return whether two configurations agree in ``key``; a folder may be called by several names."""
+    if key == "threads" and None in (one, other):  # an older run does not say them
+        return True
     if one == other or key not in ("solutions", "problem_dir") or None in (one, other):
         return one == other
     return os.path.realpath(one) == os.path.realpath(other)

@@ -292,6 +292,7 @@ def _open_run(
         "problem_dir": os.path.normpath(problem_dir) if problem_dir else None,
         "problems": selection.selector,
         "device": device["name"],
+        "threads": device.get("threads"),  # of PyTorch on a CPU
         **options.to_config(),
         **workloads.to_config({file.id: file for file, _, _ in cases}.values(), options.workload),
     }

@@ -196,6 +196,7 @@ def _open_run(
         "problem_dir": str(problem_dir) if problem_dir else None,
         "problems": selector,
         "device": device["name"],
+        "threads": device.get("threads"),  # of PyTorch on a CPU
         **options.to_config(),
         **workloads.to_config(files, options.workload),
         "solver": plan.solver.name,

@@ -145,6 +145,14 @@ def test_a_last_line_that_lacks_its_end_only_is_kept(tmp_path):
     assert log.read_bytes().count(b"\n") == 3
 
 
+@pytest.mark.parametrize("before, now, refused", [(2, 4, True), (2, 2, False), (None, 4, False)])
+def test_a_run_on_a_cpu_goes_on_with_as_many_threads_where_it_says_them(tmp_path, before, now, refused):
+    """Times by two numbers of threads stood in one log."""
+    Run.create(tmp_path, CONFIGURATION | ({"threads": before} if before else {})).append(result())
+    with pytest.raises(RunError, match="threads was 2 and is 4") if refused else contextlib.nullcontext():
+        Run.resume(tmp_path, CONFIGURATION | {"threads": now})
+
+
 def test_a_run_that_is_refused_keeps_its_torn_line(tmp_path):
     """It may be no run of ours: a file was shortened before anybody looked at what it holds."""
     log = cut_log(tmp_path, 2)

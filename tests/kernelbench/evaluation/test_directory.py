@@ -169,6 +169,14 @@ def test_results_are_of_the_text_that_the_problem_has_at_the_end(tmp_path, monke
     assert len(statuses(evaluated(tmp_path))) == samples
 
 
+def test_a_run_keeps_the_threads_that_its_baselines_ran_with(tmp_path, monkeypatch):
+    device = GivenResults.device | {"threads": 3}
+    monkeypatch.setattr(GivenResults, "device", device)
+    monkeypatch.setattr(directory, "open_executor", lambda *_, **__: GivenResults())
+    write(tmp_path, **{"1_1_s0": "x + 1"})
+    assert evaluated(tmp_path).run.config["threads"] == Run.load(tmp_path / "run").config["threads"] == 3
+
+
 class Swapping(Watcher):
     """Somebody who has another folder in the place of the solutions' while they are built and evaluated.
 
