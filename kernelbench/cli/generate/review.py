@@ -98,7 +98,8 @@ def _show(run: Run, as_json: bool) -> None:
         say_json(rows)
         return
     columns = list(rows[0]) if rows else []
-    say(tables.table(columns, [tuple(row.values()) for row in rows], "terminal", widths=[50] * len(columns)))
+    widths = [50 if column == "reason" else None for column in columns]  # a name that is wrapped loses blanks
+    say(tables.table(columns, [tuple(row.values()) for row in rows], "terminal", widths=widths))
     spent = sum(one.usd for one in record.load(run.path))
     bands = outcomes.bands(results, labels.band_of(of))
     say("\n" + ", ".join(f"{count} {band}" for band, count in bands.items() if count))
