@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import os
 import re
 import secrets
 import tempfile
@@ -145,16 +146,27 @@ def open_executor(options: Options, builds: bool) -> Executor:
 
     What earlier runs left that were killed is removed first.
     """
-    if builds and (sign := _FOR_COMPILERS.search(folder := tempfile.gettempdir())):
-        raise EnvironmentUnfit(
-            f"the folder of temporary files, {folder}, has {sign[0]!r} in its path, which compilers or their shells "
-            "take for a sign of theirs: set TMPDIR to another folder"
-        )
+    if builds:
+        _check_fit_for_builds(tempfile.gettempdir())
     sweep()
     with contextlib.suppress(CacheError):  # without a cache, who needs it says so
         Cache().sweep()
     module, _, name = EXECUTORS[options.executor].partition(":")
     return getattr(importlib.import_module(module), name)(options, builds)
+
+
+def _check_fit_for_builds(folder: str) -> None:
+    """Raise EnvironmentUnfit where compilers misread the path of a folder of temporary files, or nothing runs there."""
+    if sign := _FOR_COMPILERS.search(folder):
+        raise EnvironmentUnfit(
+            f"the folder of temporary files, {folder}, has {sign[0]!r} in its path, which compilers or their shells "
+            "take for a sign of theirs: set TMPDIR to another folder"
+        )
+    if os.statvfs(folder).f_flag & os.ST_NOEXEC:
+        raise EnvironmentUnfit(
+            f"no program runs from the folder of temporary files, {folder}, which is mounted noexec, and what is built "
+            "could not be loaded: set TMPDIR to another folder"
+        )
 
 
 class Shown:

@@ -9,6 +9,7 @@ import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -199,6 +200,13 @@ def test_a_folder_of_temporary_files_that_compilers_misread_is_told_before_anyth
     (tmp_path / name).mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / name))
     with pytest.raises(EnvironmentUnfit, match="set TMPDIR to another folder"):
+        open_executor(Options(device="cpu"), builds=True)
+
+
+def test_a_folder_of_temporary_files_from_which_nothing_runs_is_told_before_anything_is_built(monkeypatch):
+    """A correct library was `load_error` there: its segments could not be mapped."""
+    monkeypatch.setattr(os, "statvfs", lambda folder: SimpleNamespace(f_flag=os.ST_NOEXEC))
+    with pytest.raises(EnvironmentUnfit, match="is mounted noexec, .*set TMPDIR to another folder"):
         open_executor(Options(device="cpu"), builds=True)
 
 
