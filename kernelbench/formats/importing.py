@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import importlib
-import json
 import os
 import re
 import shutil
@@ -26,7 +25,7 @@ from harness.limits import MAX_JSON_BYTES, MAX_SAMPLE, MAX_SOURCE_BYTES
 from harness.problem.module import ProblemId
 from harness.solution.discover import SUFFIXES
 from harness.solution.naming import BYTE_ORDER_MARK, DIRECTIVE_LINES, directive_words
-from kernelbench import suite
+from kernelbench import escaping, suite
 from kernelbench.formats import claims
 from kernelbench.formats.archive import Archive, ArchiveError, Kernel, ReadOptions
 from kernelbench.formats.claims import Claim
@@ -142,7 +141,7 @@ def _write(archive: Archive, out: Path, form: str, origin: str) -> Imported:
     if len(text) > MAX_JSON_BYTES:
         raise ArchiveError(f"{origin}: its claims have {len(text):,} bytes, and {MAX_JSON_BYTES:,} are read of a log")
     write_whole(out / claims.LOG, text)
-    write_whole(out / ABOUT, json.dumps(about, indent=2) + "\n")
+    write_whole(out / ABOUT, escaping.json_text(about) + "\n")
     return Imported(out, form, made, len(digests), left_out)
 
 

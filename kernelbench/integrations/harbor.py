@@ -64,7 +64,7 @@ def main() -> None:
         sys.stderr.write(escaping.terminal(f"error: not evaluated: {error}") + "\n")
         sys.exit(UNFIT)
     given.out.mkdir(parents=True, exist_ok=True)
-    (given.out / "grade.json").write_text(json.dumps({"grade": grade.to_json(), "record": record}, indent=2))
+    (given.out / "grade.json").write_text(escaping.json_text({"grade": grade.to_json(), "record": record}))
     (given.out / "reward.json").write_text(json.dumps({"reward": grade.value, **grade.metrics()}))
     sys.stdout.write(escaping.terminal(f"{grade.label}: {grade.feedback}") + "\n")
     sys.exit(CORRECT if grade.correct else WRONG)

@@ -12,7 +12,6 @@ This module imports nothing of it.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -45,4 +44,4 @@ def main(problem: str, arguments: Sequence[str] | None = None, **conditions: Any
     correct = {"correct": grade.correct, "error": None if grade.correct else grade.feedback}
     given.results_dir.mkdir(parents=True, exist_ok=True)
     for name, content in (("metrics.json", metrics), ("correct.json", correct)):
-        (given.results_dir / name).write_text(json.dumps(content, indent=2))
+        (given.results_dir / name).write_text(escaping.json_text(content))

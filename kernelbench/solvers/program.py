@@ -30,6 +30,7 @@ from harness.record.shape import FROM_0, LIST, OBJECT, TEXT, or_none, shape
 from harness.result import Result
 from harness.solution.discover import SUFFIXES
 from harness.solution.includes import open_plain, read_head
+from kernelbench import escaping
 from kernelbench.metrics import settled
 from kernelbench.run_files.folder import WORKSPACES, must_have_one_name, read_own
 from kernelbench.run_files.log import write_below
@@ -232,9 +233,9 @@ def _report(workspace: Path, evaluating: dict[int, Future], task: Task) -> None:
             result: Result = future.result()
             parts = (feedback.execution(result), feedback.profile(result), f"attempts left: {task.budget}")
             text = "\n".join(filter(None, parts)) + "\n"
-            _put(workspace, f"feedback_{number}.txt", text)
+            _put(workspace, f"feedback_{number}.txt", escaping.terminal(text))  # a program may print them
             record = result.to_json() | {"settled": settled.to_json(result)}
-            _put(workspace, f"feedback_{number}.json", json.dumps(record) + "\n")
+            _put(workspace, f"feedback_{number}.json", escaping.json_line(record) + "\n")
             del evaluating[number]
             if not evaluating:
                 task.end_attempts()

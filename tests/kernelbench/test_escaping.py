@@ -22,6 +22,7 @@ from harness.result import Status, printable
 from kernelbench import escaping
 from kernelbench.cli import main
 from kernelbench.formats.claims import Claim, to_text
+from kernelbench.integrations import harbor, shinka, tasks
 from kernelbench.redteam.examination import Row, Verdict
 from kernelbench.run import Run
 from kernelbench.views import tables
@@ -332,3 +333,39 @@ def test_commands_print_through_their_sink_only():
 def test_stacks_of_marks_do_not_draw_over_other_lines():
     assert printable("e\u0301 \u1ec7 a\u0302\u0301") == "e\u0301 \u1ec7 a\u0302\u0301"
     assert printable("a" + "\u0310" * 400) == "a\u0310\u0310" + r"\u0310" * 398
+
+
+def test_what_a_solver_s_program_is_told(tmp_path):
+    (tmp_path / "source.py").write_text(RAISES)
+    script = tmp_path / "solver.sh"
+    waits = "until [ -e feedback_1.json ]; do sleep 0.1; done"
+    script.write_text(f"#!/bin/sh\ncp {tmp_path}/source.py attempt_1.py; {waits}\n")
+    script.chmod(0o755)
+    command = [*KB, "solve", "--solver-command", script, "--problems", "1/19", "--budget", "1", "--device", "cpu",
+               "--timeout", "20", "--workload", "small", "-o", tmp_path / "run"]  # fmt: skip
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+    workspace = tmp_path / "run" / "workspaces" / "1_19"
+    assert "stop-commands" in harmless((workspace / "feedback_1.txt").read_text()), done.stderr
+    assert "stop-commands" in json.loads(harmless((workspace / "feedback_1.json").read_text()))["message"]
+
+
+def test_what_an_import_leaves_out(tmp_path):
+    (tmp_path / "archive").mkdir()
+    for name in ("level_1_problem_19_sample_0_kernel.py", "level_1_problem_19_sample_0_kernel.##[error]"):
+        (tmp_path / "archive" / name).write_text(HONEST)
+    kb("import", tmp_path / "archive", "-o", tmp_path / "out")
+    about = json.loads(harmless((tmp_path / "out" / "archive.json").read_text()))
+    assert any("##[error]" in place for place, _ in about["left_out"])
+
+
+def test_grades_of_adapters(tmp_path, monkeypatch):
+    grade = tasks.Grade(0.0, "runtime_error", CORPUS)
+    monkeypatch.setattr(harbor, "judge", lambda *_, **__: (grade, {"message": CORPUS}))
+    monkeypatch.setattr(tasks, "grade_file", lambda *_, **__: grade)
+    monkeypatch.setattr("sys.argv", ["harbor", "1/19", "--solution", str(tmp_path), "--out", str(tmp_path),
+                                     "--device", "cpu", "--track", "open"])  # fmt: skip
+    with pytest.raises(SystemExit):
+        harbor.main()
+    shinka.main("1/19", ["--program_path", "x.py", "--results_dir", str(tmp_path)])
+    for name in ("grade.json", "metrics.json", "correct.json"):
+        assert "stop-commands" in str(json.loads(harmless((tmp_path / name).read_text())))
