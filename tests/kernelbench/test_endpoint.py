@@ -273,7 +273,7 @@ def test_patience_has_an_end(served, stand_in, monkeypatch):
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("lost", ["cut", "too late", "cut and too late"])
 def test_answers_that_were_generated_and_lost_are_spent(served, stand_in, stream, lost):
-    """Of up to eight answers that a provider bills the last one counted."""
+    """Only the last of up to eight answers that a provider bills was counted."""
     faults = [stand_in.Fault(body="cut")] * ("cut" in lost) + [stand_in.Fault(after_s=1.5)] * ("late" in lost)
     _, endpoint = served(*faults, "fine, thank you", stream=stream, timeout_s=0.5)
     done = endpoint.complete(HELLO, {})

@@ -12,7 +12,7 @@ from harness.faults import MachineFault
 
 @pytest.fixture
 def asked(monkeypatch):
-    """What starting a compiler ends with, in turn."""
+    """Results of starting a compiler, in turn."""
     answers = []
 
     def run(command, **_):

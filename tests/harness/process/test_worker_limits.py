@@ -109,7 +109,7 @@ def test_sockets_that_a_thread_waits_for_count_without_a_descriptor(server, run,
     "free, limit", [(math.inf, worker_limits._MAX_TASKS), (401, 200), (10, 64)], ids=["no limit", "some", "few"]
 )
 def test_a_worker_has_half_of_the_processes_that_its_user_may_have(tmp_path, monkeypatch, free, limit):
-    """Where nothing limits the user's, an honest candidate with a thread a core on 64 cores was too many."""
+    """An honest candidate with a thread a core on 64 cores had too many where nothing limits the user's."""
     monkeypatch.setattr(worker_limits, "free_tasks", lambda: free)
     assert WorkerLimits(GIB, False, [tmp_path])._tasks == limit
 

@@ -1,4 +1,4 @@
-"""Whether CUPTI is there, found out with libraries that are pretended."""
+"""CUPTI counts as there where it records something: seen with libraries that are pretended."""
 
 import ctypes
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""What a tool watches: a candidate in a process of its own."""
+"""The program that a tool watches: a candidate in a process of its own."""
 
 import contextlib
 import fcntl

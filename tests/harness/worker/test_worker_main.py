@@ -1,4 +1,4 @@
-"""What a worker keeps of a burst."""
+"""Memory that a worker keeps of a burst."""
 
 from types import SimpleNamespace
 

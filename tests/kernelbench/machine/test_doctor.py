@@ -1,4 +1,4 @@
-"""What is found of a machine whose GPU is pretended."""
+"""Findings about a machine whose GPU is pretended."""
 
 import pytest
 import torch

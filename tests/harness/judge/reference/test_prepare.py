@@ -110,7 +110,7 @@ def test_weights_are_such_that_outputs_depend_on_all_bits_of_what_is_timed(write
 
 
 def test_cores_that_were_idle_before_have_time_to_come_to_rest(monkeypatch):
-    """Who left the kernel work at its end had the next one timed beside it: the guard against that was off."""
+    """The next candidate was timed beside the work that one before had left the kernel: nobody waited for it."""
     patience, idle = [], iter([False, True, True, False, False])
     monkeypatch.setattr(preparing, "wait_for_idle_cores", lambda seconds: patience.append(seconds) or next(idle))
     monkeypatch.setitem(preparing._rest, "seen", False)
