@@ -141,7 +141,7 @@ def command_for(problem, source):
 
 @pytest.mark.slow
 def test_a_translation_ends_with_the_process_that_asked_for_it(tmp_path):
-    """Where `kb` was killed one went on for up to two minutes."""
+    """One went on for up to two minutes where `kb` was killed."""
     started = tmp_path / "started"
     problem = f"import os, time\nopen({str(started)!r}, 'w').write(str(os.getpid()))\ntime.sleep(60)\n"
     command = command_for(tmp_path / "problem.py", problem)
