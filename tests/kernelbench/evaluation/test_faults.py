@@ -1,5 +1,6 @@
 """Faults of the machine: tried once more, then reported, never stored as a result of a candidate."""
 
+import errno
 import importlib.util
 import json
 import os
@@ -15,6 +16,7 @@ import pytest
 import victims
 from warm_kb import REAL_KB
 
+from harness.compile.cache import Cache
 from harness.problem.module import ProblemId
 from harness.process.procfs import available_memory_bytes
 from harness.result import Status
@@ -254,7 +256,11 @@ def test_a_kill_changes_no_result_leaves_nothing_and_the_run_can_be_completed(tm
 
 
 def test_without_a_disk_to_build_on_nothing_is_a_build_error(pipeline, solution, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
     monkeypatch.setattr("harness.faults._FULL_BYTES", 1 << 62)
+    monkeypatch.setattr(Cache, "put", full)  # so that another source, which is built beside it, has no room either
     (ended,) = pipeline.evaluate([solution("not C++", "19.cpp")])
     assert isinstance(ended, Skipped) and "MB are free; make room, or set TMPDIR" in ended.reason
 
