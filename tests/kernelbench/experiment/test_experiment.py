@@ -309,13 +309,19 @@ def test_an_experiment_is_not_continued_with_other_problems(kb, tmp_path):
     assert not (tmp_path / "out/runs").exists()
 
 
-def test_an_experiment_is_not_continued_with_another_text_of_a_problem(kb, tmp_path):
-    """A finished run of the old one was paired with one of the new."""
+def of_one_problem(tmp_path):
+    """Folder of a problem, and the text of a plan on it, which is in ``before.toml`` too."""
     folder = tmp_path / "problems" / "level1"
     folder.mkdir(parents=True)
     (folder / "1_x.py").write_text("x = 1\n")
     text = PROBLEMS.format(folder=folder.parent)
     (tmp_path / "before.toml").write_text(text)
+    return folder, text
+
+
+def test_an_experiment_is_not_continued_with_another_text_of_a_problem(kb, tmp_path):
+    """A finished run of the old one was paired with one of the new."""
+    folder, text = of_one_problem(tmp_path)
     with contextlib.closing(Store(tmp_path / "out", read(tmp_path / "before.toml"), resume=False)) as store:
         store.add(run_of("template", 0, 0, [0.5]))
         kept = judged("1/1", 0.5, problem_sha256=digest_of(folder / "1_x.py"))
@@ -334,11 +340,7 @@ def test_an_experiment_is_not_continued_with_another_text_of_a_problem(kb, tmp_p
 ])  # fmt: skip
 def test_an_experiment_is_not_continued_on_another_device(kb, tmp_path, monkeypatch, before, message):
     """Figures paired runs of two GPUs."""
-    folder = tmp_path / "problems" / "level1"
-    folder.mkdir(parents=True)
-    (folder / "1_x.py").write_text("x = 1\n")
-    text = PROBLEMS.format(folder=folder.parent)
-    (tmp_path / "before.toml").write_text(text)
+    _, text = of_one_problem(tmp_path)
     with contextlib.closing(Store(tmp_path / "out", read(tmp_path / "before.toml"), resume=False)) as store:
         for name, device in zip(("template", "more"), before):
             store.add(run_of(name, 0, 0, [0.5]))
